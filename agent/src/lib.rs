@@ -111,7 +111,7 @@ pub use store::{
     BlobStore, CopiedTable, CopyPhase, CopyProgress, ExportedSession, Finding, Inspection,
     Integration, LazyMemory, LazySecrets, LazyState, NextDelta, Privacy, PruneError, Pruned,
     QueueState, Retention, S3Bucket, SESSION_ID, SessionDeltas, SessionFiles, SessionLine, State,
-    StateValue, Store, StoreAddress, StoreCopy, StoreStats, StoreTransaction, StoredMemory,
+    StateValue, Store, StoreAddress, StoreCopy, StoreStats, StoreTransaction, Stored, StoredMemory,
     StoredSecrets, TableStats, TenantStore, TokenLine, copy_store, is_session_id, own_session,
     privacy,
 };

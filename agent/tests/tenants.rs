@@ -23,8 +23,8 @@ use wattle_agent::model::{ApiKey, Mask};
 use wattle_agent::rt::CallEffect;
 use wattle_agent::rt::tape::{CallId, RecordedValue as Recorded};
 use wattle_agent::{
-    ExportedSession, Integration, NextDelta, Scope, SessionDeltas, SessionFiles, StoredSecrets,
-    Tenant, TenantStore,
+    ExportedSession, Integration, NextDelta, Scope, SessionDeltas, SessionFiles, Stored,
+    StoredSecrets, Tenant, TenantStore,
 };
 
 use place::Place;
@@ -271,6 +271,14 @@ async fn as_bob(function: &str, bob: &TenantStore, keys: &Path) {
                 !bob.add_integration(&integration()).await.unwrap(),
                 "a name belongs to one tenant"
             );
+        }
+        "TenantStore::integration" => {
+            assert_eq!(bob.integration("shop").await.unwrap(), None);
+        }
+        "TenantStore::stored_bytes" => {
+            for data in [Stored::Session("s"), Stored::Record("r"), Stored::Integrations] {
+                assert_eq!(bob.stored_bytes(data).await.unwrap(), 0, "{data:?}");
+            }
         }
         "TenantStore::integrations" => assert_eq!(bob.integrations().await.unwrap(), []),
         "TenantStore::remove_integration" => {

@@ -201,9 +201,12 @@ pub struct InMemory {
 #[derive(Default)]
 struct Entries {
     values: BTreeMap<String, Vec<u8>>,
-    /// The total size of all keys and values, in bytes.
+    /// The total size of all entries, in bytes.
     bytes: usize,
 }
+
+/// Number of bytes that an entry of an in-memory state takes in addition to its key and its value.
+const ENTRY: usize = 96;
 
 /// Maximum size of an in-memory state, in bytes.
 const MAX_IN_MEMORY: usize = 64 << 20;
@@ -233,10 +236,11 @@ impl Backend for InMemory {
 
 impl Entries {
     fn update(&mut self, key: String, change: Change) -> Result<(), Failure> {
+        let size = |value: &Vec<u8>| key.len() + value.len() + ENTRY;
         let old = self.values.get(&key);
-        let held = old.map_or(0, |value| key.len() + value.len());
+        let held = old.map_or(0, size);
         let new = change(old.cloned())?;
-        let bytes = self.bytes - held + new.as_ref().map_or(0, |value| key.len() + value.len());
+        let bytes = self.bytes - held + new.as_ref().map_or(0, size);
         if bytes > MAX_IN_MEMORY && bytes > self.bytes {
             return Err(Failure::new(
                 Code::EBUDGET,

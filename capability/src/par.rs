@@ -103,26 +103,22 @@ pub(crate) struct Call {
 }
 
 async fn map(run: &mut Run, program: String, items: i32) -> Result<Handle, Failure> {
-    let items = Arrays::of(run).get(Handle(items))?.clone();
-    let calls = items.iter().map(|item| match std::str::from_utf8(item) {
+    let call = |item: &Vec<u8>| match str::from_utf8(item) {
         Ok(item) => Ok(Call { work: Work::Named(program.clone()), args: vec![item.to_owned()] }),
         Err(_) => Err(Failure::new(Code::EPARSE, "it is not UTF-8")),
-    });
-    let mut results = Vec::with_capacity(items.len());
-    for (at, result) in
-        run_all(run, calls.collect(), OnFailure::StopLater).await?.into_iter().enumerate()
-    {
-        results.push(result.map_err(|failure| {
-            let item = items.get(at).map(Vec::as_slice).unwrap_or_default();
-            Failure {
-                reason: format!(
-                    "item {at} ({}): {}",
-                    quote(&String::from_utf8_lossy(item), 60),
-                    failure.reason
-                ),
-                ..failure
+    };
+    let calls = Arrays::of(run).get(Handle(items))?.iter().map(call).collect();
+    let mut results = Vec::new();
+    for (at, result) in run_all(run, calls, OnFailure::StopLater).await?.into_iter().enumerate() {
+        match result {
+            Ok(result) => results.push(result),
+            Err(failure) => {
+                let all = Arrays::of(run).get(Handle(items))?;
+                let item = String::from_utf8_lossy(all.get(at).map_or(&[][..], Vec::as_slice));
+                let reason = format!("item {at} ({}): {}", quote(&item, 60), failure.reason);
+                return Err(Failure { reason, ..failure });
             }
-        })?);
+        }
     }
     Arrays::make(run, results)
 }
@@ -189,6 +185,9 @@ async fn run_all(
     calls: Vec<Result<Call, Failure>>,
     on_failure: OnFailure,
 ) -> Result<Vec<Result<Vec<u8>, Failure>>, Failure> {
+    let arguments = calls.iter().flatten().flat_map(|call| &call.args);
+    let size = arguments.map(|arg| arg.len() + size_of::<String>()).sum();
+    let _held = run.account().hold(size)?;
     let mut team = Team::new(run)?;
     let mut done: Vec<Option<Result<Vec<u8>, Failure>>> = Vec::new();
     done.resize_with(calls.len(), || None);

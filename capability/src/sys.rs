@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::arr::{Arrays, Handle};
 use wattle_rt::tape::RecordedValue;
-use wattle_rt::{Allocation, Code, Config, Failure, Run, capability, quote};
+use wattle_rt::{Allocation, Code, Config, Failure, MAX_REASON, Run, capability, quote};
 
 capability! {
     /// Arguments, results, memory, time.
@@ -197,7 +197,10 @@ fn code_name(_: &mut Run, code: i32) -> Result<String, Failure> {
 }
 
 fn trap(_: &mut Run, message: &str, a: i64, b: i64) -> Result<(), Failure> {
-    let message = given(message).replace("{a}", &a.to_string()).replace("{b}", &b.to_string());
+    // A replacement can be many times as long as its placeholder.
+    let message = given(message);
+    let message = message.get(..message.floor_char_boundary(MAX_REASON)).unwrap_or_default();
+    let message = message.replace("{a}", &a.to_string()).replace("{b}", &b.to_string());
     Err(Failure::new(Code::EBOUND, message))
 }
 
@@ -205,7 +208,19 @@ fn resv(run: &mut Run, result: &[u8]) -> Result<(), Failure> {
     run.emit_result(result)
 }
 
+/// Maximum size of an answer, in bytes. The answer becomes part of the run's record, of its events
+/// and of its session, each of which takes several times its size.
+const MAX_ANSWER: usize = 1 << 20;
+
 fn done(run: &mut Run, result: &str) -> Result<(), Failure> {
+    if result.len() > MAX_ANSWER {
+        let reason = format!(
+            "the result has {} bytes, and an answer at most {MAX_ANSWER}; write it to a file, or \
+             leave it as an artifact, and answer where it is",
+            result.len()
+        );
+        return Err(Failure::new(Code::EBOUND, reason));
+    }
     if result.trim().is_empty() {
         return Err(Failure::new(
             Code::EBOUND,

@@ -8,7 +8,7 @@ mod world;
 use std::time::Duration;
 
 use wattle_capability::ALL;
-use wattle_rt::{AccountLimits, Exit, Limits, Outcome, Trap, TrapKind, Ty};
+use wattle_rt::{AccountLimits, Exit, Limits, MAX_REASON, Outcome, Trap, TrapKind, Ty};
 use world::World;
 
 fn small() -> World {
@@ -124,6 +124,29 @@ async fn memory_is_limited_and_exhaustion_is_reported() {
         trap(&world.run(alloc, &[]).await.unwrap()).kind,
         TrapKind::Host(wattle_rt::Code::ENOMEM)
     );
+    unharmed(&world).await;
+}
+
+#[tokio::test]
+async fn reasons_and_log_lines_are_limited() {
+    let world = small();
+    let long = "(let $s (str.repeat \"{a}\" 100000))";
+    for call in
+        ["(sys.trap $s (i64.const -9223372036854775807) (i64.const 0))", "(sys.fail EBOUND $s)"]
+    {
+        let outcome = world.run(&format!("{long}\n{call}"), &[]).await.unwrap();
+        let reason = match &outcome.exit {
+            Exit::Trapped(trap) => &trap.message,
+            Exit::Returned(_) => &outcome.failure.as_ref().unwrap().failure.reason,
+        };
+        let bytes = reason.len();
+        assert!((MAX_REASON..2 * MAX_REASON).contains(&bytes), "{call}: {bytes} bytes");
+    }
+    let log = format!("{long}\n(for $i 0 900 (dbg.log $s))\n(out \"logged\")");
+    let outcome = world.run(&log, &[]).await.unwrap();
+    assert_eq!(outcome.texts(), ["logged"]);
+    let bytes: usize = outcome.log.iter().map(String::len).sum();
+    assert!((512 << 10..=1 << 20).contains(&bytes), "{bytes} bytes");
     unharmed(&world).await;
 }
 

@@ -25,11 +25,25 @@ pub struct Failure {
     pub reason: String,
 }
 
+/// Maximum length of the reason of a failed call, in bytes. The rest is left out, because a run
+/// keeps the reasons of its last failures.
+pub const MAX_REASON: usize = 16 << 10;
+
 impl Failure {
     /// Creates a failure with a code and a reason.
     #[must_use]
     pub fn new(code: Code, reason: impl Into<String>) -> Self {
         Failure { code, reason: reason.into() }
+    }
+
+    /// Returns the failure with at most [`MAX_REASON`] bytes of its reason.
+    #[must_use]
+    pub fn truncated(self) -> Failure {
+        if self.reason.len() <= MAX_REASON {
+            return self;
+        }
+        let start = self.reason.get(..self.reason.floor_char_boundary(MAX_REASON));
+        Failure { reason: format!("{}…", start.unwrap_or_default()), ..self }
     }
 }
 
@@ -44,3 +58,17 @@ impl std::error::Error for Failure {}
 /// The boxed future that a function of a port returns. A port is a trait through which host
 /// functions use a service, such as a model.
 pub type PortFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_reason_is_truncated_between_characters() {
+        let short = Failure::new(Code::ENOENT, "ü".repeat(MAX_REASON / 2));
+        assert_eq!(short.clone().truncated(), short);
+        let long = Failure::new(Code::ENOENT, format!("a{}", short.reason)).truncated();
+        assert_eq!(long.reason.len(), MAX_REASON - 1 + '…'.len_utf8());
+        assert!(long.reason.ends_with("ü…") && long.code == Code::ENOENT);
+    }
+}

@@ -40,7 +40,7 @@ pub use capability::{Capability, Function, PromptDetail};
 pub use compiled::HostModule;
 pub use deadline::Pause;
 pub use engine::{Limits, engine_config};
-pub use failure::{Failure, PortFuture};
+pub use failure::{Failure, MAX_REASON, PortFuture};
 pub use grants::{Config, Grants};
 pub use growing::Appended;
 pub use guard::{Gate, Guard, GuardFuture, Preview, QuestionReply};

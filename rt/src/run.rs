@@ -19,6 +19,8 @@ use crate::{
 const MAX_LOG_LINES: usize = 1_000;
 /// Maximum length of a log line, in bytes.
 const MAX_LOG_LINE: usize = 4_096;
+/// Maximum total length of the lines that [`Run::log`] keeps, in bytes.
+const MAX_LOG: usize = 1 << 20;
 
 /// Maximum depth of nesting: a program, its child and its grandchild.
 pub(crate) const LEVELS: usize = 3;
@@ -63,6 +65,8 @@ pub struct Run {
     answer: Option<String>,
     artifacts: Vec<Artifact>,
     log: Vec<String>,
+    /// The total length of the log's lines, in bytes.
+    logged: usize,
     /// The number of bytes that the host may still hold for this program's results, artifacts,
     /// arrays and maps.
     budget: usize,
@@ -150,6 +154,7 @@ impl Run {
             answer: None,
             artifacts: Vec::new(),
             log: Vec::new(),
+            logged: 0,
             budget: memory_limit,
             held: account.nothing(),
             level,
@@ -397,13 +402,18 @@ impl Run {
         Ok(())
     }
 
-    /// Adds a line to the run's log. Lines are truncated at 4,096 bytes, and lines after the first
-    /// 1,000 are dropped.
+    /// Adds a line to the run's log. Lines are truncated at 4,096 bytes. Lines after the first
+    /// 1,000 or beyond 1 MiB in total are dropped, as are those for which the account of the run
+    /// has no memory.
     pub fn log(&mut self, line: &str) {
-        if self.log.len() < MAX_LOG_LINES {
-            self.log.push(
-                line.get(..line.floor_char_boundary(MAX_LOG_LINE)).unwrap_or_default().to_owned(),
-            );
+        let line = line.get(..line.floor_char_boundary(MAX_LOG_LINE)).unwrap_or_default();
+        let logged = self.logged.saturating_add(line.len());
+        if self.log.len() < MAX_LOG_LINES
+            && logged <= MAX_LOG
+            && self.held.grow(line.len() + size_of::<String>()).is_ok()
+        {
+            self.logged = logged;
+            self.log.push(line.to_owned());
         }
     }
 

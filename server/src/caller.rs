@@ -4,11 +4,15 @@ use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use wattle_agent::{Scope, TenantStore};
+use wattle_agent::{Scope, Stored, TenantStore};
 
 use crate::error::ApiError;
 use crate::memory::RequestMemory;
 use crate::quota::{Slot, TokenKey};
+
+/// The memory that stored data takes while it is loaded and made into a response, as a multiple of
+/// its size in the store. Data whose characters are escaped in JSON takes more.
+const LOAD_COST: u64 = 4;
 
 /// The sender of an authorized request.
 #[derive(Clone)]
@@ -29,6 +33,13 @@ impl Caller {
     /// Checks that the caller's token has this scope or a more powerful one.
     pub(crate) fn require(&self, scope: Scope) -> Result<(), ApiError> {
         if self.scope >= scope { Ok(()) } else { Err(ApiError::missing_scope(scope.name())) }
+    }
+
+    /// Holds the memory that loading this data takes, before it is loaded. The request holds the
+    /// memory until it is over.
+    pub(crate) async fn reserve(&self, data: Stored<'_>) -> Result<(), ApiError> {
+        let bytes = self.store.stored_bytes(data).await?.saturating_mul(LOAD_COST);
+        self.memory.hold(usize::try_from(bytes).unwrap_or(usize::MAX))
     }
 }
 

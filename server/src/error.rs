@@ -224,6 +224,12 @@ impl ApiError {
             .hint("do not repeat the request; read its result with a `GET` request")
     }
 
+    /// Creates the error for a run that goes on although the server can no longer wait for it.
+    pub(crate) fn run_goes_on(cause: impl Into<ApiError>, run: &str) -> Self {
+        let hint = format!("do not send the message again; follow `GET /api/run/{run}/stream`");
+        ApiError { retry: None, ..cause.into() }.hint(hint)
+    }
+
     /// Creates the error for an internal failure. The cause is logged, but not sent to the client.
     pub(crate) fn internal(cause: impl std::fmt::Display) -> Self {
         tracing::error!(%cause, "a request failed");

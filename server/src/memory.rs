@@ -1,9 +1,9 @@
 //! The memory of requests and responses, charged to accounts.
 //!
-//! Each tenant has one account for the bodies and the files of all its requests. A request holds
-//! its memory until its handler has returned, and a response holds its body until the client has
-//! received it. Bodies of at most [`FREE`] bytes are not charged, so that small requests succeed
-//! even if the accounts are full.
+//! Each tenant has one account for the bodies of all its requests, and for the files and the other
+//! stored data that they load. A request holds its memory until its handler has returned, and a
+//! response holds its body until the client has received it. Bodies of at most [`FREE`] bytes are
+//! not charged, so that small requests succeed even if the accounts are full.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -131,6 +131,21 @@ impl RequestMemory {
         Ok(())
     }
 
+    /// Holds memory for a response until the returned charge is dropped. The handler has returned,
+    /// so the memory of the request is used for the response, and the rest of it is released.
+    fn charge_response(&self, bytes: usize) -> Result<MemoryCharge, ApiError> {
+        let held = std::mem::take(&mut *self.held.lock().unwrap_or_else(PoisonError::into_inner));
+        match held.into_iter().max_by_key(MemoryCharge::used) {
+            Some(mut charge) if bytes <= self.limit => {
+                charge.shrink_to(bytes);
+                let missing = bytes.saturating_sub(charge.used());
+                charge.grow(missing).map_err(|_| ApiError::no_memory())?;
+                Ok(charge)
+            }
+            _ => self.charge(bytes),
+        }
+    }
+
     /// Returns a response that holds its memory, if its size is known, and otherwise `stream`,
     /// until it has been sent. If there is not enough memory, returns an error instead.
     /// `is_repeatable` is true if the client may repeat the request without another effect.
@@ -143,7 +158,7 @@ impl RequestMemory {
         let size = response.body().size_hint().exact();
         let (memory, stream, part) = match size.map(usize::try_from) {
             Some(Ok(..=FREE)) => return response,
-            Some(size) => match self.charge(size.unwrap_or(usize::MAX)) {
+            Some(size) => match self.charge_response(size.unwrap_or(usize::MAX)) {
                 Ok(charge) => (Some(charge), None, PART),
                 Err(error) if is_repeatable => return error.into_response(),
                 Err(_) => return ApiError::response_dropped().into_response(),
@@ -260,6 +275,12 @@ mod tests {
         let small = memory.respond(Body::from("small").into_response(), None, true);
         assert_eq!(memory.account.held(), 0);
         drop(small);
+        // The memory of the request is used for its response.
+        memory.hold(3 << 20).unwrap();
+        memory.hold(1 << 20).unwrap();
+        let response = memory.respond(Body::from(vec![0; 2 << 20]).into_response(), None, false);
+        assert_eq!((response.status().as_u16(), memory.account.held()), (200, 2 << 20));
+        drop(response);
         let _all = memory.charge(4 << 20).unwrap();
         let refused = memory.respond(Body::from(text.clone()).into_response(), None, true);
         assert_eq!(refused.status(), 503);

@@ -23,6 +23,10 @@ pub struct Bounds {
     pub depth: u32,
     /// Maximum size of the variables of a session and its subshells, in bytes. Default 16 MiB.
     pub variables: u64,
+    /// Maximum size of the syntax trees of a session and its subshells, in bytes. They belong to
+    /// the scripts that are running and to the functions that are defined. A command takes about
+    /// 1 KiB. Default 64 MiB.
+    pub trees: u64,
     /// Maximum size of a command substitution's output, in bytes. Default 4 MiB.
     pub substitution: usize,
     /// Maximum number of words in one command. Default 200,000.
@@ -45,6 +49,7 @@ impl Default for Bounds {
             parallel: 64,
             depth: 200,
             variables: 16 << 20,
+            trees: 64 << 20,
             substitution: 4 << 20,
             words: 200_000,
             descriptors: 256,
@@ -64,7 +69,7 @@ pub struct StageBounds {
     /// Maximum number of open descriptors. Default 1,024.
     pub descriptors: usize,
     /// Account of the run that the command belongs to. The command's memory and processor time are
-    /// charged to it. None by default.
+    /// charged to it, as is the memory of the shell itself. None by default.
     pub account: Option<Account>,
 }
 

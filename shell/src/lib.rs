@@ -5,6 +5,7 @@
 //!
 //! - `errno`: error numbers and their messages.
 //! - `bounds`: resource limits for a script and for a command.
+//! - `ledger`: counters of the memory that the shells of a session hold.
 //! - `stream`: the streams behind descriptors: pipes, files, devices.
 //! - `command`: the port through which the shell runs a command.
 //! - `toolbox`: the bundled commands. Each runs in its own instance, on a WASI preview 1 host that
@@ -16,6 +17,7 @@ mod bounds;
 mod command;
 mod errno;
 mod language;
+mod ledger;
 mod port;
 mod stream;
 mod toolbox;

@@ -127,6 +127,27 @@ async fn no_number_crashes_the_shell() {
 }
 
 #[tokio::test]
+async fn printf_reports_a_number_that_does_not_fit() {
+    for (words, expected, status) in [
+        ("%d 9223372036854775807", "9223372036854775807", 0),
+        ("%d 9223372036854775808", "9223372036854775807", 1),
+        ("%d -9223372036854775808", "-9223372036854775808", 0),
+        ("%d -99999999999999999999", "-9223372036854775808", 1),
+        ("%u 18446744073709551615", "18446744073709551615", 0),
+        ("%u 18446744073709551616", "18446744073709551615", 1),
+        ("%u -1", "18446744073709551615", 0),
+        ("%x 0xffffffffffffffff", "ffffffffffffffff", 0),
+        ("%x -1", "ffffffffffffffff", 0),
+        ("%o 0777", "777", 0),
+    ] {
+        let output = run(&format!("printf {words}")).await;
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.stdout, expected.as_bytes(), "{words}: {stderr}");
+        assert_eq!(output.status.0, status, "{words}: {stderr}");
+    }
+}
+
+#[tokio::test]
 async fn wide_fields_are_exact_and_wider_ones_are_refused() {
     let stdout = |output: Output| String::from_utf8(output.stdout).unwrap();
     let wide = stdout(run("printf '%.70000f' 0.5").await);

@@ -143,12 +143,16 @@ pub struct RunFilter {
     pub session: Option<String>,
     /// The id of the root run whose descendants are selected. If `None`, root runs are selected.
     pub tree_of: Option<String>,
-    /// The last id of the previous page. The ids of the selected runs sort before it.
+    /// The last run of the previous page. The selected runs are those after it in the list. An
+    /// unknown id selects the runs whose ids sort before it.
     pub before: Option<String>,
     /// Lower bound for the time of a run's last write, in milliseconds since 1970.
     pub changed_since: Option<u64>,
     /// Maximum number of runs to return.
     pub limit: Option<u32>,
+    /// Maximum total size of the returned runs in the store, in bytes. Further runs are omitted,
+    /// but not the first one.
+    pub bytes: Option<usize>,
 }
 
 impl RunFilter {

@@ -168,7 +168,8 @@ impl ServiceChildren {
         };
         let root = tree.root(&id).to_owned();
         let recorded = self.store.last_event(&id).await?;
-        let (live, is_new) = self.service.add(self.store.tenant(), (&id, &root), recorded);
+        let of = self.store.tenant();
+        let (live, is_new) = self.service.add(of, (&id, &root), recorded, &Cancel::new());
         if is_new {
             let tree = live.tree.get_or_init(|| tree).clone();
             // If the parent was abandoned before this, the child run was not found in its tree.
@@ -248,12 +249,12 @@ impl ServiceChildren {
             match known {
                 Some(run) => {
                     let driving = service.go_on(&store, &run, false, &mut position, &live, lineage);
-                    service.lock_and_perform(&store, &id, &live, driving).await;
+                    service.drive_locked(&store, &id, &live, driving, None).await;
                 }
                 None => {
                     let run = QueuedRun::new(id.clone(), message, origin);
                     let driving = service.begin(&store, run, &mut position, &live, lineage);
-                    service.lock_and_perform(&store, &id, &live, driving).await;
+                    service.drive_locked(&store, &id, &live, driving, None).await;
                 }
             }
         });

@@ -9,7 +9,7 @@ use wattle_capability::fs::Fs;
 use wattle_rt::Grants;
 
 use super::assemble::{AssembleError, RunParts, RunSeed, Settle};
-use super::error::{AnswerError, StartError};
+use super::error::StartError;
 use super::handover;
 use super::live::{LiveRun, Outcome};
 use super::queue::{Place, Position};
@@ -84,10 +84,7 @@ impl RunService {
         cancel: &Cancel,
     ) -> RunHandle {
         let id = run.id.clone();
-        let (live, is_new) = self.add(store.tenant(), (&run.id, &run.id), 0);
-        if cancel.is_cancelled() {
-            live.cancel.cancel(cancel.reason());
-        }
+        let (live, is_new) = self.add(store.tenant(), (&run.id, &run.id), 0, cancel);
         let handle = RunHandle { id, live: Arc::clone(&live) };
         if !is_new {
             return handle;
@@ -97,49 +94,13 @@ impl RunService {
             let Place { mut position, slot: _slot } = place;
             let id = run.id.clone();
             let driving = service.begin(&store, run, &mut position, &live, Lineage::default());
-            service.perform(&store, &id, &live, driving, lock).await;
+            service.drive_locked(&store, &id, &live, driving, Some(lock)).await;
         });
         handle
     }
 
-    /// Drives an open or parked run in the background.
-    pub(super) async fn resume_in_background(
-        &self,
-        store: &TenantStore,
-        run: RunRecord,
-        release: bool,
-    ) -> Result<RunHandle, AnswerError> {
-        let slot = self.slot()?;
-        let place = self.place(store, run.session.as_deref(), slot).await?;
-        Ok(self.drive_resumed(store.clone(), run, release, place, &Cancel::new()).await?)
-    }
-
-    /// Cancels a run that is not active in this process. `reason` is recorded.
-    pub(super) async fn resume_cancelled(
-        &self,
-        store: &TenantStore,
-        run: RunRecord,
-        reason: &str,
-    ) -> Result<(), AnswerError> {
-        let (place, cancel) = cancelled(reason);
-        self.drive_resumed(store.clone(), run, false, place, &cancel).await?;
-        Ok(())
-    }
-
-    /// Cancels a queued run that no process has taken, and records `reason`. `lock` is the lock on
-    /// the run.
-    pub(super) async fn cancel_queued(
-        &self,
-        store: &TenantStore,
-        run: QueuedRun,
-        reason: &str,
-        lock: Lock,
-    ) -> Result<(), AnswerError> {
-        let (place, cancel) = cancelled(reason);
-        self.drive_queued(store.clone(), run, place, lock, &cancel);
-        Ok(())
-    }
-
+    /// Drives an open or parked run in the background. `lock` is the lock on the run, if the caller
+    /// holds it. If `cancel` is already cancelled, the run ends immediately.
     pub(super) async fn drive_resumed(
         &self,
         store: TenantStore,
@@ -147,13 +108,11 @@ impl RunService {
         release: bool,
         place: Place,
         cancel: &Cancel,
+        lock: Option<Lock>,
     ) -> Result<RunHandle, StartError> {
         let recorded = store.last_event(&run.id).await?;
         let root = run.start.parent.as_ref().map_or(&run.id, |parent| &parent.root);
-        let (live, is_new) = self.add(store.tenant(), (&run.id, root), recorded);
-        if cancel.is_cancelled() {
-            live.cancel.cancel(cancel.reason());
-        }
+        let (live, is_new) = self.add(store.tenant(), (&run.id, root), recorded, cancel);
         let handle = RunHandle { id: run.id.clone(), live: Arc::clone(&live) };
         if !is_new {
             return Ok(handle);
@@ -163,32 +122,48 @@ impl RunService {
             let Place { mut position, slot: _slot } = place;
             let (id, lineage) = (run.id.clone(), Lineage::default());
             let driving = service.go_on(&store, &run, release, &mut position, &live, lineage);
-            service.lock_and_perform(&store, &id, &live, driving).await;
+            service.drive_locked(&store, &id, &live, driving, lock).await;
         });
         Ok(handle)
     }
 
-    /// Locks a run and drives it with [`perform`](Self::perform).
-    pub(super) async fn lock_and_perform(
+    /// Drives a run with [`perform`](Self::perform). Locks the run first, unless the caller passes
+    /// its lock.
+    pub(super) async fn drive_locked(
         &self,
         store: &TenantStore,
         run: &str,
         live: &LiveRun,
         driving: impl Future<Output = Driven>,
+        lock: Option<Lock>,
     ) {
-        let reason = match journal::lock_run(store, run).await {
-            Ok(Some(lock)) => return self.perform(store, run, live, driving, lock).await,
-            Ok(None) => HELD.to_owned(),
-            Err(cause) => format!("the run is suspended: {cause}"),
+        let lock = match lock {
+            Some(lock) => Ok(Some(lock)),
+            None => journal::lock_run(store, run).await,
         };
-        live.finish(Outcome::Suspended(reason));
-        self.remove(store.tenant(), run);
+        let reason = match lock {
+            Ok(Some(lock)) => {
+                self.perform(store, run, live, driving, lock).await;
+                None
+            }
+            Ok(None) => Some(HELD.to_owned()),
+            Err(cause) => Some(format!("the run is suspended: {cause}")),
+        };
+        if let Some(reason) = reason {
+            live.finish(Outcome::Suspended(reason));
+            self.remove(store.tenant(), run);
+        }
+        self.end_cancelled(store, run, live);
+        let is_alone = live.root != run && self.live(store.tenant(), &live.root).is_none();
+        if is_alone && live.has_ended() {
+            self.reopen_root(store, &live.root).await;
+        }
     }
 
     /// Drives a run until it ends, is parked or must be suspended, and records its end. The run is
     /// locked until then. If another process takes over the lock, the run stops in this process,
     /// and nothing is recorded.
-    pub(super) async fn perform(
+    async fn perform(
         &self,
         store: &TenantStore,
         run: &str,
@@ -470,14 +445,6 @@ impl RunService {
         }
         problems.iter().for_each(|problem| tracing::warn!("{problem}"));
     }
-}
-
-/// Returns a `Place` without a slot for a run that is to be cancelled, and a handle that is already
-/// cancelled with `reason`.
-fn cancelled(reason: &str) -> (Place, Cancel) {
-    let cancel = Cancel::new();
-    cancel.cancel(reason);
-    (Place { position: Position::default(), slot: None }, cancel)
 }
 
 /// Records that a run is suspended.

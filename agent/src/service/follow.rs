@@ -12,8 +12,9 @@ use crate::error::StoreError;
 use crate::journal::{Journal as _, Status};
 use crate::store::{TenantStore, Topic};
 
-/// Maximum number of events that are read from the store at once.
-pub(super) const PAGE: u32 = 256;
+/// Maximum number of events that are read from the store at once. A follower whose client does not
+/// read keeps them in memory.
+pub(super) const PAGE: u32 = 64;
 /// Interval between reads of the store for a run that is waiting or is driven by another process.
 pub(super) const POLL: Duration = Duration::from_millis(500);
 

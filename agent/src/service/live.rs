@@ -148,6 +148,11 @@ impl LiveRun {
         }
     }
 
+    /// Returns true if the run has ended, and its end is recorded.
+    pub(super) fn has_ended(&self) -> bool {
+        matches!(self.lock().outcome, Some(Outcome::Ended(_)))
+    }
+
     /// Returns the events after the event with the sequence number `seen`. The last event of a run
     /// is returned only once the end of the run is recorded, so that the session is already saved
     /// when a client receives the event.

@@ -15,7 +15,9 @@
 //! The service drives runs, but it does not decide what they may use. A [`RunAssembler`], which the
 //! command line and the server implement, creates the [`RunParts`] of each run.
 
+mod answer;
 mod assemble;
+mod cancel;
 mod child;
 mod chunks;
 mod drive;
@@ -47,12 +49,12 @@ pub use follow::{FollowError, Follower};
 pub use live::Outcome;
 pub use start::{RunRequest, ServiceLimits};
 pub use tree::{TreeCursor, TreeEvent, TreeFollower};
-pub use view::{ArtifactLine, RunStatus, RunView, ToolUse};
+pub use view::{ArtifactLine, RunPage, RunStatus, RunView, ToolUse};
 
 use crate::cancel::Cancel;
 use crate::error::StoreError;
 use crate::host::Host;
-use crate::journal::{self, Approval, Journal as _, ResumeError, RunFilter, Status};
+use crate::journal::{self, Journal as _, ResumeError, RunFilter, Status};
 use crate::store::{Store, TenantStore};
 use crate::tenant::Tenant;
 use live::LiveRun;
@@ -156,117 +158,6 @@ impl RunService {
         TreeFollower::new(self.clone(), store.clone(), run.to_owned(), after)
     }
 
-    /// Answers a pending approval. The run is resumed once all of its pending approvals are
-    /// answered.
-    ///
-    /// # Errors
-    /// If the run is unknown, is not waiting for this approval or cannot be resumed, or the store
-    /// cannot be read or written.
-    pub async fn answer(
-        &self,
-        store: &TenantStore,
-        run: &str,
-        call: &str,
-        approval: Approval,
-    ) -> Result<(), AnswerError> {
-        let record = store.run(run).await?.ok_or(AnswerError::Unknown)?;
-        // The root run is resumed, and it resumes its child runs.
-        let (run, call) = match record.start.parent.as_ref() {
-            Some(parent) => (parent.root.as_str(), format!("{run}/{call}")),
-            None => (run, call.to_owned()),
-        };
-        if record.status != Status::Parked || self.live(store.tenant(), run).is_some() {
-            return Err(AnswerError::NotAsked);
-        }
-        match self.resume(store, run, &[(call, approval)], false).await {
-            // The other approvals are answered later.
-            Err(AnswerError::Pending(_)) => Ok(()),
-            resumed => resumed.map(drop),
-        }
-    }
-
-    /// Records answers to the pending approvals of a stopped or parked run, and resumes the run in
-    /// the background. If `release` is true, also releases the run and its child runs if they were
-    /// parked because they repeatedly crashed their process.
-    ///
-    /// # Errors
-    /// If the run cannot be resumed. The error states the reason. The given answers are recorded
-    /// even if other answers are missing.
-    pub async fn resume(
-        &self,
-        store: &TenantStore,
-        run: &str,
-        answers: &[(String, Approval)],
-        release: bool,
-    ) -> Result<RunHandle, AnswerError> {
-        let record = store.run(run).await?.ok_or(AnswerError::Unknown)?;
-        match (record.status, &record.reason) {
-            (Status::Ended, _) => return Err(AnswerError::Ended),
-            (Status::Parked, Some(reason)) if !release => {
-                return Err(AnswerError::Parked(reason.clone()));
-            }
-            _ => {}
-        }
-        if journal::lock_run(store, run).await?.is_none() {
-            return Err(AnswerError::Held);
-        }
-        if release {
-            child::release(store, run).await?;
-        }
-        if record.status == Status::Parked || !answers.is_empty() {
-            let pending = child::record_all(store, run, answers).await?;
-            if let Some(first) = pending.into_iter().next() {
-                return Err(AnswerError::Pending(first));
-            }
-        }
-        self.resume_in_background(store, record, release).await
-    }
-
-    /// Releases and resumes a run that was parked because it or one of its child runs repeatedly
-    /// crashed its process.
-    ///
-    /// # Errors
-    /// If there is no such run, neither it nor a child run is waiting to be released, or the run
-    /// cannot be resumed.
-    pub async fn release(&self, store: &TenantStore, run: &str) -> Result<(), AnswerError> {
-        let record = store.run(run).await?.ok_or(AnswerError::Unknown)?;
-        let is_below = child::release(store, run).await?;
-        if record.status != Status::Parked || (record.reason.is_none() && !is_below) {
-            return Err(AnswerError::NotAsked);
-        }
-        let release = record.reason.is_some();
-        self.resume_in_background(store, record, release).await.map(drop)
-    }
-
-    /// Cancels a run and records the reason. Returns the run, or `None` if there is no such run. A
-    /// run that has already ended is not changed.
-    ///
-    /// # Errors
-    /// If the store cannot be read or written.
-    pub async fn cancel(
-        &self,
-        store: &TenantStore,
-        run: &str,
-        reason: &str,
-    ) -> Result<Option<RunView>, AnswerError> {
-        if let Some(live) = self.live(store.tenant(), run) {
-            live.cancel.cancel(reason);
-        } else if let Some(lock) = journal::lock_run(store, run).await? {
-            match (store.run(run).await?, store.queued_run(run).await?) {
-                (Some(record), _) if record.status != Status::Ended => {
-                    drop(lock);
-                    self.resume_cancelled(store, record, reason).await?;
-                }
-                (None, Some(queued)) => self.cancel_queued(store, queued, reason, lock).await?,
-                _ => {}
-            }
-        } else {
-            // Another process drives the run, or has it in its queue.
-            store.request_cancel(run, reason).await?;
-        }
-        Ok(self.get(store, run).await?)
-    }
-
     /// Returns a run, or `None` if there is no such run.
     ///
     /// # Errors
@@ -275,17 +166,18 @@ impl RunService {
         view::get(self, store, run).await
     }
 
-    /// Returns the runs that match the filter, newest first. Queued runs precede all other runs.
-    /// They are omitted if the filter sets `status`, `before` or `tree_of`.
+    /// Returns a page of the runs that match the filter, newest first. Queued runs precede all
+    /// other runs, and are omitted if the filter sets `status` or `tree_of`. A page contains fewer
+    /// runs than the filter's `limit` if their texts are large. The filter's `bytes` has no effect.
     ///
     /// # Errors
     /// If the store cannot be read.
-    pub async fn list(
+    pub async fn page(
         &self,
         store: &TenantStore,
         filter: RunFilter,
-    ) -> Result<Vec<RunView>, StoreError> {
-        view::list(self, store, filter).await
+    ) -> Result<RunPage, StoreError> {
+        view::page(self, store, filter).await
     }
 
     /// Resumes a tenant's open and queued runs, oldest first, except those that another process has
@@ -316,7 +208,8 @@ impl RunService {
         let journal: journal::SharedJournal = Arc::new(store.clone());
         let (id, limits) = (journal::new_id(), self.0.assembler.limits());
         let forked = journal::fork(&journal, &of, step, message, id.clone(), limits).await?;
-        let driven = self.drive_resumed(store.clone(), forked, false, place, &Cancel::new()).await;
+        let cancel = Cancel::new();
+        let driven = self.drive_resumed(store.clone(), forked, false, place, &cancel, None).await;
         if driven.is_err() {
             drop(journal.end(&id, journal::RunEnd::default()).await);
         }
@@ -389,12 +282,13 @@ impl RunService {
 
     /// Adds a run in the tree of `root` to the active runs, unless it is already active. Returns
     /// the active run, and true if it was added. The events of the run up to the sequence number
-    /// `recorded` are in the store.
+    /// `recorded` are in the store. If `cancel` is already cancelled, the run is cancelled, too.
     fn add(
         &self,
         tenant: &Tenant,
         (run, root): (&str, &str),
         recorded: u64,
+        cancel: &Cancel,
     ) -> (Arc<LiveRun>, bool) {
         let mut runs = self.lock();
         let mut is_new = false;
@@ -403,6 +297,9 @@ impl RunService {
             Arc::new(LiveRun::new(root, recorded))
         });
         let live = Arc::clone(live);
+        if cancel.is_cancelled() {
+            live.cancel.cancel(cancel.reason());
+        }
         drop(runs);
         self.0.changed.send_replace(());
         (live, is_new)

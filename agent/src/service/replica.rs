@@ -16,7 +16,7 @@ use super::queue::Place;
 use crate::cancel::Cancel;
 use crate::error::StoreError;
 use crate::journal::{self, Journal as _, Status};
-use crate::store::{FreeRun, QueueLook, Store, TenantStore, Topic};
+use crate::store::{FreeRun, QueueLook, RequestedCancel, Store, TenantStore, Topic};
 use crate::tenant::Tenant;
 
 /// Maximum interval between reads of the store.
@@ -66,14 +66,14 @@ impl RunService {
         store: &Store,
         open: &(impl Fn(&Tenant) -> Option<TenantStore> + Send + Sync),
     ) -> Result<bool, StoreError> {
-        for (tenant, run) in store.cancellations().await? {
-            let Some((live, of)) = self.live(&tenant, &run).zip(open(&tenant)) else { continue };
-            // A reason that cannot be decrypted does not keep the run from being cancelled.
-            let reason = of.cancel_reason(&run).await.unwrap_or_else(|cause| {
-                tracing::error!(run, %cause, "failed to read why a run is to be cancelled");
-                None
-            });
-            live.cancel.cancel(reason.as_deref().unwrap_or_default());
+        for RequestedCancel { tenant, id, is_held } in store.cancellations().await? {
+            // Another process holds the lock, and cancels the run.
+            if is_held && self.live(&tenant, &id).is_none() {
+                continue;
+            }
+            if let Some(of) = open(&tenant) {
+                self.cancel_requested(&of, &id).await;
+            }
         }
         let slots = self.0.slots.available_permits().min(BATCH);
         if slots == 0 || self.is_stopping() {
@@ -95,6 +95,19 @@ impl RunService {
         Ok(waits)
     }
 
+    /// Cancels a run as requested, if this process drives it or no process does.
+    async fn cancel_requested(&self, store: &TenantStore, run: &str) {
+        // A reason that cannot be decrypted does not keep the run from being cancelled.
+        let reason = store.cancel_reason(run).await.unwrap_or_else(|cause| {
+            tracing::error!(run, %cause, "failed to read why a run is to be cancelled");
+            None
+        });
+        let reason = reason.as_deref().unwrap_or_default();
+        if let Err(cause) = self.cancel_anywhere(store, run, reason).await {
+            tracing::error!(run, %cause, "failed to cancel a run as requested");
+        }
+    }
+
     /// Drives a run that no process drives, if a slot is free.
     async fn take(&self, store: &TenantStore, run: &str) -> Result<(), StoreError> {
         let Ok(slot) = Arc::clone(&self.0.slots).try_acquire_owned() else { return Ok(()) };
@@ -107,10 +120,10 @@ impl RunService {
             let session = record.session.as_deref();
             let position = self.0.sessions.queue(store.tenant(), session, usize::MAX).await;
             let Ok(position) = position else { return Ok(()) };
-            drop(lock);
             let (store, place) = (store.clone(), Place { position, slot: Some(slot) });
+            let (cancel, lock) = (Cancel::new(), Some(lock));
             self.0.taken.fetch_add(1, Ordering::Relaxed);
-            let resumed = self.drive_resumed(store, record, false, place, &Cancel::new()).await;
+            let resumed = self.drive_resumed(store, record, false, place, &cancel, lock).await;
             if let Err(cause) = resumed {
                 tracing::error!(run, %cause, "failed to resume an open run");
             }

@@ -62,7 +62,7 @@ pub(super) async fn resume_all(service: &RunService, store: &TenantStore) {
         let Some(place) = waiting_place(service, store, run.session.as_deref()).await else {
             return;
         };
-        let resumed = service.drive_resumed(store.clone(), run, false, place, &cancel);
+        let resumed = service.drive_resumed(store.clone(), run, false, place, &cancel, None);
         if let Err(cause) = resumed.await {
             tracing::error!(%cause, "failed to resume an open run");
         }

@@ -93,6 +93,52 @@ pub struct RunView {
     pub parent: Option<String>,
 }
 
+/// A page of a list of runs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunPage {
+    /// The runs, newest first.
+    pub runs: Vec<RunView>,
+    /// The value of [`RunFilter::before`] for the next page, or `None` if this is the last page.
+    pub next: Option<String>,
+    /// Total size of the runs' texts, in bytes.
+    pub bytes: usize,
+}
+
+/// Size of the texts of a page, in bytes, from which on no further runs are added.
+const PAGE_BYTES: usize = 4 << 20;
+/// Maximum size of the records that are loaded at once for a page, in bytes. A larger record is
+/// loaded alone.
+const PART_BYTES: usize = 1 << 20;
+
+impl RunPage {
+    fn add(&mut self, run: RunView) {
+        let result = run.result.as_ref().map_or(0, String::len);
+        // `data` is about as large as the result from which it was parsed.
+        let data = if run.data.is_some() { result } else { 0 };
+        let size = run.prompt.len().saturating_add(result).saturating_add(data);
+        self.bytes = self.bytes.saturating_add(size);
+        self.runs.push(run);
+    }
+
+    fn is_full(&self, limit: usize) -> bool {
+        self.runs.len() > limit || self.bytes >= PAGE_BYTES
+    }
+
+    /// Returns the number of runs that may still be added, of which the last one shows that there
+    /// is another page. Returns `None` if the number is not limited.
+    fn missing(&self, limit: usize) -> Option<u32> {
+        let missing = limit.saturating_sub(self.runs.len()).saturating_add(1);
+        if limit == usize::MAX { None } else { u32::try_from(missing).ok() }
+    }
+
+    /// Ends a full page, after at most `limit` runs.
+    fn cut(mut self, limit: usize) -> RunPage {
+        self.runs.truncate(limit);
+        self.next = self.runs.last().map(|run| run.id.clone());
+        self
+    }
+}
+
 /// A program that a run used.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -176,23 +222,52 @@ pub(super) async fn get(
     }
 }
 
-/// Returns the runs that match the filter, as clients see them.
-pub(super) async fn list(
+/// Returns a page of the runs that match the filter, as clients see them.
+pub(super) async fn page(
     service: &RunService,
     store: &TenantStore,
     filter: RunFilter,
-) -> Result<Vec<RunView>, StoreError> {
-    let mut views = Vec::new();
-    if filter.status.is_none() && filter.before.is_none() && filter.tree_of.is_none() {
-        let fits =
-            |queued: &QueuedRun| filter.session.is_none() || filter.session == queued.session;
-        views.extend(store.queued().await?.into_iter().rev().filter(fits).map(of_queued));
+) -> Result<RunPage, StoreError> {
+    let limit = filter.limit.map_or(usize::MAX, |limit| limit as usize);
+    let mut page = RunPage::default();
+    // One more run than requested shows that there is another page.
+    let mut rest = RunFilter {
+        limit: filter.limit.map(|limit| limit.saturating_add(1)),
+        bytes: Some(PART_BYTES),
+        ..filter
+    };
+    if rest.status.is_none() && rest.tree_of.is_none() {
+        while let Some(queued) = store.queue_page(&rest).await? {
+            let Some(last) = queued.last() else {
+                rest.before = None;
+                break;
+            };
+            rest.before = Some(last.id.clone());
+            queued.into_iter().for_each(|run| page.add(of_queued(run)));
+            if page.is_full(limit) {
+                return Ok(page.cut(limit));
+            }
+            rest.limit = page.missing(limit);
+        }
+        // All queued runs precede all other runs.
+        if !page.runs.is_empty() {
+            rest.before = None;
+        }
     }
-    for record in store.runs(filter).await? {
-        views.retain(|view| view.id != record.id);
-        views.push(of_record(service, store, record).await?);
+    loop {
+        let records = store.runs(rest.clone()).await?;
+        let Some(last) = records.last() else { return Ok(page) };
+        rest.before = Some(last.id.clone());
+        for record in records {
+            // The run may have left the queue in the meantime.
+            page.runs.retain(|view| view.id != record.id);
+            page.add(of_record(service, store, record).await?);
+        }
+        if page.is_full(limit) {
+            return Ok(page.cut(limit));
+        }
+        rest.limit = page.missing(limit);
     }
-    Ok(views)
 }
 
 fn of_queued(run: QueuedRun) -> RunView {

@@ -80,6 +80,21 @@ impl TenantStore {
         .await
     }
 
+    /// Returns the integration with this name, or `None` if the tenant has none.
+    ///
+    /// # Errors
+    /// If the store cannot be read, or the integration is invalid.
+    pub async fn integration(&self, name: &str) -> Result<Option<Integration>, StoreError> {
+        let name = name.to_owned();
+        let body = self.read(move |transaction, (tenant, _)| {
+            let query = "SELECT body FROM integration WHERE tenant = ?1 AND name = ?2";
+            let row = transaction.first(query, params![tenant, name])?;
+            row.map(|row| row.get::<String>(0)).transpose()
+        });
+        let parse = |body: String| serde_json::from_str(&body).map_err(StoreError::unreadable);
+        body.await?.map(parse).transpose()
+    }
+
     /// Returns the tenant's integrations, sorted by name.
     ///
     /// # Errors

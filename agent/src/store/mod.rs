@@ -19,6 +19,7 @@ mod lease;
 mod memory;
 mod private;
 mod process;
+mod queue_page;
 mod replica;
 mod rows;
 mod run_info;
@@ -27,6 +28,7 @@ mod schema;
 mod seal;
 mod secret;
 mod session;
+mod size;
 mod state;
 mod stats;
 mod tables;
@@ -63,10 +65,11 @@ pub use keep::{PruneError, Pruned, Retention};
 pub use memory::{LazyMemory, StoredMemory};
 pub use private::{Privacy, privacy};
 pub use replica::QueueState;
-pub(crate) use replica::{FreeRun, QueueLook};
+pub(crate) use replica::{FreeRun, QueueLook, RequestedCancel};
 pub use runs::own_session;
 pub use secret::{LazySecrets, StoredSecrets};
 pub use session::{ExportedSession, SESSION_ID, SessionLine, StateValue, is_session_id};
+pub use size::Stored;
 pub use state::{LazyState, State};
 pub use stats::{StoreStats, TableStats};
 pub use token::TokenLine;
@@ -242,14 +245,16 @@ impl TenantStore {
 }
 
 impl Store {
-    /// Returns the tenants that have open or queued runs.
+    /// Returns the tenants that have open or queued runs, or runs that are parked for approvals:
+    /// the process may have ended after it recorded the last answer.
     ///
     /// # Errors
     /// If the store cannot be read.
     pub async fn tenants_with_open_runs(&self) -> Result<Vec<Tenant>, StoreError> {
         let names = self.read(|transaction| {
-            let query =
-                "SELECT tenant FROM run WHERE status = 'open' UNION SELECT tenant FROM queue";
+            let query = "SELECT tenant FROM run
+                         WHERE status = 'open' OR status = 'parked' AND reason IS NULL
+                         UNION SELECT tenant FROM queue";
             transaction.query(query, &[], |row| row.get::<String>(0))
         });
         Ok(names.await?.iter().filter_map(|name| Tenant::new(name).ok()).collect())

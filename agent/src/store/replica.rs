@@ -4,7 +4,7 @@
 use super::db::{Row, ToValue as _, Value, params};
 use super::rows::{QUEUED, queued_run};
 use super::seal::{open_text, seal_text};
-use super::{Store, TenantStore, Topic};
+use super::{Store, TenantStore, Topic, now};
 use crate::error::StoreError;
 use crate::journal::QueuedRun;
 use crate::tenant::Tenant;
@@ -16,6 +16,17 @@ pub(crate) struct FreeRun {
     pub(crate) tenant: Tenant,
     /// The run's id.
     pub(crate) id: String,
+}
+
+/// A run whose cancellation has been requested.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RequestedCancel {
+    /// The tenant that owns the run.
+    pub(crate) tenant: Tenant,
+    /// The run's id.
+    pub(crate) id: String,
+    /// If true, a process holds the lock of the run.
+    pub(crate) is_held: bool,
 }
 
 /// The criteria by which a process selects runs from the queue.
@@ -115,14 +126,22 @@ impl Store {
         .await
     }
 
-    /// Returns the runs whose cancellation has been requested, each as a tenant and a run id.
-    pub(crate) async fn cancellations(&self) -> Result<Vec<(Tenant, String)>, StoreError> {
+    /// Returns the runs whose cancellation has been requested.
+    pub(crate) async fn cancellations(&self) -> Result<Vec<RequestedCancel>, StoreError> {
         let found = self.read(|transaction| {
-            transaction.query("SELECT tenant, run FROM cancellation", params![], |row| {
-                Ok((row.get::<String>(0)?, row.get(1)?))
+            let now = transaction.now()?;
+            let query = "SELECT tenant, run, (
+                             SELECT COUNT(*) FROM hold JOIN replica ON replica.id = hold.holder
+                             WHERE replica.expires > ?1 AND hold.tenant = cancellation.tenant
+                             AND hold.name = 'run:' || cancellation.run)
+                         FROM cancellation";
+            transaction.query(query, params![now], |row| {
+                Ok((row.get::<String>(0)?, row.get::<String>(1)?, row.get::<i64>(2)? > 0))
             })
         });
-        let known = |(tenant, run): (String, String)| Some((Tenant::new(&tenant).ok()?, run));
+        let known = |(tenant, id, is_held): (String, String, bool)| {
+            Some(RequestedCancel { tenant: Tenant::new(&tenant).ok()?, id, is_held })
+        };
         Ok(found.await?.into_iter().filter_map(known).collect())
     }
 }
@@ -243,6 +262,32 @@ impl TenantStore {
         Ok(())
     }
 
+    /// Removes the request to cancel a run.
+    pub(crate) async fn forget_cancel(&self, run: &str) -> Result<(), StoreError> {
+        let run = run.to_owned();
+        self.write(move |transaction, (tenant, _)| {
+            let delete = "DELETE FROM cancellation WHERE tenant = ?1 AND run = ?2";
+            transaction.execute(delete, params![tenant, run])?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Marks a run as open that was parked for approvals, so that a process drives it. Does nothing
+    /// if the run is not parked, or waits for an operator.
+    pub(crate) async fn reopen(&self, run: &str) -> Result<(), StoreError> {
+        let run = run.to_owned();
+        self.write(move |transaction, (tenant, _)| {
+            transaction.execute(
+                "UPDATE run SET status = 'open', used = ?3
+                 WHERE tenant = ?1 AND id = ?2 AND status = 'parked' AND reason IS NULL",
+                params![tenant, run, now()],
+            )?;
+            Ok(())
+        })
+        .await
+    }
+
     /// Returns the reason given in the request to cancel a run, or `None` if there is no such
     /// request.
     pub(crate) async fn cancel_reason(&self, run: &str) -> Result<Option<String>, StoreError> {
@@ -262,7 +307,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::journal::{self, Journal as _, Priority, QueuedRun};
+    use crate::journal::{self, Journal as _, Priority, QueuedRun, RunFilter};
     use crate::ledger::Keys;
     use crate::model::{ApiKey, Mask};
 
@@ -329,8 +374,45 @@ mod tests {
             of.request_cancel("r", "another reason").await.unwrap();
             assert_eq!(of.cancel_reason("r").await.unwrap(), Some(reason));
             assert_eq!(tenant(&store, "b").cancel_reason("r").await.unwrap(), None);
-            let runs = store.cancellations().await.unwrap();
-            assert_eq!(runs, [(Tenant::new("a").unwrap(), "r".to_owned())]);
+            let requested = |is_held| {
+                [RequestedCancel { tenant: of.tenant().clone(), id: "r".to_owned(), is_held }]
+            };
+            assert_eq!(store.cancellations().await.unwrap(), requested(false));
+            let lock = journal::lock_run(&of, "r").await.unwrap().unwrap();
+            assert_eq!(store.cancellations().await.unwrap(), requested(true));
+            drop(lock);
+            of.forget_cancel("r").await.unwrap();
+            assert_eq!(store.cancellations().await.unwrap(), []);
+        }
+    }
+
+    #[tokio::test]
+    async fn pages_of_the_queue_contain_each_run_once() {
+        for store in stores() {
+            let alice = tenant(&store, "alice");
+            for made in 1..=5 {
+                alice.enqueue(queued(&format!("a{made}"), made)).await.unwrap();
+            }
+            let page = async |filter: RunFilter| -> Option<Vec<String>> {
+                let runs = alice.queue_page(&filter).await.unwrap()?;
+                Some(runs.into_iter().map(|run| run.id).collect())
+            };
+            let after = |before: &str| RunFilter {
+                before: Some(before.to_owned()),
+                limit: Some(2),
+                ..RunFilter::default()
+            };
+            assert_eq!(page(RunFilter { before: None, ..after("") }).await.unwrap(), ["a5", "a4"]);
+            assert_eq!(page(after("a4")).await.unwrap(), ["a3", "a2"]);
+            assert_eq!(page(after("a2")).await.unwrap(), ["a1"]);
+            assert_eq!(page(after("a1")).await.unwrap(), [""; 0]);
+            assert_eq!(page(after("unknown")).await, None);
+            let small = RunFilter { bytes: Some(1), ..RunFilter::default() };
+            assert_eq!(page(small).await.unwrap(), ["a5"], "the first run is always returned");
+            let new = RunFilter { changed_since: Some(4), ..RunFilter::default() };
+            assert_eq!(page(new).await.unwrap(), ["a5", "a4"]);
+            let other = RunFilter { session: Some("s".to_owned()), ..RunFilter::default() };
+            assert_eq!(page(other).await.unwrap(), [""; 0]);
         }
     }
 

@@ -264,9 +264,18 @@ impl Journal for TenantStore {
 
     fn runs(&self, filter: RunFilter) -> JournalFuture<'_, Vec<RunRecord>> {
         Box::pin(self.read(move |transaction, (tenant, seal)| {
-            let (query, params) = selection(tenant, &filter);
-            let mut runs = Vec::new();
+            let made = match &filter.before {
+                Some(before) => made_of(transaction, tenant, before)?,
+                None => None,
+            };
+            let (query, params) = selection(tenant, &filter, made);
+            let (mut runs, mut room) = (Vec::new(), filter.bytes.unwrap_or(usize::MAX));
             transaction.each(&query, &params, |row| {
+                let size = row.size();
+                if size > room && !runs.is_empty() {
+                    return Ok(ControlFlow::Break(()));
+                }
+                room = room.saturating_sub(size);
                 match run_record(seal, &row) {
                     Ok(run) => runs.push(run),
                     // An unreadable run must not prevent other runs from being listed and resumed.
@@ -330,9 +339,20 @@ impl Journal for TenantStore {
     }
 }
 
+/// Returns the time at which a run began, or `None` if there is no such run.
+fn made_of(
+    transaction: &mut Transaction<'_>,
+    tenant: &str,
+    run: &str,
+) -> Result<Option<i64>, Cause> {
+    let query = "SELECT made FROM run WHERE tenant = ?1 AND id = ?2";
+    transaction.first(query, params![tenant, run])?.map(|row| row.get(0)).transpose()
+}
+
 /// Returns a query for the runs that match a filter, newest first, and the query's parameters.
-fn selection(tenant: &str, filter: &RunFilter) -> (String, Vec<Value>) {
-    let RunFilter { status, session, tree_of, before, changed_since, limit } = filter;
+/// `made` is the time at which the run `before` of the filter began, if there is such a run.
+fn selection(tenant: &str, filter: &RunFilter, made: Option<i64>) -> (String, Vec<Value>) {
+    let RunFilter { status, session, tree_of, before, changed_since, limit, bytes: _ } = filter;
     let mut params = vec![tenant.to_value()];
     let mut query = format!("SELECT {RUN} FROM run WHERE tenant = ?1");
     let mut add = |condition: &str, value: Value| {
@@ -345,14 +365,22 @@ fn selection(tenant: &str, filter: &RunFilter) -> (String, Vec<Value>) {
     if let Some(session) = session {
         add("AND session =", session.to_value());
     }
-    if let Some(before) = before {
-        add("AND id <", before.to_value());
-    }
     if let Some(root) = tree_of {
         add("AND root =", root.to_value());
     }
     if let Some(since) = changed_since {
         add("AND used >=", millis(*since).to_value());
+    }
+    match (before, made) {
+        // Ids do not have the order of the list: a run may begin long after it was requested, and
+        // the ids of child runs are not sorted at all.
+        (Some(before), Some(made)) => {
+            params.extend([made.to_value(), before.to_value()]);
+            let (at, id) = (params.len() - 1, params.len());
+            query += &format!(" AND made <= ?{at} AND (made < ?{at} OR id < ?{id})");
+        }
+        (Some(before), None) => add("AND id <", before.to_value()),
+        (None, _) => {}
     }
     if tree_of.is_none() {
         query += " AND root IS NULL";

@@ -29,6 +29,12 @@ async fn a_result_is_the_answer_if_the_program_exits_with_0() {
     let (code, why) = failure(&world.run("(sys.done? \" \\n\")", &[]).await.unwrap());
     assert_eq!(code, Code::EBOUND);
     assert!(why.contains("the result is empty"), "{why}");
+    let largest = world.run("(sys.done? (str.repeat \"x\" 1048576))", &[]).await.unwrap();
+    assert_eq!(largest.answer.map(|answer| answer.len()), Some(1 << 20));
+    let larger = world.run("(sys.done? (str.repeat \"x\" 1048577))", &[]).await.unwrap();
+    let (code, why) = failure(&larger);
+    assert_eq!((code, larger.answer.as_deref()), (Code::EBOUND, None));
+    assert!(why.contains("1048577 bytes"), "{why}");
 }
 
 #[tokio::test]

@@ -93,7 +93,7 @@ async fn keys_of_the_tenant_and_the_session_are_separate() {
 async fn the_state_in_memory_is_limited_and_deletion_frees_space() {
     let state = InMemory::default();
     let fill =
-        |n: usize| state.update(format!("k{n}"), Box::new(|_| Ok(Some(vec![0; (8 << 20) - 2]))));
+        |n: usize| state.update(format!("k{n}"), Box::new(|_| Ok(Some(vec![0; (8 << 20) - 200]))));
     for n in 0..8 {
         fill(n).await.unwrap();
     }

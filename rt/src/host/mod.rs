@@ -138,14 +138,14 @@ pub fn value_and_err<V: Value>(
 /// Records the failure of a host function, and returns the error code that the program gets.
 fn record_failure(caller: &mut Caller<'_>, id: usize, failure: Failure) -> i32 {
     let (offset, code) = (call_offset(caller), failure.code.number());
-    caller.data_mut().fail(id, failure, offset);
+    caller.data_mut().fail(id, failure.truncated(), offset);
     code
 }
 
 /// Records the failure of a host function that has no error result. Returns the error that ends the
 /// program.
 fn trap(caller: &mut Caller<'_>, id: usize, failure: Failure) -> wasmtime::Error {
-    let offset = call_offset(caller);
+    let (offset, failure) = (call_offset(caller), failure.truncated());
     caller.data_mut().fail(id, failure.clone(), offset);
     wasmtime::Error::new(failure)
 }

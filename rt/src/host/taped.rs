@@ -114,6 +114,7 @@ impl TapedCall {
         if let Some(result) = self.recorded {
             return result.map(CallValue::Recorded);
         }
+        let outcome = outcome.map_err(Failure::truncated);
         if let Some((tape, id)) = self.recording.as_ref().filter(|_| !is_suspended) {
             tape.end(id, outcome.as_ref().map(|value| value.record(run)).map_err(Failure::clone));
         }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
-use wattle_agent::Scope;
 use wattle_agent::journal::{self, Journal as _, SharedJournal};
+use wattle_agent::{Scope, Stored};
 
 use super::NOT_FOUND;
 use super::files::download;
@@ -31,6 +31,7 @@ async fn read(
     Path((id, name)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {
     let run = caller.store.run(&id).await?.ok_or_else(|| ApiError::not_found("run", &id))?;
+    caller.reserve(Stored::Record(&id)).await?;
     let journal: SharedJournal = Arc::new(caller.store);
     let found = journal::artifacts(&journal, &run).await?.into_iter().find(|one| one.name == name);
     Ok(download(found.ok_or_else(|| ApiError::not_found("artifact", &name))?.data))

@@ -18,6 +18,7 @@ use serde::Serialize;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use wattle_agent::journal::RunFilter;
+use wattle_agent::rt::MemoryCharge;
 use wattle_agent::service::{RunStatus, RunView};
 use wattle_agent::{Scope, StoreError, now_ms};
 
@@ -83,6 +84,8 @@ struct Changes {
     /// The states of the runs that the last read returned.
     sent: HashMap<String, Sent>,
     ready: VecDeque<RunChange>,
+    /// The memory of the changes in `ready`.
+    held: Option<MemoryCharge>,
     looked: Instant,
     ends: Instant,
 }
@@ -100,6 +103,7 @@ async fn follow(State(shared): State<Arc<Shared>>, caller: Caller) -> Result<Res
         newest: now_ms(),
         sent: HashMap::new(),
         ready: VecDeque::from([RunChange::Ready]),
+        held: None,
         looked: now,
         ends: now + MAX_AGE,
         caller,
@@ -148,8 +152,12 @@ impl Changes {
             limit: Some(MAX_RUNS),
             ..RunFilter::default()
         };
-        let found = self.shared.service.list(&self.caller.store, filter).await?;
-        let is_truncated = found.len() >= MAX_RUNS as usize;
+        let page = self.shared.service.page(&self.caller.store, filter).await?;
+        let held = self.caller.memory.charge(page.bytes);
+        // Without memory for the changes, the client reads the list instead.
+        let is_truncated = page.next.is_some() || held.is_err();
+        self.held = held.ok();
+        let found = page.runs;
         let newest = found.iter().map(|run| run.updated).fold(self.newest, u64::max);
         // If the clock was set back, later changes have earlier times.
         self.newest = newest.min(now_ms());

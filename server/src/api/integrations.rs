@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wattle_agent::machine::{Envelope, Event};
 use wattle_agent::service::ChunkEvent;
-use wattle_agent::{Integration, Scope};
+use wattle_agent::{Integration, Scope, Stored};
 
 use super::agents::choose;
 use super::start::{NewRun, queue};
@@ -67,6 +67,7 @@ pub(super) fn routes() -> Vec<Route> {
         )
         .body::<IntegrationMessage>()
         .json::<IntegrationAnswer>(200, "The answer.")
+        .streams()
         .errors(&[NOT_JSON, NOT_FOUND, INVALID, BUSY, FULL, (502, "The run failed.")]),
         Route::new(
             "POST",
@@ -151,6 +152,7 @@ async fn list(
     State(_): State<Arc<Shared>>,
     caller: Caller,
 ) -> Result<Json<IntegrationList>, ApiError> {
+    caller.reserve(Stored::Integrations).await?;
     let all = caller.store.integrations().await?;
     Ok(Json(IntegrationList { integrations: all.into_iter().map(Into::into).collect() }))
 }
@@ -198,8 +200,7 @@ async fn show(
 }
 
 async fn find(caller: &Caller, name: &str) -> Result<Integration, ApiError> {
-    let all = caller.store.integrations().await?;
-    let found = all.into_iter().find(|integration| integration.name == name);
+    let found = caller.store.integration(name).await?;
     found.ok_or_else(|| ApiError::not_found("integration", name))
 }
 
@@ -236,7 +237,9 @@ async fn ask(
     let (run_id, session_id) = send(&shared, &caller, &name, request).await?;
     let mut follower = shared.service.follow(&caller.store, &run_id, 0);
     loop {
-        let event = follower.next().await?.ok_or_else(|| ApiError::internal("no end"))?;
+        let event = follower.next().await;
+        let event = event.map_err(|error| ApiError::run_goes_on(error, &run_id))?;
+        let event = event.ok_or_else(|| ApiError::internal("no end"))?;
         match &event.event {
             Event::Response { text, .. } => {
                 return Ok(Json(IntegrationAnswer { text: text.clone(), run_id, session_id }));

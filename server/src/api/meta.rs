@@ -11,7 +11,7 @@ use axum::routing::{get, post};
 use schemars::JsonSchema;
 use serde::Serialize;
 use wattle_agent::journal::Journal as _;
-use wattle_agent::{Scope, trace};
+use wattle_agent::{Scope, Stored, trace};
 
 use super::{FULL, NOT_FOUND, NOT_OPERATOR};
 use crate::caller::Caller;
@@ -193,6 +193,7 @@ async fn trace_of(
 ) -> Result<Json<Trace>, ApiError> {
     let view = shared.service.get(&caller.store, &run).await?;
     let view = view.ok_or_else(|| ApiError::not_found("run", &run))?;
+    caller.reserve(Stored::Events { run: &run, after: 0, limit: u32::MAX }).await?;
     let events = caller.store.events(&run, 0, u32::MAX).await?;
     let steps = trace::steps_of(&run, (&view.agent, &view.model), &events);
     let steps = steps.iter().map(|step| serde_json::to_value(step).unwrap_or_default());

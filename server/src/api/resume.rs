@@ -8,9 +8,9 @@ use axum::http::StatusCode;
 use axum::routing::post;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wattle_agent::Scope;
 use wattle_agent::agents::AgentSpec;
 use wattle_agent::journal::{self, Approval, Journal as _, SharedJournal};
+use wattle_agent::{Scope, Stored};
 
 use super::runs::{Run, STEPS, Started, run, view};
 use super::start::{held, slot};
@@ -143,7 +143,11 @@ async fn answer(
         (true, AnswerScope::Once) => Approval::Once,
         (true, AnswerScope::Session) => Approval::Session,
     };
-    shared.service.answer(&caller.store, &id, &call, approval).await?;
+    let (service, store, of) = (shared.service.clone(), caller.store.clone(), id.clone());
+    // A client that disconnects leaves no run whose answers are recorded but that is not resumed.
+    let answer =
+        async move { service.answer(&store, &of, &call, approval).await.map_err(ApiError::from) };
+    shared.finish(answer).await?;
     run(&shared, &caller, &id).await.map(Json)
 }
 
@@ -152,7 +156,9 @@ async fn release(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<(StatusCode, Json<Started>), ApiError> {
-    shared.service.release(&caller.store, &id).await?;
+    let (service, store, of) = (shared.service.clone(), caller.store.clone(), id.clone());
+    let release = async move { service.release(&store, &of).await.map_err(ApiError::from) };
+    shared.finish(release).await?;
     Ok((StatusCode::ACCEPTED, Json(Started::from(view(&shared, &caller, &id).await?))))
 }
 
@@ -164,15 +170,17 @@ async fn fork(
 ) -> Result<(StatusCode, Json<Started>), ApiError> {
     let ForkBody { step, message } = read_json(request, &shared.limits).await?;
     let message = message.map(|message| message.0);
+    caller.reserve(Stored::Record(&id)).await?;
     let slot = slot(&shared, &caller)?;
     let (service, store) = (shared.service.clone(), caller.store.clone());
     // A client that disconnects does not leave an incomplete copy, which a server would drive.
     let fork = async move {
+        let session = store.run(&id).await?.and_then(|run| run.session);
         let forked = service.fork(&store, &id, step, message).await?;
-        Ok::<_, ApiError>(held(forked, slot))
+        // Nothing may fail from here on: a client would repeat the request.
+        Ok::<_, ApiError>(Started::running(held(forked, slot), session))
     };
-    let forked = shared.finish(fork).await?;
-    Ok((StatusCode::ACCEPTED, Json(Started::from(view(&shared, &caller, &forked).await?))))
+    Ok((StatusCode::ACCEPTED, Json(shared.finish(fork).await?)))
 }
 
 async fn replay(
@@ -182,6 +190,7 @@ async fn replay(
 ) -> Result<Json<Replayed>, ApiError> {
     let record = caller.store.run(&id).await?.ok_or_else(|| ApiError::not_found("run", &id))?;
     let _slot = shared.quotas.acquire(Kind::Program, &caller)?;
+    caller.reserve(Stored::Record(&id)).await?;
     let journal: SharedJournal = Arc::new(caller.store.clone());
     let agent = AgentSpec::of_origin(&record.start.origin).map_err(ApiError::internal)?;
     let origin = RunOrigin::of_agent(&agent, None, shared.app.steps(STEPS));

@@ -16,7 +16,7 @@ use wattle_agent::journal::{
 };
 use wattle_agent::machine::{Envelope, Stop, Usage};
 use wattle_agent::service::{ArtifactLine, RunStatus, RunView, ToolUse};
-use wattle_agent::{Scope, trace};
+use wattle_agent::{Scope, Stored, trace};
 
 use super::agents::choose;
 use super::chat::EXEC;
@@ -43,6 +43,10 @@ const ANSWER: &str = "answer";
 const PAGE: u32 = 50;
 /// Maximum number of runs on a page.
 const MAX_PAGE: u32 = 500;
+/// Maximum number of pages of the store that are read for one page of the response.
+const MAX_PAGES: usize = 20;
+/// Memory that loading a part of a page takes, in bytes.
+const PART_COST: usize = 4 << 20;
 
 pub(super) fn routes() -> Vec<Route> {
     let run = "/api/run/{id}";
@@ -205,10 +209,11 @@ struct ListQuery {
     tree_of: Option<String>,
     /// Text that the runs' messages must contain, ignoring case.
     q: Option<String>,
-    /// The value of `next` in the previous page. Only runs whose ids sort before this id are
+    /// The value of `next` in the previous page. Only runs that follow this run in the list are
     /// listed.
     before: Option<String>,
-    /// Maximum number of runs: 1 to 500. Default: 50.
+    /// Maximum number of runs: 1 to 500. Default: 50. A page has fewer runs if their texts are
+    /// large.
     #[schemars(range(min = 1, max = 500))]
     limit: Option<u32>,
 }
@@ -318,34 +323,34 @@ async fn list(
         query.status.is_none_or(|status| view.status == status)
             && wanted.as_ref().is_none_or(|text| view.prompt.to_lowercase().contains(text))
     };
-    let (mut runs, mut before) = (Vec::new(), query.before);
+    // The records of a page are loaded in parts.
+    let _memory = caller.memory.charge(PART_COST)?;
+    let (mut runs, mut next) = (Vec::<RunView>::new(), query.before);
     // Filters that the store does not support are applied page by page, for a limited number of
     // pages.
-    for _ in 0..20 {
+    for _ in 0..MAX_PAGES {
         let filter = RunFilter {
             session: query.session_id.clone(),
             tree_of: query.tree_of.clone(),
-            before: before.clone(),
-            limit: Some(MAX_PAGE.min(limit.saturating_add(1))),
+            before: next.clone(),
+            limit: Some(limit),
             ..RunFilter::default()
         };
-        let page = shared.service.list(&caller.store, filter).await?;
-        let is_last = page.len() <= limit as usize;
-        before = page.last().map(|view| view.id.clone());
-        runs.extend(page.into_iter().filter(|view| matches(view)));
-        if is_last || runs.len() > limit as usize {
-            if is_last {
-                before = None;
-            }
+        let page = shared.service.page(&caller.store, filter).await?;
+        // The texts, and the response with them.
+        caller.memory.hold(page.bytes.saturating_mul(2))?;
+        let is_shortened = page.runs.len() < limit as usize;
+        next = page.next;
+        runs.extend(page.runs.into_iter().filter(|view| matches(view)));
+        if runs.len() > limit as usize {
+            runs.truncate(limit as usize);
+            next = runs.last().map(|view| view.id.clone());
+        }
+        let is_full = runs.len() == limit as usize || (is_shortened && !runs.is_empty());
+        if next.is_none() || is_full {
             break;
         }
     }
-    let next = if runs.len() > limit as usize {
-        runs.truncate(limit as usize);
-        runs.last().map(|view| view.id.clone())
-    } else {
-        before
-    };
     Ok(Json(RunList { runs: runs.into_iter().map(RunLine::from).collect(), next }))
 }
 
@@ -360,6 +365,7 @@ async fn show(
 /// Returns a run with its programs, artifacts, pending approvals and outline.
 pub(super) async fn run(shared: &Shared, caller: &Caller, id: &str) -> Result<Run, ApiError> {
     let view = view(shared, caller, id).await?;
+    caller.reserve(Stored::Events { run: id, after: 0, limit: u32::MAX }).await?;
     let events = caller.store.events(id, 0, u32::MAX).await?;
     Ok(Run {
         tools: ToolUse::of(&events),
@@ -398,6 +404,7 @@ async fn events(
         return Err(ApiError::invalid_field("`limit` is 1 to 1000"));
     }
     let has_ended = view(&shared, &caller, &id).await?.status.has_ended();
+    caller.reserve(Stored::Events { run: &id, after, limit }).await?;
     let events = caller.store.events(&id, after, limit).await?;
     let last = events.last().map_or(after, |event| event.seq);
     let done = has_ended && events.len() < limit as usize;
@@ -410,8 +417,16 @@ async fn calls(
     Path(id): Path<String>,
 ) -> Result<Json<CallList>, ApiError> {
     view(&shared, &caller, &id).await?;
+    caller.reserve(Stored::Record(&id)).await?;
     let journal: SharedJournal = Arc::new(caller.store.clone());
     Ok(Json(CallList { calls: journal::calls(&journal, &id).await? }))
+}
+
+impl Started {
+    /// Creates the response for a run that was just started.
+    pub(super) fn running(id: String, session_id: Option<String>) -> Started {
+        Started { id, session_id, status: RunStatus::Running }
+    }
 }
 
 impl From<RunView> for Started {

@@ -10,7 +10,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wattle_agent::journal::RunFilter;
 use wattle_agent::machine::{Message, Role};
-use wattle_agent::{ExportedSession, NextDelta, Scope, SessionDeltas, SessionLine, TenantStore};
+use wattle_agent::{
+    ExportedSession, NextDelta, Scope, SessionDeltas, SessionLine, Stored, TenantStore,
+};
 
 use super::files::{SessionFile, list_files};
 use super::runs::RunLine;
@@ -127,7 +129,7 @@ struct Session {
     title: String,
     /// The conversation, oldest message first.
     messages: Vec<Turn>,
-    /// The session's most recent runs, at most 100.
+    /// The session's most recent runs, at most 100, and fewer if their texts are large.
     runs: Vec<RunLine>,
     /// The files that the session's runs changed.
     files: Vec<SessionFile>,
@@ -184,7 +186,8 @@ async fn show(
     let exported = exported(&caller, &id).await?;
     let filter =
         RunFilter { session: Some(id.clone()), limit: Some(MAX_RUNS), ..RunFilter::default() };
-    let runs = shared.service.list(&caller.store, filter).await?;
+    let runs = shared.service.page(&caller.store, filter).await?;
+    caller.memory.hold(runs.bytes.saturating_mul(2))?;
     let first = exported.messages.iter().find(|message| message.role == Role::User);
     let turn = |message: &Message| Turn {
         role: if message.role == Role::User { "user" } else { "assistant" }.to_owned(),
@@ -193,7 +196,7 @@ async fn show(
     Ok(Json(Session {
         title: title(first.map(|message| message.content.as_str())),
         messages: exported.messages.iter().map(turn).collect(),
-        runs: runs.into_iter().map(RunLine::from).collect(),
+        runs: runs.runs.into_iter().map(RunLine::from).collect(),
         files: list_files(&shared, &caller, &id).await?,
         id,
     }))
@@ -269,7 +272,10 @@ async fn export(
 
 async fn exported(caller: &Caller, id: &str) -> Result<ExportedSession, ApiError> {
     let exported = match SessionId::new(id.to_owned()) {
-        Some(_) => caller.store.export(id).await?,
+        Some(_) => {
+            caller.reserve(Stored::Session(id)).await?;
+            caller.store.export(id).await?
+        }
         None => None,
     };
     exported.ok_or_else(|| ApiError::not_found("session", id))

@@ -38,6 +38,9 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
+/// Maximum size of a client's WebSocket frames and messages, in bytes. They are ignored.
+const MAX_MESSAGE: usize = 1 << 10;
+
 /// The form in which a stream sends a run's events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -113,7 +116,9 @@ async fn stream(
     let upgrade = WebSocketUpgrade::from_request_parts(&mut parts, &())
         .await
         .map_err(|rejection| ApiError::bad_upgrade(&rejection.body_text()))?;
-    Ok(upgrade.max_message_size(1 << 10).on_upgrade(async move |socket| {
+    // A frame is buffered until it is complete.
+    let upgrade = upgrade.max_frame_size(MAX_MESSAGE).max_message_size(MAX_MESSAGE);
+    Ok(upgrade.on_upgrade(async move |socket| {
         let _held = held;
         websocket(socket, events, shared.stopping.clone(), shared.limits.write_time).await;
     }))

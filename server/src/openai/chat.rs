@@ -188,7 +188,7 @@ async fn complete(
     let session = session.transpose().map_err(ApiError::internal)?;
     let mut response = match streamed {
         true => streaming(&shared, caller, conversation, head, run),
-        false => whole(caller, conversation, &head, run).await?.into_response(),
+        false => whole(&caller, conversation, &head, run).await?.into_response(),
     };
     if let Some(session) = session {
         response.headers_mut().insert(SESSION, session);
@@ -211,7 +211,7 @@ fn session_header(headers: &HeaderMap) -> Result<Option<SessionId>, ApiError> {
 
 /// Waits for the complete answer and records the conversation.
 async fn whole(
-    caller: Caller,
+    caller: &Caller,
     conversation: Conversation,
     head: &Head,
     mut run: Completion,
@@ -221,9 +221,17 @@ async fn whole(
         return Err(ApiError::model_failed(&ended.text));
     }
     if let Some(session) = &run.session {
-        conversation.remember(&caller, session, &ended.text).await?;
+        remember(conversation, caller, session, &ended.text).await;
     }
     Ok(Json(head.whole(format!("chatcmpl-{}", run.run), &ended)))
+}
+
+/// Records a conversation with its new answer. A failure is not reported to the client, which would
+/// repeat its request. The next request then begins a new session with the client's messages.
+async fn remember(conversation: Conversation, caller: &Caller, session: &str, answer: &str) {
+    if conversation.remember(caller, session, answer).await.is_err() {
+        tracing::warn!(session, "failed to remember a conversation");
+    }
 }
 
 /// The state of a stream.
@@ -281,10 +289,8 @@ impl Chunks {
                 self.is_over = true;
                 if let (Some((caller, conversation)), Some(session)) =
                     (self.rest.take(), self.run.session.as_deref())
-                    && conversation.remember(&caller, session, &ended.text).await.is_err()
                 {
-                    // The next request will begin a new session with the client's messages.
-                    tracing::warn!(session, "failed to remember a conversation");
+                    remember(conversation, &caller, session, &ended.text).await;
                 }
                 self.ready = self.head.last(&self.id, &ended).collect();
                 self.ready.pop_front()

@@ -6,10 +6,14 @@
 
 use std::sync::{Arc, OnceLock};
 
+use crate::ledger::Charge;
+
 /// A sequence of commands.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct List {
     pub(crate) items: Vec<Item>,
+    /// The charge for the nodes of the list that are in none of its commands.
+    pub(super) _charge: Charge,
 }
 
 /// A chain of pipelines in a list. The chain may run as a background job.
@@ -55,6 +59,8 @@ pub(crate) struct Command {
     pub(crate) kind: Kind,
     pub(crate) redirects: Vec<Redirect>,
     pub(crate) line: u32,
+    /// The charge for the nodes of the command that are in no list of it.
+    pub(super) _charge: Charge,
 }
 
 /// The kind of a command.

@@ -3,6 +3,7 @@
 use std::task::{Context, Poll};
 
 use super::task::Task;
+use crate::ledger::Text;
 
 /// A background job, or a process substitution.
 #[derive(Debug)]
@@ -10,7 +11,7 @@ struct Job {
     /// Number that `jobs` shows. 0 for a process substitution, which is not listed.
     number: usize,
     pid: u32,
-    text: String,
+    text: Option<Text>,
     task: Option<Task>,
     status: u8,
 }
@@ -36,16 +37,17 @@ impl Jobs {
     }
 
     /// Adds a background job.
-    pub(crate) fn add(&mut self, pid: u32, text: String, task: Task) {
+    pub(crate) fn add(&mut self, pid: u32, text: Text, task: Task) {
         let number = self.list.iter().map(|job| job.number).max().unwrap_or_default() + 1;
         self.last = Some(pid);
-        self.list.push(Job { number, pid, text, task: Some(task), status: 0 });
+        let (text, task) = (Some(text), Some(task));
+        self.list.push(Job { number, pid, text, task, status: 0 });
     }
 
     /// Adds a process substitution. It sets `$!` but is not listed.
     pub(crate) fn add_hidden(&mut self, pid: u32, task: Task) {
         self.last = Some(pid);
-        self.list.push(Job { number: 0, pid, text: String::new(), task: Some(task), status: 0 });
+        self.list.push(Job { number: 0, pid, text: None, task: Some(task), status: 0 });
     }
 
     /// Removes all jobs and returns the tasks of those that are still running.
@@ -96,7 +98,8 @@ impl Jobs {
                 (None, status) => format!("Exit {status}"),
             };
             let ampersand = if job.task.is_some() { " &" } else { "" };
-            format!("[{}]   {state:<24}{}{ampersand}", job.number, job.text)
+            let text = job.text.as_deref().unwrap_or_default();
+            format!("[{}]   {state:<24}{text}{ampersand}", job.number)
         });
         let lines = lines.collect();
         self.list.retain(|job| job.task.is_some());

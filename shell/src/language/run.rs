@@ -9,9 +9,9 @@ use wattle_capability::files::Files;
 
 use super::pattern::Cache;
 use super::task::Task;
-use super::variables::Ledger;
 use crate::bounds::Bounds;
 use crate::command::Commands;
+use crate::ledger::Ledger;
 
 /// Number of commands and loop iterations after which a shell lets other tasks run. A power of two.
 const YIELD_INTERVAL: u64 = 64;
@@ -24,9 +24,13 @@ pub(crate) struct Run {
     pub(crate) commands: Arc<dyn Commands>,
     pub(crate) files: Arc<Files>,
     pub(crate) bounds: Bounds,
+    /// Byte counter for variables, definitions and positional parameters.
     pub(crate) ledger: Arc<Ledger>,
-    /// Byte counter for the expanded words of all commands and loops that are running.
+    /// Byte counter for the expanded words of all commands and loops that are running, and for the
+    /// output of substitutions.
     pub(crate) words: Arc<Ledger>,
+    /// Byte counter for syntax trees.
+    pub(crate) trees: Arc<Ledger>,
     pub(crate) patterns: Cache,
     /// Number of commands, loop iterations and expansions that the session's shells have run.
     steps: AtomicU64,
@@ -55,14 +59,17 @@ impl Drop for Slot {
 
 impl Run {
     pub(crate) fn new(commands: Arc<dyn Commands>, files: &Files, bounds: Bounds) -> Run {
-        let ledger = Ledger::new(bounds.variables);
-        let words = Ledger::new(bounds.variables);
+        let account = bounds.stage.account.as_ref();
+        let ledger = Ledger::new(bounds.variables, account);
+        let words = Ledger::new(bounds.variables, account);
+        let trees = Ledger::new(bounds.trees, account);
         Run {
             commands,
             files: Arc::new(files.rooted()),
             bounds,
             ledger,
             words,
+            trees,
             patterns: Cache::default(),
             steps: AtomicU64::new(0),
             pids: AtomicU32::new(100),

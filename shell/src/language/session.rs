@@ -16,6 +16,7 @@ use super::{builtin_table, builtins};
 use crate::bounds::StageBounds;
 use crate::bounds::{Bounds, amount};
 use crate::command::{Commands, Status};
+use crate::ledger::Ledger;
 use crate::stream::{CapturedBytes, Stream};
 
 /// A shell: a set of commands, and the limits for scripts. It creates sessions.
@@ -84,7 +85,7 @@ impl Shell {
         Shell { commands, bounds }
     }
 
-    /// Returns a shell whose commands are charged to an account.
+    /// Returns a shell that is charged to an account, with its commands.
     pub(crate) fn charged_to(&self, account: Account) -> Shell {
         let stage = StageBounds { account: Some(account), ..self.bounds.stage.clone() };
         Shell {
@@ -252,6 +253,7 @@ impl Session {
         name: impl Into<String>,
         arguments: impl IntoIterator<Item = String>,
     ) {
+        let name: String = name.into();
         self.interpreter.parameters.name = name.into();
         let ledger = Arc::clone(&self.interpreter.run.ledger);
         let arguments = arguments.into_iter().map(|word| ledger.store_unlimited(word));
@@ -273,7 +275,8 @@ impl Session {
     /// Returns true if a script is incomplete and additional lines could complete it.
     #[must_use]
     pub fn is_incomplete(text: &str) -> bool {
-        parse::parse(text, 1).is_err_and(|error| error.incomplete)
+        let trees = Ledger::new(Bounds::default().trees, None);
+        parse::parse(text, 1, &trees).is_err_and(|error| error.incomplete)
     }
 }
 
@@ -285,7 +288,7 @@ async fn run_line(
     text: String,
     whole: bool,
 ) -> (Interpreter, Result<(), SyntaxError>) {
-    let list = match parse::parse(&text, 1) {
+    let list = match parse::parse(&text, 1, &interpreter.run.trees) {
         Ok(list) => list,
         Err(error) => {
             interpreter.descriptors.open.clear();

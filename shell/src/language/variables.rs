@@ -1,112 +1,26 @@
 //! Variables: strings, indexed and associative arrays, their attributes, and the frames that
 //! restore variables after a function or a command.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+use std::collections::hash_map::{Entry, HashMap};
 use std::fmt;
-use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use indexmap::IndexMap;
 
-use crate::bounds::amount;
+use crate::ledger::{Charge, Full, Ledger, Text};
 
-/// Number of bytes counted for each stored string in addition to its length.
-const OVERHEAD: u64 = 64;
+/// Number of bytes counted for a variable in addition to its name and its value.
+const VARIABLE: u64 = 160;
 
-/// A byte counter, with a limit, for the variables of a session and its subshells.
-#[derive(Debug)]
-pub(crate) struct Ledger {
-    held: AtomicU64,
-    limit: u64,
-}
-
-impl Ledger {
-    pub(crate) fn new(limit: u64) -> Arc<Ledger> {
-        Arc::new(Ledger { held: AtomicU64::new(0), limit })
-    }
-
-    /// Returns true if the limit allows `bytes` more bytes.
-    pub(crate) fn has_room(&self, bytes: u64) -> bool {
-        self.held.load(Ordering::Relaxed).saturating_add(bytes) <= self.limit
-    }
-
-    pub(crate) fn limit(&self) -> u64 {
-        self.limit
-    }
-
-    /// Creates the value for a string, and counts its bytes.
-    ///
-    /// # Errors
-    /// [`AssignError::Full`] if the string does not fit within the limit.
-    pub(crate) fn store(self: &Arc<Ledger>, text: String) -> Result<Text, AssignError> {
-        let text = self.store_unlimited(text);
-        if self.has_room(0) { Ok(text) } else { Err(AssignError::Full(self.limit)) }
-    }
-
-    /// Creates the value for a string that the host provides. Counts its bytes even beyond the
-    /// limit.
-    pub(crate) fn store_unlimited(self: &Arc<Ledger>, text: String) -> Text {
-        self.held.fetch_add(text.len() as u64 + OVERHEAD, Ordering::Relaxed);
-        Text(Arc::new(StoredText { text, ledger: self.clone() }))
-    }
-}
-
-/// Bytes that a [`Ledger`] counts until the charge is dropped.
-#[derive(Debug)]
-pub(crate) struct Charge {
-    bytes: u64,
-    ledger: Arc<Ledger>,
-}
-
-impl Charge {
-    /// Creates a charge of no bytes.
-    pub(crate) fn new(ledger: Arc<Ledger>) -> Charge {
-        Charge { bytes: 0, ledger }
-    }
-
-    /// Counts more bytes. Returns false if the limit has been exceeded.
-    pub(crate) fn grow(&mut self, bytes: u64) -> bool {
-        self.bytes = self.bytes.saturating_add(bytes);
-        let held = self.ledger.held.fetch_add(bytes, Ordering::Relaxed);
-        held.saturating_add(bytes) <= self.ledger.limit
-    }
-}
-
-impl Drop for Charge {
-    fn drop(&mut self) {
-        self.ledger.held.fetch_sub(self.bytes, Ordering::Relaxed);
-    }
-}
-
-/// The string value of a variable. Clones share it.
-#[derive(Clone, Debug)]
-pub(crate) struct Text(Arc<StoredText>);
-
-#[derive(Debug)]
-struct StoredText {
-    text: String,
-    ledger: Arc<Ledger>,
-}
-
-impl Drop for StoredText {
-    fn drop(&mut self) {
-        self.ledger.held.fetch_sub(self.text.len() as u64 + OVERHEAD, Ordering::Relaxed);
-    }
-}
-
-impl Deref for Text {
-    type Target = str;
-    fn deref(&self) -> &str {
-        &self.0.text
-    }
-}
+/// Number of bytes counted for an element of an array in addition to its key and its value.
+const ELEMENT: u64 = 24;
 
 /// The reason why a variable cannot be set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AssignError {
     ReadOnly(String),
-    Full(u64),
+    Full(Full),
     Index(String),
     Name(String),
 }
@@ -115,12 +29,18 @@ impl fmt::Display for AssignError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             AssignError::ReadOnly(name) => write!(f, "{name}: readonly variable"),
-            AssignError::Full(limit) => {
-                write!(f, "variables hold more than {}: write to a file instead", amount(*limit))
+            AssignError::Full(full) => {
+                write!(f, "variables hold {full}: write to a file instead")
             }
             AssignError::Index(index) => write!(f, "[{index}]: bad array subscript"),
             AssignError::Name(name) => write!(f, "`{name}': not a valid identifier"),
         }
+    }
+}
+
+impl From<Full> for AssignError {
+    fn from(full: Full) -> AssignError {
+        AssignError::Full(full)
     }
 }
 
@@ -130,7 +50,7 @@ pub(crate) enum Value {
     Unset,
     Text(Text),
     List(Arc<BTreeMap<i64, Text>>),
-    Map(Arc<IndexMap<String, Text>>),
+    Map(Arc<IndexMap<Text, Text>>),
 }
 
 /// Case conversion by `declare -u` and `declare -l`.
@@ -149,10 +69,18 @@ pub(crate) struct Variable {
     pub(crate) integer: bool,
     pub(crate) reference: bool,
     pub(crate) fold: Option<CaseFold>,
+    /// The charge for the name and for the array's elements, without their keys and values. A copy
+    /// of the variable in a subshell is charged again.
+    charge: Charge,
+    /// The number of bytes that are charged for a variable with this name and no elements.
+    base: u64,
 }
 
-impl Default for Variable {
-    fn default() -> Variable {
+impl Variable {
+    fn new(name: &str, ledger: &Arc<Ledger>) -> Variable {
+        let base = name.len() as u64 + VARIABLE;
+        let mut charge = Charge::new(Arc::clone(ledger));
+        charge.set(base);
         Variable {
             value: Value::Unset,
             exported: false,
@@ -160,11 +88,27 @@ impl Default for Variable {
             integer: false,
             reference: false,
             fold: None,
+            charge,
+            base,
         }
     }
-}
 
-impl Variable {
+    /// Replaces the value.
+    pub(crate) fn replace(&mut self, value: Value) {
+        self.value = value;
+        self.charge_elements();
+    }
+
+    /// Charges the elements of the array.
+    fn charge_elements(&mut self) {
+        let elements = match &self.value {
+            Value::Unset | Value::Text(_) => 0,
+            Value::List(list) => list.len(),
+            Value::Map(map) => map.len(),
+        };
+        self.charge.set(self.base + ELEMENT * elements as u64);
+    }
+
     /// Returns the value that is used without an index. For an array, this is element 0.
     pub(crate) fn text(&self) -> Option<&Text> {
         match &self.value {
@@ -191,7 +135,7 @@ impl Variable {
             Value::Unset => Vec::new(),
             Value::Text(_) => vec!["0".into()],
             Value::List(list) => list.keys().map(i64::to_string).collect(),
-            Value::Map(map) => map.keys().cloned().collect(),
+            Value::Map(map) => map.keys().map(|key| key.to_string()).collect(),
         }
     }
 }
@@ -274,10 +218,7 @@ impl Variables {
     /// Returns a variable for modification, like [`Variables::entry`], but without resolving
     /// references.
     pub(crate) fn entry_itself(&mut self, name: &str) -> Result<&mut Variable, AssignError> {
-        if !is_name(name) {
-            return Err(AssignError::Name(name.into()));
-        }
-        let variable = self.all.entry(name.to_owned()).or_default();
+        let variable = self.attributes(name)?;
         if variable.readonly { Err(AssignError::ReadOnly(name.into())) } else { Ok(variable) }
     }
 
@@ -286,7 +227,16 @@ impl Variables {
         if !is_name(name) {
             return Err(AssignError::Name(name.into()));
         }
-        Ok(self.all.entry(name.to_owned()).or_default())
+        match self.all.entry(name.to_owned()) {
+            Entry::Occupied(known) => Ok(known.into_mut()),
+            Entry::Vacant(slot) => {
+                let variable = Variable::new(name, &self.ledger);
+                if !self.ledger.has_room(0) {
+                    return Err(self.ledger.full(0).into());
+                }
+                Ok(slot.insert(variable))
+            }
+        }
     }
 
     /// Sets the value of a variable. For an array, sets element 0.
@@ -294,14 +244,13 @@ impl Variables {
         let ledger = self.ledger.clone();
         let variable = self.entry(name)?;
         let text = ledger.store(folded(variable.fold, text.into()))?;
-        match &mut variable.value {
-            Value::List(list) => {
-                Arc::make_mut(list).insert(0, text);
+        match &variable.value {
+            Value::List(_) => variable.edit_list(|list| drop(list.insert(0, text))),
+            Value::Map(_) => {
+                let key = ledger.store("0".into())?;
+                variable.edit_map(|map| drop(map.insert(key, text)));
             }
-            Value::Map(map) => {
-                Arc::make_mut(map).insert("0".into(), text);
-            }
-            value => *value = Value::Text(text),
+            Value::Unset | Value::Text(_) => variable.replace(Value::Text(text)),
         }
         Ok(())
     }
@@ -335,11 +284,8 @@ impl Variables {
     ) -> Result<(), AssignError> {
         let ledger = self.ledger.clone();
         let variable = self.entry(name)?;
-        if !ledger.has_room(key.len() as u64) {
-            return Err(AssignError::Full(ledger.limit()));
-        }
-        let text = ledger.store(folded(variable.fold, text))?;
-        variable.edit_map(|map| map.insert(key, text));
+        let (key, text) = (ledger.store(key)?, ledger.store(folded(variable.fold, text))?);
+        variable.edit_map(|map| drop(map.insert(key, text)));
         Ok(())
     }
 
@@ -356,7 +302,7 @@ impl Variables {
         for (index, text) in (0_i64..).zip(texts) {
             list.insert(index, ledger.store(folded(fold, text))?);
         }
-        self.entry(name)?.value = Value::List(Arc::new(list));
+        self.entry(name)?.replace(Value::List(Arc::new(list)));
         Ok(())
     }
 
@@ -424,18 +370,18 @@ impl Variable {
             }
         };
         let result = edit(Arc::make_mut(&mut list));
-        self.value = Value::List(list);
+        self.replace(Value::List(list));
         result
     }
 
     /// Edits the value as an associative array.
-    pub(crate) fn edit_map<T>(&mut self, edit: impl FnOnce(&mut IndexMap<String, Text>) -> T) -> T {
+    pub(crate) fn edit_map<T>(&mut self, edit: impl FnOnce(&mut IndexMap<Text, Text>) -> T) -> T {
         let mut map = match std::mem::replace(&mut self.value, Value::Unset) {
             Value::Map(map) => map,
             _ => Arc::default(),
         };
         let result = edit(Arc::make_mut(&mut map));
-        self.value = Value::Map(map);
+        self.replace(Value::Map(map));
         result
     }
 }

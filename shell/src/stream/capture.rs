@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use super::lock::lock;
 use crate::errno::Errno;
+use crate::ledger::Charge;
 
 /// The writing side of a capture.
 pub(super) struct Capture(Arc<Mutex<State>>);
@@ -19,31 +20,35 @@ struct State {
     tail: VecDeque<u8>,
     retention: Retention,
     total: u64,
+    /// The charge for `head`, if it is counted.
+    charge: Option<Charge>,
 }
 
 /// The part of the output that a capture retains. The number is its maximum size, in bytes.
 #[derive(Clone, Copy, Debug)]
 enum Retention {
-    /// The first bytes. A write beyond the maximum fails.
+    /// The first bytes. A write beyond the maximum fails, as does one for which the charge has no
+    /// room.
     Head(usize),
     /// The first and the last bytes. Each of the two parts may use half of the maximum.
     Ends(usize),
 }
 
-pub(super) fn head(limit: usize) -> (Capture, CapturedBytes) {
-    capture(Retention::Head(limit))
+pub(super) fn head(limit: usize, charge: Option<Charge>) -> (Capture, CapturedBytes) {
+    capture(Retention::Head(limit), charge)
 }
 
 pub(super) fn ends(limit: usize) -> (Capture, CapturedBytes) {
-    capture(Retention::Ends(limit))
+    capture(Retention::Ends(limit), None)
 }
 
-fn capture(retention: Retention) -> (Capture, CapturedBytes) {
+fn capture(retention: Retention, charge: Option<Charge>) -> (Capture, CapturedBytes) {
     let state = Arc::new(Mutex::new(State {
         head: Vec::new(),
         tail: VecDeque::new(),
         retention,
         total: 0,
+        charge,
     }));
     (Capture(Arc::clone(&state)), CapturedBytes(state))
 }
@@ -57,6 +62,9 @@ impl Capture {
             Retention::Ends(limit) => (limit / 2, limit - limit / 2),
         };
         let (first, rest) = data.split_at(data.len().min(head.saturating_sub(state.head.len())));
+        if state.charge.as_mut().is_some_and(|charge| !charge.grow(first.len() as u64)) {
+            return Err(Errno::PIPE);
+        }
         state.head.extend_from_slice(first);
         if rest.is_empty() {
             return Ok(());

@@ -22,6 +22,7 @@ pub use device::Device;
 pub use file::OpenMode;
 
 use crate::errno::{Errno, Fault};
+use crate::ledger::Charge;
 use capture::Capture;
 use device::ByteDevice;
 use file::OpenFile;
@@ -111,7 +112,14 @@ impl Stream {
     /// to a broken pipe.
     #[must_use]
     pub fn capture(limit: usize) -> (Stream, CapturedBytes) {
-        let (capture, captured) = capture::head(limit);
+        let (capture, captured) = capture::head(limit, None);
+        (Stream::of(Kind::Capture(capture)), captured)
+    }
+
+    /// Creates a stream like [`Stream::capture`], whose captured bytes are added to `charge`. A
+    /// write for which there is no room fails, too.
+    pub(crate) fn capture_charged(limit: usize, charge: Charge) -> (Stream, CapturedBytes) {
+        let (capture, captured) = capture::head(limit, Some(charge));
         (Stream::of(Kind::Capture(capture)), captured)
     }
 

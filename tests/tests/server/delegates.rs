@@ -405,3 +405,18 @@ async fn an_agent_that_cannot_go_on_at_once_is_no_failure_for_the_one_that_asked
     office.world.until(&run, "done").await;
     assert_eq!(office.children(&run).await.len(), 1, "no agent was asked twice");
 }
+
+#[tokio::test]
+async fn a_run_goes_on_if_the_delegate_that_waits_is_cancelled() {
+    let policy = Policy::new(Vec::new(), vec!["write:*".parse().unwrap()], Vec::new());
+    let mut office = office("", policy).await;
+    let run = office.boss().await;
+    office.asked("boss").await.say("ToolCall::Catalog(\"ask_clerk\", \"Write it.\")");
+    office.asked("clerk").await.say(&wat("(fs.write \"a\" \"x\")"));
+    office.world.until(&run, "parked").await;
+    let child = office.children(&run).await[0]["id"].as_str().unwrap().to_owned();
+    let cancelled = office.world.api(&format!("DELETE /api/run/{child}"), "").await;
+    assert_eq!(cancelled.head.status, 202, "{cancelled:?}");
+    office.asked("boss").await.respond("The clerk did not write it.");
+    office.world.until(&run, "done").await;
+}

@@ -1,16 +1,29 @@
 //! Tests runs that wait for a person's approval.
 
+use std::time::Duration;
+
+use futures_util::future::join;
 use serde_json::json;
 use wattle_agent::capability::policy::Policy;
-use wattle_server::{App, TenantParts};
+use wattle_server::{App, ServerSettings, TenantParts};
 
 use crate::api::wat;
 use crate::world::{World, store};
 
 /// Starts a server whose policy requires approval for each write.
 async fn asking() -> World {
+    asking_with(|_| {}).await
+}
+
+/// Starts such a server. `change` modifies the settings.
+async fn asking_with(change: impl FnOnce(&mut ServerSettings)) -> World {
     let policy = Policy::new(Vec::new(), vec!["write:*".parse().unwrap()], Vec::new());
-    World::of(TenantParts::new(store()), |app: App| app.with_policy(policy), |_| {}).await
+    World::of(TenantParts::new(store()), |app: App| app.with_policy(policy), change).await
+}
+
+/// A program that needs an approval.
+fn write() -> String {
+    wat(r#"(fs.write "a.txt" "x")"#)
 }
 
 #[tokio::test]
@@ -65,4 +78,59 @@ async fn an_approval_for_the_session_covers_its_later_programs_only() {
     assert_eq!(world.api(&format!("DELETE /api/run/{other}"), "").await.head.status, 202);
     world.until(&other, "cancelled").await;
     world.no_question();
+}
+
+#[tokio::test]
+async fn an_answer_is_recorded_and_the_run_goes_on_once_a_slot_is_free() {
+    let mut world = asking_with(|settings| settings.limits.runs = 1).await;
+    let run = world.start(&json!({"prompt": "write"})).await;
+    world.question().await.say(&write());
+    world.until(&run, "parked").await;
+    let busy = world.start(&json!({"prompt": "busy"})).await;
+    let question = world.question().await;
+    let answer = format!("POST /api/run/{run}/approvals/1.1");
+    let answered = world.api(&answer, r#"{"approve":true}"#).await;
+    assert_eq!((answered.head.status, &answered.json()["status"]), (200, &json!("running")));
+    world.api(&answer, r#"{"approve":false}"#).await.refused(409, "not_waiting");
+    world.no_question();
+    question.respond("done");
+    world.until(&busy, "done").await;
+    world.question().await.respond("written");
+    assert_eq!(world.until(&run, "done").await["result"], "written");
+}
+
+#[tokio::test]
+async fn only_one_of_two_answers_to_a_question_is_accepted() {
+    let mut world = asking().await;
+    for _ in 0..20 {
+        let run = world.start(&json!({"prompt": "write"})).await;
+        world.question().await.say(&write());
+        world.until(&run, "parked").await;
+        let answer = format!("POST /api/run/{run}/approvals/1.1");
+        let (approved, denied) = join(
+            world.api(&answer, r#"{"approve":true}"#),
+            world.api(&answer, r#"{"approve":false}"#),
+        )
+        .await;
+        let is_approved = approved.head.status == 200;
+        let refused = if is_approved { denied } else { approved };
+        refused.refused(409, "not_waiting");
+        let question = world.question().await;
+        assert_eq!(question.last().contains("denied"), !is_approved, "{}", question.last());
+        question.respond("done");
+        world.until(&run, "done").await;
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_is_cancelled_when_it_is_about_to_be_parked_ends() {
+    let mut world = asking().await;
+    for round in 0..40 {
+        let run = world.start(&json!({"prompt": "write"})).await;
+        world.question().await.say(&write());
+        tokio::time::sleep(Duration::from_micros(250 * round)).await;
+        let cancelled = world.api(&format!("DELETE /api/run/{run}"), "").await;
+        assert_eq!(cancelled.head.status, 202, "{cancelled:?}");
+        world.until(&run, "cancelled").await;
+    }
 }

@@ -114,3 +114,53 @@ async fn a_server_that_drains_accepts_no_runs_and_still_answers() {
     question.respond("done");
     world.until(&run, "done").await;
 }
+
+#[tokio::test]
+async fn the_pages_of_the_list_contain_each_run_once() {
+    let mut world = World::with(|settings| settings.limits.runs = 1).await;
+    let mut runs = Vec::new();
+    for prompt in ["ended", "active"] {
+        runs.push(world.start(&json!({"prompt": prompt})).await);
+        if prompt == "ended" {
+            world.question().await.respond("done");
+            world.until(&runs[0], "done").await;
+        }
+    }
+    let _question = world.question().await;
+    for number in 0..5 {
+        runs.push(world.start(&json!({"prompt": format!("queued {number}")})).await);
+    }
+    runs.reverse();
+    for limit in 1..=8 {
+        let (mut found, mut before) = (Vec::new(), String::new());
+        loop {
+            let line = format!("GET /api/runs?limit={limit}{before}");
+            let page = world.api(&line, "").await.json();
+            let page_runs = page["runs"].as_array().unwrap();
+            assert!(page_runs.len() <= limit, "{page}");
+            found.extend(page_runs.iter().map(|run| run["id"].as_str().unwrap().to_owned()));
+            match page["next"].as_str() {
+                Some(next) => before = format!("&before={next}"),
+                None => break,
+            }
+        }
+        assert_eq!(found, runs, "pages of {limit} runs");
+    }
+}
+
+#[tokio::test]
+async fn a_page_of_long_messages_has_fewer_runs() {
+    let mut world = World::with(|settings| settings.limits.runs = 1).await;
+    world.start(&json!({"prompt": "active"})).await;
+    let _question = world.question().await;
+    let long = "x".repeat(1_000_000);
+    for _ in 0..8 {
+        world.start(&json!({"prompt": long})).await;
+    }
+    let page = world.api("GET /api/runs?limit=500", "").await.json();
+    assert_eq!(page["runs"].as_array().unwrap().len(), 5, "{}", page["next"]);
+    let next = page["next"].as_str().unwrap();
+    let rest = world.api(&format!("GET /api/runs?limit=500&before={next}"), "").await.json();
+    assert_eq!(rest["runs"].as_array().unwrap().len(), 4, "{}", rest["next"]);
+    assert_eq!(rest["next"], json!(null));
+}

@@ -5,10 +5,12 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::select_all;
 use serde_json::json;
+use wattle_agent::Integration;
+use wattle_agent::capability::kv::Backend as _;
 
 use crate::client::{Answer, Client};
 use crate::tenants::two_tenants;
-use crate::world::{TOKEN, World, api};
+use crate::world::{TOKEN, World, api, store};
 
 /// Repeats a request until its status is `status`, and returns the response.
 async fn until(world: &World, request: &str, status: u16) -> Answer {
@@ -158,4 +160,25 @@ async fn the_files_of_requests_hold_the_memory_of_their_tenant_alone() {
     assert_eq!(world.api("GET /api/sessions/s/files", "").await.head.status, 200);
     drop(clients);
     until(&world, &list, 200).await;
+}
+
+#[tokio::test]
+async fn stored_data_that_is_too_large_for_a_tenant_is_not_loaded() {
+    let store = store();
+    let state = store.state("s");
+    let value = vec![b'x'; 5 << 20];
+    state.update("key".to_owned(), Box::new(move |_| Ok(Some(value)))).await.unwrap();
+    for name in ["one", "two", "three", "four", "five"] {
+        let system_prompt = Some("p".repeat(1 << 20));
+        let (agent, session_id) = (None, None);
+        let integration = Integration { name: name.to_owned(), system_prompt, agent, session_id };
+        assert!(store.add_integration(&integration).await.unwrap());
+    }
+    let world = World::with_memory_on(store, 64 << 20).await;
+    let token = new_token(&world, TOKEN, "n").await;
+    for line in ["GET /api/sessions/s/export", "GET /api/sessions/s", "GET /api/integrations"] {
+        world.ask(api(&token, line, "")).await.refused(413, "memory_exceeded");
+        assert_eq!(world.api(line, "").await.head.status, 200, "{line}");
+    }
+    assert_eq!(world.ask(api(&token, "GET /i/one", "")).await.head.status, 200);
 }

@@ -174,3 +174,28 @@ async fn a_web_socket_has_the_same_events_and_then_done() {
     let kept: Vec<Json> = events.into_iter().filter(|event| event["type"] != "delta").collect();
     assert_eq!(kept, whole);
 }
+
+#[tokio::test]
+async fn the_frames_of_a_websocket_client_are_small() {
+    let mut world = World::new().await;
+    let run = world.start(&json!({"prompt": "wait"})).await;
+    let _question = world.question().await;
+    let mut client = world.client().await;
+    let request = bare(
+        &format!("GET /api/run/{run}/stream"),
+        &[
+            "Host: localhost",
+            &format!("Authorization: Bearer {TOKEN}"),
+            "Connection: Upgrade",
+            "Upgrade: websocket",
+            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+            "Sec-WebSocket-Version: 13",
+        ],
+    );
+    client.send(request).await;
+    assert_eq!(client.head().await.status, 101);
+    // The head of a masked frame with 15 MiB, whose content never arrives.
+    let length = (15_u64 << 20).to_be_bytes();
+    client.send([&[0x82_u8, 0xff][..], &length, b"mask"].concat()).await;
+    client.closed().await;
+}

@@ -188,10 +188,14 @@ impl World {
 
     /// Starts a server with an empty store, whose process may use this much memory, in bytes.
     pub(crate) async fn with_memory(process_memory: usize) -> World {
+        World::with_memory_on(store(), process_memory).await
+    }
+
+    /// Starts a server on a store, whose process may use this much memory, in bytes.
+    pub(crate) async fn with_memory_on(store: TenantStore, process_memory: usize) -> World {
         let bounds = Bounds { process_memory, ..Bounds::default() };
         let folders = Folders::from(Catalog::default());
-        let app =
-            |model| app(model, Settings::default(), TenantParts::new(store()), folders, bounds);
+        let app = |model| app(model, Settings::default(), TenantParts::new(store), folders, bounds);
         World::start_server(app, |_| {}).await
     }
 

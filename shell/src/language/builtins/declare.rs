@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::language::escape;
 use crate::language::interpreter::{Flow, Interpreter};
 use crate::language::setting::{ExpandedWord, Setting, SettingValue, split_index, texts};
-use crate::language::variables::{CaseFold, Value, Variable, is_name, past};
+use crate::language::variables::{AssignError, CaseFold, Value, Variable, is_name, past};
 
 /// Options of a declaration.
 #[derive(Clone, Copy, Debug, Default)]
@@ -74,7 +74,7 @@ impl Interpreter {
                         .map(|(key, text)| {
                             (
                                 if key.chars().all(|c| c.is_alphanumeric() || c == '_') {
-                                    key.clone()
+                                    key.to_string()
                                 } else {
                                     escape::double_quoted(key)
                                 },
@@ -169,7 +169,7 @@ impl Interpreter {
         }
         let prepared = self.variables.attributes(&name).map(|variable| {
             if options.map && !matches!(variable.value, Value::Map(_)) {
-                variable.value = Value::Map(Arc::default());
+                variable.replace(Value::Map(Arc::default()));
             }
             if options.list && !matches!(variable.value, Value::List(_)) {
                 variable.make_list();
@@ -184,8 +184,10 @@ impl Interpreter {
                 variable.reference = false;
             }
         });
-        if let Err(error) = prepared {
-            return Ok(Err(error.to_string()));
+        match prepared {
+            Ok(()) => {}
+            Err(error @ AssignError::Full(_)) => return Err(self.exceed(error.to_string())),
+            Err(error) => return Ok(Err(error.to_string())),
         }
         if has_value && let Err(message) = self.try_assign(setting).await? {
             return Ok(Err(message));
@@ -304,7 +306,7 @@ impl Interpreter {
             Some(Value::Map(_)) => {
                 let index = index.trim_matches(['"', '\'']).to_owned();
                 let variable = self.variables.entry(array).map_err(|error| error.to_string())?;
-                variable.edit_map(|map| map.shift_remove(&index));
+                variable.edit_map(|map| map.shift_remove(index.as_str()));
             }
             Some(Value::List(list)) => {
                 if matches!(index, "@" | "*") {

@@ -8,6 +8,8 @@ use crate::language::exec::ResolvedCommand;
 use crate::language::interpreter::Jump;
 use crate::language::interpreter::{Flow, Interpreter};
 use crate::language::setting::{ExpandedWord, texts};
+use crate::language::variables::AssignError;
+use crate::ledger::Text;
 
 impl Interpreter {
     pub(super) async fn break_or_continue(&mut self, name: &str, words: Vec<String>) -> Flow<u8> {
@@ -89,7 +91,7 @@ impl Interpreter {
             Ok(text) => text,
             Err((message, _)) => return self.failure(message).await,
         };
-        let list = match crate::language::parse::parse(&text, 1) {
+        let list = match crate::language::parse::parse(&text, 1, &self.run.trees) {
             Ok(list) => std::sync::Arc::new(list),
             Err(error) => return self.usage_error(format!("{path}: {error}")).await,
         };
@@ -184,6 +186,7 @@ impl Interpreter {
     /// `type`, or `None` if the name is unknown.
     pub(super) async fn describe(&mut self, name: &str) -> Option<(String, String)> {
         if let Some(value) = self.definitions.aliases.get(name) {
+            let value: &str = value;
             return Some((
                 format!("alias {name}='{value}'"),
                 format!("{name} is aliased to `{value}'"),
@@ -280,6 +283,7 @@ impl Interpreter {
     pub(super) async fn alias(&mut self, name: &str, words: Vec<String>) -> Flow<u8> {
         let mut status = 0;
         let aliases = std::sync::Arc::make_mut(&mut self.definitions.aliases);
+        let mut full = None;
         let mut text = String::new();
         let mut unknown = Vec::new();
         for word in &words {
@@ -287,20 +291,32 @@ impl Interpreter {
                 ("unalias", _) if word == "-a" => aliases.clear(),
                 ("unalias", _) => status = if aliases.remove(word).is_some() { status } else { 1 },
                 (_, Some((name, value))) => {
-                    if aliases.len() < 1000 && value.len() < 10_000 {
-                        aliases.insert(name.into(), value.into());
+                    if aliases.len() < 1000 && name.len() < 1000 && value.len() < 10_000 {
+                        match self.run.ledger.store(value.into()) {
+                            Ok(value) => drop(aliases.insert(name.into(), value)),
+                            Err(reason) => full = Some(reason),
+                        }
                     }
                 }
                 (_, None) if word == "-p" => {}
                 (_, None) => match aliases.get(word) {
-                    Some(value) => text.push_str(&format!("alias {word}='{value}'\n")),
+                    Some(value) => {
+                        let value: &str = value;
+                        text.push_str(&format!("alias {word}='{value}'\n"));
+                    }
                     None => unknown.push(word.clone()),
                 },
             }
         }
         if name == "alias" && words.iter().all(|word| word == "-p") {
-            text =
-                aliases.iter().map(|(name, value)| format!("alias {name}='{value}'\n")).collect();
+            let line = |(name, value): (&String, &Text)| {
+                let value: &str = value;
+                format!("alias {name}='{value}'\n")
+            };
+            text = aliases.iter().map(line).collect();
+        }
+        if let Some(full) = full {
+            return Err(self.exceed(AssignError::Full(full).to_string()));
         }
         for word in unknown {
             status = 1;
@@ -334,6 +350,7 @@ impl Interpreter {
         }
         let Some(action) = words.next() else { return Ok(0) };
         let signals: Vec<String> = words.collect();
+        let action = self.stored(action)?;
         if signals.is_empty() {
             self.definitions.traps.remove(&signal(&action));
             return Ok(0);
@@ -366,7 +383,7 @@ impl Interpreter {
             ) {
                 return self.failure(format!("trap: {name}: invalid signal specification")).await;
             }
-            if action == "-" {
+            if &*action == "-" {
                 self.definitions.traps.remove(&name);
             } else {
                 self.definitions.traps.insert(name, action.clone());

@@ -115,7 +115,7 @@ impl Output {
                 }
             }
             if chars.next_if_eq(&'*').is_some() {
-                let width = self.number(next(rest));
+                let width = self.number(next(rest), true);
                 directive.left |= width < 0;
                 directive.width = usize::try_from(width.unsigned_abs()).unwrap_or(usize::MAX);
             } else {
@@ -123,7 +123,7 @@ impl Output {
             }
             if chars.next_if_eq(&'.').is_some() {
                 directive.precision = if chars.next_if_eq(&'*').is_some() {
-                    usize::try_from(self.number(next(rest))).ok()
+                    usize::try_from(self.number(next(rest), true)).ok()
                 } else {
                     Some(digits(&mut chars).unwrap_or_default())
                 };
@@ -164,23 +164,25 @@ impl Output {
             'q' => escape::backslashed(&next(rest).unwrap_or_default()),
             'c' => next(rest).unwrap_or_default().chars().take(1).collect(),
             'd' | 'i' => {
-                let value = self.number(next(rest));
+                let value = self.number(next(rest), true);
                 whole(directive, &value.unsigned_abs().to_string(), sign(directive, value < 0))
             }
-            'u' => whole(directive, &self.number(next(rest)).cast_unsigned().to_string(), ""),
+            'u' => {
+                whole(directive, &self.number(next(rest), false).cast_unsigned().to_string(), "")
+            }
             'x' => whole(
                 directive,
-                &format!("{:x}", self.number(next(rest))),
+                &format!("{:x}", self.number(next(rest), false)),
                 if directive.alternate { "0x" } else { "" },
             ),
             'X' => whole(
                 directive,
-                &format!("{:X}", self.number(next(rest))),
+                &format!("{:X}", self.number(next(rest), false)),
                 if directive.alternate { "0X" } else { "" },
             ),
             'o' => whole(
                 directive,
-                &format!("{:o}", self.number(next(rest))),
+                &format!("{:o}", self.number(next(rest), false)),
                 if directive.alternate { "0" } else { "" },
             ),
             'f' | 'F' | 'e' | 'E' | 'g' | 'G' => {
@@ -214,8 +216,10 @@ impl Output {
         }
     }
 
-    /// Parses an integer argument. `'c` is parsed as the code of the character `c`.
-    fn number(&mut self, word: Option<String>) -> i64 {
+    /// Parses an integer argument. `'c` is parsed as the code of the character `c`. A number that
+    /// does not fit into 64 bits, with a sign if `signed` is true, is reported, and replaced by the
+    /// nearest one.
+    fn number(&mut self, word: Option<String>, signed: bool) -> i64 {
         let word = word.unwrap_or_default();
         let text = word.trim_start();
         if let Some(c) = text.strip_prefix(['\'', '"']) {
@@ -228,14 +232,22 @@ impl Output {
         if text.is_empty() {
             return 0;
         }
-        let value = match arithmetic::number(plain).filter(|_| !plain.contains('#')) {
-            Some(value) => value,
-            None => {
-                self.errors.push(format!("{word}: invalid number"));
-                let digits: String = plain.chars().take_while(char::is_ascii_digit).collect();
-                digits.parse().unwrap_or_default()
-            }
+        if plain.contains('#') || arithmetic::number(plain).is_none() {
+            self.errors.push(format!("{word}: invalid number"));
+            let digits: String = plain.chars().take_while(char::is_ascii_digit).collect();
+            let value = digits.parse().unwrap_or_default();
+            return if negative { i64::wrapping_neg(value) } else { value };
+        }
+        let max = match (signed, negative) {
+            (false, _) => u64::MAX,
+            (true, false) => i64::MAX.unsigned_abs(),
+            (true, true) => i64::MIN.unsigned_abs(),
         };
+        let value = magnitude(plain).filter(|value| *value <= max).unwrap_or_else(|| {
+            self.errors.push(format!("{word}: the number does not fit into 64 bits"));
+            max
+        });
+        let value = value.cast_signed();
         if negative { value.wrapping_neg() } else { value }
     }
 
@@ -248,7 +260,7 @@ impl Output {
         }
         if text.starts_with(['\'', '"']) || text.to_ascii_lowercase().contains("0x") {
             #[expect(clippy::cast_precision_loss, reason = "as C converts a long to a double")]
-            return self.number(Some(word)) as f64;
+            return self.number(Some(word), true) as f64;
         }
         match text.parse() {
             Ok(value) => value,
@@ -375,4 +387,18 @@ fn trimmed(text: &str) -> String {
         Some(exponent) => format!("{digits}e{exponent}"),
         None => digits.into(),
     }
+}
+
+/// Returns the value of an unsigned number that [`arithmetic::number`] accepts and that has no `#`.
+/// Returns `None` if the value does not fit into 64 bits.
+fn magnitude(number: &str) -> Option<u64> {
+    let hex = number.strip_prefix("0x").or_else(|| number.strip_prefix("0X"));
+    let (base, digits) = match hex {
+        Some(digits) => (16, digits),
+        None if number.starts_with('0') => (8, number),
+        None => (10, number),
+    };
+    digits.chars().filter_map(|c| c.to_digit(base)).try_fold(0_u64, |value, digit| {
+        value.checked_mul(u64::from(base))?.checked_add(u64::from(digit))
+    })
 }

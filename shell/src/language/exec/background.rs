@@ -24,7 +24,7 @@ impl Interpreter {
             }
             shell.last.status
         });
-        let pid = self.run.next_pid();
+        let (pid, text) = (self.run.next_pid(), self.stored(text)?);
         self.jobs.add(pid, text, task);
         self.last.status = 0;
         Ok(())

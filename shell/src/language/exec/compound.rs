@@ -6,7 +6,7 @@ use crate::language::ast::{Arm, CaseEnd, Kind, List, Word};
 use crate::language::expand::words_size;
 use crate::language::interpreter::{Flow, Interpreter, Jump};
 use crate::language::pattern::Matching;
-use crate::language::variables::Charge;
+use crate::ledger::Charge;
 
 impl Interpreter {
     /// Runs a compound command, without applying its redirections.

@@ -238,7 +238,7 @@ impl Interpreter {
     ) -> Flow<u8> {
         let mut shell = self.new_shell(env)?;
         let mut argv = argv.into_iter();
-        shell.parameters.name = argv.next().unwrap_or_default();
+        shell.parameters.name = argv.next().unwrap_or_default().into();
         shell.parameters.arguments = self.positional(argv)?;
         self.run_in(shell, text).await
     }
@@ -263,7 +263,7 @@ impl Interpreter {
 
     /// Runs a script in `shell` and returns its status.
     async fn run_in(&mut self, mut shell: Interpreter, text: String) -> Flow<u8> {
-        let list = match crate::language::parse::parse(&text, 1) {
+        let list = match crate::language::parse::parse(&text, 1, &self.run.trees) {
             Ok(list) => std::sync::Arc::new(list),
             Err(error) => {
                 self.report(&format!("{}: {error}", shell.parameters.name)).await;
@@ -372,11 +372,11 @@ impl Interpreter {
                 return Ok(Err(2));
             };
             if let Some(name) = words.next() {
-                shell.parameters.name = name;
+                shell.parameters.name = name.into();
             }
             text
         } else if let Some(path) = words.next_if(|_| !options.from_input) {
-            shell.parameters.name = path.clone();
+            shell.parameters.name = path.as_str().into();
             match self.script(&path, &path).await? {
                 Ok(text) => text,
                 Err((message, status)) => {

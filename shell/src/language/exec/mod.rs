@@ -28,6 +28,9 @@ pub(crate) use lookup::ResolvedCommand;
 /// task.
 const MAX_STACK_LEVEL: u32 = 12;
 
+/// Maximum number of functions in one shell.
+const MAX_FUNCTIONS: usize = 5_000;
+
 impl Interpreter {
     /// Runs commands one after another.
     pub(crate) fn list<'a>(&'a mut self, list: &'a List) -> BoxFuture<'a, Flow> {
@@ -108,12 +111,7 @@ impl Interpreter {
             self.execution.stack_level += 1;
             let ran = match &command.kind {
                 Kind::Simple(simple) => self.simple(simple, &command.redirects).await,
-                Kind::Function(name, body) => {
-                    Arc::make_mut(&mut self.definitions.functions)
-                        .insert(name.clone(), Arc::clone(body));
-                    self.last.status = 0;
-                    Ok(())
-                }
+                Kind::Function(name, body) => self.define(name, body),
                 kind if command.redirects.is_empty() => self.compound(kind).await,
                 kind => {
                     let before = self.descriptors.open.clone();
@@ -134,6 +132,17 @@ impl Interpreter {
             ran
         }
         .boxed()
+    }
+
+    /// Defines a function.
+    fn define(&mut self, name: &str, body: &Arc<Command>) -> Flow {
+        let functions = &mut self.definitions.functions;
+        if functions.len() >= MAX_FUNCTIONS && !functions.contains_key(name) {
+            return Err(self.exceed(format!("more than {MAX_FUNCTIONS} functions are defined")));
+        }
+        Arc::make_mut(functions).insert(name.to_owned(), Arc::clone(body));
+        self.last.status = 0;
+        Ok(())
     }
 
     /// Runs a list one nesting level deeper. At [`MAX_STACK_LEVEL`], runs it in a new task instead
@@ -191,7 +200,7 @@ impl Interpreter {
     /// Parses a string and runs it in this shell.
     pub(crate) async fn evaluate(&mut self, text: &str) -> Flow {
         let line = self.execution.line;
-        match super::parse::parse(text, line) {
+        match super::parse::parse(text, line, &self.run.trees) {
             Ok(list) => {
                 let ran = self.nested(&Arc::new(list)).await;
                 self.execution.line = line;

@@ -18,7 +18,7 @@ impl Interpreter {
         let (text, over) = match self.file_contents(list).await? {
             Some(read) => read,
             None => {
-                let (stream, captured) = Stream::capture(limit);
+                let (stream, captured) = Stream::capture_charged(limit, self.word_charge());
                 let mut shell = self.fork();
                 shell.descriptors.open.insert(1, stream);
                 if !self.options.inherit_errexit {
@@ -38,7 +38,11 @@ impl Interpreter {
                 self.last.status = shell.last.status;
                 self.last.substitution_status = shell.last.status;
                 let over = captured.overflowed();
-                (captured.take(), over)
+                let text = captured.take();
+                if over && text.len() < limit {
+                    return Err(self.exceed_words());
+                }
+                (text, over)
             }
         };
         if over {

@@ -18,8 +18,8 @@ use super::ast::{Argument, AssignedValue, Assignment, Part, Word};
 use super::interpreter::{Flow, Interpreter, Jump};
 use super::pattern::{self, Fragment, Pattern};
 use super::setting::{ArrayElement, ExpandedWord, Setting, SettingValue};
-use super::variables::Charge;
 use crate::bounds::amount;
+use crate::ledger::Charge;
 use fields::{Fields, Quoting};
 
 /// Number of bytes counted for each expanded word in addition to its text.
@@ -42,10 +42,13 @@ impl Interpreter {
         if charge.grow(bytes) {
             return Ok(());
         }
-        Err(self.exceed(format!(
-            "the words of the running commands are longer than {}: use a file or a pipe",
-            amount(self.run.bounds.variables)
-        )))
+        Err(self.exceed_words())
+    }
+
+    /// Ends the script because there is no room for more expanded words.
+    pub(crate) fn exceed_words(&mut self) -> Jump {
+        let full = self.run.words.full(0);
+        self.exceed(format!("the words of the running commands take {full}: use a file or a pipe"))
     }
 
     /// Expands the words of a command, and adds their size to `charge`.

@@ -46,7 +46,9 @@ impl Interpreter {
                     match (name, self.variables.get(name).map(|variable| &variable.value)) {
                         ("@" | "*", _) => {
                             let all: Vec<String> =
-                                std::iter::once(self.parameters.name.clone()).chain(list).collect();
+                                std::iter::once(self.parameters.name.to_string())
+                                    .chain(list)
+                                    .collect();
                             let from = from_end(all.len(), offset);
                             from.map(|from| all.into_iter().skip(from).take(length).collect())
                                 .unwrap_or_default()

@@ -58,9 +58,9 @@ impl Interpreter {
     ) -> Result<(), AssignFailure> {
         let is_map = self.is_map(name);
         if !append {
-            let variable = self.variables.entry(name)?;
-            variable.value =
+            let empty =
                 if is_map { Value::Map(Arc::default()) } else { Value::List(Arc::default()) };
+            self.variables.entry(name)?.replace(empty);
         } else if !is_map {
             self.variables.entry(name)?.make_list();
         }

@@ -15,7 +15,8 @@ pub(crate) use flow::{Flow, Jump};
 use super::jobs::Jobs;
 use super::options::Options;
 use super::run::Run;
-use super::variables::{Text, Variables};
+use super::variables::{AssignError, Variables};
+use crate::ledger::Text;
 use crate::stream::Stream;
 use state::{Definitions, Descriptors, Execution, Folders, LastCommand, Lifecycle, Parameters};
 
@@ -129,7 +130,7 @@ impl Interpreter {
             options: self.options,
             descriptors: Descriptors::default(),
             folders: Folders::default(),
-            last: LastCommand { word: String::new(), ..self.last },
+            last: LastCommand { word: None, ..self.last },
             jobs: Jobs::default(),
             execution: Execution { calls: Vec::new(), ..self.execution },
             lifecycle: self.lifecycle,
@@ -149,9 +150,13 @@ impl Interpreter {
         &mut self,
         words: impl IntoIterator<Item = String>,
     ) -> Flow<Arc<Vec<Text>>> {
-        let stored: Result<_, _> =
-            words.into_iter().map(|word| self.run.ledger.store(word)).collect();
-        stored.map(Arc::new).map_err(|error| self.exceed(error.to_string()))
+        words.into_iter().map(|word| self.stored(word)).collect::<Flow<Vec<Text>>>().map(Arc::new)
+    }
+
+    /// Stores a string in the state of the shell. Ends the script if there is no room for it.
+    pub(crate) fn stored(&mut self, text: String) -> Flow<Text> {
+        let stored = self.run.ledger.store(text);
+        stored.map_err(|full| self.exceed(AssignError::Full(full).to_string()))
     }
 
     /// Enters a nesting level. Ends the script if the nesting is too deep.
@@ -163,6 +168,10 @@ impl Interpreter {
                 "functions, subshells and substitutions are nested deeper than {max} levels: does \
                  a function call itself without end?"
             )));
+        }
+        // A subshell has copies of the variables.
+        if !self.run.ledger.has_room(0) {
+            return Err(self.exceed(AssignError::Full(self.run.ledger.full(0)).to_string()));
         }
         Ok(())
     }

@@ -5,22 +5,22 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::language::ast::Command;
-use crate::language::variables::Text;
+use crate::ledger::Text;
 use crate::stream::Stream;
 
 /// Definitions of functions, aliases and traps.
 #[derive(Clone, Default)]
 pub(crate) struct Definitions {
     pub(crate) functions: Arc<HashMap<String, Arc<Command>>>,
-    pub(crate) aliases: Arc<BTreeMap<String, String>>,
-    pub(crate) traps: BTreeMap<String, String>,
+    pub(crate) aliases: Arc<BTreeMap<String, Text>>,
+    pub(crate) traps: BTreeMap<String, Text>,
 }
 
 /// Positional parameters.
 #[derive(Clone, Default)]
 pub(crate) struct Parameters {
     /// `$0`
-    pub(crate) name: String,
+    pub(crate) name: Arc<str>,
     /// `$1`, `$2`, …. Subshells share them.
     pub(crate) arguments: Arc<Vec<Text>>,
     /// Index of the next option letter that `getopts` reads in the current argument. 0 if it has
@@ -63,8 +63,8 @@ pub(crate) struct LastCommand {
     /// Status of the previous command substitution. A command that consists only of assignments
     /// returns this status.
     pub(crate) substitution_status: u8,
-    /// `$_`
-    pub(crate) word: String,
+    /// `$_`, or `None` if there is no room for it.
+    pub(crate) word: Option<Text>,
     /// If true, the host ended the previous command in a way that also ends its pipeline.
     pub(crate) killed: bool,
 }

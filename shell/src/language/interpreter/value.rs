@@ -3,7 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::Interpreter;
-use crate::language::variables::Text;
+use crate::ledger::Text;
 
 impl Interpreter {
     /// Returns the value of a variable or a special parameter, or `None` if it is unset. For an
@@ -13,7 +13,7 @@ impl Interpreter {
         match (chars.next(), chars.next()) {
             (Some(digit), _) if digit.is_ascii_digit() => {
                 return match name.parse() {
-                    Ok(0) => Some(self.parameters.name.clone()),
+                    Ok(0) => Some(self.parameters.name.to_string()),
                     Ok(number) => {
                         let at = usize::saturating_sub(number, 1);
                         self.parameters.arguments.get(at).map(|text| text.to_string())
@@ -25,7 +25,9 @@ impl Interpreter {
             (Some('#'), None) => return Some(self.parameters.arguments.len().to_string()),
             (Some('$'), None) => return Some("2".into()),
             (Some('!'), None) => return self.jobs.last_pid().map(|pid| pid.to_string()),
-            (Some('_'), None) => return Some(self.last.word.clone()),
+            (Some('_'), None) => {
+                return Some(self.last.word.as_deref().unwrap_or_default().to_owned());
+            }
             (Some('-'), None) => return Some(self.option_letters()),
             _ => {}
         }

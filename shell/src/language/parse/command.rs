@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::cursor::ends_word;
+use super::size::{CHAINED, COMMAND, ITEM, text_size};
 use super::{ParseResult, Parser};
 use crate::language::ast::{
     Argument, Chain, Command, Connector, Item, Kind, List, Pipeline, Redirect, Simple, TimeFormat,
@@ -17,6 +18,9 @@ const RESERVED: [&str; 21] = [
 /// Reserved words that end a list of commands.
 const ENDS: [&str; 8] = ["}", "do", "done", "elif", "else", "esac", "fi", "then"];
 
+/// Maximum length of a function's name, in bytes.
+const MAX_NAME: usize = 1_024;
+
 /// Builtins whose arguments may be assignments.
 const DECLARES: [&str; 5] = ["declare", "export", "local", "readonly", "typeset"];
 
@@ -28,7 +32,7 @@ impl Parser {
         loop {
             self.newlines()?;
             if self.list_ends() {
-                return Ok(List { items });
+                return Ok(List { items, _charge: self.charge() });
             }
             let from = self.at;
             let chain = self.chain()?;
@@ -48,6 +52,7 @@ impl Parser {
                     Some('\n') => true,
                     _ => false,
                 };
+            self.count(ITEM + background.as_deref().map_or(0, text_size))?;
             items.push(Item { chain: Arc::new(chain), background });
             self.skip_spaces();
             if !separated && !self.list_ends() {
@@ -120,6 +125,7 @@ impl Parser {
                 return Ok(Chain { first, rest });
             };
             self.newlines()?;
+            self.count(CHAINED)?;
             rest.push((joint, self.pipeline()?));
         }
     }
@@ -176,7 +182,18 @@ impl Parser {
             None => return self.simple(line),
         };
         let redirects = self.redirects()?;
-        Ok(Command { kind, redirects, line })
+        self.finish_command(kind, redirects, line)
+    }
+
+    /// Creates a command, and charges its nodes.
+    fn finish_command(
+        &mut self,
+        kind: Kind,
+        redirects: Vec<Redirect>,
+        line: u32,
+    ) -> ParseResult<Command> {
+        self.count(COMMAND)?;
+        Ok(Command { kind, redirects, line, _charge: self.charge() })
     }
 
     fn simple(&mut self, line: u32) -> ParseResult<Command> {
@@ -230,7 +247,7 @@ impl Parser {
                 self.error("unexpected `(`: quote it, or put a space and `;` before a subshell")
             );
         }
-        Ok(Command { kind: Kind::Simple(simple), redirects, line })
+        self.finish_command(Kind::Simple(simple), redirects, line)
     }
 
     /// Consumes the `()` after a function's name, if it comes next.
@@ -252,6 +269,9 @@ impl Parser {
         let Some(name) = name.filter(|name| !name.contains(['$', '=', '/'])) else {
             return Err(self.error("a function's name is a plain word"));
         };
+        if name.len() > MAX_NAME {
+            return Err(self.error(format!("a function's name has at most {MAX_NAME} bytes")));
+        }
         self.newlines()?;
         let body_line = self.line;
         let Some(kind) = self.deeper(Parser::compound)? else {
@@ -262,7 +282,9 @@ impl Parser {
             )));
         };
         let redirects = self.redirects()?;
-        let body = Arc::new(Command { kind, redirects, line: body_line });
-        Ok(Command { kind: Kind::Function(name, body), redirects: Vec::new(), line })
+        // The shell keeps a copy of the name with the body.
+        self.count(2 * text_size(&name))?;
+        let body = Arc::new(self.finish_command(kind, redirects, body_line)?);
+        self.finish_command(Kind::Function(name, body), Vec::new(), line)
     }
 }

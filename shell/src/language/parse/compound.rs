@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::cursor::ends_word;
+use super::size::ARM;
 use super::word::Until;
 use super::{MAX_MISREAD, ParseResult, Parser, SyntaxError};
 use crate::language::ast::{Arm, CaseEnd, Kind, List, Word};
@@ -226,6 +227,7 @@ impl Parser {
                     "unexpected {found}: expected `)` after a pattern of the `case` in line {line}"
                 )));
             }
+            self.count(ARM)?;
             let body = self.deeper(Parser::list)?;
             let then = if self.take(";;&") {
                 CaseEnd::TestNext

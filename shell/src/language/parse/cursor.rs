@@ -1,8 +1,12 @@
 //! Moves the parser through the script: over characters, spaces, comments, newlines, and the
 //! here-documents that follow a newline.
 
+use std::sync::Arc;
+
+use super::size::text_size;
 use super::{Document, MAX_NESTING, Mark, ParseResult, Parser, SyntaxError};
 use crate::language::ast::{Part, Word};
+use crate::ledger::{Charge, Ledger};
 
 /// Returns true if a character ends a word.
 pub(super) fn ends_word(c: char) -> bool {
@@ -20,9 +24,30 @@ pub(super) fn in_name(c: char) -> bool {
 }
 
 impl Parser {
-    pub(super) fn new(text: &str, line: u32, depth: u32) -> Parser {
-        let chars = text.replace("\r\n", "\n").chars().filter(|c| *c != '\0').collect();
-        Parser { chars, at: 0, line, depth, misread: 0, documents: Vec::new() }
+    pub(super) fn new(
+        text: &str,
+        line: u32,
+        depth: u32,
+        trees: &Arc<Ledger>,
+    ) -> ParseResult<Parser> {
+        let mut charge = Charge::new(Arc::clone(trees));
+        let fits = charge.grow(size_of::<char>() as u64 * text.len() as u64);
+        let mut parser = Parser {
+            chars: Vec::new(),
+            at: 0,
+            line,
+            depth,
+            misread: 0,
+            documents: Vec::new(),
+            trees: Arc::clone(trees),
+            uncharged: 0,
+            _charge: charge,
+        };
+        if !fits {
+            return Err(parser.too_large());
+        }
+        parser.chars = text.replace("\r\n", "\n").chars().filter(|c| *c != '\0').collect();
+        Ok(parser)
     }
 
     pub(super) fn peek(&self) -> Option<char> {
@@ -216,6 +241,7 @@ impl Parser {
             }
         }
         let word = if document.literal {
+            self.count(text_size(&body))?;
             Word::of(Part::Quoted(body))
         } else {
             self.document_body(&body, line)?
@@ -226,10 +252,11 @@ impl Parser {
     }
 
     fn document_body(&mut self, text: &str, line: u32) -> ParseResult<Word> {
-        let mut parser = Parser::new(text, line, self.depth);
+        let mut parser = Parser::new(text, line, self.depth, &self.trees)?;
         parser.misread = self.misread;
         let parts = parser.deeper(|parser| parser.double_parts(None));
         self.misread = parser.misread;
+        self.uncharged = self.uncharged.saturating_add(parser.uncharged);
         Ok(Word::of(Part::Double(parts?)))
     }
 

@@ -67,7 +67,7 @@ impl Parser {
                 None => return Err(self.unclosed(line, "the quote `` ` `` is not closed")),
             }
         }
-        let mut inner = Parser::new(&text, line, self.depth);
+        let mut inner = Parser::new(&text, line, self.depth, &self.trees)?;
         inner.misread = self.misread;
         let list = inner.deeper(Parser::list);
         self.misread = inner.misread;
@@ -296,7 +296,7 @@ impl Parser {
             }
         }
         let extended = self.text_since(from).contains('(');
-        Ok(Word { parts: parts.done(), braces: false, extended })
+        Ok(Word { parts: self.finish(parts)?, braces: false, extended })
     }
 }
 

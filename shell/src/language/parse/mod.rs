@@ -9,6 +9,7 @@ mod compound;
 mod cursor;
 mod dollar;
 mod redirect;
+mod size;
 mod test;
 mod word;
 
@@ -16,6 +17,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use super::ast::{List, Word};
+use crate::ledger::{Charge, Ledger};
 
 /// Maximum nesting depth of commands, quotes and expansions.
 pub(crate) const MAX_NESTING: u32 = 50;
@@ -39,9 +41,10 @@ impl fmt::Display for SyntaxError {
     }
 }
 
-/// Parses a whole script. `line` is the number of its first line.
-pub(crate) fn parse(text: &str, line: u32) -> Result<List, SyntaxError> {
-    let mut parser = Parser::new(text, line, 0);
+/// Parses a whole script. `line` is the number of its first line. The syntax tree is charged to
+/// `trees`.
+pub(crate) fn parse(text: &str, line: u32, trees: &Arc<Ledger>) -> Result<List, SyntaxError> {
+    let mut parser = Parser::new(text, line, 0, trees)?;
     let list = parser.list()?;
     match parser.peek() {
         None => {
@@ -75,6 +78,11 @@ struct Parser {
     /// Number of times that `((` turned out to be two subshells and was parsed twice.
     misread: u32,
     documents: Vec<Document>,
+    trees: Arc<Ledger>,
+    /// Number of bytes of the nodes that are not charged yet.
+    uncharged: u64,
+    /// The charge for `chars`.
+    _charge: Charge,
 }
 
 /// A position that the parser can return to.

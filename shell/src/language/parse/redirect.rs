@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use super::cursor::{begins_name, ends_word, in_name};
+use super::size::REDIRECT;
 use super::word::{Style, Until};
 use super::{Document, ParseResult, Parser};
 use crate::language::ast::{
@@ -32,6 +33,14 @@ impl Parser {
 
     /// Parses a redirection, if one comes next.
     pub(super) fn redirect(&mut self) -> ParseResult<Option<Redirect>> {
+        let redirect = self.one_redirect()?;
+        if redirect.is_some() {
+            self.count(REDIRECT)?;
+        }
+        Ok(redirect)
+    }
+
+    fn one_redirect(&mut self) -> ParseResult<Option<Redirect>> {
         let mark = self.mark();
         let fd = self.descriptor();
         match (self.peek(), self.peek_at(1)) {

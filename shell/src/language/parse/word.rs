@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::cursor::ends_word;
+use super::size::{WORD, part_size};
 use super::{ParseResult, Parser};
 use crate::language::ast::{Part, Word};
 use crate::language::escape;
@@ -57,7 +58,7 @@ impl Parts {
         }
     }
 
-    pub(super) fn done(mut self) -> Vec<Part> {
+    fn done(mut self) -> Vec<Part> {
         self.flush();
         self.parts
     }
@@ -121,7 +122,14 @@ impl Parser {
                 _ => self.unquoted(&mut parts)?,
             }
         }
-        Ok(Word { parts: parts.done(), braces, extended })
+        Ok(Word { parts: self.finish(parts)?, braces, extended })
+    }
+
+    /// Returns the finished parts of a word, and counts their size.
+    pub(super) fn finish(&mut self, parts: Parts) -> ParseResult<Vec<Part>> {
+        let parts = parts.done();
+        self.count(WORD + parts.iter().map(part_size).sum::<usize>())?;
+        Ok(parts)
     }
 
     fn literal(&mut self, parts: &mut Parts) {
@@ -236,7 +244,7 @@ impl Parser {
                 _ => self.literal(&mut parts),
             }
         }
-        Ok(parts.done())
+        self.finish(parts)
     }
 
     /// Parses an arithmetic expression up to its terminator, which it does not consume.
@@ -276,7 +284,7 @@ impl Parser {
                 _ => self.literal(&mut parts),
             }
         }
-        Ok(Word { parts: parts.done(), ..Word::default() })
+        Ok(Word { parts: self.finish(parts)?, ..Word::default() })
     }
 
     fn tilde(&mut self, parts: &mut Parts) {

@@ -9,13 +9,36 @@ use super::fragment::{Fragment, quoted_chars};
 use super::glob::{Glob, Member};
 use super::reader::Reader;
 
-/// Maximum number of cached regular expressions.
-const MAX_CACHED: usize = 256;
+/// Maximum number of cached small regular expressions.
+const MAX_CACHED: usize = 32;
+
+/// Maximum size of a compiled regular expression, in bytes.
+const MAX_SIZE: usize = 4 << 20;
+
+/// Maximum size of a compiled regular expression that counts as small, in bytes.
+const SMALL: usize = 256 << 10;
+
+/// Maximum size of the state that a regular expression builds up while it is matched, in bytes.
+const MAX_STATE: usize = 256 << 10;
 
 /// A cache of compiled regular expressions.
 #[derive(Debug, Default)]
 pub(crate) struct Cache {
-    compiled: Mutex<HashMap<String, Arc<Regex>>>,
+    compiled: Mutex<Compiled>,
+}
+
+#[derive(Debug, Default)]
+struct Compiled {
+    small: HashMap<String, Arc<Regex>>,
+    /// The large regular expression that was used last. A loop often uses one again and again.
+    large: Option<(String, Arc<Regex>)>,
+}
+
+impl Compiled {
+    fn get(&self, key: &str) -> Option<Arc<Regex>> {
+        let large = || self.large.as_ref().filter(|(known, _)| known == key);
+        self.small.get(key).or_else(|| large().map(|(_, regex)| regex)).cloned()
+    }
 }
 
 impl Cache {
@@ -28,14 +51,27 @@ impl Cache {
         let key = format!("{}{text}", if fold { "i" } else { "c" });
         let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(regex) = compiled.get(&key) {
-            return Ok(regex.clone());
+            return Ok(regex);
         }
-        let built = RegexBuilder::new(text)
-            .case_insensitive(fold)
-            .dot_matches_new_line(true)
-            .size_limit(4 << 20)
-            .build();
-        let regex = Arc::new(built.map_err(|error| {
+        let build = |size| {
+            RegexBuilder::new(text)
+                .case_insensitive(fold)
+                .dot_matches_new_line(true)
+                .size_limit(size)
+                .dfa_size_limit(MAX_STATE)
+                .build()
+        };
+        if text.len() < SMALL
+            && let Ok(regex) = build(SMALL)
+        {
+            let regex = Arc::new(regex);
+            if compiled.small.len() >= MAX_CACHED {
+                compiled.small.clear();
+            }
+            compiled.small.insert(key, Arc::clone(&regex));
+            return Ok(regex);
+        }
+        let regex = Arc::new(build(MAX_SIZE).map_err(|error| {
             error
                 .to_string()
                 .lines()
@@ -44,10 +80,7 @@ impl Cache {
                 .trim_start_matches("error: ")
                 .to_owned()
         })?);
-        if compiled.len() >= MAX_CACHED {
-            compiled.clear();
-        }
-        compiled.insert(key, regex.clone());
+        compiled.large = Some((key, Arc::clone(&regex)));
         Ok(regex)
     }
 }
@@ -164,4 +197,23 @@ pub(crate) fn extended_regex(fragments: &[Fragment]) -> String {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_small_regular_expressions_are_kept_and_the_last_large_one() {
+        let cache = Cache::default();
+        for at in 0..MAX_CACHED + 9 {
+            cache.regex(&format!("a{at}"), false).unwrap();
+            cache.regex(&format!("{}{at}", "b".repeat(90_000)), false).unwrap();
+            cache.regex(&format!("\\w{{10}}{at}"), false).unwrap();
+        }
+        let compiled = cache.compiled.lock().unwrap();
+        assert!(compiled.small.len() <= MAX_CACHED);
+        assert!(compiled.small.keys().all(|key| key.starts_with("ca")));
+        assert!(compiled.large.as_ref().is_some_and(|(key, _)| key.starts_with("c\\w")));
+    }
 }

@@ -1,0 +1,206 @@
+//! Answers to the pending approvals of runs, and the resumption and release of parked runs.
+
+use std::time::Duration;
+
+use super::error::{AnswerError, StartError};
+use super::{RunHandle, RunService, child};
+use crate::cancel::Cancel;
+use crate::journal::{self, Approval, Journal as _, Lock, RunRecord, Status};
+use crate::store::{TenantStore, Topic};
+
+/// Maximum number of attempts to lock a run that no process drives. Another request may hold the
+/// lock for a moment, for example to record another answer.
+const LOCK_ATTEMPTS: u32 = 20;
+/// Delay between two attempts to lock a run.
+const LOCK_DELAY: Duration = Duration::from_millis(50);
+
+impl RunService {
+    /// Answers a pending approval. The run is resumed once all of its pending approvals are
+    /// answered. If it cannot be resumed now, for example because all slots are in use, a process
+    /// that [looks after](RunService::look_after) the store resumes it later.
+    ///
+    /// # Errors
+    /// If the run is unknown or is not waiting for this approval, or the store cannot be read or
+    /// written.
+    pub async fn answer(
+        &self,
+        store: &TenantStore,
+        run: &str,
+        call: &str,
+        approval: Approval,
+    ) -> Result<(), AnswerError> {
+        let record = store.run(run).await?.ok_or(AnswerError::Unknown)?;
+        // The root run is resumed, and it resumes its child runs.
+        let (run, call) = match record.start.parent.as_ref() {
+            Some(parent) => (parent.root.as_str(), format!("{run}/{call}")),
+            None => (run, call.to_owned()),
+        };
+        let is_waiting = |run: &RunRecord| match (run.status, &run.reason) {
+            (Status::Parked, None) => Ok(()),
+            (Status::Parked, Some(reason)) => Err(AnswerError::Parked(reason.clone())),
+            (Status::Open | Status::Ended, _) => Err(AnswerError::NotAsked),
+        };
+        let idle = lock_idle(store, run, is_waiting).await?;
+        match self.resume_idle(store, idle, &[(call, approval)], false).await {
+            // The other approvals are answered later.
+            Err(AnswerError::Pending(_)) => Ok(()),
+            resumed => started(resumed),
+        }
+    }
+
+    /// Records answers to the pending approvals of a stopped or parked run, and resumes the run in
+    /// the background. If `release` is true, also releases the run and its child runs if they were
+    /// parked because they repeatedly crashed their process.
+    ///
+    /// # Errors
+    /// If the run cannot be resumed. The error states the reason. The given answers are recorded
+    /// even if other answers are missing, or if the run cannot be started now.
+    pub async fn resume(
+        &self,
+        store: &TenantStore,
+        run: &str,
+        answers: &[(String, Approval)],
+        release: bool,
+    ) -> Result<RunHandle, AnswerError> {
+        let is_stopped = |run: &RunRecord| match (run.status, &run.reason) {
+            (Status::Ended, _) => Err(AnswerError::Ended),
+            (Status::Parked, Some(reason)) if !release => Err(AnswerError::Parked(reason.clone())),
+            _ => Ok(()),
+        };
+        let idle = lock_idle(store, run, is_stopped).await?;
+        self.resume_idle(store, idle, answers, release).await
+    }
+
+    /// Releases and resumes a run that was parked because it or one of its child runs repeatedly
+    /// crashed its process.
+    ///
+    /// # Errors
+    /// If there is no such run, neither it nor a child run is waiting to be released, or the store
+    /// cannot be read or written.
+    pub async fn release(&self, store: &TenantStore, run: &str) -> Result<(), AnswerError> {
+        let is_parked = |run: &RunRecord| match run.status {
+            Status::Parked => Ok(()),
+            Status::Open | Status::Ended => Err(AnswerError::NotAsked),
+        };
+        let (lock, record) = lock_idle(store, run, is_parked).await?;
+        let is_below = child::release(store, run).await?;
+        if record.reason.is_none() && !is_below {
+            return Err(AnswerError::NotAsked);
+        }
+        let release = record.reason.is_some();
+        started(self.resume_open_run(store, record, release, lock).await)
+    }
+
+    /// Records answers to the pending approvals of a run, and resumes the run once all of them are
+    /// answered. The lock of the run is held until then, so that of several answers to the same
+    /// question only the first one is accepted.
+    async fn resume_idle(
+        &self,
+        store: &TenantStore,
+        (lock, record): (Lock, RunRecord),
+        answers: &[(String, Approval)],
+        release: bool,
+    ) -> Result<RunHandle, AnswerError> {
+        if release {
+            child::release(store, &record.id).await?;
+        }
+        if record.status == Status::Parked || !answers.is_empty() {
+            let pending = child::record_all(store, &record.id, answers).await?;
+            if let Some(first) = pending.into_iter().next() {
+                return Err(AnswerError::Pending(first));
+            }
+        }
+        self.resume_open_run(store, record, release, lock).await
+    }
+
+    /// Drives a run in the background that waits for nothing. The run is marked as open first, so
+    /// that a process drives it later if it cannot be driven now.
+    async fn resume_open_run(
+        &self,
+        store: &TenantStore,
+        run: RunRecord,
+        release: bool,
+        lock: Lock,
+    ) -> Result<RunHandle, AnswerError> {
+        if release {
+            store.release(&run.id).await?;
+        }
+        store.reopen(&run.id).await?;
+        let place = async {
+            let slot = self.slot()?;
+            self.place(store, run.session.as_deref(), slot).await
+        };
+        let place = match place.await {
+            Ok(place) => place,
+            Err(full) => {
+                drop(lock);
+                self.offer(store);
+                return Err(full.into());
+            }
+        };
+        let (store, cancel) = (store.clone(), Cancel::new());
+        Ok(self.drive_resumed(store, run, release, place, &cancel, Some(lock)).await?)
+    }
+
+    /// Makes the processes that look after the store look for open runs that no process drives.
+    fn offer(&self, store: &TenantStore) {
+        self.0.queued.notify_one();
+        store.file().wake(Topic::Queue);
+    }
+
+    /// Marks the root run of an ended child run as open, if it is parked and waits for nothing any
+    /// more: the child run may have been cancelled while its approval was pending.
+    pub(super) async fn reopen_root(&self, store: &TenantStore, root: &str) {
+        let reopened = async {
+            let is_waiting = |run: &RunRecord| match (run.status, &run.reason) {
+                (Status::Parked, None) => Ok(()),
+                _ => Err(AnswerError::NotAsked),
+            };
+            let (lock, _) = lock_idle(store, root, is_waiting).await?;
+            let child::Pending { approvals, reason } = child::pending(store, root).await?;
+            if approvals.is_empty() && reason.is_none() {
+                store.reopen(root).await?;
+                drop(lock);
+                self.offer(store);
+            }
+            Ok::<_, AnswerError>(())
+        };
+        match reopened.await {
+            Ok(()) => {}
+            // The root run is driven, has ended, or waits for an operator.
+            Err(AnswerError::NotAsked | AnswerError::Unknown | AnswerError::Held) => {}
+            Err(cause) => tracing::error!(run = root, %cause, "failed to reopen a parked run"),
+        }
+    }
+}
+
+/// Accepts that a run, which is open, could not be driven at once.
+fn started(resumed: Result<RunHandle, AnswerError>) -> Result<(), AnswerError> {
+    match resumed {
+        Err(AnswerError::Start(StartError::Store(error))) => Err(error.into()),
+        Err(AnswerError::Start(_)) => Ok(()),
+        resumed => resumed.map(drop),
+    }
+}
+
+/// Locks a run that no process drives. Returns the lock, and the run as it is under the lock.
+/// `check` decides whether the run is in the expected state.
+async fn lock_idle(
+    store: &TenantStore,
+    run: &str,
+    check: impl Fn(&RunRecord) -> Result<(), AnswerError>,
+) -> Result<(Lock, RunRecord), AnswerError> {
+    for attempt in 0..LOCK_ATTEMPTS {
+        if attempt > 0 {
+            tokio::time::sleep(LOCK_DELAY).await;
+        }
+        let record = store.run(run).await?.ok_or(AnswerError::Unknown)?;
+        check(&record)?;
+        if let Some(lock) = journal::lock_run(store, run).await? {
+            let record = store.run(run).await?.ok_or(AnswerError::Unknown)?;
+            check(&record)?;
+            return Ok((lock, record));
+        }
+    }
+    Err(AnswerError::Held)
+}

@@ -1,0 +1,115 @@
+//! Sizes of stored data. A caller with little memory reads the size of data before the data.
+
+use super::TenantStore;
+use super::db::{ToValue as _, Value, params};
+use crate::error::StoreError;
+
+/// Data that is loaded as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stored<'a> {
+    /// The conversation and the state of a session.
+    Session(&'a str),
+    /// Events of a run.
+    Events {
+        /// The run's id.
+        run: &'a str,
+        /// The sequence number before the first event.
+        after: u64,
+        /// Maximum number of events.
+        limit: u32,
+    },
+    /// The turns of a run and the calls of its programs. File changes in objects are not included.
+    Record(&'a str),
+    /// The integrations of the tenant.
+    Integrations,
+}
+
+const SESSION: &str = "
+    SELECT CAST(COALESCE((SELECT bytes FROM session WHERE tenant = ?1 AND id = ?2), 0) + COALESCE((
+        SELECT SUM(OCTET_LENGTH(content) + COALESCE(OCTET_LENGTH(whole), 0)) FROM message
+        WHERE tenant = ?1 AND session = ?2), 0) AS BIGINT)";
+
+const EVENTS: &str = "
+    SELECT CAST(COALESCE(SUM(size), 0) AS BIGINT) FROM (
+        SELECT OCTET_LENGTH(body) AS size FROM event WHERE tenant = ?1 AND run = ?2 AND seq > ?3
+        ORDER BY seq LIMIT ?4) AS part";
+
+const RECORD: &str = "
+    SELECT CAST(COALESCE((
+        SELECT SUM(OCTET_LENGTH(body)) FROM turn WHERE tenant = ?1 AND run = ?2), 0) + COALESCE((
+        SELECT SUM(OCTET_LENGTH(args) + COALESCE(OCTET_LENGTH(came), 0)) FROM call
+        WHERE tenant = ?1 AND run = ?2), 0) AS BIGINT)";
+
+const INTEGRATIONS: &str = "
+    SELECT CAST(COALESCE(SUM(OCTET_LENGTH(body)), 0) AS BIGINT) FROM integration
+    WHERE tenant = ?1";
+
+impl TenantStore {
+    /// Returns the size of data in the store, in bytes, or 0 if there is no such data.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn stored_bytes(&self, data: Stored<'_>) -> Result<u64, StoreError> {
+        let (query, rest): (&str, Vec<Value>) = match data {
+            Stored::Session(session) => (SESSION, params![session].to_vec()),
+            Stored::Events { run, after, limit } => {
+                let after = i64::try_from(after).unwrap_or(i64::MAX);
+                (EVENTS, params![run, after, limit].to_vec())
+            }
+            Stored::Record(run) => (RECORD, params![run].to_vec()),
+            Stored::Integrations => (INTEGRATIONS, Vec::new()),
+        };
+        self.read(move |transaction, (tenant, _)| {
+            let values = [tenant.to_value()].into_iter().chain(rest.iter().cloned());
+            let values: Vec<Value> = values.collect();
+            let bytes: i64 = transaction.one(query, &values)?.get(0)?;
+            Ok(bytes.max(0).cast_unsigned())
+        })
+        .await
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests may panic")]
+mod tests {
+    use std::time::Duration;
+
+    use wattle_capability::kv::Backend as _;
+    use wattle_machine::Message;
+
+    use super::*;
+    use crate::store::{Integration, Store};
+    use crate::tenant::Tenant;
+
+    #[tokio::test]
+    async fn the_size_of_stored_data_is_known_before_it_is_loaded() {
+        let hour = Duration::from_secs(3_600);
+        let postgres = wattle_cases::postgres::url().map(|url| Store::connect(&url, hour).unwrap());
+        let stores = [Store::in_memory(hour).unwrap()].into_iter().chain(postgres);
+        for store in stores {
+            let [alice, bob] =
+                ["alice", "bob"].map(|name| store.tenant(&Tenant::new(name).unwrap()));
+            let of = Stored::Session("s");
+            assert_eq!(alice.stored_bytes(of).await.unwrap(), 0);
+            alice.extend("s", vec![Message::user("12345")]).await.unwrap();
+            let state = alice.state("s");
+            let value = || Some(vec![b'x'; 100]);
+            state.update("key".to_owned(), Box::new(move |_| Ok(value()))).await.unwrap();
+            assert_eq!(alice.stored_bytes(of).await.unwrap(), 108);
+            let integration = Integration {
+                name: "shop".to_owned(),
+                system_prompt: Some("p".repeat(1_000)),
+                agent: None,
+                session_id: None,
+            };
+            assert!(alice.add_integration(&integration).await.unwrap());
+            assert!(alice.stored_bytes(Stored::Integrations).await.unwrap() > 1_000);
+            assert_eq!(alice.integration("shop").await.unwrap(), Some(integration));
+            let events = Stored::Events { run: "none", after: u64::MAX, limit: u32::MAX };
+            for data in [of, events, Stored::Record("none"), Stored::Integrations] {
+                assert_eq!(bob.stored_bytes(data).await.unwrap(), 0, "{data:?}");
+            }
+            assert_eq!(bob.integration("shop").await.unwrap(), None);
+        }
+    }
+}
