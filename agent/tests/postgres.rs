@@ -1,7 +1,11 @@
 //! Tests of the store on a PostgreSQL server: concurrent first starts, lost connections, leases,
-//! and errors with hints. Skipped if PostgreSQL is not installed.
+//! and errors with hints. Skipped if PostgreSQL is not installed. They are a program of their own,
+//! because one of them ends all connections to the server that the tests of one process share.
+
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
+#[allow(dead_code, reason = "the other tests use all of it")]
+#[path = "agent/place.rs"]
 mod place;
 
 use std::sync::Arc;

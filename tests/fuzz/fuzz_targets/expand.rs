@@ -3,7 +3,7 @@
 //! a valid program unchanged.
 #![no_main]
 
-#[path = "../../../rt/lang/tests/common/mod.rs"]
+#[path = "../../../rt/lang/tests/lang/common.rs"]
 mod common;
 
 use std::sync::LazyLock;

@@ -3,9 +3,9 @@
 //! host's memory for a program is limited.
 #![no_main]
 
-#[path = "../../../capability/tests/calls/mod.rs"]
+#[path = "../../../capability/tests/capability/calls.rs"]
 mod calls;
-#[path = "../../../capability/tests/world/mod.rs"]
+#[path = "../../../capability/tests/capability/world.rs"]
 mod world;
 
 use std::sync::LazyLock;

@@ -12,7 +12,7 @@ use wattle_shell::{CommandOutcome, KillReason, Stream};
 
 /// The guest that the shell's tests use. It performs the calls in a script.
 #[allow(dead_code, unreachable_pub, reason = "the shell's tests use all of it")]
-#[path = "../../../shell/tests/stages/guest.rs"]
+#[path = "../../../shell/tests/shell/stages/guest.rs"]
 mod guest;
 
 /// Paths at known addresses in the guest's memory, 32 bytes apart.

@@ -1,4 +1,5 @@
-//! Tests the HTTP server with raw bytes over TCP.
+//! Tests the HTTP server with raw bytes over TCP. They are a program of their own, because the
+//! module `outage` causes failures of the PostgreSQL server that the tests of one process share.
 
 #![allow(
     clippy::unwrap_used,

@@ -7,7 +7,7 @@
 //! is rejected with a message that names the limit.
 //!
 //! Counting is linear in the size of the binary. The limits were determined by measurements with
-//! the runtime's engine settings (see `rt/tests/cost.rs`).
+//! the runtime's engine settings (see `rt/tests/rt/cost.rs`).
 
 mod body;
 mod operator;

@@ -1,0 +1,36 @@
+//! Tests of the library: agents, their runs, and the store. Each module tests one topic. The tests
+//! in `postgres.rs`, beside this folder, are a separate program, because one of them ends all
+//! connections to the PostgreSQL server that the tests of one process share.
+//!
+//! - `agents`, `programs`: declared agents, and programs that start catalog programs.
+//! - `embed`: agents in an application.
+//! - `ledger`, `model_cassette`: signed traces, and recordings of model answers.
+//! - `state`, `memory`, `tenants`, `keep`, `sealed`, `private`: the content of a store, its owners,
+//!   its removal over time, its masking, and the access to its files.
+//! - `copy`, `migrations`: a store in another engine, and a store of an older version.
+//! - `place`: the location of a test's store, in SQLite or in PostgreSQL.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests may panic"
+)]
+
+mod agents;
+mod copy;
+#[allow(clippy::print_stdout, reason = "a test prints what it hands to another process")]
+mod embed;
+mod keep;
+mod ledger;
+mod memory;
+mod migrations;
+mod model_cassette;
+mod place;
+#[cfg(unix)]
+mod private;
+mod programs;
+mod sealed;
+mod state;
+mod tenants;

@@ -1,0 +1,53 @@
+//! Runs the program in each case of `tests/forms.txt` and compares its output with the expected
+//! output. The cases cover the rows of the language's tables. `UPDATE=1` updates the outputs.
+
+use std::fmt::Write;
+
+use wattle_cases::{Case, Comparison};
+use wattle_rt::{Code, Exit};
+
+use crate::world;
+
+#[tokio::test]
+async fn every_row_of_the_languages_tables_does_what_it_says() {
+    let path = "tests/forms.txt";
+    let text = wattle_cases::read(path);
+    let (head, cases) = wattle_cases::split(&text);
+    let mut found = format!("{}\n", head.trim_end());
+    let mut count = 0;
+    for Case { title, input, .. } in cases {
+        count += 1;
+        let input = input.trim_end();
+        let (source, args) = match input.rsplit_once("\nargs: ") {
+            Some((source, args)) => (source, args.split(' ').collect()),
+            None => (input, Vec::new()),
+        };
+        write!(found, "\n=== {title}\n{input}\n---\n{}", output(source, &args).await).unwrap();
+    }
+    let mut comparison = Comparison::new();
+    comparison.add(path, &found);
+    comparison.finish();
+    assert!(count >= 36, "{count} cases");
+}
+
+/// Runs a program and returns its results, one per line, followed by its failure, if any.
+async fn output(source: &str, args: &[&str]) -> String {
+    let outcome = match world::World::new().run(source, args).await {
+        Ok(outcome) => outcome,
+        Err(diagnostic) => return diagnostic,
+    };
+    let mut text = String::new();
+    for result in outcome.texts() {
+        writeln!(text, "{result}").unwrap();
+    }
+    match (&outcome.exit, &outcome.failure) {
+        (Exit::Returned(Code::SUCCESS), _) => {}
+        (Exit::Trapped(trap), _) => {
+            let line = trap.position.map_or(0, |position| position.line);
+            writeln!(text, "stopped in line {line}: {}", trap.message).unwrap();
+        }
+        (_, Some(failed)) => writeln!(text, "{}", failed.failure).unwrap(),
+        (exit, None) => writeln!(text, "{exit:?}").unwrap(),
+    }
+    text
+}

@@ -1,0 +1,14 @@
+//! Tests of the runtime through its public API: the account of a run, the limits on programs and
+//! guests, and panics in host functions.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod account;
+mod cost;
+mod guest;
+mod panics;

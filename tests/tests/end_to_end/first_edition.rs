@@ -1,0 +1,30 @@
+//! Tests that programs in the first edition of Wattle's language still run unchanged. They use `?`
+//! after calls, `{i}` in templates, and host functions that forms have replaced. Each program must
+//! return the results of its examples. Only two results differ in the second edition: the string
+//! passed to `fail` is the reason of the failure rather than a result, and a JSON value of the
+//! wrong kind causes the error EKIND rather than EPARSE.
+
+use std::path::PathBuf;
+
+use wattle_agent::check_example;
+use wattle_catalog::{Entry, Origin};
+use wattle_tests::World;
+
+#[tokio::test]
+async fn programs_of_the_first_edition_return_the_results_of_their_examples() {
+    let world = World::new();
+    let (mut examples, mut wrong) = (0, Vec::new());
+    for path in wattle_cases::files("first-edition", "wat") {
+        let entry = Entry::parse(&wattle_cases::read(&path), Origin::File(PathBuf::from(&path)));
+        let entry = entry.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        assert!(!entry.meta().examples.is_empty(), "{} has no example", path.display());
+        for example in &entry.meta().examples {
+            examples += 1;
+            if let Err(fault) = check_example(&world.host, &entry, example).await {
+                wrong.push(format!("{}, line {}: {fault}", entry.name(), example.line));
+            }
+        }
+    }
+    assert!(examples >= 150, "{examples} examples");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

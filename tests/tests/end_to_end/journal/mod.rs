@@ -1,0 +1,16 @@
+//! Tests runs in a journal: replaying them, stopping them at any point and resuming them, parking
+//! them, and forking them.
+
+mod conformance;
+mod fork;
+mod generated;
+mod keys;
+mod output;
+mod park;
+mod place;
+mod poison;
+mod recall;
+mod replay;
+mod sealed;
+mod stopped;
+mod traits;

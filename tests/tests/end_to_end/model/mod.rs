@@ -1,0 +1,10 @@
+//! Tests the model client against misbehaving endpoints.
+
+mod cache;
+mod client;
+mod embeddings;
+mod failures;
+mod fields;
+mod functions;
+mod messages;
+mod replies;
