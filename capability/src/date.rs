@@ -77,9 +77,20 @@ fn read(s: &str, zone: TimeZone) -> Result<Zoned, Failure> {
         return Err(invalid(s, format!("it has {} bytes", s.len())));
     }
     let bad = |error: jiff::Error| invalid(s, error);
+    // The range contains only dates that every time zone can represent.
+    let beyond = |_: jiff::Error| {
+        let range = "outside the range of dates, -9999-01-03 to 9999-12-30";
+        Failure::new(Code::EPARSE, format!("{} is {range}", quote(s, QUOTED)))
+    };
     let pieces = match Pieces::parse(s) {
         Ok(pieces) => pieces,
-        Err(error) => return rfc2822::parse(s).map_err(|_| bad(error)),
+        Err(error) => {
+            let is_seconds = (9..=13).contains(&s.len()) && s.bytes().all(|b| b.is_ascii_digit());
+            return rfc2822::parse(s).map_err(|_| match is_seconds {
+                true => invalid(s, "seconds since 1970 are read by (date.parse S \"%s\")"),
+                false => bad(error),
+            });
+        }
     };
     let local = pieces.date().to_datetime(pieces.time().unwrap_or(Time::midnight()));
     if pieces.time_zone_annotation().is_some() {
@@ -87,9 +98,9 @@ fn read(s: &str, zone: TimeZone) -> Result<Zoned, Failure> {
         return s.parse().map_err(bad);
     }
     match pieces.offset() {
-        None => local.to_zoned(zone).map_err(bad),
-        Some(PiecesOffset::Zulu) => local.to_zoned(TimeZone::UTC).map_err(bad),
-        Some(offset) => local.to_zoned(TimeZone::fixed(offset.to_numeric_offset())).map_err(bad),
+        None => local.to_zoned(zone).map_err(beyond),
+        Some(PiecesOffset::Zulu) => local.to_zoned(TimeZone::UTC).map_err(beyond),
+        Some(offset) => local.to_zoned(TimeZone::fixed(offset.to_numeric_offset())).map_err(beyond),
     }
 }
 
@@ -124,6 +135,16 @@ fn parse(
     Ok(render(&date))
 }
 
+/// Rejects a format without a directive. Such a format is probably in another notation, such as
+/// `YYYY-MM-DD`, and would be returned unchanged.
+fn require_directive(format: &str) -> Result<(), Failure> {
+    if format.contains('%') {
+        return Ok(());
+    }
+    let reason = "not a strftime format: it has no directive, such as %Y, %m, %d, %H, %M or %S";
+    Err(Failure::new(Code::EPARSE, format!("{} is {reason}", quote(format, QUOTED))))
+}
+
 /// Parses a date in a strftime format. A missing zone defaults to `zone`, and a missing time to
 /// midnight.
 fn fields(s: &str, format: &str, zone: TimeZone) -> Result<Zoned, Failure> {
@@ -140,6 +161,7 @@ fn fields(s: &str, format: &str, zone: TimeZone) -> Result<Zoned, Failure> {
     if s.len().max(format.len()) > MAX_LENGTH {
         return Err(invalid(s, format!("a date and its format have at most {MAX_LENGTH} bytes")));
     }
+    require_directive(format)?;
     let broken = BrokenDownTime::parse(format, s.trim()).map_err(bad)?;
     if let Ok(timestamp) = broken.to_timestamp() {
         // The text contains an offset or the name of a zone, or is a number of seconds since 1970.
@@ -169,12 +191,15 @@ fn format_date(
             Code::EPARSE,
             format!("the format has {} bytes, more than {MAX_LENGTH}", format.len()),
         )),
-        Some(format) => BrokenDownTime::from(&date).to_string(format).map_err(|error| {
-            Failure::new(
-                Code::EPARSE,
-                format!("{} is not a strftime format: {error}", quote(format, QUOTED)),
-            )
-        }),
+        Some(format) => {
+            require_directive(format)?;
+            BrokenDownTime::from(&date).to_string(format).map_err(|error| {
+                Failure::new(
+                    Code::EPARSE,
+                    format!("{} is not a strftime format: {error}", quote(format, QUOTED)),
+                )
+            })
+        }
     }
 }
 

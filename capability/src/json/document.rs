@@ -53,9 +53,18 @@ impl Document {
                 other => other.to_string(),
             };
             let at = text.len() - lexer.as_slice().len();
+            // `each` over a JSON array that is a string visits its characters, the first of which
+            // is a bracket.
+            let hint = match text.trim() {
+                "[" | "{" => {
+                    "; it is a single character: `each` over a string visits its characters, and \
+                     `(arr.from_json DOC)` is an array of the items of a JSON array"
+                }
+                _ => "",
+            };
             Failure::new(
                 Code::EPARSE,
-                format!("the text is not JSON: {}: {why}", position(text, at)),
+                format!("the text is not JSON: {}: {why}{hint}", position(text, at)),
             )
         })
     }

@@ -14,7 +14,7 @@ pub(super) fn to_int(_: &mut Run, s: &str) -> Result<i32, Failure> {
             format!("{} is not an integer from {} to {}", quote(s, QUOTED), i32::MIN, i32::MAX);
         let why = match s.trim().parse::<i64>() {
             Ok(_) => why + "; for a larger one, write `(let $n long (str.to_int …))`",
-            Err(_) => why,
+            Err(_) => why + decimal(s),
         };
         Failure::new(Code::EPARSE, why)
     })
@@ -39,8 +39,18 @@ pub(super) fn to_long(_: &mut Run, s: &str) -> Result<i64, Failure> {
     s.trim().parse().map_err(|_| {
         let why =
             format!("{} is not an integer from {} to {}", quote(s, QUOTED), i64::MIN, i64::MAX);
-        Failure::new(Code::EPARSE, why)
+        Failure::new(Code::EPARSE, why + decimal(s))
     })
+}
+
+/// Returns a hint for a text that is not an integer, but a decimal number.
+fn decimal(s: &str) -> &'static str {
+    let digits = s.trim().trim_start_matches(['-', '+']);
+    let is_integer = digits.bytes().all(|byte| byte.is_ascii_digit());
+    match crate::arr::number(s.as_bytes()) {
+        Some(_) if !is_integer => "; a decimal number is read by `(float …)`",
+        _ => "",
+    }
 }
 
 pub(super) fn to_float(_: &mut Run, s: &str) -> Result<f64, Failure> {

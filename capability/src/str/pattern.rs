@@ -351,6 +351,10 @@ enum Part<'w> {
 /// Parses a replacement string, which may contain `$1`, `$name`, `${name}` and `$$`. A dollar sign
 /// before anything else is literal.
 fn template<'w>(with: &'w str, pattern: &Pattern) -> Result<Vec<Part<'w>>, Failure> {
+    if let Some(n) = backslashed_group(with, pattern) {
+        let message = format!("`\\{n}` is not a group in a replacement; write ${n}");
+        return Err(Failure::new(Code::EPARSE, message));
+    }
     let mut parts = Vec::new();
     let mut rest = with;
     while let Some((before, behind)) = rest.split_once('$') {
@@ -377,6 +381,16 @@ fn template<'w>(with: &'w str, pattern: &Pattern) -> Result<Vec<Part<'w>>, Failu
     }
     parts.push(Part::Text(rest));
     Ok(parts)
+}
+
+/// Returns the first digit that follows a backslash in a replacement string and is the number of a
+/// group in the pattern. Other languages refer to groups in this way.
+fn backslashed_group(with: &str, pattern: &Pattern) -> Option<char> {
+    let groups = u32::try_from(pattern.group_count()).unwrap_or(u32::MAX);
+    let is_group = |c: &char| c.to_digit(10).is_some_and(|n| n > 0 && n < groups);
+    with.match_indices('\\').find_map(|(at, _)| {
+        with.get(at + 1..).and_then(|rest| rest.chars().next()).filter(is_group)
+    })
 }
 
 /// Checks that the pattern has a group with this number. Group 0 is the whole match.

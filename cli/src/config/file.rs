@@ -80,15 +80,15 @@ pub(super) fn known(table: &toml::Table, path: &Path) -> Result<(), Fault> {
     let Some(unknown) = table.keys().find(|key| kind(key).is_none()) else { return Ok(()) };
     let shown = truncate(unknown, SHOWN_KEY);
     let fault = Fault::configuration(format!("unknown key `{shown}` in `{}`", path.display()));
-    let nearest = KEYS
-        .iter()
-        .map(|(name, _)| *name)
-        .max_by(|a, b| strsim::jaro_winkler(&shown, a).total_cmp(&strsim::jaro_winkler(&shown, b)));
-    Err(match nearest {
-        Some(name) if strsim::jaro_winkler(&shown, name) > 0.7 => {
-            fault.hint(format!("did you mean `{name}`?"))
-        }
-        _ => fault.hint(format!(
+    let names = || KEYS.iter().map(|(name, _)| *name);
+    // The key may be right, but in the wrong table.
+    let plain = unknown.rsplit('.').next().unwrap_or(unknown);
+    let nearest = names()
+        .max_by(|a, b| strsim::jaro_winkler(&shown, a).total_cmp(&strsim::jaro_winkler(&shown, b)))
+        .filter(|name| strsim::jaro_winkler(&shown, name) > 0.7);
+    Err(match names().find(|name| *name == plain).or(nearest) {
+        Some(name) => fault.hint(format!("did you mean `{name}`?")),
+        None => fault.hint(format!(
             "the keys are {}",
             KEYS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
         )),

@@ -216,6 +216,7 @@ fn an_invalid_setting_is_an_error_that_names_its_source() {
         ("trusted = [\"/\"]", &["`trusted`", "not a setting any more", "wattle trust DIR"]),
         ("sandbox = \"maybe\"", &["`sandbox`", "`on` or `off`"]),
         ("[ai]\ncals = 1", &["unknown key `ai.cals`", "did you mean `ai.calls`?"]),
+        ("[policy]\ndeny = [\"*\"]", &["unknown key `policy.deny`", "did you mean `deny`?"]),
         ("[ai]\ncalls = 0", &["`ai.calls`", "from 1 on"]),
         ("ai = 3", &["unknown key `ai`"]),
         ("[model]\nname = \"x\"", &["`model`", "a text in quotes"]),

@@ -44,6 +44,7 @@ const SYNONYMS: &[(&str, &[&str])] = &[
     ("length", &["len"]),
     ("size", &["len"]),
     ("count", &["len"]),
+    ("strip", &["trim"]),
     ("substring", &["slice"]),
     ("substr", &["slice"]),
     ("sub", &["slice"]),
@@ -74,6 +75,11 @@ const SYNONYMS: &[(&str, &[&str])] = &[
     ("return", &["resv"]),
     ("output", &["resv"]),
 ];
+
+/// Words in [`SYNONYMS`] that name functions with other arguments, such as a length in place of an
+/// end. The function that is meant appears in a hint, but its name never replaces the word
+/// automatically.
+const OTHER_ARGUMENTS: &[&str] = &["sub", "substr"];
 
 /// Functions that forms call, but that programs do not call by name.
 const INTERNAL: &[(&str, &str)] = &[("str", "append"), ("sys", "trap")];
@@ -143,7 +149,9 @@ pub(crate) fn certain_function(name: &str, host: &Signatures, own: &[&str]) -> O
             let matches = |word: &str| {
                 is_same_word(word, part) || !is_known_word(part, host) && is_typo(part, word)
             };
-            SYNONYMS.iter().any(|(word, meant)| meant.contains(&known.name) && matches(word))
+            SYNONYMS.iter().any(|(word, meant)| {
+                meant.contains(&known.name) && !OTHER_ARGUMENTS.contains(word) && matches(word)
+            })
         };
         let same = last == known.name && (same_module || module.is_none());
         // If the part of the name after its module is a known word, the name is not a typo of

@@ -277,7 +277,7 @@ fn unqualified(around: &Around<'_, '_>, name: &str) -> Vec<String> {
         .collect()
 }
 
-/// Rewrites an update with an infix operator, such as `($x += 1)`, `(set $x += 1)` or
+/// Rewrites an infix update as a prefix form, such as `($x += 1)`, `(set $x += 1)` or
 /// `(set $x = 1)`. Adds the missing parentheses around the value in `(set $x $a + 1)`.
 fn update(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -> Option<Change> {
     let tree = around.tree;

@@ -69,6 +69,17 @@ const TEMPLATES: &[(&str, usize, &str)] = &[
     ("string", 1, "(fmt \"{}\" {0})"),
     ("to-string", 1, "(fmt \"{}\" {0})"),
     ("toString", 1, "(fmt \"{}\" {0})"),
+    ("chr", 1, "(str.from_code {0})"),
+    ("ord", 1, "(str.code {0} 0)"),
+    ("kv.get", 2, "(default (kv.get {0}) {1})"),
+    ("map.get", 3, "(at {0} {1} {2})"),
+    ("json.get", 3, "(default (json.get {0} {1}) {2})"),
+    ("str.find", 2, "(str.find {0} {1} 0)"),
+    ("str.index_of", 2, "(str.find {0} {1} 0)"),
+    ("str.indexOf", 2, "(str.find {0} {1} 0)"),
+    ("str.split", 1, "(str.words {0})"),
+    ("?", 3, "(if {0} {1} {2})"),
+    ("~", 1, "(^ {0} -1)"),
     ("**", 2, "(math.pow {0} {1})"),
     ("pow", 2, "(math.pow {0} {1})"),
     ("expt", 2, "(math.pow {0} {1})"),
@@ -119,6 +130,10 @@ pub(super) fn of_list(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -
     {
         return vec![change];
     }
+    // Only a literal shows that a string is to be repeated: a variable may hold a number.
+    if name == "*" && !operands.first().is_some_and(|first| is_word(around, *first)) {
+        return Vec::new();
+    }
     let fitting =
         TEMPLATES.iter().filter(|(known, count, _)| *known == name && *count == operands.len());
     let mut all: Vec<Change> = fitting
@@ -131,6 +146,13 @@ pub(super) fn of_list(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -
         all.push(around.write(list, format!("(at {text} (- (len {text}) 1))")));
     }
     all
+}
+
+/// Returns true if a node is a string literal that is not a number.
+fn is_word(around: &Around<'_, '_>, node: NodeId) -> bool {
+    let text = around.text(node).trim_matches(['r', '"']).trim();
+    matches!(around.tree.node(node).kind, NodeKind::Text | NodeKind::Block)
+        && crate::syntax::literal::number_type(text).is_none()
 }
 
 /// Fills the operands into a template. Line breaks between consecutive operands are kept.
@@ -205,6 +227,8 @@ fn output(
     let is_text = tree.node(*operands.first()?).kind == NodeKind::Text;
     let is_template = is_text && (text.contains("{}") || text.contains("{i}"));
     let is_percent = is_text && ["%s", "%d", "%i", "%f", "%."].iter().any(|p| text.contains(p));
+    // The braces may be placeholders of another language, which must not be output as they are.
+    let has_braces = is_text && text.contains('{');
     if name == "format"
         && let [to, template, ..] = operands
         && tree.node(*template).kind == NodeKind::Text
@@ -234,7 +258,7 @@ fn output(
         return Some(Change::Edits(vec![(from..to, " ".to_owned())]));
     }
     let out_or_known = known || matches!(name, "out" | "ret");
-    if out_or_known && operands.len() > 1 && !is_template && !is_percent {
+    if out_or_known && operands.len() > 1 && !has_braces && !is_percent {
         let signs = operands.iter().skip(1).step_by(2);
         let mut signs = signs.map(|node| tree.atom(*node));
         // Adjacent operands without a space are a single expression: `$m.get("a")`.

@@ -133,9 +133,9 @@ impl Facts {
         param.value.and_then(|_| *param.read())
     }
 
-    /// Joins the type of a function's parameter with that of an argument: `join` receives the
-    /// current type and returns the new one. The argument itself must not depend on the current
-    /// type. Returns the new type.
+    /// Joins an argument's type with the type of a function's parameter, and returns the joined
+    /// type. `join` receives the parameter's current type and returns the joined type. The
+    /// argument's type must not have been inferred from the parameter's current type.
     pub(crate) fn join_param<E>(
         &mut self,
         (at, nth): (usize, usize),

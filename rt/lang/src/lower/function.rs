@@ -333,7 +333,8 @@ impl<'s> Lowering<'_, 's> {
             let want = match param.declared {
                 Some(ty) => Want::Type(ty),
                 None if self.is_number(*operand) => {
-                    self.facts.param_so_far(at, nth).map_or(Want::Any, |(ty, _)| Want::Type(ty))
+                    let known = self.facts.param_so_far(at, nth);
+                    self.wanted_number(*operand, known)
                 }
                 None => Want::Any,
             };
@@ -415,6 +416,17 @@ impl<'s> Lowering<'_, 's> {
     /// Returns true if a node is a number literal.
     pub(crate) fn is_number(&self, node: NodeId) -> bool {
         self.tree.atom(node).and_then(crate::syntax::literal::number_type).is_some()
+    }
+
+    /// Returns the type expected of a number literal where earlier values have a known type. A
+    /// literal that only fits in a long keeps its own type, and the earlier values are widened to
+    /// it.
+    pub(crate) fn wanted_number(&self, node: NodeId, known: Decided) -> Want {
+        let own = self.tree.atom(node).and_then(crate::syntax::literal::number_type);
+        match known {
+            Some((ty, _)) if !(ty.is_int() && own == Some(Val::I64)) => Want::Type(ty),
+            _ => Want::Any,
+        }
     }
 
     /// Returns a generated name for a variable that functions share or that redeclares a name.

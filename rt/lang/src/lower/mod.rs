@@ -19,6 +19,7 @@ mod function;
 mod growing;
 pub(crate) mod leaves;
 pub(crate) mod locals;
+mod mistakes;
 pub(crate) mod module;
 pub(crate) mod output;
 mod pieces;
@@ -47,6 +48,7 @@ use self::scope::Scope;
 use self::words::Words;
 use crate::Signature;
 use crate::Signatures;
+use crate::diagnose::fix::Change;
 use crate::diagnose::wording::{self, Fault};
 use crate::habits;
 use crate::lower::program::Program;
@@ -222,7 +224,7 @@ impl<'a, 's> Lowering<'a, 's> {
         let lowered = match self.tree.node(node).kind {
             NodeKind::List => self.list(node, context)?,
             NodeKind::Text | NodeKind::Block => {
-                self.warn_of_template(node);
+                self.warn_of_template(node, false);
                 Lowered::one(Wat::literal(node, self.text_value(node)?), Type::Str)
             }
             NodeKind::Atom => match self.bare(node, context.want())? {
@@ -245,7 +247,7 @@ impl<'a, 's> Lowering<'a, 's> {
             // Brackets directly after a name denote an index.
             let before = self.tree.source.get(..span.start).unwrap_or("");
             let is_index = before.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
-            let change = (!is_index).then_some(crate::diagnose::fix::Change::Edits(edits));
+            let change = (!is_index).then_some(Change::Edits(edits));
             return self.fault(list, message.maybe_safe(change));
         }
         let Some(head) = self.tree.head(list) else {
@@ -263,7 +265,26 @@ impl<'a, 's> Lowering<'a, 's> {
         {
             return forms::call::lower(self, list, &called, context);
         }
-        self.plain(list, head, known.instruction, context)
+        match self.call_of_fn(list, head) {
+            Some(called) => called,
+            None => self.plain(list, head, known.instruction, context),
+        }
+    }
+
+    /// Lowers `(call $f A B)` like `($f A B)` if `$f` is declared with `fn`: such a function knows
+    /// the types of its parameters and result. Returns `None` for any other list.
+    fn call_of_fn(&mut self, list: NodeId, head: &str) -> Option<LowerResult<Lowered<'s>>> {
+        if head != "call" {
+            return None;
+        }
+        let operands = forms::all_operands(self.tree, list);
+        let (callee, args) = operands.split_first()?;
+        let called = forms::call::called(self, self.tree.name(*callee)?)?;
+        let forms::call::Callee::Fn(at, name) = called else { return None };
+        let params = self.program.funcs.get(at)?.fn_params.as_ref()?;
+        // In flat WAT, the arguments are on the stack.
+        let is_folded = !args.is_empty() || params.is_empty();
+        is_folded.then(|| self.call_fn(list, at, name, args))
     }
 
     /// Returns the bytes of a string literal. Adds a warning if they are not valid UTF-8.
@@ -272,25 +293,15 @@ impl<'a, 's> Lowering<'a, 's> {
         let start = self.tree.span(node).start;
         let value = literal::text(text, start, self.tree.node(node).kind == NodeKind::Block)?;
         if std::str::from_utf8(&value).is_err() {
-            self.warn(node, wording::not_utf8());
+            let is_high = |at: &usize| {
+                let digit = text.as_bytes().get(at + 1);
+                digit.is_some_and(|digit| !matches!(*digit, b'0'..=b'7'))
+            };
+            let escapes = literal::hex_escapes(text).into_iter().filter(is_high);
+            let edits = escapes.map(|at| (start + at..start + at, "\\".to_owned())).collect();
+            self.warn(node, wording::not_utf8().likely(Change::Edits(edits)));
         }
         Ok(value)
-    }
-
-    /// Warns about `${name}` in a string if there is a variable with that name, because `${name}`
-    /// is not replaced with the variable's value.
-    fn warn_of_template(&mut self, node: NodeId) {
-        let mut rest = self.tree.text(node);
-        while let Some((_, after)) = rest.split_once("${") {
-            let Some((name, behind)) = after.split_once('}') else { return };
-            let known = format!("${name}");
-            if self.func.scope.get(&known).is_some() {
-                let text = self.tree.text(node);
-                self.warn(node, wording::template_in_string(name, text));
-                return;
-            }
-            rest = behind;
-        }
     }
 
     /// Adds a warning.

@@ -467,6 +467,13 @@ impl<'s> Func<'s> {
     /// Creates the message for a function inside a form of the body. That form probably lacks its
     /// closing parenthesis.
     fn nested(&self, tree: &Tree<'s>, inner: NodeId) -> wording::Message {
+        let mut inside = tree.children(inner);
+        inside.next(tree);
+        if tree.head(inner) == Some("fn")
+            && inside.next(tree).is_some_and(|first| tree.node(first).kind == NodeKind::List)
+        {
+            return wording::anonymous_function();
+        }
         let mut nodes = self.body;
         let mut around = None;
         while let Some(node) = nodes.next(tree).filter(|node| *node < inner) {

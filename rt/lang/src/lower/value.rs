@@ -1,7 +1,7 @@
 //! The operands of forms: their values, and the conversions between types.
 
 use super::flow::{Context, Flow, Lowered, Want};
-use super::forms;
+use super::forms::{self, call::Callee};
 use super::output::Wat;
 use super::sequence::Tail;
 use super::{LowerResult, Lowering};
@@ -10,7 +10,7 @@ use crate::Position;
 use crate::diagnose::fix::Change;
 use crate::diagnose::wording::{Fault, form, types as type_wording};
 use crate::habits;
-use crate::syntax::literal::{self, is_number, number_type};
+use crate::syntax::literal::{self, fits, is_number, number_type};
 use crate::syntax::tree::{NodeId, NodeKind, Nodes, Tree};
 use crate::types::Type;
 use crate::types::ops::Val;
@@ -81,6 +81,9 @@ impl<'s> Lowering<'_, 's> {
         if out.flow != Flow::Net(1) {
             return Ok(Lowered { ty, ..out });
         }
+        if ty == Type::Str {
+            self.check_character(form, node)?;
+        }
         let wat = match (found, ty) {
             _ if found == ty || ty == Type::Any || found == Type::Any => out.wat,
             // A boolean or an error code keeps its type.
@@ -89,6 +92,7 @@ impl<'s> Lowering<'_, 's> {
             (Type::Int | Type::Bool, Type::Code) => out.wat,
             (found, Type::Long) if found.is_int() => Wat::list(node, "i64.extend_i32_s", [out.wat]),
             (found, Type::Float) if found.is_int() => {
+                self.warn_of_quotient(form, node);
                 Wat::list(node, "f64.convert_i32_s", [out.wat])
             }
             (Type::Int | Type::Bool | Type::Long | Type::Float, Type::Str)
@@ -96,8 +100,8 @@ impl<'s> Lowering<'_, 's> {
             {
                 self.number_text(node, out.wat, found, None)?
             }
-            // A handle may be printed or compared as a number.
-            (Type::Arr | Type::Map | Type::Numbers(_), Type::Int) => out.wat,
+            // A program that accesses memory itself may also compute with handles.
+            (Type::Arr | Type::Map | Type::Numbers(_), Type::Int) if self.words.raw() => out.wat,
             (found, Type::I32) if found.val() == Val::I32 => return Ok(out),
             (Type::I32, ty) if ty.val() == Val::I32 => out.wat,
             // 0 represents a missing value.
@@ -191,7 +195,10 @@ impl<'s> Lowering<'_, 's> {
         let Some(own) = number_type(text) else { return Ok(None) };
         let own = Type::of_wat(own);
         let own = if own == Type::I32 { Type::Int } else { own };
+        // WAT's integers have no sign.
+        let is_wat = matches!(want, Want::Val(_)) || want.number() == Some(Type::I32);
         let ty = match want.number() {
+            Some(Type::I32) if is_number(Val::I32, text) => Type::Int,
             Some(Type::Bool | Type::Code | Type::I32) | None => own,
             Some(ty) => ty,
         };
@@ -199,7 +206,8 @@ impl<'s> Lowering<'_, 's> {
             Want::Val(val @ (Val::I32 | Val::I64 | Val::F32 | Val::F64)) => val,
             _ => ty.val(),
         };
-        if !is_number(val, text) {
+        let is_valid = if is_wat { is_number(val, text) } else { fits(val, text) };
+        if !is_valid {
             return self.fault(node, form::number_type(text, val, own.val()));
         }
         let ty = match val {
@@ -303,8 +311,17 @@ impl<'s> Lowering<'_, 's> {
             return Fault::new(tree.span(node), message);
         }
         let called = tree.head(node).and_then(|inner| forms::call::called(self, inner));
-        let message = match called.and_then(|called| called.signature()) {
-            Some(signature) if signature.results.is_empty() => form::missing_result(&signature),
+        let message = match called {
+            Some(Callee::Host(signature, _)) if signature.results.is_empty() => {
+                form::missing_result(&signature)
+            }
+            Some(Callee::Fn(at, name)) if count == 0 => {
+                let body = self.program.funcs.get(at).map(|func| func.body);
+                let mut nodes = body.unwrap_or(Nodes::NONE);
+                let last = std::iter::from_fn(|| nodes.next(tree)).last();
+                let last = last.map(|last| (tree.text(last), self.line_of(last)));
+                form::no_result(head, tree.text(node), name, last)
+            }
             _ => form::value_count(head, tree.text(node), count),
         };
         Fault::new(tree.span(node), message)

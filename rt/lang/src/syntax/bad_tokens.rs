@@ -238,6 +238,29 @@ pub(crate) fn atom(source: &str, start: usize, end: usize) -> Option<Box<Fault>>
     Some(Fault::new(start..end, message))
 }
 
+/// Returns the fault for the raw string at `start..end` if it ends with a backslash and a quote,
+/// and more text follows directly: in other languages, such a quote does not end the string.
+pub(crate) fn raw_quote(source: &str, start: usize, end: usize) -> Option<Box<Fault>> {
+    let next = source.get(end..)?.chars().next()?;
+    if !source.get(start..end)?.ends_with("\\\"") || next.is_whitespace() || next == ')' {
+        return None;
+    }
+    let inner = source.get(start + 2..)?;
+    let mut escaped = false;
+    let length = inner.char_indices().find_map(|(at, c)| {
+        let closes = c == '"' && !escaped;
+        escaped = c == '\\' && !escaped;
+        closes.then_some(at)
+    });
+    let change = length.and_then(|length| {
+        let body = inner.get(..length)?.replace("\\\"", "\"");
+        let span = start..start + length + 3;
+        (!body.contains("\"\"\""))
+            .then(|| Change::Edits(vec![(span, format!("r\"\"\"{body}\"\"\""))]))
+    });
+    Some(Fault::new(start..end, wording::raw_quote().maybe_safe(change)))
+}
+
 fn inside_atom(c: char) -> bool {
     !c.is_whitespace() && c != ')' && c != '('
 }

@@ -268,6 +268,9 @@ impl<'s> Lexer<'s> {
                 }
                 b'"' => {
                     self.at = at + 1;
+                    if raw && let Some(fault) = bad_tokens::raw_quote(self.source, start, self.at) {
+                        return Err(fault);
+                    }
                     if broken && self.first_long.is_none() {
                         self.first_long = Some(clamp(start));
                     }

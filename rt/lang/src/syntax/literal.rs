@@ -31,13 +31,41 @@ fn decode(inner: &str, start: usize, block: bool) -> Result<Cow<'_, [u8]>, Box<F
                 let at = start + escape;
                 let found = inner.get(escape..escape + width).unwrap_or("\\");
                 let rest = inner.get(escape + width..).unwrap_or("");
-                return Err(Fault::new(at..at + width, wording::bad_escape(found, rest)));
+                let message = wording::bad_escape(found, rest);
+                let by_chance = hex_escapes(inner).into_iter().map(|offset| start + offset);
+                let edits: Vec<_> = std::iter::once(at)
+                    .chain(by_chance)
+                    .map(|at| (at..at, "\\".to_owned()))
+                    .collect();
+                let is_other = matches!(found, "\\" | "\\u" | "\\x" | "\\/" | "\\`" | "\\0");
+                let message = match is_other || edits.len() == 1 {
+                    true => message,
+                    false => message.doubled_with_bytes(edits),
+                };
+                return Err(Fault::new(at..at + width, message));
             }
         }
         next = inner.get(at..).and_then(|rest| rest.find('\\')).map(|found| at + found);
     }
     bytes.extend_from_slice(inner.get(at..).unwrap_or("").as_bytes());
     Ok(Cow::Owned(bytes))
+}
+
+/// Returns the offsets of the escapes `\hh` in the text between the quotes of a literal.
+pub(crate) fn hex_escapes(inner: &str) -> Vec<usize> {
+    let bytes = inner.as_bytes();
+    let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_hexdigit);
+    let (mut found, mut at) = (Vec::new(), 0);
+    while let Some(offset) = inner.get(at..).and_then(|rest| rest.find('\\')) {
+        let start = at + offset;
+        if is_digit(start + 1) && is_digit(start + 2) {
+            found.push(start);
+        }
+        // Skips the character after the backslash, which may be a backslash itself. A character
+        // that is not ASCII is not skipped, because `at` must stay on a character boundary.
+        at = start + 1 + usize::from(bytes.get(start + 1).is_some_and(u8::is_ascii));
+    }
+    found
 }
 
 /// Decodes the escape after a backslash, and appends the result to `out`. Returns the number of
@@ -94,16 +122,40 @@ fn hex(digit: u8) -> Option<u32> {
     char::from(digit).to_digit(16)
 }
 
-/// Returns the type that a number literal has by default, or `None` if `text` is not a number.
+/// Returns the type that a number literal has by default, or `None` if `text` is not a number. A
+/// whole number that fits in no integer type is an i64, which [`fits`] then rejects: as a float, it
+/// would be rounded.
 pub(crate) fn number_type(text: &str) -> Option<Val> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     if !digits.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }
-    [Val::I32, Val::I64, Val::F64].into_iter().find(|ty| is_number(*ty, text))
+    let integer = [Val::I32, Val::I64].into_iter().find(|ty| fits(*ty, text));
+    let whole = || is_whole(digits).then_some(Val::I64);
+    integer.or_else(whole).or_else(|| is_number(Val::F64, text).then_some(Val::F64))
 }
 
-/// Returns true if a string is a number literal of this type. Also returns true for unusual
+/// Returns true if a number without its sign consists only of digits and underscores, after `0x` if
+/// it is hexadecimal.
+fn is_whole(digits: &str) -> bool {
+    match digits.strip_prefix("0x") {
+        Some(digits) => digits.bytes().all(|b| b.is_ascii_hexdigit() || b == b'_'),
+        None => digits.bytes().all(|b| b.is_ascii_digit() || b == b'_'),
+    }
+}
+
+/// Returns true if a string is a number literal whose value a type of the language can hold. Its
+/// integers have a sign, so 4294967295, which WAT accepts as an i32, does not fit in an int.
+pub(crate) fn fits(ty: Val, text: &str) -> bool {
+    let signed = match ty {
+        Val::I32 => integer(text).is_some_and(|value| i32::try_from(value).is_ok()),
+        Val::I64 => integer(text).is_some(),
+        _ => true,
+    };
+    signed && is_number(ty, text)
+}
+
+/// Returns true if a string is a number literal of this WAT type. Also returns true for unusual
 /// notations of floats, which only the WAT parser checks.
 pub(crate) fn is_number(ty: Val, text: &str) -> bool {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);

@@ -1,9 +1,9 @@
-//! Tests of the language: what is accepted and its translation (`accepted`, `expand`, `locate`),
-//! diagnostics and their fixes (`diagnostics`, `fixes`), the layout of programs (`format`), and any
-//! or costly text (`hostile`, `cost`).
+//! Tests of the language: accepted programs and their translations (`accepted`, `expand`,
+//! `locate`), diagnostics and their fixes (`diagnostics`, `fixes`), the layout of programs
+//! (`format`), and arbitrary or costly texts (`hostile`, `cost`).
 //!
-//! `common` and `manual` have the host functions that the programs call. The programs and their
-//! expected results are in the folder above.
+//! `common` and `manual` declare the host functions that the programs call. The programs and their
+//! expected results are in the parent folder.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -7,7 +7,7 @@ use crate::diagnose::fix::Change;
 use crate::diagnose::nearest;
 use crate::diagnose::truncate::excerpt;
 use crate::types::Type;
-use crate::types::ops::{Val, conversion};
+use crate::types::ops::Val;
 
 /// Returns true if `text` would be a valid name after a `$`.
 fn is_word(text: &str) -> bool {
@@ -47,20 +47,20 @@ pub(crate) fn condition_type(text: &str, found: Type) -> Message {
 }
 
 pub(crate) fn number_type(text: &str, want: Val, own: Val) -> Message {
-    let message =
-        message("bad-number", format!("`{}` is not {}", excerpt(text), with_article(want)));
+    let text = excerpt(text);
+    let message = |found: String| message("bad-number", found);
     match (want, own) {
-        (Val::I32 | Val::I64, Val::F64) => match conversion(want, Val::F64) {
-            Some(by) => message.hint(format!(
-                "write a whole number, or convert the other side to f64 with `({by} …)`"
-            )),
-            None => message,
-        },
-        (Val::I32, Val::I64) => message.hint(
-            "it does not fit in 32 bits: make the value an i64, as in `(let $x i64 …)` or with \
-             `(i64.extend_i32_s …)`",
-        ),
-        _ => message,
+        (Val::I32 | Val::I64, Val::F64) => {
+            message(format!("`{text}` is not {}", with_article(want))).hint(
+                "write a whole number; to compute with floats, convert the other values: \
+                 `(float …)`",
+            )
+        }
+        (Val::I32, Val::I64) => message(format!("`{text}` does not fit in an int (32 bits)"))
+            .hint("use longs, if possible: `(let $x long …)`, `(longs N)`"),
+        (Val::I64, Val::I64) => message(format!("`{text}` does not fit in a long (64 bits)"))
+            .hint("write an identifier as a string, and a number as a float, such as `1.5e20`"),
+        _ => message(format!("`{text}` is not {}", with_article(want))),
     }
 }
 
@@ -171,6 +171,20 @@ pub(crate) fn value_and_err(signature: &Signature) -> Message {
 pub(crate) fn missing_result(signature: &Signature) -> Message {
     message("form-operands", format!("`{signature}` returns no value"))
         .hint("write it as a separate statement before this form")
+}
+
+/// Reports a call to a function without a result where a value is expected. `last` is the last form
+/// of the function, and its line.
+pub(crate) fn no_result(head: &str, text: &str, name: &str, last: Option<(&str, u32)>) -> Message {
+    let message = value_count(head, text, 0);
+    match last {
+        Some((last, line)) => message.hint(format!(
+            "`{}` ends with `{}` in line {line}, which has no value: end it with the value",
+            excerpt(name),
+            excerpt(last)
+        )),
+        None => message,
+    }
 }
 
 pub(crate) fn value_count(head: &str, text: &str, count: i32) -> Message {
@@ -325,6 +339,24 @@ pub(crate) fn count_type(text: &str, found: Type) -> Message {
         "value-type",
         format!("`{}` is {}, but `for` counts in ints or longs", excerpt(text), found.described()),
     )
+    .hint(format!("`(int {})` drops the fraction", excerpt(text)))
+}
+
+/// Reports a `for` loop with a condition on its counter in place of the end value. `end` is the end
+/// value that is equivalent to the condition.
+pub(crate) fn condition_as_end(name: &str, end: &str) -> Message {
+    let (name, end) = (excerpt(name), excerpt(end));
+    message("form-operands", "`for` takes the end of the range, excluded, instead of a condition")
+        .hint(format!(
+            "write `(for {name} FROM {end} …)`; the last operand before the body is the step"
+        ))
+}
+
+/// Warns about a `for` loop without a step whose end value is not above its start value.
+pub(crate) fn counts_up(from: &str, to: &str) -> Message {
+    let (from, to) = (excerpt(from), excerpt(to));
+    message("empty-range", format!("`for` counts up, so from {from} to {to} its body does not run"))
+        .hint("to count down, write a step of -1; the end is excluded: `(for $i 9 -1 -1 …)`")
 }
 
 pub(crate) fn outside_loop(head: &str) -> Message {
@@ -361,10 +393,18 @@ pub(crate) fn fmt_template(found: &str) -> Message {
 }
 
 pub(crate) fn fmt_placeholder(found: &str) -> Message {
-    message("fmt-hole", format!("`{}` is not a placeholder of `fmt`", excerpt(found))).hint(
-        "write `{}` for any value, `{.2}` for a float with 2 digits, `{e}` for the name of an \
-         error code, `{{` and `}}` for braces",
-    )
+    let message =
+        message("fmt-hole", format!("`{}` is not a placeholder of `fmt`", excerpt(found)));
+    let format = found.split_once(':').map_or("", |(_, format)| format);
+    match format.starts_with(['<', '>', '^', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']) {
+        true => message.hint(
+            "write `{}`, and pad the value: `(str.pad_left V WIDTH)`, or `(str.pad_right V WIDTH)`",
+        ),
+        false => message.hint(
+            "write `{}` for any value, `{.2}` for a float with 2 digits, `{e}` for the name of an \
+             error code, `{{` and `}}` for braces",
+        ),
+    }
 }
 
 pub(crate) fn fmt_count(placeholders: usize, values: usize) -> Message {

@@ -39,8 +39,21 @@ pub(crate) fn unknown_instruction(
         (name, _) if name.starts_with(|c: char| c.is_ascii_uppercase()) => {
             found.hint("write text that is not code as a comment: `;; …`")
         }
+        (name, _) if functions.is_none() && is_program_name(name) => {
+            let name = excerpt(name);
+            found.hint(format!(
+                "a catalog program is run by `(call \"{name}\" …)`, a function of this program by \
+                 `(${name} …)`"
+            ))
+        }
         _ => found.maybe_hint(functions),
     }
+}
+
+/// Returns true if a name is written like those of catalog programs, such as `text_count`.
+fn is_program_name(name: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    name.contains('_') && name.chars().all(is_part)
 }
 
 pub(crate) fn foreign_head(name: &str) -> Message {

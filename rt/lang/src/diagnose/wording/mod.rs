@@ -9,6 +9,7 @@ mod limit;
 mod module;
 mod stack;
 mod syntax;
+mod traps;
 pub(crate) mod types;
 
 use std::ops::Range;

@@ -8,8 +8,7 @@ use crate::diagnose::nearest;
 use crate::diagnose::truncate::excerpt;
 
 pub(crate) fn empty() -> Message {
-    message("empty", "the program is empty")
-        .hint("write the program's instructions, ending with `(i32.const 0)`")
+    message("empty", "the program is empty").hint("write forms, such as `(out \"hello\")`")
 }
 
 pub(crate) fn missing_body() -> Message {
@@ -50,6 +49,14 @@ pub(crate) fn nested_function(head: &str, line: u32) -> Message {
         "functions are written at the top level; check that the form `({head}` of line {line} is \
          closed before this"
     ))
+}
+
+/// Reports an anonymous function that is an operand of a form, as in `(map (fn ($x) …) $a)`.
+pub(crate) fn anonymous_function() -> Message {
+    message("nested-function", "a function is not a value").hint(
+        "write a loop, `(each $x $a …)`, or give the function a name at the top level, \
+         `(fn $f ($x) …)`, and call it: `($f …)`",
+    )
 }
 
 pub(crate) fn data_field() -> Message {

@@ -190,7 +190,7 @@ pub(crate) fn missing_frame_result(what: &str, wanted: &[Val], found: &[Val]) ->
     .hint("put the result last")
 }
 
-/// Reports a function, block or arm that ends with a result of a different type. `what` is its
+/// Reports a function, block or arm whose result has the type `found` instead of `wanted`. `what` is its
 /// description, such as `the block`.
 pub(crate) fn wrong_result(
     what: &str,

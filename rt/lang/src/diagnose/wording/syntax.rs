@@ -41,15 +41,22 @@ pub(crate) fn template(found: &str) -> Message {
     other_quotes(found).hint("write `(fmt \"{} and {}\" $a $b)`")
 }
 
-/// Warns about a string that contains a variable's name in braces.
-pub(crate) fn template_in_string(name: &str, text: &str) -> Message {
-    let (shown, found) = (excerpt(text), format!("${{{name}}}"));
-    let written = text.replacen(&found, "{}", 1);
+/// Warns about a string that contains `found`, which stands for a variable's value in another
+/// language.
+pub(crate) fn template_in_string(found: &str, name: &str, text: &str) -> Message {
+    let (shown, written) = (excerpt(text), text.replacen(found, "{}", 1));
     message(
         "string-template",
         format!("`{found}` in {shown} is not replaced by the value of `${name}`"),
     )
     .hint(format!("write `(fmt {} ${name})`", excerpt(&written)))
+}
+
+/// Warns about an output string with a placeholder but without a value.
+pub(crate) fn placeholder_without_value(head: &str, text: &str) -> Message {
+    let text = excerpt(text);
+    message("string-template", format!("`{{}}` in {text} is output as it is: no value follows"))
+        .hint(format!("write `({head} {text} V)`"))
 }
 
 /// Reports a map in braces.
@@ -102,6 +109,28 @@ pub(crate) fn bad_escape(found: &str, rest: &str) -> Message {
         ("\\a" | "\\b" | "\\e" | "\\f" | "\\v" | "\\$", _) => message.likely(doubled),
         _ => message.safe(doubled),
     }
+}
+
+impl Message {
+    /// Proposes the given edits, which double the backslash of an unknown escape and the
+    /// backslashes of escapes that denote bytes. The latter are probably not meant to be escapes
+    /// either.
+    pub(crate) fn doubled_with_bytes(
+        self,
+        edits: Vec<(std::ops::Range<usize>, String)>,
+    ) -> Message {
+        self.hint(
+            "two hexadecimal digits after a backslash are a byte: write a string without escapes \
+             as `r\"…\"`",
+        )
+        .likely(Change::Edits(edits))
+    }
+}
+
+/// Reports a raw string that ends at a quote after a backslash, although more text follows.
+pub(crate) fn raw_quote() -> Message {
+    message("raw-string-quote", "a raw string ends at its first quote, also after a backslash")
+        .hint("write a raw string that contains quotes as `r\"\"\"…\"\"\"`")
 }
 
 fn unknown_escape(found: &str) -> Message {

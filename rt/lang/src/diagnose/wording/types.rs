@@ -1,9 +1,9 @@
 //! Messages about values of the wrong type.
 
+pub(crate) use super::traps::*;
 use super::{Message, counted, message, quoted};
 use crate::diagnose::truncate::excerpt;
-use crate::types::ops::Val;
-use crate::types::{Elem, Type};
+use crate::types::Type;
 
 /// Reports an operand of the wrong type. If the operand is a variable, `declared` is the line of
 /// its declaration.
@@ -45,20 +45,41 @@ pub(crate) fn operand(
         ),
         (Type::Str, Type::Arr) => message.hint(format!("write `(str.split {text} \",\")`")),
         (Type::Map, Type::Arr) => message.hint(format!("write `(map.keys {text})`")),
-        (Type::Long, Type::Int) => message.hint(
-            "an int has 32 bits: make the other values longs, or use `i32.wrap_i64`, which drops \
-             the upper 32 bits",
-        ),
-        (Type::Float, Type::Int | Type::Long) => message.hint(
-            "`math.round`, `math.floor` and `math.ceil` return a whole float; \
-             `i32.trunc_sat_f64_s` drops the fraction",
-        ),
-        (Type::Long, Type::Float) => message.hint(
-            "a float holds longs up to 2^53 exactly; `f64.convert_i64_s` converts, and rounds \
-             above that",
-        ),
+        (Type::Arr | Type::Map | Type::Numbers(_), Type::Int | Type::Long) => {
+            message.hint(format!("`(len {text})` is its length"))
+        }
+        (Type::Long, Type::Int) => message.hint(format!(
+            "an int has 32 bits: make the other values longs, or write `(int {text})`, which ends \
+             the program if the long does not fit"
+        )),
+        (Type::Float, Type::Int | Type::Long) => message.hint(format!(
+            "`({} {text})` drops the fraction; `math.round`, `math.floor` and `math.ceil` return a \
+             whole float, to convert in the same way",
+            want.name()
+        )),
+        (Type::Long, Type::Float) => message.hint(format!(
+            "a float holds longs up to 2^53 exactly; `(float {text})` rounds above that"
+        )),
         _ => message,
     }
+}
+
+/// Reports a quoted character where a string is expected. `string` is the string literal with this
+/// character.
+pub(crate) fn character_as_string(text: &str, string: &str) -> Message {
+    message(
+        "value-type",
+        format!("`{text}` is the code of a character, an int, but a string is expected"),
+    )
+    .hint(format!("write `{string}`; `(str.from_int {text})` is the code in digits"))
+    .replace_with(string)
+}
+
+/// Warns about a quoted character in output, where it becomes the digits of its code. `string` is
+/// the string literal with this character.
+pub(crate) fn character_as_digits(text: &str, code: u32, string: &str) -> Message {
+    message("character-code", format!("`{text}` is the code of a character: it becomes `{code}`"))
+        .hint(format!("for the character, write `{string}`"))
 }
 
 /// Reports an operand that is not a number, although the operator takes numbers.
@@ -76,6 +97,9 @@ pub(crate) fn not_a_number(head: &str, text: &str, found: Type, all: &[&str]) ->
                 all.join(" ")
             ))
         }
+        Type::Str if head == "*" => message.hint(format!(
+            "write `(int {text})` or `(float {text})`; `(str.repeat {text} N)` repeats a string"
+        )),
         Type::Str => message.hint(format!("write `(int {text})` or `(float {text})`")),
         Type::Arr | Type::Map => message.hint(format!("`(len {text})` is its length")),
         _ => message,
@@ -99,7 +123,10 @@ pub(crate) fn mixed_numbers(
     );
     match (first, second) {
         (Type::Long, Type::Float) | (Type::Float, Type::Long) => {
-            message.hint("a float holds longs up to 2^53 exactly: convert with `f64.convert_i64_s`")
+            let long = if first == Type::Long { &a } else { &b };
+            message.hint(format!(
+                "a float holds longs up to 2^53 exactly; `(float {long})` rounds above that"
+            ))
         }
         _ => message,
     }
@@ -333,6 +360,27 @@ pub(crate) fn unsettled() -> Message {
         .hint("declare them: `(fn $f (($a int) ($b str)) …)`")
 }
 
+/// Warns about a quotient of integers that is converted to a float.
+pub(crate) fn integer_quotient(a: &str, b: &str) -> Message {
+    let (a, b) = (excerpt(a), excerpt(b));
+    message(
+        "integer-quotient",
+        format!("`(/ {a} {b})` divides integers, so it has no fraction when it becomes a float"),
+    )
+    .hint(format!("for a fraction, write `(/ (float {a}) {b})`"))
+}
+
+/// Warns about a `set` that sets `other` to an expression that contains `name`, although the same
+/// `set` has already changed `name`.
+pub(crate) fn set_in_order(name: &str, other: &str) -> Message {
+    let (name, other) = (excerpt(name), excerpt(other));
+    message(
+        "set-in-order",
+        format!("`set` works in order, so the value of `{other}` contains the new `{name}`"),
+    )
+    .hint(format!("for the old one, keep it first: `(let $old {name})`"))
+}
+
 /// Warns about a function that is never called.
 pub(crate) fn unused_function(name: &str) -> Message {
     message("unused-function", format!("nothing calls `{name}`"))
@@ -394,57 +442,6 @@ pub(crate) fn zero_step() -> Message {
     message("form-operands", "the step of `for` is 0, so the loop would never end")
 }
 
-/// Returns the trap message for a `for` loop with a step of 0.
-pub(crate) fn zero_step_trap() -> String {
-    "the step of `for` is 0, so the loop would never end".to_owned()
-}
-
-/// Returns the trap message for a result that does not fit in its type. In the message, `{a}` and
-/// `{b}` are placeholders for the operands.
-pub(crate) fn overflow(operator: &str, val: Val) -> String {
-    match val {
-        Val::I64 => format!("{{a}} {operator} {{b}} does not fit in a long (64 bits)"),
-        _ => format!(
-            "{{a}} {operator} {{b}} does not fit in an int (32 bits); declare a long: (let $x \
-             long V)"
-        ),
-    }
-}
-
-/// Returns the trap message for a shift by too many bits, or for a shift whose result does not fit.
-pub(crate) fn shift(left: bool, val: Val) -> String {
-    let (ty, last, long) = match val {
-        Val::I64 => ("a long (64 bits)", 63, ""),
-        _ => ("an int (32 bits)", 31, "; declare a long: (let $x long V)"),
-    };
-    match left {
-        true => format!("{{a}} << {{b}} does not fit in {ty}, which shifts by 0 to {last}{long}"),
-        false => format!("{{a}} >> {{b}}: {ty} shifts by 0 to {last}{long}"),
-    }
-}
-
-/// Returns the trap message for an index out of bounds. In the message, `{a}` is a placeholder for
-/// the index, and `{b}` for the length.
-pub(crate) fn outside_array(text: &str, elem: Elem) -> String {
-    let text = excerpt(text).replace(['{', '}'], " ");
-    format!("`{text}` has {{b}} {}, from index 0, so it has no index {{a}}", elem.plural())
-}
-
-/// Returns the trap message for an array that is too large.
-pub(crate) fn array_size(elem: Elem) -> String {
-    format!("an array cannot have {{a}} {}; the most are {{b}}", elem.plural())
-}
-
-/// Returns the trap message for a number that is not a byte.
-pub(crate) fn wide_byte() -> String {
-    "{a} is not a byte (0 to 255)".to_owned()
-}
-
-/// Returns the trap message for a long that does not fit in an int.
-pub(crate) fn wide_int() -> String {
-    "{a} does not fit in an int (32 bits); keep it as a long".to_owned()
-}
-
 /// Reports a number that is not a byte.
 pub(crate) fn not_a_byte(text: &str) -> Message {
     message("bad-number", format!("`{}` is not a byte (0 to 255)", excerpt(text)))
@@ -461,6 +458,7 @@ pub(crate) fn placeholder(text: &str, found: Type, placeholder: &str) -> Message
         Type::Arr => message.hint(format!("write `(str.join {text} \", \")`")),
         Type::Map => message.hint(format!("write `(map.to_json {text})`")),
         Type::Numbers(_) => message.hint(format!("loop over it: `(each $n {text} …)`")),
+        Type::Str if placeholder == "{.N}" => message.hint(format!("write `(float {text})`")),
         Type::Long if placeholder == "{.N}" => {
             message.hint("`{}` formats a long; only floats have digits after the point")
         }

@@ -10,6 +10,7 @@ use crate::lower::output::Wat;
 use crate::lower::scope::Variable;
 use crate::lower::variables::Resolved;
 use crate::lower::{LowerResult, Lowering};
+use crate::syntax::literal;
 use crate::syntax::tree::{NodeId, NodeKind, Tree};
 use crate::types::Type;
 use crate::types::ops::Val;
@@ -87,6 +88,7 @@ fn declare_one<'s>(
         }
     };
     let want = match declared {
+        Some(Type::I32) if lowering.is_number(node) => Want::Type(Type::Int),
         Some(ty) => Want::Type(ty),
         // A number takes the type that the variable already has.
         None if lowering.is_number(node) => known_number(lowering, name, node),
@@ -109,11 +111,7 @@ fn known_number(lowering: &Lowering<'_, '_>, name: &str, node: NodeId) -> Want {
     let known = lowering.func.scope.get(name).map(Variable::ty);
     let text = lowering.tree.text(node);
     match known {
-        Some(ty @ (Type::Long | Type::Float))
-            if crate::syntax::literal::is_number(ty.val(), text) =>
-        {
-            Want::Type(ty)
-        }
+        Some(ty @ (Type::Long | Type::Float)) if literal::fits(ty.val(), text) => Want::Type(ty),
         _ => Want::Any,
     }
 }
@@ -175,6 +173,7 @@ pub(super) fn set<'s>(
     let (pairs, rest) = nodes.as_chunks::<2>();
     let all_named = pairs.iter().all(|[target, _]| lowering.tree.name(*target).is_some());
     if pairs.len() > 1 && rest.is_empty() && all_named {
+        lowering.warn_of_order(pairs);
         let set = |pair: &[NodeId; 2]| set_one(lowering, list, *pair).map(|out| out.wat);
         let pieces: LowerResult<Vec<_>> = pairs.iter().map(set).collect();
         return Ok(Lowered::none(Wat::sequence(list, pieces?)));
@@ -226,7 +225,10 @@ fn assigned<'s>(
     variable: &Resolved<'s>,
     node: NodeId,
 ) -> LowerResult<Wat<'s>> {
-    let want = match lowering.is_number(node) {
+    let text = lowering.tree.text(node);
+    // A number that does not fit is reported with the variable's declaration.
+    let fits = !variable.ty.is_number() || literal::fits(variable.ty.val(), text);
+    let want = match lowering.is_number(node) && fits {
         true => Want::Type(variable.ty),
         false => Want::Any,
     };

@@ -8,7 +8,7 @@ use crate::habits::rewrite;
 use crate::lower::flow::{Context, Flow, Lowered, Want};
 use crate::lower::output::Wat;
 use crate::lower::{LowerResult, Lowering};
-use crate::syntax::literal::is_number;
+use crate::syntax::literal;
 use crate::syntax::tree::NodeId;
 use crate::types::Type;
 use crate::types::ops::Val;
@@ -22,16 +22,6 @@ pub(crate) enum Callee<'s> {
     Wat(&'s str),
     /// A function declared with `fn`: its index and name.
     Fn(usize, &'s str),
-}
-
-impl Callee<'_> {
-    /// Returns the signature of the callee if it is a host function, or `None` otherwise.
-    pub(crate) fn signature(&self) -> Option<Signature> {
-        match self {
-            Callee::Host(signature, _) => Some(*signature),
-            Callee::Wat(_) | Callee::Fn(..) => None,
-        }
-    }
 }
 
 /// Resolves the head of a list: the full name of a host function, optionally followed by a mark, or
@@ -274,7 +264,9 @@ fn for_arguments(
             let want = Type::of_host(param.ty);
             match arg {
                 Some(arg) => !arg.ty.is_number() || arg.ty.widens_to(want),
-                None => want == Type::Str || is_number(want.val(), lowering.tree.text(*operand)),
+                None => {
+                    want == Type::Str || literal::fits(want.val(), lowering.tree.text(*operand))
+                }
             }
         })
     };

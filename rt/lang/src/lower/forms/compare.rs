@@ -66,6 +66,12 @@ fn objects<'s>(
     let first = types.first().copied().unwrap_or(Type::Any);
     let second = types.get(1).copied().unwrap_or(Type::Any);
     let args: Vec<Wat<'s>> = lowered.into_iter().flatten().map(|out| out.wat).collect();
+    let [a, b] = nodes;
+    for (node, other) in [(a, second), (b, first)] {
+        if other == Type::Str {
+            lowering.check_character(list, node)?;
+        }
+    }
     let wat = match (first, second) {
         (Type::Any, _) | (_, Type::Any) => {
             let message = type_wording::not_comparable(head, texts, first, second);

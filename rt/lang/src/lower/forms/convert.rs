@@ -34,7 +34,10 @@ pub(super) fn number<'s>(
     let wat = match (out.ty, ty) {
         (Type::Str, _) => return parsed(lowering, list, out.wat, ty),
         (Type::Long, Type::Int) => narrowed(lowering, list, out.wat),
-        (Type::Long, Type::Float) => Wat::list(list, "f64.convert_i64_s", [out.wat]),
+        (Type::Long, Type::Float) => {
+            lowering.warn_of_quotient(list, node);
+            Wat::list(list, "f64.convert_i64_s", [out.wat])
+        }
         (Type::Float, Type::Int) => Wat::list(list, "i32.trunc_f64_s", [out.wat]),
         (Type::Float, Type::Long) => Wat::list(list, "i64.trunc_f64_s", [out.wat]),
         (found, _) if found.is_number() || found.is_vague() => {

@@ -4,6 +4,7 @@ use super::arithmetic::numbers;
 use super::binding::{binding_list, target_name};
 use super::control::{reject_loop_word, statements};
 use super::{all_operands, operand_count};
+use crate::diagnose::fix::Change;
 use crate::diagnose::wording::{form, types as type_wording};
 use crate::lower::flow::{Context, Lowered, Want};
 use crate::lower::output::Wat;
@@ -11,7 +12,7 @@ use crate::lower::scope::Variable;
 use crate::lower::variables::Resolved;
 use crate::lower::{LowerResult, Lowering, range};
 use crate::syntax::literal;
-use crate::syntax::tree::{NodeId, NodeKind};
+use crate::syntax::tree::{NodeId, NodeKind, Nodes};
 use crate::types::Type;
 use crate::types::ops::Val;
 
@@ -32,6 +33,7 @@ pub(super) fn count<'s>(
     };
     let name = target_name(lowering, list, target)?;
     reject_loop_word(lowering, list, from)?;
+    reject_condition(lowering, name, to, body)?;
     let step = body.peek(tree).filter(|node| tree.node(*node).kind == NodeKind::Atom);
     if step.is_some() {
         body.next(tree);
@@ -45,6 +47,15 @@ pub(super) fn count<'s>(
         return Err(operand_count(tree, list, 3, 0));
     };
     let step_value = values.next();
+    let is_empty = match (from_value.constant(), to_value.constant()) {
+        (Some(from), Some(to)) => from > to,
+        // Only a loop from a negative number counts up to 0 or less.
+        (None, Some(to)) => to <= 0,
+        _ => false,
+    };
+    if is_empty && step.is_none() {
+        lowering.warn(to, form::counts_up(tree.text(from), tree.text(to)));
+    }
     if !matches!(ty.val(), Val::I32 | Val::I64) {
         let integer = |node: &&NodeId| {
             let text = tree.text(**node);
@@ -55,6 +66,7 @@ pub(super) fn count<'s>(
     }
     let ty = if ty == Type::I32 { Type::Int } else { ty };
     let counter = lowering.declare(name, ty, target)?;
+    lowering.record_set(counter.at, ty);
     let val = ty.val();
     let ends = from_value.constant().zip(to_value.constant());
     // The bounds are evaluated once, before the first iteration.
@@ -86,6 +98,51 @@ pub(super) fn count<'s>(
     let whole = counting.loop_of(lowering, &leave, &next, lowered?)?;
     pieces.push(whole);
     Ok(Lowered::none(Wat::sequence(list, pieces)))
+}
+
+/// Rejects a condition on the counter in place of the end value, as in `(for $i 0 (< $i 10) …)`.
+fn reject_condition(
+    lowering: &Lowering<'_, '_>,
+    name: &str,
+    to: NodeId,
+    mut body: Nodes,
+) -> LowerResult<()> {
+    let tree = lowering.tree;
+    let operands = all_operands(tree, to);
+    let (Some(head), [counter, end]) = (tree.head(to), operands.as_slice()) else { return Ok(()) };
+    if tree.name(*counter) != Some(name) {
+        return Ok(());
+    }
+    let end = tree.text(*end);
+    let beyond = |sign: &str, by: i64| match literal::integer(end).and_then(|n| n.checked_add(by)) {
+        Some(number) => number.to_string(),
+        None => format!("({sign} {end} 1)"),
+    };
+    let (written, counts_down) = match head {
+        "<" | "!=" => (end.to_owned(), false),
+        "<=" => (beyond("+", 1), false),
+        ">" => (end.to_owned(), true),
+        ">=" => (beyond("-", -1), true),
+        _ => return Ok(()),
+    };
+    let mut next = body.next(tree);
+    let step = next.and_then(|node| tree.atom(node));
+    if step.is_some() {
+        next = body.next(tree);
+    }
+    // If an update of the counter follows the condition, the fixed loop would count twice.
+    let updates = next.is_some_and(|node| {
+        let operands = all_operands(tree, node);
+        matches!(tree.head(node), Some("set" | "local.set" | "+=" | "-=" | "*="))
+            && operands.first().and_then(|target| tree.name(*target)) == Some(name)
+    });
+    // A safe fix keeps the end value as it is written. Replacing `(<= $i 10)` with `11` would not.
+    let is_certain = !updates
+        && written.contains(end)
+        && counts_down == step.is_some_and(|step| step.starts_with('-'));
+    let message = form::condition_as_end(name, &written);
+    let change = is_certain.then_some(Change::Replace(written));
+    lowering.fault(to, message.maybe_safe(change))
 }
 
 /// A counting loop.

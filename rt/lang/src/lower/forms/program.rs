@@ -169,7 +169,7 @@ pub(crate) fn returned<'s>(
                 true => lowering.facts.result_so_far(at),
                 false => None,
             };
-            let want = known.map_or(Want::Any, |(ty, _)| Want::Type(ty));
+            let want = lowering.wanted_number(*operand, known);
             let value = lowering.value(list, *operand, want)?;
             lowering.join_result(*operand, value.ty)?;
             let ty = lowering.result(at).map_or(Type::Any, |(ty, _)| ty);

@@ -123,6 +123,7 @@ fn strings<'s>(
             return lowering.fault(template, form::fmt_placeholder(&found).maybe_safe(change));
         }
     };
+    lowering.warn_of_template(template, true);
     let count = pieces.iter().filter(|piece| !matches!(piece, Piece::Text(_))).count();
     if count != values.len() {
         let message = match values.len() > count && !tree.open.is_empty() {
@@ -164,6 +165,9 @@ fn value<'s>(
         Piece::Float(_) if lowering.is_number(node) => Want::Type(Type::Float),
         _ => Want::Any,
     };
+    if matches!(placeholder, Piece::Any) {
+        lowering.check_character(list, node)?;
+    }
     let out = lowering.value(list, node, want)?;
     let found = out.ty;
     match (placeholder, found) {
@@ -186,7 +190,12 @@ fn value<'s>(
     }
     // `{}` takes any string or number, so it is probably what the author meant.
     let fits = found == Type::Str || found.is_number();
-    let change = span.filter(|_| fits).map(|span| Change::Edits(vec![(span, "{}".to_owned())]));
+    let change = match (placeholder, found) {
+        (Piece::Float(_), Type::Str) => {
+            lowering.host.get("str.to_float").map(|_| Change::wrap("(float ", ")"))
+        }
+        _ => span.filter(|_| fits).map(|span| Change::Edits(vec![(span, "{}".to_owned())])),
+    };
     let message = type_wording::placeholder(lowering.tree.text(node), found, placeholder.text());
     Err(Fault::new(lowering.tree.span(node), message.maybe_safe(change)))
 }

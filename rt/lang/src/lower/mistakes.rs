@@ -1,0 +1,134 @@
+//! Checks for code that is valid, or nearly so, but is probably not what the author meant.
+
+use super::{LowerResult, Lowering, forms};
+use crate::diagnose::wording::{self, types as type_wording};
+use crate::syntax::literal;
+use crate::syntax::tree::NodeId;
+
+/// Forms and functions whose strings are plain text. In such a string, the name of a variable after
+/// a `$` or in braces is a mistake. Elsewhere, as in `json.query` and `shell.run`, such a name has
+/// a meaning.
+const TEXTS: &[&str] =
+    &["append", "fail", "fmt", "fs.append", "fs.write", "out", "print", "ret", "str", "str.cat"];
+
+/// Maximum number of variables in one `set` whose order is checked.
+const MAX_SET: usize = 8;
+
+impl Lowering<'_, '_> {
+    /// Warns about a string that is written like a template of another language: it contains the
+    /// name of a variable, or a placeholder without a value. If `is_template` is true, the string
+    /// is a template with values, in which braces such as `{i}` have their meaning.
+    pub(crate) fn warn_of_template(&mut self, node: NodeId, is_template: bool) {
+        let tree = self.tree;
+        let text = tree.text(node);
+        let list = tree.parent(node);
+        let head = list.and_then(|list| tree.head(list)).unwrap_or("").trim_end_matches(['?', '!']);
+        let message = match self.inserted(text, TEXTS.contains(&head)) {
+            Some((found, _)) if is_template && found.starts_with('{') => return,
+            Some((found, name)) => wording::template_in_string(found, name, text),
+            None if !is_template
+                && matches!(head, "out" | "ret" | "print")
+                && lacks_value(text) =>
+            {
+                let alone = list.is_some_and(|list| forms::all_operands(tree, list).len() == 1);
+                if !alone {
+                    return;
+                }
+                wording::placeholder_without_value(head, text)
+            }
+            None => return,
+        };
+        self.warn(node, message);
+    }
+
+    /// Returns the first substring that stands for a variable's value in another language, such as
+    /// `${name}`, and the variable's name without its `$`. If `is_text` is false, considers only
+    /// the notation `${name}`.
+    fn inserted<'t>(&self, text: &'t str, is_text: bool) -> Option<(&'t str, &'t str)> {
+        text.match_indices(['$', '{']).find_map(|(at, _)| {
+            let rest = text.get(at..)?;
+            let open = ["${", "{$", "{", "$"].into_iter().find(|open| rest.starts_with(open))?;
+            // A doubled brace denotes a brace.
+            if open.starts_with('{') && text.get(..at).is_some_and(|before| before.ends_with('{')) {
+                return None;
+            }
+            let inside = rest.get(open.len()..)?;
+            let is_braced = open != "$";
+            let ends = |c: char| !(c.is_ascii_alphanumeric() || c == '_' || is_braced && c == '-');
+            let (name, after) = inside.split_at(inside.find(ends).unwrap_or(inside.len()));
+            let is_whole = !is_braced || after.starts_with('}');
+            let is_meant = is_text || open == "${";
+            if !is_whole || !is_meant || self.func.scope.get(&format!("${name}")).is_none() {
+                return None;
+            }
+            Some((rest.get(..open.len() + name.len() + usize::from(is_braced))?, name))
+        })
+    }
+
+    /// Returns a fault if a node is a quoted character, whose value is a number. Called where a
+    /// string is expected. In a form that outputs or joins values, a number is converted to digits,
+    /// so a character only causes a warning there.
+    pub(crate) fn check_character(&mut self, form: NodeId, node: NodeId) -> LowerResult<()> {
+        let text = self.tree.text(node);
+        let Some(code) = literal::character(text) else { return Ok(()) };
+        let inner = text.get(1..text.len().saturating_sub(1)).unwrap_or_default();
+        let string = if inner == "\"" { "\"\\\"\"".to_owned() } else { format!("\"{inner}\"") };
+        let head = self.tree.head(form).unwrap_or("").trim_end_matches(['?', '!']);
+        if matches!(head, "append" | "fail" | "fmt" | "out" | "print" | "ret" | "str") {
+            self.warn(node, type_wording::character_as_digits(text, code, &string));
+            return Ok(());
+        }
+        self.fault(node, type_wording::character_as_string(text, &string))
+    }
+
+    /// Warns about a quotient of integers that is converted to a float, because the division has
+    /// already dropped its fraction. `math.floor` drops the fraction anyway.
+    pub(crate) fn warn_of_quotient(&mut self, form: NodeId, node: NodeId) {
+        let tree = self.tree;
+        if tree.head(node) != Some("/") || tree.head(form) == Some("math.floor") {
+            return;
+        }
+        if let [a, b] = forms::all_operands(tree, node).as_slice() {
+            let message = type_wording::integer_quotient(tree.text(*a), tree.text(*b));
+            self.warn(node, message);
+        }
+    }
+
+    /// Warns about a `set` of several variables if the new values of two of them each contain the
+    /// other variable. Other languages would assign both at once.
+    pub(crate) fn warn_of_order(&mut self, pairs: &[[NodeId; 2]]) {
+        let tree = self.tree;
+        for (at, [first, value]) in pairs.iter().enumerate().take(MAX_SET) {
+            let Some(name) = tree.name(*first) else { continue };
+            let later = pairs.iter().take(MAX_SET).skip(at + 1).find(|[target, later]| {
+                tree.name(*target).is_some_and(|other| {
+                    other != name && self.mentions(*value, other) && self.mentions(*later, name)
+                })
+            });
+            if let Some([target, later]) = later {
+                let other = tree.text(*target);
+                self.warn(*later, type_wording::set_in_order(name, other));
+                return;
+            }
+        }
+    }
+
+    /// Returns true if a node is a variable's name or contains it.
+    fn mentions(&self, node: NodeId, name: &str) -> bool {
+        let tree = self.tree;
+        let mut inner = tree.children(node);
+        tree.name(node) == Some(name)
+            || std::iter::from_fn(|| inner.next_deep(tree))
+                .any(|inner| tree.name(inner) == Some(name))
+    }
+}
+
+/// Returns true if a string in plain quotes is a text with a placeholder. A string with escaped
+/// quotes is probably JSON, in which `{}` is an empty object.
+fn lacks_value(text: &str) -> bool {
+    let words = text.replace("{}", "");
+    text.starts_with('"')
+        && words.len() < text.len()
+        && !text.contains("\\\"")
+        && words.contains(char::is_alphabetic)
+}
