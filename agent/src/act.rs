@@ -13,7 +13,7 @@ use wattle_rt::{
 };
 
 use crate::error::HostError;
-use crate::refusal::{denied, unknown_program};
+use crate::refusal::{denied, unknown_call};
 
 /// Resolves the call's program, prepares it, and runs it with `grants`. A mistake by the model is
 /// reported in the returned execution.
@@ -42,7 +42,7 @@ pub(crate) async fn perform_within(
         Call::Wat { body, args } => (body.as_str(), args.clone(), None, Arc::clone(grants)),
         Call::Catalog { name, args } => {
             let Some(entry) = catalog.get(name) else {
-                return Ok(Execution::Refused { reason: unknown_program(catalog, name) });
+                return Ok(Execution::Refused { reason: unknown_call(catalog, name) });
             };
             let missing = missing_trust(entry, grants);
             if !missing.is_empty() {

@@ -4,6 +4,7 @@
 mod call;
 mod contribute;
 mod job;
+mod results;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,6 +38,7 @@ use crate::tree::RunTree;
 use call::CallState;
 pub(crate) use contribute::run_catalog;
 pub use job::Job;
+pub(crate) use results::limited;
 
 /// Drives a job to completion: sends requests to the model, executes the calls in its replies, and
 /// returns the observations to the model, until the model gives its answer or a limit is reached.

@@ -1,4 +1,4 @@
-//! The wording of refusals, which is the same for calls by models and by programs.
+//! The wording of the refusals that models and programs get for their calls.
 
 use wattle_capability::TRUSTED;
 use wattle_catalog::Catalog;
@@ -7,15 +7,20 @@ use wattle_catalog::Catalog;
 pub(crate) fn unknown_program(catalog: &Catalog, name: &str) -> String {
     let nearest: Vec<String> =
         catalog.nearest(name).iter().map(|name| format!("`{name}`")).collect();
+    let refusal = format!("there is no program `{name}` in the catalog");
     match nearest.as_slice() {
-        [] => format!(
-            "there is no program `{name}` in the catalog; write it as ToolCall::Wat, or use one \
-             that the prompt lists"
-        ),
-        names => format!(
-            "there is no program `{name}` in the catalog; the nearest: {}",
-            names.join(", ")
-        ),
+        [] => refusal,
+        names => format!("{refusal}; the nearest: {}", names.join(", ")),
+    }
+}
+
+/// Returns the refusal for a model's call to an unknown program.
+pub(crate) fn unknown_call(catalog: &Catalog, name: &str) -> String {
+    let refusal = unknown_program(catalog, name);
+    if catalog.nearest(name).is_empty() {
+        format!("{refusal}; write it as ToolCall::Wat, or use one that the prompt lists")
+    } else {
+        refusal
     }
 }
 

@@ -1,5 +1,5 @@
 //! Tests of the store on a PostgreSQL server: concurrent first starts, lost connections, leases,
-//! and errors with hints. Skipped if PostgreSQL is not installed. They are a program of their own,
+//! and errors with hints. Skipped if PostgreSQL is not installed. The tests are a separate program,
 //! because one of them ends all connections to the server that the tests of one process share.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]

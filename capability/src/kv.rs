@@ -93,8 +93,8 @@ pub trait Backend: Send + Sync {
 /// kept.
 pub type Change = Box<dyn FnOnce(Option<Vec<u8>>) -> Result<Option<Vec<u8>>, Failure> + Send>;
 
-/// What a repeated call must know of the old value. A backend records only this, so that replacing
-/// a large value again and again does not fill its storage.
+/// The information about the old value that a repeated call needs. A backend records nothing else,
+/// so that replacing a large value again and again does not fill its storage.
 ///
 /// ```
 /// use wattle_capability::kv::Kept;

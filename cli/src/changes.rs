@@ -5,11 +5,10 @@ use std::path::PathBuf;
 use serde_json::{Value as Json, json};
 use wattle_agent::capability::files::{ApplyError, Change, ChangeKind, EntryKind, Files};
 
-use crate::config::Places;
 use crate::fault::{Exit, Fault};
 use crate::output::{self, DIM, NAME, paint};
 use crate::progress::counted;
-use crate::setup::make_private;
+use crate::undone;
 
 /// Maximum number of changes that are listed on stderr. Additional changes are only counted.
 const LISTED: usize = 100;
@@ -63,7 +62,7 @@ pub(crate) fn settle(files: &Files, fate: Fate) -> Result<(), Fault> {
 }
 
 /// Applies the changes. If a change to a file cannot be applied, the run's version of the file is
-/// saved in the user's data folder for comparison.
+/// saved in the user's state folder for comparison.
 ///
 /// # Errors
 /// If some changes cannot be applied. The error names them.
@@ -93,17 +92,15 @@ pub(crate) fn apply_chosen(files: &Files, chosen: impl Fn(&Change) -> bool) -> R
 
 /// Creates a folder for the files whose changes could not be applied, writes the run's version of
 /// each of these files to it, and returns it. Returns `None` if there is no such file, or if the
-/// user has no data folder.
+/// user has no state folder.
 fn keep(files: &Files, error: &ApplyError) -> std::io::Result<Option<PathBuf>> {
     let written =
         |change: &&Change| change.entry == EntryKind::File && change.kind != ChangeKind::Deleted;
     let mut failed = error.failed.iter().map(|(change, _)| change).filter(written).peekable();
-    let Some(data) = Places::of_user().store.filter(|_| failed.peek().is_some()) else {
+    if failed.peek().is_none() {
         return Ok(None);
-    };
-    let top = data.with_file_name("undone");
-    make_private(&top)?;
-    let folder = top.join(wattle_agent::journal::new_id());
+    }
+    let Some(folder) = undone::create()? else { return Ok(None) };
     for change in failed {
         let Ok(content) = files.read(&change.path) else { continue };
         let path = folder.join(&change.path);

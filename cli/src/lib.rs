@@ -21,6 +21,7 @@ mod setup;
 mod threads;
 mod trust;
 mod trusted;
+mod undone;
 mod walls;
 
 use std::io::IsTerminal;

@@ -12,15 +12,12 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use wattle_agent::model::{Cassette, ModelError};
+use wattle_agent::model::{Cassette, MAX_RECORDING, ModelError};
 
 use crate::attempt::Approach;
 use crate::error::EvalError;
 use crate::place;
 use crate::task::Task;
-
-/// Maximum size of a recording, in bytes.
-const MAX_BYTES: u64 = 64 << 20;
 
 /// The folder that contains a suite's recordings.
 #[derive(Clone, Debug)]
@@ -93,7 +90,7 @@ pub(crate) fn attempt_name(task: &str, approach: Approach, trial: u32) -> String
 /// Opens a recording. Errors name its path.
 pub(crate) fn open(path: &Path) -> Result<Cassette, EvalError> {
     let failed = |why: ModelError| EvalError::load(path, why.to_string());
-    let text = place::read_existing(path, MAX_BYTES)?;
+    let text = place::read_existing(path, MAX_RECORDING)?;
     if path.extension().is_none_or(|extension| extension != "txt") {
         return Cassette::parse(&text).map_err(failed);
     }

@@ -282,7 +282,7 @@ impl Account {
         left.min().unwrap_or_default().saturating_sub(in_progress)
     }
 
-    /// Returns the message for a run that has used up its processor time, or that of a run above.
+    /// Returns the error message if the run or one of its parents has used up its processor time.
     #[must_use]
     pub fn out_of_cpu(&self) -> String {
         let spent = self.runs().find(|run| run.cpu() >= run.0.limits.cpu).unwrap_or(self);

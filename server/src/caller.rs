@@ -35,8 +35,8 @@ impl Caller {
         if self.scope >= scope { Ok(()) } else { Err(ApiError::missing_scope(scope.name())) }
     }
 
-    /// Holds the memory that loading this data takes, before it is loaded. The request holds the
-    /// memory until it is over.
+    /// Reserves the memory that loading this data takes. Must be called before the data is loaded.
+    /// The request holds the memory until the request is over.
     pub(crate) async fn reserve(&self, data: Stored<'_>) -> Result<(), ApiError> {
         let bytes = self.store.stored_bytes(data).await?.saturating_mul(LOAD_COST);
         self.memory.hold(usize::try_from(bytes).unwrap_or(usize::MAX))

@@ -1,5 +1,7 @@
 //! The server's errors and their messages for the client and the log.
 
+mod convert;
+
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -7,11 +9,7 @@ use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use wattle_agent::StoreError;
-use wattle_agent::capability::files::{ErrorKind, FilesError};
-use wattle_agent::rt::{Code, Failure};
-use wattle_agent::service::{AnswerError, FollowError, StartError};
 
-use crate::app::FilesFault;
 use crate::names::HostName;
 
 /// The error returned if the server fails to listen on its address.
@@ -230,6 +228,25 @@ impl ApiError {
         ApiError { retry: None, ..cause.into() }.hint(hint)
     }
 
+    /// Creates the error for a run that is cancelled because the server can no longer wait for it.
+    /// Its programs may have had effects.
+    pub(crate) fn run_dropped(cause: impl Into<ApiError>, run: &str) -> Self {
+        let hint = format!(
+            "do not repeat the request: the run is cancelled, but its programs may have had \
+             effects; `GET /api/run/{run}` shows them"
+        );
+        ApiError { retry: None, ..cause.into() }.hint(hint)
+    }
+
+    /// Creates the error for a program that ran, but whose files could not be added to its session.
+    /// The cause is logged, but not sent to the client.
+    pub(crate) fn files_not_saved(cause: &StoreError) -> Self {
+        tracing::error!(%cause, "failed to save the files of a program");
+        let message = "the program ran, but its changes to files could not be saved";
+        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "files_not_saved", message)
+            .hint("repeat the request only if the program's other effects may happen twice")
+    }
+
     /// Creates the error for an internal failure. The cause is logged, but not sent to the client.
     pub(crate) fn internal(cause: impl std::fmt::Display) -> Self {
         tracing::error!(%cause, "a request failed");
@@ -401,91 +418,3 @@ struct ErrorDetail {
 
 /// Maximum length of an id in an error message, in characters.
 const MAX_ID: usize = 80;
-
-impl From<StoreError> for ApiError {
-    fn from(error: StoreError) -> ApiError {
-        if error.is_outage() {
-            tracing::error!(%error, "the store cannot be used");
-            return ApiError::unavailable();
-        }
-        ApiError::internal(error)
-    }
-}
-
-impl From<FollowError> for ApiError {
-    fn from(error: FollowError) -> ApiError {
-        match error {
-            FollowError::Unknown => ApiError::internal("the run is gone"),
-            FollowError::Below(_) | FollowError::UnknownEvent(_) => ApiError::internal(error),
-            FollowError::Suspended(_) => ApiError::stopping(),
-            FollowError::Store(error) => error.into(),
-        }
-    }
-}
-
-impl From<FilesFault> for ApiError {
-    fn from(fault: FilesFault) -> ApiError {
-        match fault {
-            FilesFault::Store(error) => error.into(),
-            FilesFault::Files(error) => error.into(),
-            FilesFault::Replaced => ApiError::overloaded(fault.to_string()),
-        }
-    }
-}
-
-impl From<FilesError> for ApiError {
-    fn from(error: FilesError) -> ApiError {
-        match error.kind() == ErrorKind::NotFound {
-            true => ApiError::new(StatusCode::NOT_FOUND, "not_found", error.to_string()),
-            false => ApiError::invalid_field(error.to_string()),
-        }
-    }
-}
-
-impl From<Failure> for ApiError {
-    fn from(failure: Failure) -> ApiError {
-        match failure.code {
-            Code::EBUDGET => ApiError::invalid_field(failure.reason),
-            _ => ApiError::internal(failure.reason),
-        }
-    }
-}
-
-impl From<StartError> for ApiError {
-    fn from(error: StartError) -> ApiError {
-        match error {
-            StartError::Stopping => ApiError::stopping(),
-            StartError::TooManyRuns(limit) => ApiError::too_many_runs(limit),
-            StartError::TenantBusy(limit) => ApiError::tenant_busy(limit),
-            StartError::QueueFull(limit) => ApiError::queue_full(limit),
-            StartError::SessionBusy(waiting) => ApiError::session_busy(waiting),
-            StartError::Store(error) => error.into(),
-        }
-    }
-}
-
-impl From<AnswerError> for ApiError {
-    fn from(error: AnswerError) -> ApiError {
-        let conflict = |code, hint: &str| {
-            ApiError::new(StatusCode::CONFLICT, code, error.to_string()).hint(hint)
-        };
-        match error {
-            AnswerError::Unknown => {
-                ApiError::new(StatusCode::NOT_FOUND, "not_found", "there is no such run")
-            }
-            AnswerError::Ended => conflict("ended", "start another run"),
-            AnswerError::NotAsked
-            | AnswerError::NotAskedAbout(_)
-            | AnswerError::Pending(_)
-            | AnswerError::Parked(_) => {
-                conflict("not_waiting", "`GET /api/run/{id}` lists what the run waits for")
-            }
-            AnswerError::Held => conflict("held", "try again when the other process has ended"),
-            AnswerError::TooFar { .. } | AnswerError::OverLimit { .. } => {
-                ApiError::invalid_field(error.to_string())
-            }
-            AnswerError::Start(error) => error.into(),
-            AnswerError::Store(error) => error.into(),
-        }
-    }
-}

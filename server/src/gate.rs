@@ -1,4 +1,4 @@
-//! The first check of every request, which covers its `Host` and `Origin` headers.
+//! The first check on every request: its `Host` and `Origin` headers must be accepted.
 
 use std::sync::Arc;
 

@@ -14,13 +14,17 @@ use crate::bounds::amount;
 /// Number of bytes counted for each stored string in addition to its length.
 const OVERHEAD: u64 = 48;
 
+/// Maximum number of bytes that stay charged to the account after they are no longer held.
+const SLACK: usize = 256 << 10;
+
 /// A byte counter, with a limit, for one kind of data of a session and its subshells. What it
 /// counts is also charged to the account of the run.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     held: AtomicU64,
     limit: u64,
-    /// The charge to the account of the run. It covers the most that was ever held.
+    /// The charge to the account of the run. It covers all that is held, and at most [`SLACK`]
+    /// more, unless the account is full.
     charged: Option<Mutex<MemoryCharge>>,
 }
 
@@ -41,7 +45,7 @@ impl Ledger {
         if held > self.limit { Full::Limit(self.limit) } else { Full::Account }
     }
 
-    /// Counts `bytes` more bytes, even beyond the limit. Returns false in that case.
+    /// Counts `bytes` more bytes, even if there is no room for them. Returns false in that case.
     fn add(&self, bytes: u64) -> bool {
         let before = self.held.fetch_add(bytes, Ordering::Relaxed);
         self.allows(before.saturating_add(bytes))
@@ -49,6 +53,14 @@ impl Ledger {
 
     fn subtract(&self, bytes: u64) {
         self.held.fetch_sub(bytes, Ordering::Relaxed);
+        let Some(charged) = &self.charged else { return };
+        let mut charged = charged.lock().unwrap_or_else(PoisonError::into_inner);
+        // The number is read under the lock, so that bytes which were charged in the meantime stay
+        // charged.
+        let held = usize::try_from(self.held.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
+        if charged.used().saturating_sub(held) > SLACK {
+            charged.shrink_to(held.saturating_add(SLACK / 2));
+        }
     }
 
     fn allows(&self, held: u64) -> bool {
@@ -62,17 +74,16 @@ impl Ledger {
         missing == 0 || charged.grow(missing).is_ok()
     }
 
-    /// Creates the value for a string, and counts its bytes.
+    /// Stores a string, and counts its bytes.
     ///
     /// # Errors
-    /// If the string does not fit.
+    /// If there is no room for the string.
     pub(crate) fn store(self: &Arc<Ledger>, text: String) -> Result<Text, Full> {
         let text = self.store_unlimited(text);
         if self.has_room(0) { Ok(text) } else { Err(self.full(0)) }
     }
 
-    /// Creates the value for a string that the host provides. Counts its bytes even beyond the
-    /// limit.
+    /// Stores a string that the host provides. Counts its bytes even beyond the limit.
     pub(crate) fn store_unlimited(self: &Arc<Ledger>, text: String) -> Text {
         self.add(text.len() as u64 + OVERHEAD);
         Text(Arc::new(StoredText { text, ledger: Arc::clone(self) }))
@@ -106,12 +117,17 @@ pub(crate) struct Charge {
 }
 
 impl Charge {
-    /// Creates a charge of no bytes.
+    /// Creates an empty charge on a ledger.
     pub(crate) fn new(ledger: Arc<Ledger>) -> Charge {
         Charge { bytes: 0, ledger }
     }
 
-    /// Counts more bytes. Returns false if there is no room for them.
+    /// Creates an empty charge on the same ledger.
+    pub(crate) fn another(&self) -> Charge {
+        Charge::new(Arc::clone(&self.ledger))
+    }
+
+    /// Counts more bytes, even if there is no room for them. Returns false in that case.
     pub(crate) fn grow(&mut self, bytes: u64) -> bool {
         self.bytes = self.bytes.saturating_add(bytes);
         self.ledger.add(bytes)
@@ -130,7 +146,7 @@ impl Charge {
 
 impl Clone for Charge {
     fn clone(&self) -> Charge {
-        let mut copy = Charge::new(Arc::clone(&self.ledger));
+        let mut copy = self.another();
         copy.grow(self.bytes);
         copy
     }
@@ -220,6 +236,21 @@ mod tests {
         drop(text);
         assert!(ledger.store("a".repeat(200 << 10)).is_ok());
         drop(ledger);
+        assert_eq!(account.held(), 0);
+    }
+
+    #[test]
+    fn bytes_that_are_dropped_are_released_to_the_account() {
+        let account = Account::of_process(64 << 20);
+        let ledger = Ledger::new(u64::MAX, Some(&account));
+        let small = ledger.store("a".repeat(100 << 10)).unwrap();
+        let large = ledger.store("a".repeat(32 << 20)).unwrap();
+        assert!(account.held() >= 32 << 20);
+        drop(large);
+        assert!((100 << 10..2 << 20).contains(&account.held()), "{}", account.held());
+        let again = ledger.store("a".repeat(60 << 20)).unwrap();
+        assert!(account.held() >= 60 << 20);
+        drop((small, again, ledger));
         assert_eq!(account.held(), 0);
     }
 }

@@ -97,11 +97,14 @@ async fn attempts(journal: &SharedJournal) {
     assert!(!journal.release("a").await.unwrap(), "it is not parked");
     journal.park("a", None, Vec::new()).await.unwrap();
     assert!(!journal.release("a").await.unwrap(), "it is waiting for an answer, not for a release");
+    assert_eq!(now().await.attempts, 0, "a run that waits for a person did not end its process");
+    assert_eq!(journal.attempt("a").await.unwrap(), 1);
     journal.park("a", Some("it ended its process".to_owned()), Vec::new()).await.unwrap();
     assert_eq!(
         (now().await.status, now().await.reason.as_deref()),
         (Status::Parked, Some("it ended its process"))
     );
+    assert_eq!(now().await.attempts, 1, "an operator has to release it");
     assert!(journal.release("a").await.unwrap());
     assert_eq!(
         (now().await.status, now().await.reason, now().await.attempts),
@@ -197,6 +200,9 @@ async fn turns_and_calls(journal: &SharedJournal) {
         journal.turn("a", turn, Vec::new(), Vec::new()).await.unwrap();
     }
     assert_eq!(journal.turns("a").await.unwrap(), turns);
+    let [.., last] = turns;
+    assert_eq!(journal.last_turn("a").await.unwrap(), Some((2, last)));
+    assert_eq!(journal.last_turn("none").await.unwrap(), None);
     assert!(
         journal.turn("none", turn("x", None), Vec::new(), Vec::new()).await.is_err(),
         "a turn belongs to a run"

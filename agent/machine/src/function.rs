@@ -30,7 +30,7 @@ pub struct FunctionTool {
     pub name: String,
     /// A sentence that says what the function does and when to call it.
     pub description: String,
-    /// The JSON Schema of the arguments, of type `object`.
+    /// The JSON Schema of the arguments. Its type is `object`.
     pub parameters: Value,
 }
 

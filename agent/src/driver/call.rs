@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 use wattle_catalog::Catalog;
 use wattle_machine::{Call, Execution, Input};
 
-use super::{Performer, Task};
+use super::{Performer, Task, limited};
 use crate::act::perform_within;
 use crate::delegates::approval;
 use crate::error::HostError;
@@ -65,7 +65,10 @@ impl Performer<'_> {
         };
         let performed = self.hooks.perform(call, |call| {
             let grants = &grants;
-            async move { perform_within(self.host.runtime(), programs, grants, &call, time).await }
+            async move {
+                let run = perform_within(self.host.runtime(), programs, grants, &call, time);
+                run.await.map(limited)
+            }
         });
         let (execution, is_changed) = performed.await.map_err(|broken| {
             if let HostError::Bug(bug) = &broken {
@@ -79,6 +82,8 @@ impl Performer<'_> {
             }
             broken.to_string()
         })?;
+        // Middleware may have returned longer results.
+        let execution = limited(execution);
         if let Some((recorder, tape)) = self.recorder.zip(tape) {
             if is_changed {
                 tape.mark_changed();
@@ -107,6 +112,7 @@ impl Performer<'_> {
     /// Accepts the results that an application supplied for calls that it ran itself. A replay uses
     /// the recorded results.
     pub(super) async fn given(&self, step: u32, calls: &[Call], given: Vec<Execution>) -> Input {
+        let given: Vec<Execution> = given.into_iter().map(limited).collect();
         for (at, (call, execution)) in calls.iter().zip(&given).enumerate() {
             if let Some(recorder) = self.recorder {
                 let tape = recorder.tape(at);

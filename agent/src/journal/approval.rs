@@ -93,12 +93,7 @@ async fn open_questions(
     journal: &SharedJournal,
     run: &str,
 ) -> Result<Vec<(PendingApproval, RecordedCall)>, StoreError> {
-    let turns = journal.turns(run).await?;
-    let Some((last, at)) =
-        turns.last().zip(u32::try_from(turns.len()).ok().and_then(|count| count.checked_sub(1)))
-    else {
-        return Ok(Vec::new());
-    };
+    let Some((at, last)) = journal.last_turn(run).await? else { return Ok(Vec::new()) };
     let step = last.effects.iter().find_map(|effect| {
         if let RecordedEffect::Execute { step, .. } = effect { Some(*step) } else { None }
     });

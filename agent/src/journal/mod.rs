@@ -11,6 +11,7 @@
 //!
 //! [`Journal`] is the port that a store implements.
 
+mod abort;
 mod approval;
 mod budget;
 mod calls;
@@ -29,6 +30,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use wattle_machine::Envelope;
 
+pub(crate) use abort::abort;
 pub(crate) use approval::record_answers;
 pub use approval::{Approval, PendingApproval, waiting};
 pub use calls::{CallView, calls};
@@ -83,7 +85,8 @@ pub trait Journal: Send + Sync {
     fn attempt(&self, run: &str) -> JournalFuture<'_, u32>;
 
     /// Parks a run, and adds `events`. If there is a reason, an operator has to release the run.
-    /// Otherwise the run waits for approvals.
+    /// Otherwise the run waits for approvals, and its number of attempts is reset, because its
+    /// process deliberately stops driving it.
     fn park(
         &self,
         run: &str,
@@ -126,6 +129,13 @@ pub trait Journal: Send + Sync {
     /// Returns the turns of a run, in order. Large file changes may be missing from them;
     /// [`files_of_tree`](Journal::files_of_tree) returns all file changes.
     fn turns(&self, run: &str) -> JournalFuture<'_, Vec<Turn>>;
+
+    /// Returns the last turn of a run and its number, counted from 0, or `None` if the run has no
+    /// turns. File changes may be missing, as in [`turns`](Journal::turns).
+    fn last_turn(&self, run: &str) -> JournalFuture<'_, Option<(u32, Turn)>> {
+        let turns = self.turns(run);
+        Box::pin(async move { Ok((0..).zip(turns.await?).last()) })
+    }
 
     /// Returns the file changes recorded in the turns of a run and its descendants, in the order in
     /// which they were recorded. Each change is paired with the number of a turn of this run. For a

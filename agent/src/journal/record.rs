@@ -143,15 +143,15 @@ pub struct RunFilter {
     pub session: Option<String>,
     /// The id of the root run whose descendants are selected. If `None`, root runs are selected.
     pub tree_of: Option<String>,
-    /// The last run of the previous page. The selected runs are those after it in the list. An
-    /// unknown id selects the runs whose ids sort before it.
+    /// The id of the last run of the previous page. Only the runs that follow that run in the list
+    /// are selected. If there is no such run, the runs whose ids sort before this id are selected.
     pub before: Option<String>,
     /// Lower bound for the time of a run's last write, in milliseconds since 1970.
     pub changed_since: Option<u64>,
     /// Maximum number of runs to return.
     pub limit: Option<u32>,
-    /// Maximum total size of the returned runs in the store, in bytes. Further runs are omitted,
-    /// but not the first one.
+    /// Maximum total size of the returned runs in the store, in bytes. Runs that would exceed it
+    /// are omitted, but the first run is always returned.
     pub bytes: Option<usize>,
 }
 

@@ -10,7 +10,7 @@ use wattle_rt::Grants;
 use super::tape::{Mode, RunTape, is_changed};
 use super::turn::{EffectRecorder, describe_difference, excerpts};
 use super::{Difference, RecordedEffect, RunRecord, RunStart, SharedJournal, Turn};
-use crate::driver::run_catalog;
+use crate::driver::{limited, run_catalog};
 use crate::error::StoreError;
 use crate::host::Host;
 use crate::settings::Settings;
@@ -162,14 +162,14 @@ async fn compare_execution(
     let tape = Arc::new(tape);
     let grants = Arc::new(grants.clone().taped(Arc::<RunTape>::clone(&tape)));
     let again = crate::act::perform(host.runtime(), catalog, &grants, call).await;
-    let again = again.map_err(StoreError::unreadable)?;
+    let again = limited(again.map_err(StoreError::unreadable)?);
     if let Some(differs) = tape.difference(recorded) {
         return Ok(Some(differs));
     }
     // A program that reached its time limit, or whose recording is incomplete, stops at a different
     // point in the replay.
     let stopped = matches!(recorded, Execution::Stopped { .. }) && tape.is_exhausted();
-    let (was, is) = (timeless(recorded), timeless(&again));
+    let (was, is) = (timeless(&limited(recorded.clone())), timeless(&again));
     if stopped || was == is {
         return Ok(None);
     }

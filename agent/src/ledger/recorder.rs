@@ -25,8 +25,8 @@ const CLOCKS_MS: u64 = 60_000;
 pub struct Recorder {
     folder: PathBuf,
     lines: u64,
-    /// If true, the trace may end with an incomplete line of another process, to which nothing may
-    /// be appended.
+    /// If true, the trace may end with an incomplete line, left by another process or by a failed
+    /// write of this process. Nothing may be appended to that line.
     may_be_partial: bool,
     chain: Option<SealedChain>,
 }
@@ -150,7 +150,8 @@ impl Recorder {
         chain.catch_up(&mut ledger)?;
         if chain.is_behind || self.may_be_partial {
             truncate_partial_line(&steps)?;
-            self.may_be_partial = false;
+            // An incomplete line that is too long to be removed stays.
+            self.may_be_partial = has_partial_line(&steps)?;
         }
         if chain.is_behind {
             let (mut position, mut number) = chain.sealed_to.unwrap_or_default();
@@ -195,24 +196,24 @@ impl Recorder {
         let (bytes, steps) = (serde_json::to_vec(line)?, self.folder.join(TRACE_FILE));
         // The lock is held for both writes, so that lines and seals have the same order.
         let locked = self.lock(&mut |_| {});
-        let Some(chain) = &mut self.chain else {
-            // Without a lock, another process may be about to complete the line, so it is not
-            // removed.
-            let begins_line = self.may_be_partial && has_partial_line(&steps)?;
-            let bytes = if begins_line { [&b"\n"[..], &bytes].concat() } else { bytes };
-            append(&steps, &bytes)?;
-            self.lines += 1;
-            self.may_be_partial = false;
-            return Ok(());
-        };
-        // The process that took over the run has already written this line.
-        if chain.has_ended {
-            return Err(io::Error::other("another process has ended the run"));
+        if let Some(chain) = &mut self.chain {
+            // The process that took over the run has already written this line.
+            if chain.has_ended {
+                return Err(io::Error::other("another process has ended the run"));
+            }
+            chain.is_behind = true;
         }
-        chain.is_behind = true;
-        append(&steps, &bytes)?;
-        self.lines += 1;
+        // Without the lock, another process may still be writing an incomplete line. Therefore the
+        // line is not removed, but ended with a line break.
+        let begins_line = self.may_be_partial && has_partial_line(&steps)?;
+        self.may_be_partial = true;
+        match begins_line {
+            true => append(&steps, &[&b"\n"[..], &bytes].concat())?,
+            false => append(&steps, &bytes)?,
+        }
+        (self.lines, self.may_be_partial) = (self.lines + 1, false);
         let Some(mut ledger) = locked.or_else(when_locked)? else { return Ok(()) };
+        let Some(chain) = &mut self.chain else { return Ok(()) };
         chain.add(&mut ledger, &bytes, Subject::Line(of(&bytes)))?;
         (chain.sealed_to, chain.is_behind) = (Some((steps.metadata()?.len(), chain.count)), false);
         Ok(())

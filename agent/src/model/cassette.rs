@@ -28,7 +28,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -40,7 +40,9 @@ use wattle_capability::files::open_lines;
 use wattle_machine::{FunctionCall, Message, Role, announced_nonce};
 use wattle_rt::truncate;
 
-use super::{ApiKey, Delta, EmbeddingReply, Mask, Model, ModelError, ModelReply, ModelRequest};
+use super::{
+    ApiKey, Delta, EmbeddingReply, Mask, Model, ModelError, ModelReply, ModelRequest, recording,
+};
 
 /// The version of the recording format.
 const VERSION: u32 = 1;
@@ -271,11 +273,11 @@ impl Cassette {
     /// Opens a recording.
     ///
     /// # Errors
-    /// If the file cannot be read, or is not a valid recording. The error names the line.
+    /// If the file is not a regular file of at most 64 MiB, cannot be read, or is not a valid
+    /// recording. The error names the line.
     pub fn open(path: &Path) -> Result<Self, ModelError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|why| ModelError::no_recording(&path.display().to_string(), &why))?;
-        Self::parse(&text)
+        let text = recording::read(path);
+        Self::parse(&text.map_err(|why| ModelError::no_recording(path, &why))?)
     }
 
     /// Parses a recording.
@@ -398,12 +400,11 @@ impl Recorder {
     /// If the file cannot be written, or is not a recording.
     pub fn create(model: Arc<dyn Model>, path: &Path, mask: Mask) -> Result<Self, ModelError> {
         model.key().inspect(|key| mask.add_key(key));
-        let cannot_open = |why| ModelError::no_recording(&path.display().to_string(), &why);
+        let cannot_open = |why| ModelError::no_recording(path, &why);
         // Links are not followed: a link in the workdir could point to a file that no run may
         // write.
         let mut file = open_lines(path).map_err(cannot_open)?;
-        let mut text = String::new();
-        file.read_to_string(&mut text).map_err(cannot_open)?;
+        let text = recording::read_open(&file).map_err(cannot_open)?;
         if text.trim().is_empty() {
             let header = Header { wattle_cassette: VERSION, model: model.name().to_owned() };
             write_line(&mut file, &header)?;

@@ -204,6 +204,8 @@ pub(super) struct ChatBuilder {
     usage: Usage,
     /// If true, the provider marked the end of the stream.
     done: bool,
+    /// If true, a frame contained a complete message, and not only a piece of one.
+    has_message: bool,
 }
 
 impl ReplyBuilder for ChatBuilder {
@@ -241,12 +243,23 @@ impl ReplyBuilder for ChatBuilder {
         &self.reply.text
     }
 
+    fn size(&self) -> usize {
+        self.reply.size()
+    }
+
     fn is_done(&self) -> bool {
         self.done
     }
 
     fn is_whole(&self) -> bool {
         self.done || self.reply.finish.is_some()
+    }
+
+    /// Returns true if the body contained a complete message. A complete JSON line is not enough:
+    /// some servers send the pieces of a stream as lines of JSON, and such a body may break off
+    /// after any line.
+    fn is_whole_document(&self) -> bool {
+        self.has_message || self.is_whole()
     }
 
     fn into_reply(self: Box<Self>) -> Option<ModelReply> {
@@ -257,7 +270,7 @@ impl ReplyBuilder for ChatBuilder {
 impl ChatBuilder {
     pub(super) fn new(reasoning_fields: Vec<String>) -> Self {
         let (reply, usage) = (PartialReply::default(), Usage::default());
-        Self { reasoning_fields, reply, usage, done: false }
+        Self { reasoning_fields, reply, usage, done: false, has_message: false }
     }
 
     fn absorb_value(&mut self, value: &Value) -> Result<(), ReplyFault> {
@@ -292,12 +305,16 @@ impl ChatBuilder {
         } else if self.reply.text.is_empty() && self.reply.calls.is_empty() {
             // The frame contains a complete message. If text or calls have already arrived, this
             // message only repeats them, so it is not read.
-            match choice.get("message") {
-                Some(message) if message.is_object() => self.absorb_message(message)?,
-                _ => self
-                    .reply
-                    .text
-                    .push_str(choice.get("text").and_then(Value::as_str).unwrap_or_default()),
+            match choice.get("message").filter(|message| message.is_object()) {
+                Some(message) => {
+                    self.has_message = true;
+                    self.absorb_message(message)?;
+                }
+                None => {
+                    let text = choice.get("text").and_then(Value::as_str);
+                    self.has_message |= text.is_some();
+                    self.reply.text.push_str(text.unwrap_or_default());
+                }
             }
         }
         Ok(())

@@ -6,10 +6,17 @@ use serde_json::{Value, json};
 
 use super::EmbeddingReply;
 use super::error::{ModelError, RequestContext};
-use super::frames::FRAME_LIMIT;
 use super::protocol::read_usage;
 use super::provider_error::reported_error;
 use super::remote::{FailedAttempt, RemoteModel, Retry, network_failure};
+
+/// Maximum number of dimensions of an embedding. An embedding is stored with each text and compared
+/// with each query. Models return at most a few thousand dimensions.
+const MAX_DIMENSIONS: usize = 16_384;
+
+/// Maximum size of a response, in bytes. It is large enough for an embedding of [`MAX_DIMENSIONS`]
+/// numbers in any notation.
+const MAX_BODY: usize = 1 << 20;
 
 impl RemoteModel {
     /// Requests the embedding of a string, with retries.
@@ -50,9 +57,9 @@ impl RemoteModel {
             response.chunk().await.map_err(|why| network_failure(&why, self.timeouts))?
         {
             body.extend_from_slice(&piece);
-            if body.len() > FRAME_LIMIT {
-                let why = format!("it is larger than the limit of {FRAME_LIMIT} bytes");
-                return Err(FailedAttempt::final_(ModelError::malformed(url, &why, "")));
+            if body.len() > MAX_BODY {
+                let why = format!("it is larger than the limit of {MAX_BODY} bytes");
+                return Err(FailedAttempt::final_(ModelError::no_embedding(url, &why)));
             }
         }
         let nothing = || FailedAttempt::again(ModelError::no_embedding(url, &self.message(&body)));
@@ -62,6 +69,10 @@ impl RemoteModel {
         }
         let vector =
             answer.pointer("/data/0/embedding").and_then(Value::as_array).ok_or_else(nothing)?;
+        if vector.len() > MAX_DIMENSIONS {
+            let why = format!("it has {} dimensions, more than {MAX_DIMENSIONS}", vector.len());
+            return Err(FailedAttempt::final_(ModelError::no_embedding(url, &why)));
+        }
         let vector: Vec<f64> =
             vector.iter().map(Value::as_f64).collect::<Option<_>>().ok_or_else(nothing)?;
         Ok(EmbeddingReply {

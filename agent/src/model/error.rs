@@ -228,8 +228,9 @@ impl ModelError {
         error(ModelErrorKind::Cassette, text)
     }
 
-    pub(super) fn no_recording(path: &str, why: &std::io::Error) -> Self {
-        error(ModelErrorKind::Cassette, format!("failed to open the recording `{path}`: {why}"))
+    pub(super) fn no_recording(path: &std::path::Path, why: &std::io::Error) -> Self {
+        let text = format!("failed to open the recording `{}`: {why}", path.display());
+        error(ModelErrorKind::Cassette, text)
     }
 
     pub(super) fn bad_recording(line: usize, why: &str) -> Self {

@@ -1,4 +1,4 @@
-//! Splitting of a response body into frames. Each frame is one JSON document.
+//! Splits a response body into frames. Each frame is one JSON document.
 
 use super::protocol::ReplyFault;
 use super::sse::EventParser;
@@ -15,7 +15,7 @@ pub(super) enum Frames {
 }
 
 /// Maximum size of a frame, in bytes. Parsed JSON takes up to 64 times as much memory as its text.
-pub(super) const FRAME_LIMIT: usize = 4 << 20;
+const FRAME_LIMIT: usize = 4 << 20;
 
 impl Frames {
     /// Parses the next bytes and returns the frames that they complete.

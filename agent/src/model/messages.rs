@@ -306,6 +306,10 @@ impl ReplyBuilder for MessagesBuilder {
         &self.reply.text
     }
 
+    fn size(&self) -> usize {
+        self.reply.size()
+    }
+
     fn is_done(&self) -> bool {
         self.done
     }

@@ -57,11 +57,19 @@ pub(super) trait ReplyBuilder: Send {
     /// Returns the text so far.
     fn text(&self) -> &str;
 
+    /// Returns the size of the message so far, in bytes.
+    fn size(&self) -> usize;
+
     /// Returns true if the provider marked the end of the stream.
     fn is_done(&self) -> bool;
 
     /// Returns true if the message is complete, so that no more data is needed.
     fn is_whole(&self) -> bool;
+
+    /// Returns true if the message is complete in a body that is JSON instead of a stream.
+    fn is_whole_document(&self) -> bool {
+        self.is_whole()
+    }
 
     /// Returns the message, or `None` if it is empty.
     fn into_reply(self: Box<Self>) -> Option<ModelReply>;
@@ -80,6 +88,13 @@ pub(super) struct PartialReply {
 }
 
 impl PartialReply {
+    /// Returns the size of the text, the reasoning and the calls, in bytes.
+    pub(super) fn size(&self) -> usize {
+        let call = |call: &FunctionCall| call.id.len() + call.name.len() + call.arguments.len();
+        let calls: usize = self.calls.iter().map(|(_, one)| call(one)).sum();
+        self.text.len() + self.reasoning.len() + calls
+    }
+
     /// Returns the message, or `None` if it is empty.
     pub(super) fn into_reply(self, usage: Usage) -> Option<ModelReply> {
         let Self { text, reasoning, calls, finish, has_begun } = self;
@@ -187,6 +202,21 @@ pub(super) enum ReplyFault {
 
 /// Maximum number of calls in one message.
 pub(super) const MAX_CALLS: usize = 256;
+
+/// Maximum size of one message: its text, its reasoning and its calls, in bytes. Everything that a
+/// run does with a message takes time and memory in proportion to it.
+const MAX_MESSAGE: usize = 2 << 20;
+
+/// Checks that a message of `size` bytes is not too large.
+pub(super) fn admit_size(size: usize) -> Result<(), ReplyFault> {
+    if size <= MAX_MESSAGE {
+        Ok(())
+    } else {
+        Err(ReplyFault::Excessive(format!(
+            "its message is larger than the limit of {MAX_MESSAGE} bytes"
+        )))
+    }
+}
 
 /// Checks that a message that already contains `known` calls may contain one more.
 pub(super) fn admit_call(known: usize) -> Result<(), ReplyFault> {

@@ -8,14 +8,14 @@ use super::chat::ChatBuilder;
 use super::endpoint::Quirks;
 use super::frames::Frames;
 use super::messages::MessagesBuilder;
-use super::protocol::{Protocol, ReplyBuilder, ReplyFault};
+use super::protocol::{Protocol, ReplyBuilder, ReplyFault, admit_size};
 
 /// A parser of a model's response body. It does no I/O: the caller pushes the bytes.
 ///
 /// A message is complete once the provider has marked its end. The end is marked by a
 /// `finish_reason` or `[DONE]` in a stream of chat completions, by `message_stop` in a stream of
-/// the messages protocol, and by the closing brace of a JSON document. Any other body counts as
-/// truncated and never becomes a reply.
+/// the messages protocol, and by the closing brace of a JSON document that contains a complete
+/// message. Any other body counts as truncated and never becomes a reply.
 ///
 /// ```
 /// use wattle_agent::model::ReplyReader;
@@ -121,7 +121,10 @@ impl ReplyReader {
                 taken.map_err(BadReply)?;
             }
         }
-        let is_whole = !is_stream || self.is_whole();
+        let is_whole = match is_stream {
+            true => self.is_whole(),
+            false => self.builder.is_whole_document(),
+        };
         match self.builder.into_reply() {
             Some(reply) if is_whole => Ok(reply),
             Some(_) => Err(BadReply(ReplyFault::BrokeOff)),
@@ -132,6 +135,7 @@ impl ReplyReader {
     fn take(&mut self, frame: &str, show: &mut dyn FnMut(&str)) -> Result<(), ReplyFault> {
         let before = self.builder.text().len();
         self.builder.absorb(frame)?;
+        admit_size(self.builder.size())?;
         let piece = self.builder.text().get(before..).unwrap_or_default();
         if !piece.is_empty() {
             show(piece);
@@ -261,6 +265,54 @@ mod tests {
         }
         let lines = "data: 0\n".repeat(1 << 20);
         assert!(read(ReplyReader::chat_completions(), lines.as_bytes(), 8192).is_err());
+    }
+
+    /// Lines of JSON are pieces of a message, and the body may break off after any of them.
+    #[test]
+    fn json_without_a_complete_message_is_no_reply() {
+        let piece = "{\"choices\":[{\"delta\":{\"content\":\"rm \"}}]}\n";
+        let usage = "{\"choices\":[],\"usage\":{\"prompt_tokens\":1}}\n";
+        let end = "{\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n";
+        let text = "{\"choices\":[{\"text\":\"whole\"}]}";
+        for (body, is_whole) in [
+            (piece.to_owned(), false),
+            (piece.repeat(3), false),
+            (format!("{piece}{usage}"), false),
+            (format!("[{}]", piece.trim()), false),
+            (format!("{piece}{end}"), true),
+            (format!("{piece}[DONE]\n"), true),
+            (text.to_owned(), true),
+        ] {
+            let found = read(ReplyReader::chat_completions(), body.as_bytes(), 11);
+            assert_eq!(found.is_ok(), is_whole, "{body:?}: {found:?}");
+            assert!(is_whole || found.is_err_and(|why| why.broke_off()), "{body:?}");
+        }
+        let start = "{\"type\":\"message_start\",\"message\":{\"content\":[{\"type\":\"text\",\
+                     \"text\":\"half\"}]}}";
+        assert!(
+            read(ReplyReader::messages(), start.as_bytes(), 11).is_err_and(|why| why.broke_off())
+        );
+    }
+
+    #[test]
+    fn a_message_beyond_its_maximum_size_is_refused() {
+        let text = "a".repeat(1 << 20);
+        let delta = |field: &str| format!("data: {{\"choices\":[{{\"delta\":{{{field}}}}}]}}\n\n");
+        let content = delta(&format!("\"content\":\"{text}\""));
+        let reasoning = delta(&format!("\"reasoning\":\"{text}\""));
+        let function = format!("{{\"name\":\"f\",\"arguments\":\"{text}\"}}");
+        let call = delta(&format!("\"tool_calls\":[{{\"index\":0,\"function\":{function}}}]"));
+        let end = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+        let within = format!("{content}{reasoning}{end}");
+        assert!(read(ReplyReader::chat_completions(), within.as_bytes(), 8192).is_ok());
+        for (first, second) in [(&content, &content), (&reasoning, &call), (&call, &call)] {
+            let body = format!("{first}{second}{}{end}", delta("\"content\":\"b\""));
+            let why = read(ReplyReader::chat_completions(), body.as_bytes(), 8192);
+            assert!(
+                why.as_ref().is_err_and(|why| why.to_string().contains("larger than the limit")),
+                "{why:?}"
+            );
+        }
     }
 
     #[test]

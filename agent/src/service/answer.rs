@@ -31,17 +31,24 @@ impl RunService {
     ) -> Result<(), AnswerError> {
         let record = store.run(run).await?.ok_or(AnswerError::Unknown)?;
         // The root run is resumed, and it resumes its child runs.
-        let (run, call) = match record.start.parent.as_ref() {
+        let parent = record.start.parent.as_ref();
+        let (run, call) = match parent {
             Some(parent) => (parent.root.as_str(), format!("{run}/{call}")),
             None => (run, call.to_owned()),
         };
+        let answers = [(call, approval)];
+        if parent.is_some() {
+            child::unanswered(store, run, &answers).await?;
+        }
         let is_waiting = |run: &RunRecord| match (run.status, &run.reason) {
             (Status::Parked, None) => Ok(()),
             (Status::Parked, Some(reason)) => Err(AnswerError::Parked(reason.clone())),
+            // A child run is parked, and can be answered, before the runs above it are parked.
+            (Status::Open, _) if parent.is_some() => Err(AnswerError::Held),
             (Status::Open | Status::Ended, _) => Err(AnswerError::NotAsked),
         };
         let idle = lock_idle(store, run, is_waiting).await?;
-        match self.resume_idle(store, idle, &[(call, approval)], false).await {
+        match self.resume_idle(store, idle, &answers, false).await {
             // The other approvals are answered later.
             Err(AnswerError::Pending(_)) => Ok(()),
             resumed => started(resumed),
@@ -83,17 +90,15 @@ impl RunService {
             Status::Open | Status::Ended => Err(AnswerError::NotAsked),
         };
         let (lock, record) = lock_idle(store, run, is_parked).await?;
-        let is_below = child::release(store, run).await?;
-        if record.reason.is_none() && !is_below {
+        if record.reason.is_none() && child::pending(store, run).await?.reason.is_none() {
             return Err(AnswerError::NotAsked);
         }
-        let release = record.reason.is_some();
-        started(self.resume_open_run(store, record, release, lock).await)
+        started(self.resume_open_run(store, record, true, lock).await)
     }
 
     /// Records answers to the pending approvals of a run, and resumes the run once all of them are
-    /// answered. The lock of the run is held until then, so that of several answers to the same
-    /// question only the first one is accepted.
+    /// answered. The run stays locked throughout, so that only the first of several answers to the
+    /// same question is accepted.
     async fn resume_idle(
         &self,
         store: &TenantStore,
@@ -101,10 +106,13 @@ impl RunService {
         answers: &[(String, Approval)],
         release: bool,
     ) -> Result<RunHandle, AnswerError> {
-        if release {
-            child::release(store, &record.id).await?;
-        }
         if record.status == Status::Parked || !answers.is_empty() {
+            if child::unanswered(store, &record.id, answers).await?.is_empty() {
+                // The run is marked as open before its last answer is recorded. If this process
+                // crashes in between, another one takes the run, and parks it again if the answer
+                // is missing. In the other order, no process would take the run.
+                store.reopen(&record.id).await?;
+            }
             let pending = child::record_all(store, &record.id, answers).await?;
             if let Some(first) = pending.into_iter().next() {
                 return Err(AnswerError::Pending(first));
@@ -113,8 +121,9 @@ impl RunService {
         self.resume_open_run(store, record, release, lock).await
     }
 
-    /// Drives a run in the background that waits for nothing. The run is marked as open first, so
-    /// that a process drives it later if it cannot be driven now.
+    /// Drives a stopped or parked run in the background. The run is marked as open first, so that a
+    /// process drives it later if it cannot be driven now. If `release` is true, also releases the
+    /// run and its child runs.
     async fn resume_open_run(
         &self,
         store: &TenantStore,
@@ -126,6 +135,9 @@ impl RunService {
             store.release(&run.id).await?;
         }
         store.reopen(&run.id).await?;
+        if release {
+            child::release_children(store, &run.id).await?;
+        }
         let place = async {
             let slot = self.slot()?;
             self.place(store, run.session.as_deref(), slot).await
@@ -148,8 +160,8 @@ impl RunService {
         store.file().wake(Topic::Queue);
     }
 
-    /// Marks the root run of an ended child run as open, if it is parked and waits for nothing any
-    /// more: the child run may have been cancelled while its approval was pending.
+    /// Marks a root run as open if it is parked but no longer waits for anything, for example
+    /// because a child run was cancelled while its approval was pending.
     pub(super) async fn reopen_root(&self, store: &TenantStore, root: &str) {
         let reopened = async {
             let is_waiting = |run: &RunRecord| match (run.status, &run.reason) {
@@ -174,7 +186,8 @@ impl RunService {
     }
 }
 
-/// Accepts that a run, which is open, could not be driven at once.
+/// Ignores the error if an open run could not be driven now, because a process drives it later.
+/// Returns errors of the store.
 fn started(resumed: Result<RunHandle, AnswerError>) -> Result<(), AnswerError> {
     match resumed {
         Err(AnswerError::Start(StartError::Store(error))) => Err(error.into()),
@@ -183,8 +196,10 @@ fn started(resumed: Result<RunHandle, AnswerError>) -> Result<(), AnswerError> {
     }
 }
 
-/// Locks a run that no process drives. Returns the lock, and the run as it is under the lock.
-/// `check` decides whether the run is in the expected state.
+/// Locks a run that no process drives. Returns the lock, and the run's record as read under the
+/// lock. `check` decides whether the run is in the expected state. If it returns
+/// [`AnswerError::Held`], the run is expected to reach that state soon, so it is checked again
+/// after a delay.
 async fn lock_idle(
     store: &TenantStore,
     run: &str,
@@ -195,7 +210,11 @@ async fn lock_idle(
             tokio::time::sleep(LOCK_DELAY).await;
         }
         let record = store.run(run).await?.ok_or(AnswerError::Unknown)?;
-        check(&record)?;
+        match check(&record) {
+            Ok(()) => {}
+            Err(AnswerError::Held) => continue,
+            Err(other) => return Err(other),
+        }
         if let Some(lock) = journal::lock_run(store, run).await? {
             let record = store.run(run).await?.ok_or(AnswerError::Unknown)?;
             check(&record)?;

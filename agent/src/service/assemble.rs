@@ -34,8 +34,9 @@ pub trait RunAssembler: Send + Sync {
         Agents::default()
     }
 
-    /// Returns the operator's limits, to which the recorded limits of a forked run are lowered. By
-    /// default, there are none. [`assemble`](RunAssembler::assemble) applies them to other runs.
+    /// Returns the operator's limits for runs. By default, there are none. A forked run keeps the
+    /// limits recorded for the original run, lowered to these limits if they are higher. For all
+    /// other runs, [`assemble`](RunAssembler::assemble) applies the limits.
     fn limits(&self) -> RunLimits {
         RunLimits::default()
     }

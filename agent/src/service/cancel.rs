@@ -2,12 +2,13 @@
 
 use futures_util::FutureExt as _;
 
+use super::drive::{Driven, failed};
 use super::error::AnswerError;
 use super::live::LiveRun;
 use super::queue::{Place, Position};
 use super::{RunService, RunView};
 use crate::cancel::Cancel;
-use crate::journal::{self, Journal as _, Lock, Status};
+use crate::journal::{self, Journal as _, Lock, RunRecord, SharedJournal, Status};
 use crate::store::TenantStore;
 use crate::tenant::Tenant;
 
@@ -45,10 +46,11 @@ impl RunService {
         }
     }
 
-    /// Cancels a run if it is active in this process. Returns true if it is. A process that stops
-    /// driving the run afterwards sees the cancellation.
+    /// Cancels a run if it is active in this process. Returns true if it is. The task that drives
+    /// the run sees the cancellation even if it is about to stop driving the run.
     fn cancel_live(&self, tenant: &Tenant, run: &str, reason: &str) -> bool {
-        // The lock is held meanwhile, so that the run is cancelled before it is removed.
+        // The map of active runs stays locked, so that the run is not removed before it is
+        // cancelled.
         let runs = self.lock();
         let live = runs.get(&(tenant.clone(), run.to_owned()));
         live.inspect(|live| live.cancel.cancel(reason)).is_some()
@@ -80,9 +82,9 @@ impl RunService {
         Ok(())
     }
 
-    /// Ends a run in the background whose cancellation came too late for the task that drove it,
-    /// because the run was about to be parked or suspended. The run must no longer be active in
-    /// this process.
+    /// Ends a cancelled run in the background if its cancellation came too late for the task that
+    /// drove it, because the run was about to be parked or suspended. The run must no longer be
+    /// active in this process.
     pub(super) fn end_cancelled(&self, store: &TenantStore, run: &str, live: &LiveRun) {
         if !live.cancel.is_cancelled() || live.has_ended() {
             return;
@@ -90,18 +92,39 @@ impl RunService {
         let (service, store, run) = (self.clone(), store.clone(), run.to_owned());
         let reason = live.cancel.reason().to_owned();
         let ending = async move {
-            // A process that stops suspends its runs at once, so the next one ends the run.
-            let is_stopping =
-                service.0.suspending.is_cancelled() || service.0.handing_over.is_cancelled();
-            let ended = match is_stopping {
-                true => store.request_cancel(&run, &reason).await.map_err(AnswerError::from),
-                false => service.cancel_anywhere(&store, &run, &reason).await,
-            };
-            if let Err(cause) = ended {
+            loop {
+                // A process that is stopping would suspend the run at once, so the next process
+                // ends it.
+                let is_stopping =
+                    service.0.suspending.is_cancelled() || service.0.handing_over.is_cancelled();
+                let ended = match is_stopping {
+                    true => store.request_cancel(&run, &reason).await.map_err(AnswerError::from),
+                    false => service.cancel_anywhere(&store, &run, &reason).await,
+                };
+                let Err(cause) = ended else { return };
                 tracing::error!(run, %cause, "failed to end a run that was cancelled");
+                if is_stopping {
+                    return;
+                }
+                service.retry_delay().await;
             }
         };
         // Boxed, because driving the run again calls this function again.
         self.0.tasks.spawn(ending.boxed());
+    }
+
+    /// Ends a cancelled run without driving it. Without this function, a run that cannot be driven,
+    /// or that crashes its process, could never be ended.
+    pub(super) async fn abort(
+        &self,
+        journal: &SharedJournal,
+        run: &RunRecord,
+        live: &LiveRun,
+    ) -> Driven {
+        let recorded = live.newest().0;
+        match journal::abort(journal, run, live.cancel.reason(), (recorded, live)).await {
+            Ok(report) => Driven::Done { report, settle: None, keeps_files: false },
+            Err(cause) => failed(&run.id, cause),
+        }
     }
 }

@@ -265,11 +265,7 @@ impl ServiceChildren {
 async fn open_below(store: &TenantStore, run: &str) -> Result<Vec<RunRecord>, StoreError> {
     let parent = store.run(run).await?.and_then(|record| record.start.parent);
     let root = parent.as_ref().map_or(run, |parent| parent.root.as_str());
-    let mut rest = Vec::new();
-    for status in [Status::Open, Status::Parked] {
-        let tree_of = Some(root.to_owned());
-        rest.extend(store.runs(RunFilter { tree_of, ..RunFilter::status(status) }).await?);
-    }
+    let mut rest = open_children(store, root).await?;
     if parent.is_none() {
         return Ok(rest);
     }
@@ -285,33 +281,40 @@ async fn open_below(store: &TenantStore, run: &str) -> Result<Vec<RunRecord>, St
     Ok(below)
 }
 
-/// Returns all runs below a root run.
-async fn children_of(store: &TenantStore, root: &str) -> Result<Vec<RunRecord>, StoreError> {
-    store.runs(RunFilter { tree_of: Some(root.to_owned()), ..RunFilter::default() }).await
+/// Returns the descendants of a root run that have not ended.
+async fn open_children(store: &TenantStore, root: &str) -> Result<Vec<RunRecord>, StoreError> {
+    let mut open = Vec::new();
+    for status in [Status::Open, Status::Parked] {
+        let tree_of = Some(root.to_owned());
+        open.extend(store.runs(RunFilter { tree_of, ..RunFilter::status(status) }).await?);
+    }
+    Ok(open)
 }
 
 /// The human decisions that a parked run and its child runs wait for.
-#[derive(Default)]
-pub(super) struct Pending {
-    /// The pending approvals.
-    pub(super) approvals: Vec<PendingApproval>,
+#[derive(Clone, Debug, Default)]
+pub struct Pending {
+    /// The pending approvals. The call id of a child run's approval is prefixed with the child
+    /// run's id.
+    pub approvals: Vec<PendingApproval>,
     /// The reason why an operator must release a child run, or `None` if no release is needed.
-    pub(super) reason: Option<String>,
+    pub reason: Option<String>,
 }
 
 /// Returns the human decisions that a run and its child runs wait for.
-pub(super) async fn pending(store: &TenantStore, run: &str) -> Result<Pending, StoreError> {
+///
+/// # Errors
+/// If the store cannot be read.
+pub async fn pending(store: &TenantStore, run: &str) -> Result<Pending, StoreError> {
     let journal: SharedJournal = Arc::new(store.clone());
     let mut pending =
         Pending { approvals: journal::waiting(&journal, run).await?, ..Pending::default() };
-    for child in children_of(store, run).await? {
-        if child.status != Status::Ended {
-            let waiting = journal::waiting(&journal, &child.id).await?;
-            pending.approvals.extend(waiting.into_iter().map(|waiting| {
-                let call = format!("{}{SEPARATOR}{}", child.id, waiting.call);
-                PendingApproval { call, question: waiting.question }
-            }));
-        }
+    for child in open_children(store, run).await? {
+        let waiting = journal::waiting(&journal, &child.id).await?;
+        pending.approvals.extend(waiting.into_iter().map(|waiting| {
+            let call = format!("{}{SEPARATOR}{}", child.id, waiting.call);
+            PendingApproval { call, question: waiting.question }
+        }));
         if let (Status::Parked, None, Some(reason)) = (child.status, &pending.reason, child.reason)
         {
             pending.reason = Some(format!("the child run `{}`: {reason}", child.id));
@@ -322,9 +325,12 @@ pub(super) async fn pending(store: &TenantStore, run: &str) -> Result<Pending, S
 
 /// Releases a run's child runs that were parked because they repeatedly crashed their process.
 /// Returns true if any child run was released.
-pub(super) async fn release(store: &TenantStore, run: &str) -> Result<bool, StoreError> {
+///
+/// # Errors
+/// If the store cannot be read or written.
+pub async fn release_children(store: &TenantStore, run: &str) -> Result<bool, StoreError> {
     let mut is_any = false;
-    for child in children_of(store, run).await? {
+    for child in open_children(store, run).await? {
         if child.status == Status::Parked && child.reason.is_some() {
             is_any |= store.release(&child.id).await?;
         }
@@ -348,6 +354,24 @@ pub(super) async fn answered(store: &TenantStore) -> Result<Vec<RunRecord>, Stor
     Ok(answered)
 }
 
+/// Returns the pending approvals of a run and its child runs, except those that `answers` answers.
+///
+/// # Errors
+/// If an answer is for an approval that is not pending, or the store cannot be read.
+pub(super) async fn unanswered(
+    store: &TenantStore,
+    run: &str,
+    answers: &[(String, Approval)],
+) -> Result<Vec<PendingApproval>, AnswerError> {
+    let mut open = pending(store, run).await?.approvals;
+    let unknown = answers.iter().find(|(call, _)| open.iter().all(|one| one.call != *call));
+    if let Some((call, _)) = unknown {
+        return Err(AnswerError::NotAskedAbout(call.clone()));
+    }
+    open.retain(|one| answers.iter().all(|(call, _)| one.call != *call));
+    Ok(open)
+}
+
 /// Records answers to the pending approvals of a run and its child runs. Returns the approvals that
 /// are still pending.
 pub(crate) async fn record_all(
@@ -356,11 +380,7 @@ pub(crate) async fn record_all(
     answers: &[(String, Approval)],
 ) -> Result<Vec<PendingApproval>, AnswerError> {
     let journal: SharedJournal = Arc::new(store.clone());
-    let open = pending(store, run).await?.approvals;
-    let unknown = answers.iter().find(|(call, _)| open.iter().all(|one| one.call != *call));
-    if let Some((call, _)) = unknown {
-        return Err(AnswerError::NotAskedAbout(call.clone()));
-    }
+    unanswered(store, run, answers).await?;
     for (call, approval) in answers {
         let (of, call) = match call.rsplit_once(SEPARATOR) {
             Some((child, call)) => (child, call),

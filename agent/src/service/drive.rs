@@ -15,7 +15,7 @@ use super::live::{LiveRun, Outcome};
 use super::queue::{Place, Position};
 use super::{RunHandle, RunService};
 use crate::cancel::Cancel;
-use crate::delegates::DelegateNames;
+use crate::delegates::{DelegateNames, SEPARATOR};
 use crate::driver::Job;
 use crate::embed::Hooks;
 use crate::error::StoreError;
@@ -112,7 +112,15 @@ impl RunService {
     ) -> Result<RunHandle, StartError> {
         let recorded = store.last_event(&run.id).await?;
         let root = run.start.parent.as_ref().map_or(&run.id, |parent| &parent.root);
-        let (live, is_new) = self.add(store.tenant(), (&run.id, root), recorded, cancel);
+        let (live, is_new) = loop {
+            let (live, is_new) = self.add(store.tenant(), (&run.id, root), recorded, cancel);
+            if is_new || lock.is_none() {
+                break (live, is_new);
+            }
+            // The caller holds the lock, so the task that drove the run has released it, and is
+            // about to remove the run from the active ones.
+            live.outcome().await;
+        };
         let handle = RunHandle { id: run.id.clone(), live: Arc::clone(&live) };
         if !is_new {
             return Ok(handle);
@@ -150,12 +158,19 @@ impl RunService {
             Err(cause) => Some(format!("the run is suspended: {cause}")),
         };
         if let Some(reason) = reason {
-            live.finish(Outcome::Suspended(reason));
-            self.remove(store.tenant(), run);
+            self.leave(store.tenant(), (run, live), Outcome::Suspended(reason));
         }
         self.end_cancelled(store, run, live);
-        let is_alone = live.root != run && self.live(store.tenant(), &live.root).is_none();
-        if is_alone && live.has_ended() {
+        // A child run that ends on its own may be the last one that its parked root run waits for.
+        // If the root run is active, this check is repeated once that run is parked.
+        let may_go_on = match live.newest().1 {
+            Some(Outcome::Ended(_)) => {
+                live.root != run && self.live(store.tenant(), &live.root).is_none()
+            }
+            Some(Outcome::Parked(parked)) => live.root == run && waits_below(&parked),
+            _ => false,
+        };
+        if may_go_on {
             self.reopen_root(store, &live.root).await;
         }
     }
@@ -213,21 +228,25 @@ impl RunService {
                 pause(store, run).await;
                 // The lock is kept for a while: the cause is likely to persist, and another process
                 // would retry the run at once.
-                tokio::select! {
-                    () = tokio::time::sleep(RETRY) => {}
-                    () = self.0.handing_over.cancelled() => {}
-                    () = self.0.suspending.cancelled() => {}
-                }
+                self.retry_delay().await;
                 Outcome::Suspended(reason)
             }
         };
         // Once the outcome can be read, another process must be able to take over the run.
         drop(lock);
         let has_ended = matches!(outcome, Outcome::Ended(_));
-        live.finish(outcome);
-        self.remove(store.tenant(), run);
+        self.leave(store.tenant(), (run, live), outcome);
         if has_ended {
             self.end_children(store, run);
+        }
+    }
+
+    /// Waits until a failed operation may be retried, or until the process stops.
+    pub(super) async fn retry_delay(&self) {
+        tokio::select! {
+            () = tokio::time::sleep(RETRY) => {}
+            () = self.0.handing_over.cancelled() => {}
+            () = self.0.suspending.cancelled() => {}
         }
     }
 
@@ -323,6 +342,9 @@ impl RunService {
         lineage: Lineage,
     ) -> Driven {
         let journal = self.journal(store, live, &lineage);
+        if run.reason.is_some() && live.cancel.is_cancelled() {
+            return self.abort(&journal, run, live).await;
+        }
         let session = run.session.as_deref().filter(|_| !live.cancel.is_cancelled());
         if let Err(driven) = self.turn((&journal, &run.id), session, position).await {
             return driven;
@@ -339,6 +361,8 @@ impl RunService {
         };
         let parts = match self.0.assembler.assemble(seed).await {
             Ok(parts) => parts,
+            Err(AssembleError::Store(cause)) if cause.is_outage() => return failed(id, cause),
+            Err(_) if live.cancel.is_cancelled() => return self.abort(&journal, run, live).await,
             Err(reason) => return failed(id, reason),
         };
         let origin = &run.start.origin;
@@ -376,6 +400,13 @@ impl RunService {
                 }),
                 Err(cause) => failed(id, cause),
             },
+            Err(ResumeError::Parked { .. }) if live.cancel.is_cancelled() => {
+                self.abort(&journal, run, live).await
+            }
+            Err(ResumeError::Store(cause)) if live.cancel.is_cancelled() && !cause.is_outage() => {
+                tracing::warn!(run = id, %cause, "a cancelled run is ended without its record");
+                self.abort(&journal, run, live).await
+            }
             Err(ResumeError::Parked { reason, .. }) => {
                 tracing::warn!(run = id, "{reason}; it goes on once it is released");
                 let (run_id, waiting) = (id.to_owned(), Vec::new());
@@ -447,6 +478,11 @@ impl RunService {
     }
 }
 
+/// Returns true if a parked run waits for one of its child runs.
+fn waits_below(parked: &journal::ParkedRun) -> bool {
+    parked.waiting.iter().any(|waiting| waiting.call.contains(SEPARATOR))
+}
+
 /// Records that a run is suspended.
 async fn pause(store: &TenantStore, run: &str) {
     if let Err(cause) = store.pause(run).await {
@@ -454,7 +490,7 @@ async fn pause(store: &TenantStore, run: &str) {
     }
 }
 
-fn failed(run: &str, cause: impl std::fmt::Display) -> Driven {
+pub(super) fn failed(run: &str, cause: impl std::fmt::Display) -> Driven {
     tracing::error!(run, %cause, "failed to drive a run");
     Driven::Failed(format!("the run is suspended: {cause}"))
 }

@@ -114,6 +114,10 @@ impl Journal for Handover {
         self.store.turns(run)
     }
 
+    fn last_turn(&self, run: &str) -> JournalFuture<'_, Option<(u32, Turn)>> {
+        self.store.last_turn(run)
+    }
+
     fn files_of_tree(&self, run: &str) -> JournalFuture<'_, Vec<(u32, String)>> {
         self.store.files_of_tree(run)
     }

@@ -43,6 +43,7 @@ use tokio_util::task::TaskTracker;
 
 pub use assemble::{AssembleError, AssembleFuture, RunAssembler, RunParts, RunSeed, Settle};
 pub(crate) use child::record_all;
+pub use child::{Pending, pending, release_children};
 pub use chunks::{Chunk, ChunkEvent, Chunks};
 pub use error::{AnswerError, StartError};
 pub use follow::{FollowError, Follower};
@@ -187,8 +188,9 @@ impl RunService {
         resume::resume_all(self, store).await;
     }
 
-    /// Forks a run at a step and drives the new run in the background. Returns the new run's
-    /// handle.
+    /// Forks a run at a step and drives the new run in the background. Returns the new run's id,
+    /// and its handle if the run is active here. If the new run cannot be driven now, a process
+    /// that [looks after](RunService::look_after) the store drives it later.
     ///
     /// # Errors
     /// If there is no such run or step, a [limit](ServiceLimits) is reached, the service is
@@ -199,7 +201,7 @@ impl RunService {
         run: &str,
         step: u32,
         message: Option<String>,
-    ) -> Result<RunHandle, AnswerError> {
+    ) -> Result<(String, Option<RunHandle>), AnswerError> {
         let of = store.run(run).await?.ok_or(AnswerError::Unknown)?;
         // The place is taken before the new run is recorded: any process would drive a recorded run
         // later, although the caller was refused.
@@ -207,13 +209,16 @@ impl RunService {
         let place = self.place(store, of.session.as_deref(), slot).await?;
         let journal: journal::SharedJournal = Arc::new(store.clone());
         let (id, limits) = (journal::new_id(), self.0.assembler.limits());
+        // The run stays locked until it is driven, so that no other process takes it.
+        let lock = journal::lock_run(store, &id).await?.ok_or(StartError::Stopping)?;
         let forked = journal::fork(&journal, &of, step, message, id.clone(), limits).await?;
-        let cancel = Cancel::new();
-        let driven = self.drive_resumed(store.clone(), forked, false, place, &cancel, None).await;
-        if driven.is_err() {
-            drop(journal.end(&id, journal::RunEnd::default()).await);
-        }
-        Ok(driven?)
+        let (store, cancel) = (store.clone(), Cancel::new());
+        let driven = self.drive_resumed(store, forked, false, place, &cancel, Some(lock)).await;
+        // The new run is already recorded. An error would make the caller fork the run again.
+        let handle = driven.inspect_err(|cause| {
+            tracing::error!(run = id, %cause, "failed to drive a fork; it is driven later");
+        });
+        Ok((id, handle.ok()))
     }
 
     /// Returns a receiver that is notified when a run starts, is parked or ends in this process.
@@ -305,9 +310,13 @@ impl RunService {
         (live, is_new)
     }
 
-    /// Removes a run from the active runs. The run's outcome must already be set.
-    fn remove(&self, tenant: &Tenant, run: &str) {
-        self.lock().remove(&(tenant.clone(), run.to_owned()));
+    /// Sets the outcome of a run and removes it from the active runs. Nobody sees one without the
+    /// other, so whoever has read the outcome can drive the run again.
+    fn leave(&self, tenant: &Tenant, (run, live): (&str, &LiveRun), outcome: Outcome) {
+        let mut runs = self.lock();
+        live.finish(outcome);
+        runs.remove(&(tenant.clone(), run.to_owned()));
+        drop(runs);
         self.0.changed.send_replace(());
     }
 }

@@ -20,9 +20,10 @@
 //! and have no cursor. A slow reader may miss them.
 //!
 //! **The end**: the last event of the root run, and the events after it, are held back until the
-//! end of that run is recorded. The child runs that are still open are ended only after it, maybe by
-//! another process. The stream ends once they have ended. If they have not ended after some seconds,
-//! it ends without their last events, unless one of them is active in this process.
+//! end of that run is recorded. Child runs that are still open are ended only after that, possibly
+//! by another process. The stream ends once all of them have ended. If they have not ended after a
+//! few seconds, the stream ends without their last events, unless one of them is active in this
+//! process.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;

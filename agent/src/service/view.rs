@@ -93,6 +93,17 @@ pub struct RunView {
     pub parent: Option<String>,
 }
 
+impl RunView {
+    /// Returns the approximate size of the run's texts, in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let result = self.result.as_ref().map_or(0, String::len);
+        // `data` is about as large as the result from which it was parsed.
+        let data = if self.data.is_some() { result } else { 0 };
+        self.prompt.len().saturating_add(result).saturating_add(data)
+    }
+}
+
 /// A page of a list of runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunPage {
@@ -104,7 +115,8 @@ pub struct RunPage {
     pub bytes: usize,
 }
 
-/// Size of the texts of a page, in bytes, from which on no further runs are added.
+/// Total size of a page's texts, in bytes. Once a page has reached this size, no more runs are
+/// added.
 const PAGE_BYTES: usize = 4 << 20;
 /// Maximum size of the records that are loaded at once for a page, in bytes. A larger record is
 /// loaded alone.
@@ -112,11 +124,7 @@ const PART_BYTES: usize = 1 << 20;
 
 impl RunPage {
     fn add(&mut self, run: RunView) {
-        let result = run.result.as_ref().map_or(0, String::len);
-        // `data` is about as large as the result from which it was parsed.
-        let data = if run.data.is_some() { result } else { 0 };
-        let size = run.prompt.len().saturating_add(result).saturating_add(data);
-        self.bytes = self.bytes.saturating_add(size);
+        self.bytes = self.bytes.saturating_add(run.bytes());
         self.runs.push(run);
     }
 
@@ -124,14 +132,14 @@ impl RunPage {
         self.runs.len() > limit || self.bytes >= PAGE_BYTES
     }
 
-    /// Returns the number of runs that may still be added, of which the last one shows that there
-    /// is another page. Returns `None` if the number is not limited.
+    /// Returns the number of runs that may still be added. It includes one run beyond the limit,
+    /// which shows that there is another page. Returns `None` if the number is not limited.
     fn missing(&self, limit: usize) -> Option<u32> {
         let missing = limit.saturating_sub(self.runs.len()).saturating_add(1);
         if limit == usize::MAX { None } else { u32::try_from(missing).ok() }
     }
 
-    /// Ends a full page, after at most `limit` runs.
+    /// Truncates a full page to `limit` runs, and sets its `next`.
     fn cut(mut self, limit: usize) -> RunPage {
         self.runs.truncate(limit);
         self.next = self.runs.last().map(|run| run.id.clone());

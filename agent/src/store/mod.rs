@@ -19,7 +19,6 @@ mod lease;
 mod memory;
 mod private;
 mod process;
-mod queue_page;
 mod replica;
 mod rows;
 mod run_info;
@@ -27,6 +26,7 @@ mod runs;
 mod schema;
 mod seal;
 mod secret;
+mod selection;
 mod session;
 mod size;
 mod state;
@@ -245,8 +245,9 @@ impl TenantStore {
 }
 
 impl Store {
-    /// Returns the tenants that have open or queued runs, or runs that are parked for approvals:
-    /// the process may have ended after it recorded the last answer.
+    /// Returns the tenants that have open or queued runs, or runs that are parked for approvals.
+    /// The latter may no longer wait for anything, because a process may have ended after it
+    /// recorded the last answer.
     ///
     /// # Errors
     /// If the store cannot be read.

@@ -273,8 +273,8 @@ impl TenantStore {
         .await
     }
 
-    /// Marks a run as open that was parked for approvals, so that a process drives it. Does nothing
-    /// if the run is not parked, or waits for an operator.
+    /// Marks a run that was parked for approvals as open, so that a process drives it. Does nothing
+    /// if the run is not parked, or if it waits for an operator.
     pub(crate) async fn reopen(&self, run: &str) -> Result<(), StoreError> {
         let run = run.to_owned();
         self.write(move |transaction, (tenant, _)| {

@@ -6,7 +6,7 @@ use wattle_machine::Envelope;
 use wattle_rt::tape::{CallId, encode};
 
 use super::blob::StoredText;
-use super::db::{Access, ToValue as _, Transaction, Value, params};
+use super::db::{Access, Transaction, params};
 use super::keep::{cutoff, prune_runs};
 use super::lease::check_fence;
 use super::rows::{
@@ -14,6 +14,7 @@ use super::rows::{
     recorded_call, run_record, tree_files, write_events,
 };
 use super::seal::{open_text, seal_bytes, seal_text};
+use super::selection::{made_of, selected_runs};
 use super::session::write_turns;
 use super::{Owner, TenantStore, Topic, lease, now};
 use crate::error::{Cause, StoreError};
@@ -172,11 +173,13 @@ impl Journal for TenantStore {
             self.write_run(Access::Durable, &of, move |transaction, (tenant, seal)| {
                 let mut places = Places::take(transaction, tenant, &run, events.len())?;
                 let reason = reason.as_ref().map(|text| seal_text(seal, text)).transpose()?;
-                exactly_one(transaction.execute(
-                    "UPDATE run SET status = 'parked', reason = ?3, used = ?4
-                     WHERE tenant = ?1 AND id = ?2",
-                    params![tenant, run, reason, now()],
-                )?)?;
+                let attempts = if reason.is_none() { ", attempts = 0" } else { "" };
+                let update = format!(
+                    "UPDATE run SET status = 'parked', reason = ?3, used = ?4{attempts}
+                     WHERE tenant = ?1 AND id = ?2"
+                );
+                let params = params![tenant, run, reason, now()];
+                exactly_one(transaction.execute(&update, params)?)?;
                 write_events(transaction, (tenant, seal), &run, &events, &mut places)
             })
             .await?;
@@ -268,14 +271,9 @@ impl Journal for TenantStore {
                 Some(before) => made_of(transaction, tenant, before)?,
                 None => None,
             };
-            let (query, params) = selection(tenant, &filter, made);
-            let (mut runs, mut room) = (Vec::new(), filter.bytes.unwrap_or(usize::MAX));
+            let (query, params) = selected_runs(tenant, &filter, made);
+            let mut runs = Vec::new();
             transaction.each(&query, &params, |row| {
-                let size = row.size();
-                if size > room && !runs.is_empty() {
-                    return Ok(ControlFlow::Break(()));
-                }
-                room = room.saturating_sub(size);
                 match run_record(seal, &row) {
                     Ok(run) => runs.push(run),
                     // An unreadable run must not prevent other runs from being listed and resumed.
@@ -311,6 +309,18 @@ impl Journal for TenantStore {
         }))
     }
 
+    fn last_turn(&self, run: &str) -> JournalFuture<'_, Option<(u32, Turn)>> {
+        let run = run.to_owned();
+        Box::pin(self.read(move |transaction, (tenant, seal)| {
+            let query = "SELECT number, body FROM turn WHERE tenant = ?1 AND run = ?2
+                         ORDER BY number DESC LIMIT 1";
+            let Some(row) = transaction.first(query, params![tenant, run])? else {
+                return Ok(None);
+            };
+            Ok(Some((row.get(0)?, parse(&open_text(seal, row.get(1)?)?)?)))
+        }))
+    }
+
     fn files_of_tree(&self, run: &str) -> JournalFuture<'_, Vec<(u32, String)>> {
         let run = run.to_owned();
         let stored = self.read(move |transaction, of| tree_files(transaction, of, (&run, 0)));
@@ -337,65 +347,6 @@ impl Journal for TenantStore {
     fn lock(&self, name: &str) -> JournalFuture<'_, Option<Lock>> {
         Box::pin(lease::acquire(self.clone(), name.to_owned()))
     }
-}
-
-/// Returns the time at which a run began, or `None` if there is no such run.
-fn made_of(
-    transaction: &mut Transaction<'_>,
-    tenant: &str,
-    run: &str,
-) -> Result<Option<i64>, Cause> {
-    let query = "SELECT made FROM run WHERE tenant = ?1 AND id = ?2";
-    transaction.first(query, params![tenant, run])?.map(|row| row.get(0)).transpose()
-}
-
-/// Returns a query for the runs that match a filter, newest first, and the query's parameters.
-/// `made` is the time at which the run `before` of the filter began, if there is such a run.
-fn selection(tenant: &str, filter: &RunFilter, made: Option<i64>) -> (String, Vec<Value>) {
-    let RunFilter { status, session, tree_of, before, changed_since, limit, bytes: _ } = filter;
-    let mut params = vec![tenant.to_value()];
-    let mut query = format!("SELECT {RUN} FROM run WHERE tenant = ?1");
-    let mut add = |condition: &str, value: Value| {
-        params.push(value);
-        query += &format!(" {condition} ?{}", params.len());
-    };
-    if let Some(status) = status {
-        add("AND status =", status.name().to_value());
-    }
-    if let Some(session) = session {
-        add("AND session =", session.to_value());
-    }
-    if let Some(root) = tree_of {
-        add("AND root =", root.to_value());
-    }
-    if let Some(since) = changed_since {
-        add("AND used >=", millis(*since).to_value());
-    }
-    match (before, made) {
-        // Ids do not have the order of the list: a run may begin long after it was requested, and
-        // the ids of child runs are not sorted at all.
-        (Some(before), Some(made)) => {
-            params.extend([made.to_value(), before.to_value()]);
-            let (at, id) = (params.len() - 1, params.len());
-            query += &format!(" AND made <= ?{at} AND (made < ?{at} OR id < ?{id})");
-        }
-        (Some(before), None) => add("AND id <", before.to_value()),
-        (None, _) => {}
-    }
-    if tree_of.is_none() {
-        query += " AND root IS NULL";
-    }
-    // `made + 0` makes the planner use the index on the time of change instead of the index on
-    // `made`, because usually few runs have changed.
-    query += match changed_since {
-        Some(_) => " ORDER BY made + 0 DESC, id DESC",
-        None => " ORDER BY made DESC, id DESC",
-    };
-    if let Some(limit) = limit {
-        params.push(limit.to_value());
-        query += &format!(" LIMIT ?{}", params.len());
-    }
-    (query, params)
 }
 
 fn write_call(

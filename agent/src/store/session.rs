@@ -5,9 +5,10 @@ use std::ops::ControlFlow;
 use serde::{Deserialize, Serialize};
 use wattle_machine::{Message, Role};
 
-use super::db::{DbError, Transaction, params};
+use super::db::{DbError, Row, Transaction, Value, params};
 use super::keep::{UNUSED, cutoff};
-use super::seal::{open_text, seal_text};
+use super::rows::millis;
+use super::seal::{SEALED_PREFIX, open_text, seal_text};
 use super::{Owner, State, TenantStore, now, role_name};
 use crate::error::{Cause, StoreError};
 
@@ -128,17 +129,41 @@ impl TenantStore {
                          AND message.session = session.id), bytes, made, used
                          FROM session WHERE tenant = ?1 AND id NOT LIKE 'run/%'
                          ORDER BY used DESC, id";
-            transaction.query(query, params![tenant], |row| {
-                let number =
-                    |at: usize| row.get::<i64>(at).map(|value| u64::try_from(value).unwrap_or(0));
-                Ok(SessionLine {
-                    id: row.get(0)?,
-                    messages: number(1)?,
-                    bytes: number(2)?,
-                    made: number(3)?,
-                    used: number(4)?,
-                })
-            })
+            transaction.query(query, params![tenant], session_line)
+        })
+        .await
+    }
+
+    /// Returns at most `limit` sessions, most recently used first, each with the beginning of its
+    /// first user message. `after` is the last session of the previous page: the time of its last
+    /// use and its id. Sessions that contain only the state of one run are omitted.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn session_page(
+        &self,
+        after: Option<(u64, &str)>,
+        limit: u32,
+    ) -> Result<Vec<(SessionLine, String)>, StoreError> {
+        let (used, id) = after.map_or((i64::MAX, ""), |(used, id)| (millis(used), id));
+        let id = id.to_owned();
+        self.read(move |transaction, (tenant, seal)| {
+            let page = transaction.query(PAGE, params![tenant, used, id, limit], |row| {
+                let beginning = match row.values().get(5) {
+                    Some(Value::Text(text)) => text.clone(),
+                    Some(Value::Bytes(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
+                    _ => String::new(),
+                };
+                Ok((session_line(row)?, beginning))
+            })?;
+            let whole = |(line, beginning): (SessionLine, String)| -> Result<_, Cause> {
+                if !beginning.starts_with(SEALED_PREFIX) {
+                    return Ok((line, beginning));
+                }
+                let first = first_message(transaction, (tenant, seal), &line.id)?;
+                Ok((line, first.unwrap_or_default()))
+            };
+            page.into_iter().map(whole).collect()
         })
         .await
     }
@@ -150,21 +175,6 @@ impl TenantStore {
     pub async fn has_session(&self, session: &str) -> Result<bool, StoreError> {
         let session = session.to_owned();
         self.read(move |transaction, (tenant, _)| exists(transaction, tenant, &session)).await
-    }
-
-    /// Returns the text of a session's first user message, or `None` if there is none.
-    ///
-    /// # Errors
-    /// If the store cannot be read.
-    pub async fn first_message(&self, session: &str) -> Result<Option<String>, StoreError> {
-        let session = session.to_owned();
-        self.read(move |transaction, (tenant, seal)| {
-            let query = "SELECT content FROM message WHERE tenant = ?1 AND session = ?2
-                         AND role = 'user' ORDER BY id LIMIT 1";
-            let found = transaction.first(query, params![tenant, session])?;
-            found.map(|row| open_text(seal, row.get(0)?)).transpose()
-        })
-        .await
     }
 
     /// Returns a session's conversation and state, or `None` if there is no such session.
@@ -282,6 +292,42 @@ impl TenantStore {
         })
         .await
     }
+}
+
+/// The query for a page of sessions. ?2 and ?3 are the time and the id of the last session of the
+/// previous page, and ?4 is the maximum number of sessions. The last column is the beginning of the
+/// first user message, which may be encrypted, and may end within a character.
+const PAGE: &str = "
+    SELECT page.id, (
+        SELECT COUNT(*) FROM message WHERE message.tenant = ?1 AND message.session = page.id),
+        page.bytes, page.made, page.used, (
+        SELECT SUBSTR(content, 1, 4096) FROM message WHERE message.tenant = ?1
+        AND message.session = page.id AND message.role = 'user' ORDER BY message.id LIMIT 1)
+    FROM (SELECT id, bytes, made, used FROM session WHERE tenant = ?1 AND id NOT LIKE 'run/%'
+          AND (used < ?2 OR used = ?2 AND id > ?3) ORDER BY used DESC, id LIMIT ?4) AS page
+    ORDER BY page.used DESC, page.id";
+
+fn session_line(row: &Row) -> Result<SessionLine, Cause> {
+    let number = |at: usize| row.get::<i64>(at).map(|value| u64::try_from(value).unwrap_or(0));
+    Ok(SessionLine {
+        id: row.get(0)?,
+        messages: number(1)?,
+        bytes: number(2)?,
+        made: number(3)?,
+        used: number(4)?,
+    })
+}
+
+/// Returns the text of a session's first user message, or `None` if there is none.
+fn first_message(
+    transaction: &mut Transaction<'_>,
+    (tenant, seal): Owner<'_>,
+    session: &str,
+) -> Result<Option<String>, Cause> {
+    let query = "SELECT content FROM message WHERE tenant = ?1 AND session = ?2
+                 AND role = 'user' ORDER BY id LIMIT 1";
+    let found = transaction.first(query, params![tenant, session])?;
+    found.map(|row| open_text(seal, row.get(0)?)).transpose()
 }
 
 fn exists(transaction: &mut Transaction<'_>, tenant: &str, session: &str) -> Result<bool, Cause> {

@@ -1,7 +1,9 @@
-//! Sizes of stored data. A caller with little memory reads the size of data before the data.
+//! Sizes of stored data. A caller with little memory reads the size of data before it loads the
+//! data.
 
 use super::TenantStore;
 use super::db::{ToValue as _, Value, params};
+use super::rows::TREE;
 use crate::error::StoreError;
 
 /// Data that is loaded as a whole.
@@ -18,8 +20,12 @@ pub enum Stored<'a> {
         /// Maximum number of events.
         limit: u32,
     },
-    /// The turns of a run and the calls of its programs. File changes in objects are not included.
+    /// The turns of a run and the calls of its programs. File changes that are stored as objects,
+    /// outside the database, are not included.
     Record(&'a str),
+    /// Everything that a fork of a run copies: its turns and calls, and all file changes of the run
+    /// and its child runs.
+    Fork(&'a str),
     /// The integrations of the tenant.
     Integrations,
 }
@@ -40,6 +46,16 @@ const RECORD: &str = "
         SELECT SUM(OCTET_LENGTH(args) + COALESCE(OCTET_LENGTH(came), 0)) FROM call
         WHERE tenant = ?1 AND run = ?2), 0) AS BIGINT)";
 
+/// The query for the size of what a fork copies: the turns of a run and its child runs, including
+/// the objects of their file changes, and the run's calls.
+const FORK: &str = "
+    SELECT CAST(COALESCE((
+        SELECT SUM(OCTET_LENGTH(turn.body) + COALESCE(blob.bytes, 0))
+        FROM turn LEFT JOIN blob ON blob.object = turn.object
+        WHERE turn.tenant = ?1 AND turn.run IN ({tree})), 0) + COALESCE((
+        SELECT SUM(OCTET_LENGTH(args) + COALESCE(OCTET_LENGTH(came), 0)) FROM call
+        WHERE tenant = ?1 AND run = ?2), 0) AS BIGINT)";
+
 const INTEGRATIONS: &str = "
     SELECT CAST(COALESCE(SUM(OCTET_LENGTH(body)), 0) AS BIGINT) FROM integration
     WHERE tenant = ?1";
@@ -57,12 +73,14 @@ impl TenantStore {
                 (EVENTS, params![run, after, limit].to_vec())
             }
             Stored::Record(run) => (RECORD, params![run].to_vec()),
+            Stored::Fork(run) => (FORK, params![run].to_vec()),
             Stored::Integrations => (INTEGRATIONS, Vec::new()),
         };
+        let query = query.replace("{tree}", TREE);
         self.read(move |transaction, (tenant, _)| {
             let values = [tenant.to_value()].into_iter().chain(rest.iter().cloned());
             let values: Vec<Value> = values.collect();
-            let bytes: i64 = transaction.one(query, &values)?.get(0)?;
+            let bytes: i64 = transaction.one(&query, &values)?.get(0)?;
             Ok(bytes.max(0).cast_unsigned())
         })
         .await
@@ -106,7 +124,8 @@ mod tests {
             assert!(alice.stored_bytes(Stored::Integrations).await.unwrap() > 1_000);
             assert_eq!(alice.integration("shop").await.unwrap(), Some(integration));
             let events = Stored::Events { run: "none", after: u64::MAX, limit: u32::MAX };
-            for data in [of, events, Stored::Record("none"), Stored::Integrations] {
+            let runs = [Stored::Record("none"), Stored::Fork("none")];
+            for data in [of, events, Stored::Integrations].into_iter().chain(runs) {
                 assert_eq!(bob.stored_bytes(data).await.unwrap(), 0, "{data:?}");
             }
             assert_eq!(bob.integration("shop").await.unwrap(), None);

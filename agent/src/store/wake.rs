@@ -10,7 +10,7 @@ use super::Store;
 /// The subject of a wake-up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Topic<'a> {
-    /// A run that a process can take.
+    /// A queued run that a process can start.
     Queue,
     /// A request to cancel a run.
     Cancellations,

@@ -1,12 +1,13 @@
 //! Digest and feed: a summary of attempts and failures for operators, and a public summary of
 //! agents' activity.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use wattle_capability::files::{ISSUES_FILE, open_lines_to_read};
 
+use super::distinct::DistinctCounter;
 use super::{ReadSummary, Step, clip};
 use crate::lines::{Line, LineReader};
 
@@ -21,10 +22,12 @@ const RUNS: usize = 10_000;
 const TOOLS: usize = 200;
 /// Maximum number of agents in a feed.
 const AGENTS: usize = 2_000;
-/// Maximum number of tickets per folder. The latest tickets are kept.
+/// Maximum number of tickets. The latest tickets are kept.
 const TICKETS: usize = 1_000;
+/// Maximum length of each text of a ticket, in characters.
+const TICKET_CHARS: usize = 4_000;
 
-/// Maximum length of the name of a tool or agent, in characters.
+/// Maximum length of the id of a run, or of the name of a tool or agent, in characters.
 const NAME_CHARS: usize = 200;
 const OTHERS: &str = "(others)";
 
@@ -36,7 +39,7 @@ pub struct Digest {
     /// Number of calls made by runs that are not listed.
     #[serde(skip_serializing_if = "is_zero")]
     pub more: usize,
-    /// The tickets, oldest first; at most the latest 1,000 from each folder.
+    /// The tickets, oldest first; at most the latest 1,000.
     pub tickets: Vec<Ticket>,
 }
 
@@ -83,7 +86,8 @@ pub struct Feed {
 /// The activity of one agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Activity {
-    /// Number of runs.
+    /// Number of runs. Exact as long as all agents together have at most 1,000,000, and beyond that
+    /// if the lines of each run are adjacent.
     pub runs: usize,
     /// Number of calls.
     pub calls: usize,
@@ -101,21 +105,22 @@ fn is_zero(number: &usize) -> bool {
 #[derive(Default)]
 pub struct DigestBuilder {
     digest: Digest,
-    /// The index of each run in the digest, keyed by the run's id.
+    /// The index of each run in the digest, keyed by the run's shortened id.
     index: HashMap<String, usize>,
 }
 
 impl DigestBuilder {
     /// Adds a step.
     pub fn add(&mut self, step: &Step) {
-        let at = match self.index.get(&step.run_id) {
+        let run_id = clip(&step.run_id, NAME_CHARS);
+        let at = match self.index.get(&run_id) {
             Some(at) => *at,
             None if self.digest.runs.len() >= RUNS => {
                 self.digest.more += 1;
                 return;
             }
             None => {
-                let (run_id, agent) = (step.run_id.clone(), clip(&step.agent, NAME_CHARS));
+                let agent = clip(&step.agent, NAME_CHARS);
                 self.index.insert(run_id.clone(), self.digest.runs.len());
                 self.digest.runs.push(RunDigest {
                     run_id,
@@ -146,13 +151,15 @@ impl DigestBuilder {
         let folders: BTreeSet<&Path> = read.files.iter().filter_map(|file| file.parent()).collect();
         for folder in folders {
             digest.tickets.extend(tickets(&folder.join(ISSUES_FILE)));
+            digest.tickets.sort_by_key(|ticket| ticket.ts);
+            digest.tickets.drain(..digest.tickets.len().saturating_sub(TICKETS));
         }
-        digest.tickets.sort_by_key(|ticket| ticket.ts);
         digest
     }
 }
 
-/// Returns the latest tickets in a file, at most 1,000. A file that is not a regular file has none.
+/// Returns the latest tickets in a file, at most 1,000. Returns none if the path is not a regular
+/// file.
 fn tickets(path: &Path) -> VecDeque<Ticket> {
     let mut tickets = VecDeque::new();
     let Ok(Some(file)) = open_lines_to_read(path) else { return tickets };
@@ -160,6 +167,9 @@ fn tickets(path: &Path) -> VecDeque<Ticket> {
     while let Ok(Some((_, line))) = lines.next() {
         let Line::Whole(line) = line else { continue };
         let Ok(ticket) = serde_json::from_slice::<Ticket>(line) else { continue };
+        let Ticket { ts, title, need, tried } = ticket;
+        let [title, need, tried] = [title, need, tried].map(|text| clip(&text, TICKET_CHARS));
+        let ticket = Ticket { ts, title, need, tried };
         if tickets.len() == TICKETS {
             tickets.pop_front();
         }
@@ -173,15 +183,15 @@ fn tickets(path: &Path) -> VecDeque<Ticket> {
 #[derive(Default)]
 pub struct FeedBuilder {
     feed: Feed,
-    runs: HashSet<(String, String)>,
+    /// Counter of the distinct pairs of a run and its agent.
+    runs: DistinctCounter,
 }
 
 impl FeedBuilder {
     /// Adds a step.
     pub fn add(&mut self, step: &Step) {
         let agent = name(&self.feed.agents, &step.agent, AGENTS);
-        let is_new =
-            self.runs.len() < RUNS * 100 && self.runs.insert((agent.clone(), step.run_id.clone()));
+        let is_new = self.runs.add((&agent, &step.run_id));
         let activity = self.feed.agents.entry(agent).or_default();
         activity.runs += usize::from(is_new);
         activity.calls += 1;

@@ -7,6 +7,7 @@
 //! of any size one at a time; [`Telemetry`], [`Digest`] and [`Feed`] summarize them.
 
 mod digest;
+mod distinct;
 mod events;
 mod org;
 mod steps;

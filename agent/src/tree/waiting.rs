@@ -56,8 +56,8 @@ impl Waiting {
         child.cancel(PROGRAM_ENDED);
     }
 
-    /// Returns to the initial state without cancelling child runs: when this process begins to
-    /// drive the run, from its start or again, and when the run is suspended.
+    /// Returns to the initial state without cancelling child runs. Called when this process starts
+    /// or resumes the run, and when the run is suspended.
     pub(crate) fn reset(&self) {
         *self.lock() = State::default();
     }

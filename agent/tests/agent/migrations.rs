@@ -171,7 +171,8 @@ async fn the_events_of_an_older_file_get_their_place_in_a_tree() {
     assert_eq!(recorded, expected.map(|(run, root)| (run.to_owned(), root.to_owned())));
     // Restores the file format of a version before the migration.
     file.execute_batch(
-        "ALTER TABLE run DROP COLUMN places;
+        "DROP INDEX queue_of_place;
+         ALTER TABLE run DROP COLUMN places;
          ALTER TABLE run DROP COLUMN needs;
          ALTER TABLE queue DROP COLUMN needs;
          ALTER TABLE queue DROP COLUMN priority;

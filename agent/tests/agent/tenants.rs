@@ -181,6 +181,9 @@ async fn as_bob(function: &str, bob: &TenantStore, keys: &Path) {
             assert_eq!(said, [Message::user("sk-0123456789")]);
         }
         "TenantStore::sessions" => assert_eq!(bob.sessions().await.unwrap(), []),
+        "TenantStore::session_page" => {
+            assert_eq!(bob.session_page(None, 9).await.unwrap(), []);
+        }
         "TenantStore::export" => assert_eq!(bob.export("s").await.unwrap(), None),
         "TenantStore::import" => {
             let session = ExportedSession {
@@ -225,9 +228,6 @@ async fn as_bob(function: &str, bob: &TenantStore, keys: &Path) {
             assert_eq!(found.len(), 1);
         }
         "TenantStore::has_session" => assert!(!bob.has_session("s").await.unwrap()),
-        "TenantStore::first_message" => {
-            assert_eq!(bob.first_message("s").await.unwrap(), None);
-        }
         "TenantStore::session_files" => {
             assert_eq!(bob.session_files("s").await.unwrap(), SessionFiles::default());
         }
@@ -318,6 +318,7 @@ async fn as_bob(function: &str, bob: &TenantStore, keys: &Path) {
         "Journal::run" => assert_eq!(bob.run("r").await.unwrap(), None),
         "Journal::runs" => assert_eq!(bob.runs(RunFilter::default()).await.unwrap(), []),
         "Journal::turns" => assert_eq!(bob.turns("r").await.unwrap(), []),
+        "Journal::last_turn" => assert_eq!(bob.last_turn("r").await.unwrap(), None),
         "Journal::files_of_tree" => {
             assert!(bob.files_of_tree("r").await.unwrap().is_empty());
         }

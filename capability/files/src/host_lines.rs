@@ -9,6 +9,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 
 use crate::jail::{NO_SIDE_EFFECTS, is_absent, regular_file_meta};
 
@@ -81,9 +82,13 @@ pub fn truncate_partial_line(path: &Path) -> io::Result<()> {
 /// Opens a regular file without following a link.
 fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let flags = (NO_SIDE_EFFECTS & !OFlags::CLOEXEC).bits().cast_signed();
-    let file = options.custom_flags(flags).open(path)?;
-    regular_file_meta(&file)?;
-    Ok(file)
+    let opened = options.custom_flags(flags).open(path);
+    let opened = opened.and_then(|file| regular_file_meta(&file).map(|_| file));
+    opened.map_err(|cause| match Errno::from_io_error(&cause) {
+        Some(Errno::LOOP) => io::Error::other("it is a link"),
+        Some(Errno::NXIO | Errno::ISDIR) => io::Error::other("it is not a regular file"),
+        _ => cause,
+    })
 }
 
 #[cfg(test)]
@@ -108,5 +113,22 @@ mod tests {
         File::create(&path).unwrap().set_len(1 << 40).unwrap();
         truncate_partial_line(&path).unwrap();
         assert_eq!(path.metadata().unwrap().len(), 1 << 40);
+    }
+
+    #[test]
+    fn a_link_or_a_folder_is_refused_in_plain_words() {
+        let dir = tempfile::tempdir().unwrap();
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink("elsewhere", &link).unwrap();
+        for (path, words) in
+            [(link.as_path(), "it is a link"), (dir.path(), "it is not a regular file")]
+        {
+            assert_eq!(append_line(path, b"x\n").unwrap_err().to_string(), words);
+            assert_eq!(open_lines(path).unwrap_err().to_string(), words);
+            assert_eq!(open_lines_to_read(path).unwrap_err().to_string(), words);
+        }
+        let device = Path::new("/dev/null");
+        let words = "it is not a regular file";
+        assert_eq!(open_lines(device).unwrap_err().to_string(), words);
     }
 }

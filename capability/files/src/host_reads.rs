@@ -9,8 +9,8 @@ use rustix::fs::OFlags;
 
 use crate::jail::{is_absent, regular_file_meta};
 
-/// Reads a whole regular file, which may be reached through links. Returns `None` if it does not
-/// exist. Never waits, for example for the writer of a FIFO.
+/// Reads a whole regular file. Follows links. Returns `None` if it does not exist. Never waits, for
+/// example for the writer of a FIFO.
 ///
 /// ```
 /// use std::path::Path;

@@ -147,9 +147,10 @@ fn each(folder: &Path, left: &mut usize, visit: Visit<'_>) -> Result<(), String>
     Ok(())
 }
 
-/// Searches a configuration, as listed by `git config --list -z`: settings that end with NUL, each
-/// a key, a line break and a value, or only a key. Returns the first key that [`KEYS`] does not
-/// allow, or whose value refers to a location. Returns `None` if everything is allowed.
+/// Searches a configuration in the format of `git config --list -z`. Each setting ends with NUL,
+/// and consists of a key, or of a key, a line break and a value. Returns the first key that
+/// [`KEYS`] does not allow or whose value refers to a location. Returns `None` if everything is
+/// allowed.
 pub(super) fn forbidden(listing: &str) -> Option<&str> {
     listing.split_terminator('\0').find_map(|setting| {
         let (key, value) = setting.split_once('\n').unwrap_or((setting, ""));

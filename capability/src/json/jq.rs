@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use wattle_rt::tape::RecordedValue;
 use wattle_rt::{Account, Code, Failure, GuestBounds, GuestFault, Run, quote};
 
 use super::MAX_DOCUMENT;
@@ -29,12 +30,24 @@ pub(super) async fn query_with(
     filter: String,
     vars: Option<i32>,
 ) -> Result<Vec<u8>, Failure> {
-    let now = crate::sys::now_ms(run) as f64 / 1_000.0;
+    let now = clock(run, &filter)? as f64 / 1_000.0;
     let vars = match vars {
         Some(map) => variables(run, map)?,
         None => "{}".to_owned(),
     };
     apply(run.account(), (&vars, &filter), doc.as_bytes(), now, run.deadline()).await
+}
+
+/// Returns the time that the filter's `now` returns, in milliseconds since 1970. The time is the
+/// filter's only input that is not an argument, so it is recorded on the run's tape.
+fn clock(run: &mut Run, filter: &str) -> Result<i64, Failure> {
+    // A filter can read the clock only by the name `now`. For other filters, nothing is recorded.
+    if !filter.contains("now") {
+        return Ok(0);
+    }
+    let fresh = |run: &mut Run| Ok(crate::sys::now_ms(run));
+    let again = |recorded| if let RecordedValue::Long(ms) = recorded { Some(ms) } else { None };
+    run.recall("sys.time", fresh, again)
 }
 
 /// Encodes a filter's variables as a JSON object. `map` is the handle of the map that contains

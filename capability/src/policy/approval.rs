@@ -39,7 +39,8 @@ impl ApprovalScope {
         })
     }
 
-    /// Creates the scope of an unknown resource whose name starts with `prefix`.
+    /// Creates the scope of a call whose resource is not known in advance: all resources of the
+    /// target whose names start with `prefix`.
     pub(super) fn any(function: &str, target: Target, prefix: &str) -> ApprovalScope {
         ApprovalScope(match target {
             Target::Service(service) => Scope::Service(service),

@@ -8,8 +8,9 @@
 //! - `hostile`, `any_calls`: hostile programs, and arbitrary calls;
 //! - `trust`, `remotes`: hostile repositories, servers, paths and requests, and real remotes.
 //!
-//! The others are helpers. `world` and `calls` also serve a fuzz target. `reference` and `watch` are
-//! beside this folder, because tests of other packages include them. So is the data of the tests.
+//! The other modules are helpers. `world` and `calls` also serve a fuzz target. `reference` and
+//! `watch` are beside this folder, because tests of other packages include them. The data of the
+//! tests is also there.
 
 #![allow(
     clippy::unwrap_used,

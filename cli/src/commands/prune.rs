@@ -2,7 +2,7 @@
 
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde_json::json;
 use wattle_agent::{PruneError, Pruned, StoreError};
@@ -12,19 +12,23 @@ use crate::config::{Config, Layer, Places};
 use crate::fault::{Exit, Fault};
 use crate::output;
 use crate::progress::{counted, size};
-use crate::setup;
+use crate::{setup, undone};
 
 /// Time after which an unused cache file is removed. The file is created again when needed.
 const UNUSED: Duration = Duration::from_secs(7 * 24 * 3_600);
 
-/// Cache files that were removed or, in a dry run, would be removed.
+/// Age at which the copies of files whose changes could not be applied are removed.
+const UNAPPLIED: Duration = Duration::from_secs(30 * 24 * 3_600);
+
+/// Files that were removed or, in a dry run, would be removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Freed {
     files: usize,
     bytes: u64,
 }
 
-/// Removes old runs, events and sessions, and unused cache files.
+/// Removes old runs, events and sessions, unused cache files, and old copies of files whose changes
+/// could not be applied.
 pub(crate) async fn prune(args: PruneArgs, outer: Layer) -> Result<Exit, Fault> {
     let named = Layer { store: args.store.map(Some), ..Layer::default() };
     let config = Config::gather(&[named, outer])?;
@@ -42,7 +46,7 @@ pub(crate) async fn prune(args: PruneArgs, outer: Layer) -> Result<Exit, Fault> 
         let files = cache.as_deref().map(list).unwrap_or_default();
         freed(&files, args.dry_run)
     };
-    let (compiled, indexes) = (of(compiled), of(indexes));
+    let (compiled, indexes, unapplied) = (of(compiled), of(indexes), unapplied(args.dry_run));
     if args.json {
         let freed = |freed: Freed| json!({"files": freed.files, "bytes": freed.bytes});
         let done = json!({
@@ -50,10 +54,11 @@ pub(crate) async fn prune(args: PruneArgs, outer: Layer) -> Result<Exit, Fault> 
             "store": pruned,
             "compiled": freed(compiled),
             "search": freed(indexes),
+            "unapplied": freed(unapplied),
         });
         output::json(&done)?;
     } else {
-        output::text(&as_text(pruned, compiled, indexes))?;
+        output::text(&as_text(pruned, [compiled, unapplied, indexes]))?;
         if args.dry_run {
             output::note("nothing was removed");
         }
@@ -61,17 +66,17 @@ pub(crate) async fn prune(args: PruneArgs, outer: Layer) -> Result<Exit, Fault> 
     result.map(|()| Exit::Done)
 }
 
-fn as_text(pruned: Pruned, compiled: Freed, indexes: Freed) -> String {
+fn as_text(pruned: Pruned, files: [Freed; 3]) -> String {
     let count = |count: u64, noun| counted(usize::try_from(count).unwrap_or(usize::MAX), noun);
     let freed = |freed: Freed| format!("{}, {}", counted(freed.files, "file"), size(freed.bytes));
+    let [compiled, unapplied, indexes] = files.map(freed);
     format!(
-        "store     {}, {}, events of {}, {}\ncompiled  {}\nsearch    {}",
+        "store     {}, {}, events of {}, {}\ncompiled  {compiled}\nunapplied {unapplied}\n\
+         search    {indexes}",
         count(pruned.runs, "run"),
         count(pruned.sessions, "session"),
         count(pruned.runs_without_events, "run"),
-        count(pruned.objects, "large file"),
-        freed(compiled),
-        freed(indexes)
+        count(pruned.objects, "large file")
     )
 }
 
@@ -108,6 +113,46 @@ fn freed(files: &[PathBuf], dry_run: bool) -> Freed {
 }
 
 fn is_unused(data: &Metadata) -> bool {
-    let used = data.accessed().ok().max(data.modified().ok());
-    used.and_then(|time| time.elapsed().ok()).is_some_and(|age| age > UNUSED)
+    is_older(data.accessed().ok().max(data.modified().ok()), UNUSED)
+}
+
+fn is_older(time: Option<SystemTime>, than: Duration) -> bool {
+    time.and_then(|time| time.elapsed().ok()).is_some_and(|age| age > than)
+}
+
+/// Removes the folders with old copies of files whose changes could not be applied. In a dry run,
+/// only counts the files.
+fn unapplied(dry_run: bool) -> Freed {
+    let mut freed = Freed::default();
+    for folder in undone::folders() {
+        let modified = folder.symlink_metadata().and_then(|data| data.modified()).ok();
+        if !is_older(modified, UNAPPLIED) {
+            continue;
+        }
+        let size = size_of_folder(&folder);
+        if dry_run || std::fs::remove_dir_all(&folder).is_ok() {
+            freed.files += size.files;
+            freed.bytes += size.bytes;
+        }
+    }
+    freed
+}
+
+/// Counts the regular files in a folder and its subfolders.
+fn size_of_folder(folder: &Path) -> Freed {
+    let mut size = Freed::default();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            match entry.metadata() {
+                Ok(data) if data.is_dir() => folders.push(entry.path()),
+                Ok(data) if data.is_file() => {
+                    size.files += 1;
+                    size.bytes += data.len();
+                }
+                _ => {}
+            }
+        }
+    }
+    size
 }

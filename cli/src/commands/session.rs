@@ -1,11 +1,10 @@
 //! `wattle session`: manages stored sessions and their runs.
 
-use std::sync::Arc;
-
 use serde_json::{Value as Json, json};
-use wattle_agent::journal::{self, Journal as _, RunFilter, RunRecord, SharedJournal, Status};
+use wattle_agent::journal::{self, Journal as _, RunFilter, RunRecord, Status};
 use wattle_agent::machine::{Message, Role};
 use wattle_agent::rt::truncate;
+use wattle_agent::service::{Pending, pending, release_children};
 use wattle_agent::{
     ExportedSession, SESSION_ID, SessionLine, StoreError, TenantStore, is_session_id, now_ms,
 };
@@ -36,7 +35,7 @@ async fn perform(command: SessionCommand, outer: Layer) -> Result<Exit, Fault> {
     let open = |flags: StoreFlags| setup::store(&gather(flags)?);
     match command {
         SessionCommand::List { json, flags } => list(&open(flags)?, json).await?,
-        SessionCommand::Runs { json, flags } => runs(open(flags)?, json).await?,
+        SessionCommand::Runs { json, flags } => runs(&open(flags)?, json).await?,
         SessionCommand::Show { id, json, flags } => show(&open(flags)?, &id, json).await?,
         // The function `session` has already handled this command.
         SessionCommand::Resume { .. } => {}
@@ -102,25 +101,27 @@ pub(crate) async fn list(store: &TenantStore, json: bool) -> Result<(), Fault> {
     output::data(sessions.iter().map(line).collect::<String>().as_bytes())
 }
 
-async fn runs(store: TenantStore, json: bool) -> Result<(), Fault> {
-    let journal: SharedJournal = Arc::new(store);
-    let runs = journal.runs(RunFilter::default()).await.map_err(failed)?;
+async fn runs(store: &TenantStore, json: bool) -> Result<(), Fault> {
+    let runs = store.runs(RunFilter::default()).await.map_err(failed)?;
     let mut lines = Vec::new();
     for run in &runs {
-        let asks = run.status == Status::Parked && run.reason.is_none();
-        let waiting = if asks { journal::waiting(&journal, &run.id).await } else { Ok(Vec::new()) };
-        lines.push((run, waiting.map_err(failed)?));
+        let open = match (run.status, &run.reason) {
+            // Its child runs may also wait for approvals or for an operator.
+            (Status::Parked, None) => pending(store, &run.id).await.map_err(failed)?,
+            (_, reason) => Pending { reason: reason.clone(), ..Pending::default() },
+        };
+        lines.push((run, open));
     }
     if json {
-        let one = |(run, waiting): &(&RunRecord, Vec<journal::PendingApproval>)| {
-            let waiting: Vec<Json> = waiting
+        let one = |(run, Pending { approvals, reason }): &(&RunRecord, Pending)| {
+            let waiting: Vec<Json> = approvals
                 .iter()
                 .map(|open| json!({"call": open.call, "question": open.question}))
                 .collect();
             json!({
                 "run": run.id, "status": run.status.name(), "session": run.session,
                 "made": run.made, "used": run.used, "message": run.start.message,
-                "waiting": waiting, "attempts": run.attempts, "reason": run.reason,
+                "waiting": waiting, "attempts": run.attempts, "reason": reason,
             })
         };
         return output::json(&lines.iter().map(one).collect::<Json>());
@@ -128,14 +129,13 @@ async fn runs(store: TenantStore, json: bool) -> Result<(), Fault> {
     if lines.is_empty() {
         output::note("the store has no runs");
     }
-    let line = |(run, waiting): &(&RunRecord, Vec<journal::PendingApproval>)| {
+    let line = |(run, Pending { approvals, reason }): &(&RunRecord, Pending)| {
         let session = run.session.as_deref().unwrap_or("-");
         let message = truncate(run.start.message.lines().next().unwrap_or_default(), SHOWN);
-        let open = waiting
+        let open = approvals
             .iter()
             .map(|open| format!("  waits: call {}: {}\n", open.call, visible(&open.question)));
-        let reason = run
-            .reason
+        let reason = reason
             .iter()
             .map(|reason| format!("  {}; `wattle session release {}`\n", visible(reason), run.id));
         let below: String = reason.chain(open).collect();
@@ -198,10 +198,11 @@ async fn import(
     if json { output::json(&json!({"id": id})) } else { output::text(&id) }
 }
 
-/// Releases a run that was parked because it repeatedly crashed its process, so that it can be
-/// driven again.
+/// Releases a run and its child runs if they were parked because they repeatedly crashed their
+/// process, so that they can be driven again.
 async fn release(store: &TenantStore, run: &str) -> Result<(), Fault> {
-    if store.release(run).await.map_err(failed)? {
+    let is_below = release_children(store, run).await.map_err(failed)?;
+    if store.release(run).await.map_err(failed)? || is_below {
         return Ok(());
     }
     let message = format!("no run `{run}` is parked because it ended its process");

@@ -11,7 +11,7 @@ pub(crate) struct Places {
     pub(crate) user_file: Option<PathBuf>,
     /// The store.
     pub(crate) store: Option<PathBuf>,
-    /// The list of trusted folders.
+    /// The file that lists the trusted folders.
     pub(crate) trust: Option<PathBuf>,
     /// The folder that contains histories and the server's token.
     pub(crate) state: Option<PathBuf>,

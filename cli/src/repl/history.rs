@@ -9,6 +9,10 @@ use wattle_agent::machine::{Message, Role};
 use super::session::Session;
 use crate::fault::Fault;
 
+/// Maximum total size of the changes to files in the states that `/undo` can restore, in bytes. The
+/// latest state is kept even if it is larger.
+const MAX_UNDO: usize = 256 << 20;
+
 /// A state of a session that `/undo` can restore.
 pub(super) struct Undo {
     /// A description of the action that `/undo` reverts when it restores this state.
@@ -29,6 +33,14 @@ struct FilesState {
     applied: u64,
 }
 
+impl Undo {
+    /// Returns the size of the changes to files, in bytes. The texts of messages are not counted,
+    /// because states share them.
+    fn size(&self) -> usize {
+        self.files.delta.as_ref().map_or(0, String::len)
+    }
+}
+
 impl Session {
     /// Returns the current state. The caller takes it before an action changes the session, and
     /// passes it to [`push_undo`](Session::push_undo) after the action.
@@ -41,10 +53,15 @@ impl Session {
         Ok(Undo { what, messages, files })
     }
 
-    /// Makes the state before an action the one that `/undo` restores next.
+    /// Makes the state before an action the one that `/undo` restores next. Drops the oldest states
+    /// if the states take more than [`MAX_UNDO`] bytes together.
     pub(super) fn push_undo(&mut self, mut before: Undo) {
         before.files.after = fingerprint(&self.files);
         self.undo.push(before);
+        let mut size: usize = self.undo.iter().map(Undo::size).sum();
+        while size > MAX_UNDO && self.undo.len() > 1 {
+            size -= self.undo.remove(0).size();
+        }
     }
 
     /// Returns the conversation.

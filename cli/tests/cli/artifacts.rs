@@ -1,8 +1,10 @@
-//! Tests of the folder that `--artifacts` names.
+//! Tests of the folder that `--artifacts` names, and of the folder with a run's versions of files
+//! whose changes could not be applied.
 
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use crate::place::Place;
+use crate::place::{Done, Place};
 
 /// A program that leaves an artifact whose name is the program's argument.
 const LEAVES: &str = "(sys.artifact? (arg 0) \"new\") (ret)";
@@ -94,4 +96,26 @@ fn an_artifact_that_cannot_be_written_hides_neither_the_results_nor_the_other_ar
     assert!(!place.work().join("out/wattle.toml").exists());
     let document = run(&["--json"]).json_lines().remove(0);
     assert_eq!(document["results"][0], "the result");
+}
+
+#[test]
+fn a_file_that_cannot_be_applied_is_saved_wherever_the_store_is() {
+    let place = Place::new();
+    place.write("a.txt", "before\n");
+    let line = "read -r x < a.txt; echo \"$x the run\" > a.txt; echo ready
+        while [[ ! -e go ]]; do sleep 0.1; done";
+    let args = ["shell", "--apply", "--timeout", "60s", "--store", "s.db", "-c", line];
+    let mut child = place.wattle(args).start();
+    let mut ready = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+    assert_eq!(ready, "ready\n");
+    place.write("a.txt", "the user\n");
+    place.write("go", "");
+    Done::of(child).code(1).reports(&["a.txt", "the run's version of each file is saved below"]);
+    assert_eq!(place.read("a.txt"), "the user\n");
+    let undone = place.home().join(".local/state/wattle/undone");
+    let folders: Vec<_> = std::fs::read_dir(undone).unwrap().collect();
+    let [Ok(folder)] = folders.as_slice() else { panic!("{folders:?}") };
+    let saved = std::fs::read_to_string(folder.path().join("a.txt")).unwrap();
+    assert_eq!(saved, "before the run\n");
 }

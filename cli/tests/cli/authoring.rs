@@ -9,7 +9,7 @@ use std::fmt::Write;
 
 use crate::place::Place;
 
-/// Runs the commands on a page. Returns the page with the actual outputs, and the number of
+/// Runs the commands that a page contains. Returns the page with the actual outputs, and the number of
 /// commands.
 fn play(page: &str) -> (String, usize) {
     let place = Place::new();

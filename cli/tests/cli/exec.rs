@@ -53,6 +53,15 @@ fn exec_runs_files_stdin_and_names() {
 }
 
 #[test]
+fn an_unknown_nested_program_is_reported_in_words_for_users() {
+    let place = Place::new();
+    let program = "(ret (arr.to_json? (par.map? \"zzzqqq\" (str.split? \"a b\" \" \"))))";
+    let done = place.wattle(["exec", "-"]).stdin(program).run().code(1);
+    let done = done.reports(&["there is no program `zzzqqq` in the catalog"]);
+    assert!(!done.stderr.contains("ToolCall"), "{}", done.stderr);
+}
+
+#[test]
 fn only_runs_of_a_tenant_share_its_variables() {
     let place = Place::new();
     let set = "(kv.set? \"tenant:color\" (arg 0)) (kv.set? \"color\" \"of this run\") (ret)";

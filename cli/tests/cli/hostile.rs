@@ -7,10 +7,10 @@ use std::process::Command;
 
 use crate::place::Place;
 
-/// The line of a trace.
+/// A line of a trace.
 const STEP: &str = "{\"run_id\":\"one\",\"step\":1,\"tool\":\"wat\",\"exit_code\":0}\n";
 
-/// Replaces a file with a link to a device that never ends, or with a FIFO that nobody writes to.
+/// Replaces a file with a link to an endless device, or with a FIFO that nobody writes to.
 fn replace(path: &Path, with_device: bool) {
     drop(std::fs::remove_file(path));
     if with_device {
@@ -43,6 +43,32 @@ fn an_evaluation_reads_only_regular_files_of_limited_size() {
     std::fs::remove_file(&results).unwrap();
     std::fs::File::create(&results).unwrap().set_len(1 << 40).unwrap();
     reports(&["--against", "results.jsonl"], 2, &["results.jsonl", "it is larger than"]);
+}
+
+#[test]
+fn a_recording_is_read_only_from_a_regular_file_of_limited_size() {
+    let place = Place::new();
+    let recording = place.work().join("turns.jsonl");
+    let model = ["--base-url", "http://127.0.0.1:9/v1", "--model", "m"];
+    let reports = |option: &str, words: &[&str]| {
+        let args = ["run", option, "turns.jsonl", "hello"];
+        place.wattle(args.iter().chain(&model)).run().code(3).reports(words);
+    };
+    let refused = ["failed to open the recording", "turns.jsonl", "it is not a regular file"];
+    for with_device in [true, false] {
+        replace(&recording, with_device);
+        reports("--cassette", &refused);
+    }
+    reports("--record", &refused);
+    // A recording may be read through a link, but not written through one.
+    replace(&recording, true);
+    reports("--record", &["failed to open the recording", "it is a link"]);
+    std::fs::remove_file(&recording).unwrap();
+    reports("--cassette", &["failed to open the recording", "it does not exist"]);
+    std::fs::File::create(&recording).unwrap().set_len(1 << 40).unwrap();
+    for option in ["--cassette", "--record"] {
+        reports(option, &["failed to open the recording", "it is larger than"]);
+    }
 }
 
 #[test]

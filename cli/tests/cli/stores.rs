@@ -94,18 +94,27 @@ fn prune_removes_what_is_not_kept() {
     let times = std::fs::FileTimes::new();
     let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000);
     file.set_times(times.set_accessed(long_ago).set_modified(long_ago)).unwrap();
+    let undone = |id: &str| place.home().join(".local/state/wattle/undone").join(id);
+    let [past, recent] = ["01M8CX3RBEVZN463Q9S9KKKGR6", "01M8CX4RBEVZN463Q9S9KKKGR6"].map(undone);
+    for folder in [&past, &recent] {
+        std::fs::create_dir_all(folder.join("sub")).unwrap();
+        std::fs::write(folder.join("sub/a.txt"), "the run's version").unwrap();
+    }
+    let folder = std::fs::File::open(&past).unwrap();
+    folder.set_times(times.set_modified(long_ago)).unwrap();
     let prune = |args: &[&str]| wattle(&place, &[&["prune"], args].concat()).code(0);
     let dry = prune(&["--dry-run"]);
     assert!(
         dry.stdout.starts_with("store     1 run, 0 sessions, events of 0 runs, 0 large files\n"),
         "{dry:?}"
     );
-    assert!(dry.stdout.ends_with("search    1 file, 0 B\n"), "{dry:?}");
+    let files = "unapplied 1 file, 17 B\nsearch    1 file, 0 B\n";
+    assert!(dry.stdout.ends_with(files) && past.exists(), "{dry:?}");
     assert!(dry.stderr.contains("nothing was removed") && old.exists());
     let kept = place.wattle(["prune"]).env("WATTLE_STORE", "s.db");
     let kept = kept.env("WATTLE_KEEP_RUNS", "forever").run().code(0);
     assert!(kept.stdout.starts_with("store     0 runs"), "{kept:?}");
-    assert!(!old.exists());
+    assert!(!old.exists() && !past.exists() && recent.join("sub/a.txt").exists());
     let done = prune(&["--json"]).json_lines();
     assert_eq!(done[0]["store"]["runs"], 1);
     assert_eq!(prune(&["--json"]).json_lines()[0]["store"]["runs"], 0);

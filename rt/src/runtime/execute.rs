@@ -385,10 +385,13 @@ fn describe(trap: wasmtime::Trap, time: Duration) -> (TrapKind, String) {
         T::TableOutOfBounds => (TrapKind::Memory, "access outside the table"),
         T::IndirectCallToNull => (TrapKind::Call, "indirect call of an empty table entry"),
         T::BadSignature => (TrapKind::Call, "indirect call of a function of another type"),
-        T::IntegerOverflow => (TrapKind::Arithmetic, "integer overflow"),
+        T::IntegerOverflow => (
+            TrapKind::Arithmetic,
+            "integer overflow: the result does not fit; a long holds up to 9223372036854775807",
+        ),
         T::IntegerDivisionByZero => (TrapKind::Arithmetic, "integer division by zero"),
         T::BadConversionToInteger => {
-            (TrapKind::Arithmetic, "the float has no integer value in that range")
+            (TrapKind::Arithmetic, "the float is not a number, so it has no integer value")
         }
         T::UnreachableCodeReached => (TrapKind::Unreachable, "`unreachable` was reached"),
         T::Interrupt => {

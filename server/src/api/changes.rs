@@ -154,7 +154,7 @@ impl Changes {
         };
         let page = self.shared.service.page(&self.caller.store, filter).await?;
         let held = self.caller.memory.charge(page.bytes);
-        // Without memory for the changes, the client reads the list instead.
+        // If there is no memory for the changes, the client must read the list of runs instead.
         let is_truncated = page.next.is_some() || held.is_err();
         self.held = held.ok();
         let found = page.runs;

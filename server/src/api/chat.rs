@@ -14,7 +14,7 @@ use wattle_agent::machine::Envelope;
 use wattle_agent::service::ChunkEvent;
 
 use super::agents::choose;
-use super::start::{NewRun, start_now};
+use super::start::{NewRun, StartedRun, start_now};
 use super::stream::StreamForm;
 use super::{BUSY, FULL, INVALID, NOT_JSON};
 use crate::body::read_json;
@@ -25,7 +25,7 @@ use crate::origin::RunOrigin;
 use crate::query::Query;
 use crate::route::Route;
 use crate::state::Shared;
-use crate::stream::{CancelOnDrop, sse};
+use crate::stream::sse;
 
 /// The header that reports whether a requested trusted run is allowed: `granted` or `not
 /// permitted`.
@@ -93,9 +93,9 @@ async fn chat(
     let steps = shared.app.steps(STEPS);
     let origin = RunOrigin { exec: granted, ..RunOrigin::of_agent(&agent, None, steps) };
     let new = NewRun::new(message, session_id, origin);
-    let (run, session) = start_now(&shared, &caller, new).await?;
-    let guard = (on_disconnect == OnDisconnect::Cancel)
-        .then(|| CancelOnDrop::new(shared.service.clone(), caller.store.clone(), run.clone()));
+    let needs_client = on_disconnect == OnDisconnect::Cancel;
+    let (started, session) = start_now(&shared, &caller, new, needs_client).await?;
+    let StartedRun { id: run, guard } = started;
     let events = form.events(&shared, &caller, &run);
     let mut response = sse(events, shared.limits.heartbeat, shared.stopping.clone(), guard);
     let headers = response.headers_mut();

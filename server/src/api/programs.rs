@@ -282,13 +282,20 @@ async fn execute(
         }
         () = disconnected.cancelled() => None,
     };
+    // The program may have had effects, so no error from here on asks the client to repeat it.
     match session {
         Some(session) => {
             if let Some(delta) = files.take_delta() {
-                store.add_session_files(session, delta).await?;
+                let saved = store.add_session_files(session, delta).await;
+                saved.map_err(|cause| ApiError::files_not_saved(&cause))?;
             }
         }
-        None => drop(store.remove(&own).await?),
+        None => {
+            // The session is removed later if it cannot be removed now.
+            if let Err(error) = store.remove(&own).await {
+                tracing::warn!(%error, "failed to remove the session of a program");
+            }
+        }
     }
     let execution = execution.transpose().map_err(ApiError::internal)?;
     Ok(execution.as_ref().map(performed))

@@ -144,7 +144,7 @@ async fn answer(
         (true, AnswerScope::Session) => Approval::Session,
     };
     let (service, store, of) = (shared.service.clone(), caller.store.clone(), id.clone());
-    // A client that disconnects leaves no run whose answers are recorded but that is not resumed.
+    // If the client disconnects after its answer was recorded, the run is still resumed.
     let answer =
         async move { service.answer(&store, &of, &call, approval).await.map_err(ApiError::from) };
     shared.finish(answer).await?;
@@ -170,15 +170,20 @@ async fn fork(
 ) -> Result<(StatusCode, Json<Started>), ApiError> {
     let ForkBody { step, message } = read_json(request, &shared.limits).await?;
     let message = message.map(|message| message.0);
-    caller.reserve(Stored::Record(&id)).await?;
+    caller.reserve(Stored::Fork(&id)).await?;
     let slot = slot(&shared, &caller)?;
-    let (service, store) = (shared.service.clone(), caller.store.clone());
+    let (service, store, memory) =
+        (shared.service.clone(), caller.store.clone(), caller.memory.clone());
     // A client that disconnects does not leave an incomplete copy, which a server would drive.
     let fork = async move {
+        let _memory = memory;
         let session = store.run(&id).await?.and_then(|run| run.session);
-        let forked = service.fork(&store, &id, step, message).await?;
+        let (id, active) = service.fork(&store, &id, step, message).await?;
         // Nothing may fail from here on: a client would repeat the request.
-        Ok::<_, ApiError>(Started::running(held(forked, slot), session))
+        if let Some(run) = active {
+            held(run, slot);
+        }
+        Ok::<_, ApiError>(Started::running(id, session))
     };
     Ok((StatusCode::ACCEPTED, Json(shared.finish(fork).await?)))
 }

@@ -337,11 +337,13 @@ async fn list(
             ..RunFilter::default()
         };
         let page = shared.service.page(&caller.store, filter).await?;
-        // The texts, and the response with them.
-        caller.memory.hold(page.bytes.saturating_mul(2))?;
         let is_shortened = page.runs.len() < limit as usize;
         next = page.next;
-        runs.extend(page.runs.into_iter().filter(|view| matches(view)));
+        let found: Vec<RunView> = page.runs.into_iter().filter(&matches).collect();
+        // The memory for the texts, and for the response that contains them.
+        let bytes: usize = found.iter().map(RunView::bytes).sum();
+        caller.memory.hold(bytes.saturating_mul(2))?;
+        runs.extend(found);
         if runs.len() > limit as usize {
             runs.truncate(limit as usize);
             next = runs.last().map(|view| view.id.clone());

@@ -93,14 +93,18 @@ const TAKEN: (u16, &str) = (409, "There is a session with this id.");
 struct ListQuery {
     /// Maximum number of sessions: 1 to 1,000. Default: 100.
     #[schemars(range(min = 1, max = 1_000))]
-    limit: Option<usize>,
+    limit: Option<u32>,
+    /// The value of `next` in the previous page.
+    before: Option<String>,
 }
 
-/// A list of sessions.
+/// A page of sessions.
 #[derive(Debug, Serialize, JsonSchema)]
 struct SessionList {
     /// The sessions, most recently used first.
     sessions: Vec<Line>,
+    /// The value of `before` for the next page, if there is one.
+    next: Option<String>,
 }
 
 /// A session in a list.
@@ -168,14 +172,22 @@ async fn list(
     if !(1..=1_000).contains(&limit) {
         return Err(ApiError::invalid_field("`limit` is 1 to 1000"));
     }
-    let mut sessions = Vec::new();
-    for SessionLine { id, messages, bytes, made, used } in
-        caller.store.sessions().await?.into_iter().take(limit)
-    {
-        let title = title(caller.store.first_message(&id).await?.as_deref());
-        sessions.push(Line { id, title, messages, bytes, made, used });
-    }
-    Ok(Json(SessionList { sessions }))
+    let before = query.before.as_deref().map(|text| {
+        let parts =
+            text.split_once(':').and_then(|(used, id)| Some((used.parse::<u64>().ok()?, id)));
+        parts.ok_or_else(|| ApiError::invalid_field("`before` is not a value of `next`"))
+    });
+    // One more session than requested shows that there is another page.
+    let mut page = caller.store.session_page(before.transpose()?, limit.saturating_add(1)).await?;
+    let is_last = page.len() <= limit as usize;
+    page.truncate(limit as usize);
+    let last = page.last().filter(|_| !is_last);
+    let next = last.map(|(SessionLine { id, used, .. }, _)| format!("{used}:{id}"));
+    let line = |(session, first): (SessionLine, String)| {
+        let SessionLine { id, messages, bytes, made, used } = session;
+        Line { id, title: title(Some(&first)), messages, bytes, made, used }
+    };
+    Ok(Json(SessionList { sessions: page.into_iter().map(line).collect(), next }))
 }
 
 async fn show(

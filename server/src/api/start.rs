@@ -1,5 +1,7 @@
 //! Functions that start runs, shared by several routes.
 
+use std::sync::Arc;
+
 use wattle_agent::journal::Priority;
 use wattle_agent::service::{RunHandle, RunRequest};
 
@@ -9,6 +11,14 @@ use crate::field::{MessageText, SessionId};
 use crate::origin::RunOrigin;
 use crate::quota::{Kind, Slot};
 use crate::state::Shared;
+use crate::stream::CancelOnDrop;
+
+/// A run whose client waits for the answer.
+pub(crate) struct StartedRun {
+    pub(crate) id: String,
+    /// The guard that cancels the run if it is dropped, or `None` if the run needs no client.
+    pub(crate) guard: Option<CancelOnDrop>,
+}
 
 /// A run to start.
 pub(crate) struct NewRun {
@@ -40,28 +50,39 @@ impl NewRun {
     }
 }
 
-/// Starts a run whose client waits for the answer. Returns the ids of the run and its session.
-/// Fails if the server is full.
+/// Starts a run whose client waits for the answer. Returns the started run, and the id of its
+/// session. Fails if the server is full. If `needs_client` is true, the run is cancelled when its
+/// client disconnects.
 pub(crate) async fn start_now(
-    shared: &Shared,
+    shared: &Arc<Shared>,
     caller: &Caller,
     run: NewRun,
-) -> Result<(String, String), ApiError> {
+    needs_client: bool,
+) -> Result<(StartedRun, String), ApiError> {
     let (request, session) = run.request();
-    Ok((start_request(shared, caller, request).await?, session))
+    Ok((start_request(shared, caller, request, needs_client).await?, session))
 }
 
-/// Starts a run whose client waits for the answer. Returns the run's id. Fails if the server is
-/// full.
+/// Starts a run like [`start_now`], from a request for the run service.
 pub(crate) async fn start_request(
-    shared: &Shared,
+    shared: &Arc<Shared>,
     caller: &Caller,
     request: RunRequest,
-) -> Result<String, ApiError> {
+    needs_client: bool,
+) -> Result<StartedRun, ApiError> {
     let slot = slot(shared, caller)?;
-    let run = shared.service.start(&caller.store, request).await?;
-    shared.metrics.run_started();
-    Ok(held(run, slot))
+    let (of, store) = (Arc::clone(shared), caller.store.clone());
+    // If the client disconnects while the run is being recorded, the guard is still created.
+    // Dropping it then cancels the run.
+    let start = async move {
+        let run = of.service.start(&store, request).await?;
+        of.metrics.run_started();
+        let id = held(run, slot);
+        let new = || CancelOnDrop::new(of.service.clone(), store, id.clone());
+        let guard = needs_client.then(new);
+        Ok::<_, ApiError>(StartedRun { id, guard })
+    };
+    shared.finish(start).await
 }
 
 /// Starts a run in the background, or queues it if the server is full. Returns the ids of the run

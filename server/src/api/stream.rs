@@ -38,7 +38,8 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// Maximum size of a client's WebSocket frames and messages, in bytes. They are ignored.
+/// Maximum size of the WebSocket frames and messages that a client sends, in bytes. Their content
+/// is ignored.
 const MAX_MESSAGE: usize = 1 << 10;
 
 /// The form in which a stream sends a run's events.

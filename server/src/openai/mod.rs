@@ -15,7 +15,7 @@ use std::sync::Arc;
 use wattle_agent::machine::{Envelope, Event, Stop, Usage};
 use wattle_agent::service::Follower;
 
-use crate::api::start::{NewRun, start_now};
+use crate::api::start::{NewRun, StartedRun, start_now};
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::field::{MessageText, SessionId};
@@ -52,7 +52,8 @@ struct Completion {
     /// The run's session, or `None` if the run belongs to no session.
     session: Option<String>,
     follower: Follower,
-    guard: CancelOnDrop,
+    /// The guard that cancels the run if the client disconnects before its end.
+    guard: Option<CancelOnDrop>,
 }
 
 /// The input of a completion's run.
@@ -77,7 +78,8 @@ async fn start(
     let agent = models::agent(shared, &model).await?;
     let steps = shared.app.steps(STEPS);
     let origin = RunOrigin { system, output, ..RunOrigin::of_agent(&agent, None, steps) };
-    let (run, session) = start_now(shared, caller, NewRun::new(message, session, origin)).await?;
+    let new = NewRun::new(message, session, origin);
+    let (run, session) = start_now(shared, caller, new, true).await?;
     Ok(Completion::of(shared, caller, run, Some(session)))
 }
 
@@ -112,21 +114,30 @@ impl Ended {
 impl Completion {
     /// Follows a run that was just started. If the completion is dropped before the run ends, the
     /// run is cancelled.
-    fn of(shared: &Shared, caller: &Caller, run: String, session: Option<String>) -> Completion {
-        let guard = CancelOnDrop::new(shared.service.clone(), caller.store.clone(), run.clone());
+    fn of(
+        shared: &Shared,
+        caller: &Caller,
+        StartedRun { id: run, guard }: StartedRun,
+        session: Option<String>,
+    ) -> Completion {
         let follower = shared.service.follow(&caller.store, &run, 0);
         Completion { run, session, follower, guard }
     }
 
-    /// Returns the next update. No update follows the end of the run.
+    /// Returns the next update. No update follows the end of the run. After an error, the run is
+    /// cancelled, but its programs may have had effects, so the client must not repeat the request.
     async fn next(&mut self) -> Result<Piece, ApiError> {
         loop {
-            let Some(event) = self.follower.next().await? else {
+            let event = self.follower.next().await;
+            let event = event.map_err(|error| ApiError::run_dropped(error, &self.run))?;
+            let Some(event) = event else {
                 return Err(ApiError::internal("the run has no end"));
             };
             if let Some(piece) = piece(&event) {
-                if matches!(piece, Piece::End(_)) {
-                    self.guard.disarm();
+                if matches!(piece, Piece::End(_))
+                    && let Some(guard) = &mut self.guard
+                {
+                    guard.disarm();
                 }
                 return Ok(piece);
             }

@@ -2,6 +2,8 @@
 //! is a run with exactly one request to the model: without programs, without a session and without
 //! the agent's prompt.
 
+use std::sync::Arc;
+
 use wattle_agent::journal::Priority;
 use wattle_agent::service::RunRequest;
 
@@ -24,7 +26,7 @@ pub(super) fn is_task(conversation: &Conversation) -> bool {
 
 /// Starts the run of such a request. `model` is a name that `GET /v1/models` lists.
 pub(super) async fn start(
-    shared: &Shared,
+    shared: &Arc<Shared>,
     caller: &Caller,
     model: &str,
     conversation: &Conversation,
@@ -42,6 +44,6 @@ pub(super) async fn start(
         origin: origin.json(),
         priority: Priority::default(),
     };
-    let run = start_request(shared, caller, request).await?;
+    let run = start_request(shared, caller, request, true).await?;
     Ok(Completion::of(shared, caller, run, None))
 }

@@ -469,7 +469,7 @@ fn power(base: i64, exponent: i64) -> i64 {
 }
 
 /// Parses a number: decimal, `0x…`, `0…`, or `base#digits`. Returns `None` for any other string.
-pub(crate) fn number(text: &str) -> Option<i64> {
+fn number(text: &str) -> Option<i64> {
     let (base, digits) = if let Some((base, digits)) = text.split_once('#') {
         (base.parse().ok().filter(|base| (2..=64).contains(base))?, digits)
     } else if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {

@@ -12,7 +12,7 @@ use crate::ledger::Charge;
 #[derive(Debug)]
 pub(crate) struct List {
     pub(crate) items: Vec<Item>,
-    /// The charge for the nodes of the list that are in none of its commands.
+    /// The charge for the list's nodes that are not part of any of its commands.
     pub(super) _charge: Charge,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct Command {
     pub(crate) kind: Kind,
     pub(crate) redirects: Vec<Redirect>,
     pub(crate) line: u32,
-    /// The charge for the nodes of the command that are in no list of it.
+    /// The charge for the command's nodes that are not part of any of its lists.
     pub(super) _charge: Charge,
 }
 
@@ -91,7 +91,7 @@ pub(crate) struct Simple {
 #[derive(Debug)]
 pub(crate) enum Argument {
     Word(Word),
-    Assignment(Assignment),
+    Assignment(Box<Assignment>),
 }
 
 /// An assignment: `NAME=value`, `NAME[index]+=value`, or `NAME=(…)`.

@@ -174,7 +174,7 @@ impl Jobs {
         self.find(word).and_then(|index| self.list.get(index)).is_some_and(|job| job.task.is_some())
     }
 
-    /// Ends the job that a word names. Returns false if there is no such job.
+    /// Ends the job that `word` names. Returns false if there is no such job.
     pub(crate) fn kill(&mut self, word: &str) -> bool {
         let Some(job) = self.find(word).and_then(|index| self.list.get_mut(index)) else {
             return false;

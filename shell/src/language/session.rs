@@ -85,7 +85,8 @@ impl Shell {
         Shell { commands, bounds }
     }
 
-    /// Returns a shell that is charged to an account, with its commands.
+    /// Returns a copy of this shell that charges its own memory, and the resources of its commands,
+    /// to an account.
     pub(crate) fn charged_to(&self, account: Account) -> Shell {
         let stage = StageBounds { account: Some(account), ..self.bounds.stage.clone() };
         Shell {

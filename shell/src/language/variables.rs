@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::collections::hash_map::{Entry, HashMap};
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
@@ -49,8 +50,30 @@ impl From<Full> for AssignError {
 pub(crate) enum Value {
     Unset,
     Text(Text),
-    List(Arc<BTreeMap<i64, Text>>),
-    Map(Arc<IndexMap<Text, Text>>),
+    List(Arc<Elements<BTreeMap<i64, Text>>>),
+    Map(Arc<Elements<IndexMap<Text, Text>>>),
+}
+
+/// The elements of an array. Subshells share them until one of the shells changes the array, so
+/// they are charged once.
+#[derive(Clone, Debug)]
+pub(crate) struct Elements<M> {
+    all: M,
+    /// The charge for the elements, without their keys and values.
+    charge: Charge,
+}
+
+impl<M> Elements<M> {
+    fn charge(&mut self, count: usize) {
+        self.charge.set(ELEMENT * count as u64);
+    }
+}
+
+impl<M> Deref for Elements<M> {
+    type Target = M;
+    fn deref(&self) -> &M {
+        &self.all
+    }
 }
 
 /// Case conversion by `declare -u` and `declare -l`.
@@ -69,18 +92,15 @@ pub(crate) struct Variable {
     pub(crate) integer: bool,
     pub(crate) reference: bool,
     pub(crate) fold: Option<CaseFold>,
-    /// The charge for the name and for the array's elements, without their keys and values. A copy
-    /// of the variable in a subshell is charged again.
+    /// The charge for the name and the attributes. A copy of the variable in a subshell is charged
+    /// again.
     charge: Charge,
-    /// The number of bytes that are charged for a variable with this name and no elements.
-    base: u64,
 }
 
 impl Variable {
     fn new(name: &str, ledger: &Arc<Ledger>) -> Variable {
-        let base = name.len() as u64 + VARIABLE;
         let mut charge = Charge::new(Arc::clone(ledger));
-        charge.set(base);
+        charge.set(name.len() as u64 + VARIABLE);
         Variable {
             value: Value::Unset,
             exported: false,
@@ -89,24 +109,23 @@ impl Variable {
             reference: false,
             fold: None,
             charge,
-            base,
         }
     }
 
-    /// Replaces the value.
-    pub(crate) fn replace(&mut self, value: Value) {
-        self.value = value;
-        self.charge_elements();
+    /// Replaces the value with an empty array.
+    pub(crate) fn clear(&mut self, is_map: bool) {
+        self.value = if is_map {
+            Value::Map(self.elements(IndexMap::new(), 0))
+        } else {
+            Value::List(self.elements(BTreeMap::new(), 0))
+        };
     }
 
-    /// Charges the elements of the array.
-    fn charge_elements(&mut self) {
-        let elements = match &self.value {
-            Value::Unset | Value::Text(_) => 0,
-            Value::List(list) => list.len(),
-            Value::Map(map) => map.len(),
-        };
-        self.charge.set(self.base + ELEMENT * elements as u64);
+    /// Creates the elements of an array, and charges them.
+    fn elements<M>(&self, all: M, count: usize) -> Arc<Elements<M>> {
+        let mut elements = Elements { all, charge: self.charge.another() };
+        elements.charge(count);
+        Arc::new(elements)
     }
 
     /// Returns the value that is used without an index. For an array, this is element 0.
@@ -250,7 +269,7 @@ impl Variables {
                 let key = ledger.store("0".into())?;
                 variable.edit_map(|map| drop(map.insert(key, text)));
             }
-            Value::Unset | Value::Text(_) => variable.replace(Value::Text(text)),
+            Value::Unset | Value::Text(_) => variable.value = Value::Text(text),
         }
         Ok(())
     }
@@ -302,7 +321,8 @@ impl Variables {
         for (index, text) in (0_i64..).zip(texts) {
             list.insert(index, ledger.store(folded(fold, text))?);
         }
-        self.entry(name)?.replace(Value::List(Arc::new(list)));
+        let (variable, count) = (self.entry(name)?, list.len());
+        variable.value = Value::List(variable.elements(list, count));
         Ok(())
     }
 
@@ -363,14 +383,17 @@ impl Variable {
     pub(crate) fn edit_list<T>(&mut self, edit: impl FnOnce(&mut BTreeMap<i64, Text>) -> T) -> T {
         let mut list = match std::mem::replace(&mut self.value, Value::Unset) {
             Value::List(list) => list,
-            Value::Unset => Arc::default(),
-            Value::Text(text) => Arc::new(BTreeMap::from([(0, text)])),
+            Value::Unset => self.elements(BTreeMap::new(), 0),
+            Value::Text(text) => self.elements(BTreeMap::from([(0, text)]), 1),
             Value::Map(map) => {
-                Arc::new(map.get("0").cloned().into_iter().map(|text| (0, text)).collect())
+                let first = map.get("0").cloned();
+                self.elements(first.into_iter().map(|text| (0, text)).collect(), 1)
             }
         };
-        let result = edit(Arc::make_mut(&mut list));
-        self.replace(Value::List(list));
+        let elements = Arc::make_mut(&mut list);
+        let result = edit(&mut elements.all);
+        elements.charge(elements.all.len());
+        self.value = Value::List(list);
         result
     }
 
@@ -378,10 +401,12 @@ impl Variable {
     pub(crate) fn edit_map<T>(&mut self, edit: impl FnOnce(&mut IndexMap<Text, Text>) -> T) -> T {
         let mut map = match std::mem::replace(&mut self.value, Value::Unset) {
             Value::Map(map) => map,
-            _ => Arc::default(),
+            _ => self.elements(IndexMap::new(), 0),
         };
-        let result = edit(Arc::make_mut(&mut map));
-        self.replace(Value::Map(map));
+        let elements = Arc::make_mut(&mut map);
+        let result = edit(&mut elements.all);
+        elements.charge(elements.all.len());
+        self.value = Value::Map(map);
         result
     }
 }

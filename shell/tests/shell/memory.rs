@@ -28,7 +28,9 @@ async fn all_that_a_shell_keeps_has_a_maximum_total_size() {
     let commands = "a;".repeat(300);
     let define = format!("for i in {{1..9}}; do eval \"f$i() {{ {commands} }}\" || exit 9; done");
     let define_again = format!("for i in {{1..40}}; do eval 'f() {{ {commands} }}'; done");
-    let eval = format!("eval 'exit 0; {}'", commands.repeat(4));
+    let eval = format!("eval 'exit 0; {}'", commands.repeat(8));
+    let names = "for i in {1..40}; do eval \"f$i() { x$k=; }\" || exit 9; done";
+    let shared = "a=({1..7000}); [[ $(echo $(echo $(echo $(echo ${#a[@]})))) = 7000 ]]";
     let full = "variables hold more than 1 MiB";
     let no_words = "the running commands take more than 1 MiB";
     let no_trees = "the running scripts and the functions take more than 1 MiB";
@@ -40,6 +42,9 @@ async fn all_that_a_shell_keeps_has_a_maximum_total_size() {
         ("for i in {1..40}; do eval \"$k$i() { :; }\"; done", 2, "at most 1024 bytes"),
         (define.as_str(), 9, no_trees),
         (eval.as_str(), 2, no_trees),
+        (names, 9, no_trees),
+        // Subshells share the elements of an array.
+        (shared, 0, ""),
         // What is removed or replaced makes room.
         ("declare -A m; for i in {1..99}; do m[$k$i]=; unset \"m[$k$i]\"; done", 0, ""),
         ("f() { local \"$k$1\"; }; for i in {1..99}; do f $i; done", 0, ""),

@@ -125,23 +125,33 @@ async fn no_number_crashes_the_shell() {
 }
 
 #[tokio::test]
-async fn printf_reports_a_number_that_does_not_fit() {
-    for (words, expected, status) in [
-        ("%d 9223372036854775807", "9223372036854775807", 0),
-        ("%d 9223372036854775808", "9223372036854775807", 1),
-        ("%d -9223372036854775808", "-9223372036854775808", 0),
-        ("%d -99999999999999999999", "-9223372036854775808", 1),
-        ("%u 18446744073709551615", "18446744073709551615", 0),
-        ("%u 18446744073709551616", "18446744073709551615", 1),
-        ("%u -1", "18446744073709551615", 0),
-        ("%x 0xffffffffffffffff", "ffffffffffffffff", 0),
-        ("%x -1", "ffffffffffffffff", 0),
-        ("%o 0777", "777", 0),
+async fn printf_converts_numbers_like_bash_and_warns_about_those_that_do_not_fit() {
+    // A warning does not change the status.
+    for (words, expected, warnings, status) in [
+        ("%d 9223372036854775807", "9223372036854775807", 0, 0),
+        ("%d 9223372036854775808", "9223372036854775807", 1, 0),
+        ("%d -9223372036854775808", "-9223372036854775808", 0, 0),
+        ("%d -99999999999999999999", "-9223372036854775808", 1, 0),
+        ("%u 18446744073709551615", "18446744073709551615", 0, 0),
+        ("%u 18446744073709551616", "18446744073709551615", 1, 0),
+        ("%u -99999999999999999999", "18446744073709551615", 1, 0),
+        ("%u -1", "18446744073709551615", 0, 0),
+        ("%x 0xffffffffffffffff", "ffffffffffffffff", 0, 0),
+        ("%x -1", "ffffffffffffffff", 0, 0),
+        ("%o 0777", "777", 0, 0),
+        ("%d 08", "0", 0, 1),
+        ("%d 12abc", "12", 0, 1),
+        ("%d -017x", "-15", 0, 1),
+        ("%d 0x1g", "1", 0, 1),
+        ("%d 0x", "0", 0, 1),
+        ("%d 1#2", "1", 0, 1),
+        ("%d -", "0", 0, 1),
     ] {
         let output = run(&format!("printf {words}")).await;
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.stdout, expected.as_bytes(), "{words}: {stderr}");
         assert_eq!(output.status.0, status, "{words}: {stderr}");
+        assert_eq!(stderr.matches("does not fit into 64 bits").count(), warnings, "{words}");
     }
 }
 
@@ -159,4 +169,15 @@ async fn wide_fields_are_exact_and_wider_ones_are_refused() {
     assert!(String::from_utf8_lossy(&refused.stderr).contains("wider than 1048576 characters"));
     let many = run(&format!("printf '{}' > /o", "%1000000s".repeat(500))).await;
     assert_ne!(many.status.0, 0, "a text beyond the bound is refused");
+}
+
+#[tokio::test]
+async fn a_seed_repeats_the_numbers_of_its_shell_and_of_no_other() {
+    const THREE: &str = "echo $RANDOM $RANDOM $RANDOM";
+    let numbers = async |script: &str| String::from_utf8(run(script).await.stdout).unwrap();
+    let seeded = numbers(&format!("RANDOM=7; {THREE}")).await;
+    assert_eq!(numbers(&format!("RANDOM=7; {THREE}; RANDOM=7; {THREE}")).await, seeded.repeat(2));
+    assert_eq!(numbers("RANDOM=7").await, "");
+    assert_ne!(numbers(THREE).await, seeded, "another shell was seeded");
+    assert_ne!(numbers(&format!("RANDOM=7; ({THREE})")).await, seeded, "a subshell repeats them");
 }

@@ -2,10 +2,11 @@
 //! server, in `tests/server/`, are a separate program, because some of them cause failures of the
 //! PostgreSQL server that the tests of one process share.
 //!
-//! - `agent_loop`, `runs`, `tools`, `prompt`, `model`: complete runs, the base tools, the system prompt,
-//!   and the model client.
+//! - `agent_loop`, `runs`, `tools`, `prompt`, `model`: complete runs, the base tools, the system
+//!   prompt, and the model client.
 //! - `journal`: runs in a journal, which are replayed, stopped, resumed, parked and forked.
-//! - `catalog`, `first_edition`: the catalog of a host, and programs of the language's first edition.
+//! - `catalog`, `first_edition`: the catalog of a host, and programs of the language's first
+//!   edition.
 //! - `policy_catalog`, `said`, `trust`: the built-in programs under policy rules, the masking of
 //!   secrets, and denied calls.
 //! - `eval`: evaluations and the shipped suites.

@@ -420,3 +420,40 @@ async fn a_run_goes_on_if_the_delegate_that_waits_is_cancelled() {
     office.asked("boss").await.respond("The clerk did not write it.");
     office.world.until(&run, "done").await;
 }
+
+/// Starts a run of the boss whose clerk waits for an approval. Returns the ids of the run and of
+/// the clerk's run as soon as the latter is parked. The run of the boss may not be parked yet.
+async fn waiting_clerk(office: &mut Office) -> (String, String) {
+    let run = office.boss().await;
+    office.asked("boss").await.say("ToolCall::Catalog(\"ask_clerk\", \"Write it.\")");
+    office.asked("clerk").await.say(&wat("(fs.write \"a\" \"x\")"));
+    loop {
+        match office.children(&run).await.as_slice() {
+            [child] if child["status"] == "parked" => {
+                return (run, child["id"].as_str().unwrap().to_owned());
+            }
+            _ => tokio::time::sleep(std::time::Duration::from_millis(2)).await,
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_delegate_can_be_answered_or_cancelled_before_the_run_above_it_is_parked() {
+    let policy = Policy::new(Vec::new(), vec!["write:*".parse().unwrap()], Vec::new());
+    let mut office = office("", policy).await;
+    for is_answered in [true, false].repeat(5) {
+        let (run, child) = waiting_clerk(&mut office).await;
+        if is_answered {
+            let line = format!("POST /api/run/{child}/approvals/1.1");
+            let answered = office.world.api(&line, r#"{"approve":true}"#).await;
+            assert_eq!(answered.head.status, 200, "{answered:?}");
+            office.world.api(&line, r#"{"approve":false}"#).await.refused(409, "not_waiting");
+            office.asked("clerk").await.respond("It is in a.");
+        } else {
+            let cancelled = office.world.api(&format!("DELETE /api/run/{child}"), "").await;
+            assert_eq!(cancelled.head.status, 202, "{cancelled:?}");
+        }
+        office.asked("boss").await.respond("done");
+        office.world.until(&run, "done").await;
+    }
+}

@@ -72,3 +72,36 @@ async fn a_refused_fork_of_a_session_leaves_no_session() {
     }
     assert_eq!(forked.head.status, 201, "{forked:?}");
 }
+
+#[tokio::test]
+async fn a_fork_is_driven_by_the_server_that_created_it() {
+    let store = store();
+    let mut one = World::on(store.clone(), |_| {}).await;
+    let mut other = World::on(store.clone(), |_| {}).await;
+    let run = ended(&mut one, &json!({"prompt": "m"})).await;
+    for _ in 0..20 {
+        let forked = one.api(&format!("POST /api/run/{run}/fork"), r#"{"step":0}"#).await;
+        assert_eq!((forked.head.status, &forked.json()["status"]), (202, &json!("running")));
+        let question = one.question().await;
+        other.no_question();
+        question.respond("done");
+        one.until(forked.json()["id"].as_str().unwrap(), "done").await;
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_is_too_large_for_a_tenant_is_not_forked() {
+    let store = store();
+    let file = "x".repeat(5 << 20);
+    let mut world = World::with_memory_on(store.clone(), 64 << 20).await;
+    let token = new_token(&world, TOKEN, "n").await;
+    let stored = world.api("PUT /api/sessions/s/files/a", &file).await;
+    assert_eq!(stored.head.status, 204, "{stored:?}");
+    // The first turn of the run contains the files.
+    let run = ended(&mut world, &json!({"prompt": "m", "session_id": "s"})).await;
+    let line = format!("POST /api/run/{run}/fork");
+    let refused = world.ask(api(&token, &line, r#"{"step":0}"#)).await;
+    refused.refused(413, "memory_exceeded");
+    let runs = world.api("GET /api/runs", "").await.json();
+    assert_eq!(runs["runs"].as_array().unwrap().len(), 1, "{runs}");
+}

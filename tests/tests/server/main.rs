@@ -1,4 +1,4 @@
-//! Tests the HTTP server with raw bytes over TCP. They are a program of their own, because the
+//! Tests the HTTP server with raw bytes over TCP. The tests are a separate program, because the
 //! module `outage` causes failures of the PostgreSQL server that the tests of one process share.
 
 #![allow(

@@ -159,3 +159,25 @@ async fn a_statement_that_waits_too_long_fails_and_the_run_goes_on() {
     locking.join().unwrap();
     goes_on(&mut world, &run).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_whose_files_cannot_be_saved_is_not_to_be_repeated() {
+    let Some(url) = postgres::url() else { return };
+    let world = world(&url).await;
+    // The first request creates the tables.
+    world.api("GET /api/sessions", "").await.json();
+    postgres::sql(
+        &url,
+        "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+             RAISE EXCEPTION 'could not extend file' USING ERRCODE = '53100'; END $$;
+         CREATE TRIGGER full_disk BEFORE INSERT ON session_file EXECUTE FUNCTION full_disk();",
+    );
+    let program = r#"(kv.set "done" "yes") (fs.write "a.txt" "x")"#;
+    let body = json!({"body": program, "session_id": "s"}).to_string();
+    let answer = world.api("POST /api/exec", &body).await;
+    answer.refused(500, "files_not_saved");
+    assert_eq!(answer.head.get("x-should-retry"), Some("false"));
+    postgres::sql(&url, "DROP TRIGGER full_disk ON session_file;");
+    let body = json!({"body": r#"(out (kv.get "done"))"#, "session_id": "s"}).to_string();
+    assert_eq!(world.api("POST /api/exec", &body).await.json()["output"], "yes");
+}

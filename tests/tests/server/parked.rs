@@ -15,7 +15,7 @@ async fn asking() -> World {
     asking_with(|_| {}).await
 }
 
-/// Starts such a server. `change` modifies the settings.
+/// Starts a server whose policy requires approval for each write. `change` modifies its settings.
 async fn asking_with(change: impl FnOnce(&mut ServerSettings)) -> World {
     let policy = Policy::new(Vec::new(), vec!["write:*".parse().unwrap()], Vec::new());
     World::of(TenantParts::new(store()), |app: App| app.with_policy(policy), change).await

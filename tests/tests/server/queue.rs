@@ -1,8 +1,9 @@
 //! Tests background runs beyond the server's limit on active runs, and a draining server.
 
 use serde_json::json;
+use wattle_agent::machine::Message;
 
-use crate::world::{World, bare, message, post};
+use crate::world::{World, bare, message, post, store};
 
 #[tokio::test]
 async fn runs_in_the_background_wait_in_the_queue_by_their_priority() {
@@ -163,4 +164,36 @@ async fn a_page_of_long_messages_has_fewer_runs() {
     let rest = world.api(&format!("GET /api/runs?limit=500&before={next}"), "").await.json();
     assert_eq!(rest["runs"].as_array().unwrap().len(), 4, "{}", rest["next"]);
     assert_eq!(rest["next"], json!(null));
+}
+
+#[tokio::test]
+async fn the_pages_of_sessions_contain_each_session_once() {
+    let store = store();
+    let long = format!("ü{}", "x".repeat(1 << 20));
+    for (id, text) in [("a", "one\ntwo"), ("b", long.as_str()), ("c", " "), ("d:1", "four")] {
+        store.extend(id, vec![Message::user(text), Message::assistant("ok")]).await.unwrap();
+    }
+    let world = World::on(store, |_| {}).await;
+    for limit in 1..=4 {
+        let (mut found, mut before) = (Vec::new(), String::new());
+        loop {
+            let line = format!("GET /api/sessions?limit={limit}{before}");
+            let page = world.api(&line, "").await.json();
+            let sessions = page["sessions"].as_array().unwrap();
+            assert!(sessions.len() <= limit && sessions.iter().all(|one| one["messages"] == 2));
+            let text =
+                |one: &serde_json::Value, field: &str| one[field].as_str().unwrap().to_owned();
+            found.extend(sessions.iter().map(|one| (text(one, "id"), text(one, "title"))));
+            match page["next"].as_str() {
+                Some(next) => before = format!("&before={next}"),
+                None => break,
+            }
+        }
+        found.sort();
+        let ids: Vec<&str> = found.iter().map(|(id, _)| id.as_str()).collect();
+        assert_eq!(ids, ["a", "b", "c", "d:1"], "pages of {limit} sessions");
+        assert_eq!((found[0].1.as_str(), found[2].1.as_str()), ("one", ""));
+        assert!(found[1].1.starts_with("üxx"), "{}", found[1].1);
+    }
+    world.api("GET /api/sessions?before=x", "").await.refused(422, "invalid_field");
 }

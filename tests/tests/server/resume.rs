@@ -214,3 +214,66 @@ async fn a_request_gets_nothing_of_another_tenants_session() {
         "its run is not resumed for another"
     );
 }
+
+#[tokio::test]
+async fn a_run_that_waits_for_an_operator_can_be_cancelled() {
+    let store = store();
+    left_open(&store, "poison", "a", "serve").await;
+    let reason = "this run ended its process 2 times; it is parked".to_owned();
+    store.park("poison", Some(reason), Vec::new()).await.unwrap();
+    let mut world = World::on(store.clone(), |_| {}).await;
+    let cancelled = world.api("DELETE /api/run/poison", "").await;
+    assert_eq!(cancelled.head.status, 202, "{cancelled:?}");
+    let view = world.until("poison", "cancelled").await;
+    assert_eq!(view["result"], "stopped: cancelled (requested over HTTP)");
+    let page = world.api("GET /api/run/poison/events", "").await.json();
+    assert_eq!(page["done"], true);
+    assert_eq!(page["events"].as_array().unwrap().len(), 1);
+    let last = ["type", "stop"].map(|field| page["events"][0][field].as_str());
+    assert_eq!(last, [Some("response"), Some("cancelled")]);
+    world.no_question();
+}
+
+#[tokio::test]
+async fn a_cancelled_run_ends_although_its_record_cannot_be_read() {
+    let store = store();
+    left_open(&store, "broken", "a", "serve").await;
+    let turn = Turn {
+        spent: Usage::default(),
+        input: Input::Begin { message: "hello".to_owned() },
+        effects: Vec::new(),
+        seq: 1,
+        elapsed_ms: 0,
+        files: Some("no file changes".to_owned()),
+    };
+    store.turn("broken", turn, Vec::new(), Vec::new()).await.unwrap();
+    let mut world = World::on(store.clone(), |_| {}).await;
+    world.until("broken", "running").await;
+    let cancelled = world.api("DELETE /api/run/broken", "").await;
+    assert_eq!(cancelled.head.status, 202, "{cancelled:?}");
+    world.until("broken", "cancelled").await;
+    world.no_question();
+}
+
+#[tokio::test]
+async fn a_run_is_cancelled_through_another_server() {
+    let store = store();
+    let mut one = World::on(store.clone(), |_| {}).await;
+    let other = World::on(store.clone(), |_| {}).await;
+    let run = one.start(&serde_json::json!({"prompt": "go", "session_id": "s"})).await;
+    let question = one.question().await;
+    for _ in 0..2 {
+        let cancelled = other.api(&format!("DELETE /api/run/{run}"), "").await;
+        assert_eq!(cancelled.head.status, 202, "{cancelled:?}");
+    }
+    question.abandoned().await;
+    let view = other.until(&run, "cancelled").await;
+    assert_eq!(view["result"], "stopped: cancelled (requested over HTTP)");
+    let again = one.api(&format!("DELETE /api/run/{run}"), "").await;
+    assert_eq!(again.head.status, 200, "{again:?}");
+    assert_eq!(again.json()["status"], "cancelled");
+    // A cancellation has no effect on later runs of the session.
+    let later = one.start(&serde_json::json!({"prompt": "again", "session_id": "s"})).await;
+    one.question().await.respond("done");
+    other.until(&later, "done").await;
+}

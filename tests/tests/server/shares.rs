@@ -97,6 +97,9 @@ async fn streams_of_a_token_or_a_tenant_leave_slots_to_others() {
     let last = new_token(&world, "bobs-admin", "last").await;
     let words = world.ask(api(&last, line, "")).await.refused(429, "too_many_streams");
     assert!(words.contains("16 streams of this tenant"), "{words}");
+    // A message to an integration also counts as a stream, because its client waits for the run.
+    let message = r#"{"message":"hello"}"#;
+    world.ask(api(&last, "POST /i/help", message)).await.refused(429, "too_many_streams");
     // Other requests, and other tenants, are not affected.
     assert_eq!(world.ask(api(&last, "GET /api/runs", "")).await.head.status, 200);
     let mut own = begin(&world, &api(TOKEN, line, "")).await;

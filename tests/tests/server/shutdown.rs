@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::net::TcpStream;
 
-use crate::world::{World, bare, message, post, store};
+use crate::world::{TOKEN, World, api, bare, message, post, store};
 
 #[tokio::test]
 async fn a_server_without_work_stops_at_once() {
@@ -78,4 +78,33 @@ async fn after_the_grace_period_runs_are_suspended_and_the_next_server_goes_on()
     })
     .await
     .unwrap();
+}
+
+#[tokio::test]
+async fn a_request_whose_run_is_suspended_is_not_to_be_repeated() {
+    let mut world = World::new().await;
+    let created = world.api("POST /api/integrations", r#"{"name":"help"}"#).await;
+    assert_eq!(created.head.status, 201, "{created:?}");
+    let message = serde_json::json!({"role": "user", "content": "hello"});
+    let chat = serde_json::json!({"model": "wattle", "messages": [message]}).to_string();
+    let mut waiting = Vec::new();
+    for (line, body) in [
+        ("POST /i/help", r#"{"message":"hello"}"#),
+        ("POST /v1/chat/completions", chat.as_str()),
+        ("POST /v1/responses", r#"{"model":"wattle","input":"hello"}"#),
+    ] {
+        let mut client = world.client().await;
+        client.send(api(TOKEN, line, body)).await;
+        waiting.push((line, client, world.question().await));
+    }
+    world.shutdown.cancel();
+    for (line, mut client, _question) in waiting {
+        let answer = client.answer().await;
+        answer.refused(503, "stopping");
+        // The programs of the run may have had effects.
+        let headers = ["retry-after", "x-should-retry"].map(|name| answer.head.get(name));
+        assert_eq!(headers, [None, Some("false")], "{line}");
+        assert!(answer.body.contains("/api/run/"), "{answer:?}");
+    }
+    world.ended().await;
 }

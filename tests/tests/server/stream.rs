@@ -194,7 +194,7 @@ async fn the_frames_of_a_websocket_client_are_small() {
     );
     client.send(request).await;
     assert_eq!(client.head().await.status, 101);
-    // The head of a masked frame with 15 MiB, whose content never arrives.
+    // The header of a masked frame of 15 MiB whose content never arrives.
     let length = (15_u64 << 20).to_be_bytes();
     client.send([&[0x82_u8, 0xff][..], &length, b"mask"].concat()).await;
     client.closed().await;

@@ -191,7 +191,7 @@ impl World {
         World::with_memory_on(store(), process_memory).await
     }
 
-    /// Starts a server on a store, whose process may use this much memory, in bytes.
+    /// Starts a server on a store. The server's process may use `process_memory` bytes of memory.
     pub(crate) async fn with_memory_on(store: TenantStore, process_memory: usize) -> World {
         let bounds = Bounds { process_memory, ..Bounds::default() };
         let folders = Folders::from(Catalog::default());

@@ -1,8 +1,8 @@
-//! Tests of the loop by itself. Each module tests one topic.
+//! Tests of the agent loop's state machine. Each module tests one topic.
 //!
-//! - `answers`, `hostile`: reading of answers, those in `tests/answers/` and random ones.
-//! - `native`, `plain`: dialects with function calls, and the one without any calls.
-//! - `runs`, `machine`: whole runs in `tests/runs/`, and properties of every run.
+//! - `answers`, `hostile`: parsing of model answers: those in `tests/answers/`, and random ones.
+//! - `native`, `plain`: the dialects with function calls, and the dialect without any calls.
+//! - `runs`, `machine`: the scripted runs in `tests/runs/`, and properties that hold for every run.
 //! - `prompt`, `marks`: the system prompt, and the markers of the host's own lines.
 //! - `event`: the serialized form of events.
 

@@ -1,5 +1,5 @@
-//! Tests of both dialects with function calls as models and servers write them. The cases are in
-//! `tests/functions/`.
+//! Tests of the two dialects with function calls. The cases in `tests/functions/` contain calls as
+//! models and servers write them.
 
 use std::fmt::Write as _;
 

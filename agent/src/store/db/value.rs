@@ -130,16 +130,6 @@ impl Row {
         &self.values
     }
 
-    /// Returns the total size of the texts and bytes in the row, in bytes.
-    pub(in crate::store) fn size(&self) -> usize {
-        let sizes = self.values.iter().map(|value| match value {
-            Value::Text(text) => text.len(),
-            Value::Bytes(bytes) => bytes.len(),
-            Value::Null | Value::Integer(_) | Value::Real(_) => 0,
-        });
-        sizes.sum()
-    }
-
     /// Returns the value of a column.
     ///
     /// # Errors

@@ -208,6 +208,18 @@ fn a_run_does_not_continue_an_incomplete_line_of_another() {
     run.line(&step_line("d", 2)).unwrap();
     let lines = traces.read(STEPS_FILE);
     assert_eq!((lines.len(), lines[4].as_str()), (7, incomplete));
+    // A run does not continue an incomplete line that it left itself, either.
+    let steps = traces.folder.path().join(STEPS_FILE);
+    let moved = traces.folder.path().join("moved");
+    std::fs::rename(&steps, &moved).unwrap();
+    std::fs::create_dir(&steps).unwrap();
+    run.line(&step_line("d", 3)).unwrap_err();
+    std::fs::remove_dir(&steps).unwrap();
+    std::fs::rename(&moved, &steps).unwrap();
+    traces.add(STEPS_FILE, incomplete.as_bytes());
+    run.line(&step_line("d", 3)).unwrap();
+    let lines = traces.read(STEPS_FILE);
+    assert_eq!((lines.len(), lines[7].as_str()), (9, incomplete));
 }
 
 /// Locks the ledger of a trace, like a process that was paused while it wrote a seal.

@@ -1,10 +1,11 @@
 //! The search for secrets in every spelling, and their replacement with references.
 
+use std::fmt;
 use std::sync::Arc;
 
 use super::automaton::Automaton;
 use super::stream::Search;
-use crate::client::{HeaderMap, HeaderValue};
+use crate::client::{HeaderMap, HeaderName, HeaderValue};
 
 /// Returns the reference to a secret.
 pub(super) fn reference(name: &str) -> String {
@@ -17,6 +18,7 @@ pub(super) fn reference(name: &str) -> String {
 #[derive(Debug)]
 pub(super) struct Spellings {
     automaton: Arc<Automaton>,
+    lowercase: Lowercase,
     /// For each secret, the reference that replaces it.
     markers: Arc<[Vec<u8>]>,
 }
@@ -35,7 +37,9 @@ impl Spellings {
         markers: Arc<[Vec<u8>]>,
         values: impl Iterator<Item = &'a str>,
     ) -> Spellings {
-        Spellings { automaton: Arc::new(Automaton::new(values)), markers }
+        let values: Vec<&str> = values.collect();
+        let lowercase = Lowercase(values.iter().map(|value| value.to_ascii_lowercase()).collect());
+        Spellings { automaton: Arc::new(Automaton::new(values)), lowercase, markers }
     }
 
     /// Searches the concatenation of `parts`. Returns the index of the secret that matches first,
@@ -56,11 +60,33 @@ impl Spellings {
     pub(super) fn cleaner_of(&self, wanted: Arc<[bool]>) -> Cleaner {
         let idle = self.automaton.is_empty() || !wanted.contains(&true);
         let parts = (Arc::clone(&self.automaton), wanted);
-        Cleaner { parts: (!idle).then_some(parts), markers: Arc::clone(&self.markers) }
+        Cleaner {
+            parts: (!idle).then_some(parts),
+            lowercase: self.lowercase.clone(),
+            markers: Arc::clone(&self.markers),
+        }
     }
 
     fn all(&self) -> Arc<[bool]> {
         vec![true; self.markers.len()].into()
+    }
+}
+
+/// The values of secrets in lowercase. They are searched for in the names of headers, which the
+/// HTTP library stores in lowercase.
+#[derive(Clone, Default)]
+struct Lowercase(Arc<[String]>);
+
+impl Lowercase {
+    /// Returns true if the name contains a value whose flag in `wanted` is true.
+    fn is_in(&self, name: &str, wanted: &[bool]) -> bool {
+        self.0.iter().zip(wanted).any(|(value, wanted)| *wanted && name.contains(value.as_str()))
+    }
+}
+
+impl fmt::Debug for Lowercase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lowercase").finish_non_exhaustive()
     }
 }
 
@@ -69,13 +95,14 @@ impl Spellings {
 pub(crate) struct Cleaner {
     /// The automaton and, for each secret, true if it is replaced. `None` if no secret is replaced.
     parts: Option<(Arc<Automaton>, Arc<[bool]>)>,
+    lowercase: Lowercase,
     markers: Arc<[Vec<u8>]>,
 }
 
 impl Cleaner {
     /// Returns a cleaner that changes nothing.
     pub(crate) fn idle() -> Cleaner {
-        Cleaner { parts: None, markers: Arc::from([]) }
+        Cleaner { parts: None, lowercase: Lowercase::default(), markers: Arc::from([]) }
     }
 
     /// Cleans a complete byte string.
@@ -98,10 +125,18 @@ impl Cleaner {
         }
     }
 
-    /// Cleans the values of headers.
+    /// Removes every header whose name contains a secret, because a reference is not a valid header
+    /// name. Cleans the values of the other headers.
     pub(crate) fn clean_headers(&self, headers: &mut HeaderMap) {
-        if self.parts.is_none() {
-            return;
+        let Some((automaton, wanted)) = &self.parts else { return };
+        let has_secret = |name: &&HeaderName| {
+            let search = Search::new(Arc::clone(automaton), Arc::clone(wanted));
+            self.lowercase.is_in(name.as_str(), wanted)
+                || search.first([name.as_str().as_bytes()]).is_some()
+        };
+        let secrets: Vec<HeaderName> = headers.keys().filter(has_secret).cloned().collect();
+        for name in secrets {
+            headers.remove(name);
         }
         for value in headers.values_mut() {
             // A reference is valid in every header value, so this does not fail.
@@ -145,8 +180,8 @@ impl CleanStream {
     }
 }
 
-impl std::fmt::Debug for CleanStream {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for CleanStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CleanStream").finish_non_exhaustive()
     }
 }

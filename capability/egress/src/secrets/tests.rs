@@ -9,6 +9,7 @@ use super::automaton::Automaton;
 use super::reference;
 use super::spellings::Spellings;
 use super::stream::Search;
+use crate::client::{HeaderMap, HeaderName, HeaderValue};
 
 /// Sets of secrets that are difficult to find: repetitive values, secrets within secrets, and
 /// values that look like escapes.
@@ -276,4 +277,26 @@ fn overlapping_secrets_are_replaced_by_the_one_that_starts_first() {
     ] {
         assert_eq!(spellings.cleaner().clean_text(text), clean, "{text}");
     }
+}
+
+#[test]
+fn a_header_whose_name_contains_a_secret_is_removed() {
+    let spellings =
+        Spellings::new([("key", "S3cr3t-Value"), ("other", "0123456789abcdef")].into_iter());
+    let names =
+        ["x-plain", "x-s3cr3t-value", "0123456789abcdef", "x-30313233343536373839616263646566-y"];
+    let headers = || -> HeaderMap {
+        let value = HeaderValue::from_static("S3cr3t-Value");
+        names.map(|name| (HeaderName::from_static(name), value.clone())).into_iter().collect()
+    };
+    let mut all = headers();
+    spellings.cleaner().clean_headers(&mut all);
+    assert_eq!(all.len(), 1, "{all:?}");
+    assert_eq!(all.get("x-plain").unwrap(), "${secret:key}");
+
+    let mut of_other = headers();
+    spellings.cleaner_of([false, true].into()).clean_headers(&mut of_other);
+    let mut kept: Vec<&str> = of_other.keys().map(HeaderName::as_str).collect();
+    kept.sort_unstable();
+    assert_eq!(kept, ["x-plain", "x-s3cr3t-value"]);
 }

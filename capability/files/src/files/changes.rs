@@ -81,7 +81,7 @@ impl Files {
     /// # Errors
     /// If the path leads out of the workdir, the base cannot be read, or the overlay is full. Also
     /// fails if the run replaced a parent folder and another process has changed that folder since.
-    /// The changes are then as before.
+    /// If this function fails, no change is discarded.
     pub fn discard(&self, path: &str) -> Result<(), FilesError> {
         let entry = RunPath::parse(path);
         let entry = entry.map_err(|fault| FilesError::path(Intent::Write, path, fault))?;

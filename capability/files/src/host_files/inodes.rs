@@ -94,8 +94,8 @@ impl Inodes {
     }
 }
 
-/// Returns true if one of the entries has this inode. An inode that was read a moment ago may by
-/// now belong to a new file of a run, so the path of the entry is looked up again.
+/// Returns true if one of the entries has this inode. An entry's inode may by now belong to a new
+/// file of a run, so the path of the entry is looked up again.
 fn contains(entries: &[(Identity, PathBuf)], identity: Identity) -> bool {
     let is_current = |path: &Path| {
         std::fs::metadata(path).is_ok_and(|meta| (meta.dev(), meta.ino()) == identity)

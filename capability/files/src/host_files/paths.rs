@@ -1,4 +1,5 @@
-//! The host's own files, for the files that the host writes on behalf of a program or a model.
+//! The paths of the host's own files. The host does not write to these paths on behalf of a program
+//! or a model.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

@@ -18,8 +18,8 @@ impl Overlay {
     /// Discards the changes at a path and under it.
     ///
     /// # Errors
-    /// If the base cannot be read, the limit allows no more nodes, or another process has changed
-    /// a replaced parent folder since the run replaced it. The changes are then as before.
+    /// If the base cannot be read, the limit allows no more nodes, or another process has changed a
+    /// replaced parent folder since the run replaced it. In that case, no change is discarded.
     pub(crate) fn discard(&mut self, path: &RunPath) -> Result<(), FilesError> {
         if path.is_top() {
             self.layer.clear();
@@ -58,7 +58,7 @@ impl Overlay {
         let (Some(base), Some(node)) = (&self.base, self.layer.node(folder)) else { return Ok(()) };
         let mut stamps = Vec::new();
         // A folder that the run created at an unused path hides nothing. Entries that another
-        // process has since created there are no changes of the run.
+        // process has since created there are not changes of the run.
         if node.seen != Stamp::Absent {
             let io = |cause| FilesError::io(Intent::Write, folder, cause);
             let listed = base.list(folder, ENTRY_LIMIT, |_| true).map_err(io)?;
@@ -72,8 +72,8 @@ impl Overlay {
                 let seen = base.stamp(&path)?;
                 stamps.push((path, seen));
             }
-            // The stamp of the folder covered its entries. Their own stamps replace it, so they
-            // must be of the state that the run saw.
+            // The folder's stamp covered its entries. The entries' own stamps now replace it, so
+            // they must describe the state that the run saw.
             if !base.is_unchanged(folder, &node.seen).map_err(io)? {
                 return Err(FilesError::conflict(folder, base.current(folder).ok().as_ref()));
             }

@@ -1,4 +1,4 @@
-//! The overlay: a tree whose changes stay in memory, with or without a base.
+//! The overlay: a file tree, with or without a base, whose changes are kept in memory.
 
 mod apply;
 #[cfg(test)]

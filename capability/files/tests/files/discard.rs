@@ -1,5 +1,5 @@
-//! Tests that discarded changes leave the base's entries visible, and all other changes as they
-//! are.
+//! Tests that discarding changes shows the base's entries again and leaves all other changes as
+//! they are.
 
 use std::path::Path;
 
@@ -46,7 +46,8 @@ fn is_at(key: &str, path: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Returns what a run sees after it has discarded its changes at `path`.
+/// Returns the tree that a run sees after it has discarded its changes at `path`. `seen` is the
+/// tree that it saw before, and `disk` is the base.
 fn expected(seen: &Tree, disk: &Tree, path: &str) -> Tree {
     let parent = path.rsplit_once('/').map(|(parent, _)| format!("{parent}/"));
     if parent.is_some_and(|parent| !seen.contains_key(&parent)) {

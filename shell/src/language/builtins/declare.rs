@@ -169,7 +169,7 @@ impl Interpreter {
         }
         let prepared = self.variables.attributes(&name).map(|variable| {
             if options.map && !matches!(variable.value, Value::Map(_)) {
-                variable.replace(Value::Map(Arc::default()));
+                variable.clear(true);
             }
             if options.list && !matches!(variable.value, Value::List(_)) {
                 variable.make_list();
@@ -302,25 +302,27 @@ impl Interpreter {
             }
             return self.variables.unset(name).map_err(|error| error.to_string());
         };
-        match self.variables.get(array).map(|variable| variable.value.clone()) {
-            Some(Value::Map(_)) => {
-                let index = index.trim_matches(['"', '\'']).to_owned();
-                let variable = self.variables.entry(array).map_err(|error| error.to_string())?;
-                variable.edit_map(|map| map.shift_remove(index.as_str()));
-            }
-            Some(Value::List(list)) => {
-                if matches!(index, "@" | "*") {
-                    return self.variables.unset(array).map_err(|error| error.to_string());
-                }
-                let mut position = crate::language::arithmetic::evaluate(index, self)?;
-                if position < 0 {
-                    position = position.saturating_add(past(&list));
-                }
-                let variable = self.variables.entry(array).map_err(|error| error.to_string())?;
-                variable.edit_list(|list| list.remove(&position));
-            }
-            _ => {}
+        // No clone of the value is kept, because removing an element would then copy the array.
+        let is_map = match self.variables.get(array).map(|variable| &variable.value) {
+            Some(Value::Map(_)) => true,
+            Some(Value::List(_)) => false,
+            _ => return Ok(()),
+        };
+        if is_map {
+            let index = index.trim_matches(['"', '\'']);
+            let variable = self.variables.entry(array).map_err(|error| error.to_string())?;
+            variable.edit_map(|map| map.shift_remove(index));
+            return Ok(());
         }
+        if matches!(index, "@" | "*") {
+            return self.variables.unset(array).map_err(|error| error.to_string());
+        }
+        let position = crate::language::arithmetic::evaluate(index, self)?;
+        let variable = self.variables.entry(array).map_err(|error| error.to_string())?;
+        variable.edit_list(|list| {
+            let from = if position < 0 { past(list) } else { 0 };
+            list.remove(&position.saturating_add(from))
+        });
         Ok(())
     }
 }

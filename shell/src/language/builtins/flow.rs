@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use wattle_rt::truncate;
+
 use crate::language::builtin_table;
 use crate::language::exec::ResolvedCommand;
 use crate::language::interpreter::Jump;
@@ -10,6 +12,11 @@ use crate::language::interpreter::{Flow, Interpreter};
 use crate::language::setting::{ExpandedWord, texts};
 use crate::language::variables::AssignError;
 use crate::ledger::Text;
+
+/// Maximum number of aliases in one shell.
+const MAX_ALIASES: usize = 1_000;
+/// Maximum length of an alias, including its name, in bytes.
+const MAX_ALIAS: usize = 10_000;
 
 impl Interpreter {
     pub(super) async fn break_or_continue(&mut self, name: &str, words: Vec<String>) -> Flow<u8> {
@@ -285,26 +292,32 @@ impl Interpreter {
         let aliases = std::sync::Arc::make_mut(&mut self.definitions.aliases);
         let mut full = None;
         let mut text = String::new();
-        let mut unknown = Vec::new();
+        let mut errors = Vec::new();
         for word in &words {
             match (name, word.split_once('=')) {
                 ("unalias", _) if word == "-a" => aliases.clear(),
                 ("unalias", _) => status = if aliases.remove(word).is_some() { status } else { 1 },
-                (_, Some((name, value))) => {
-                    if aliases.len() < 1000 && name.len() < 1000 && value.len() < 10_000 {
-                        match self.run.ledger.store(value.into()) {
-                            Ok(value) => drop(aliases.insert(name.into(), value)),
-                            Err(reason) => full = Some(reason),
-                        }
-                    }
+                (_, Some((name, value)))
+                    if name.len() + value.len() > MAX_ALIAS
+                        || (aliases.len() >= MAX_ALIASES && !aliases.contains_key(name)) =>
+                {
+                    errors.push(format!(
+                        "{}: a shell has at most {MAX_ALIASES} aliases, each with at most \
+                         {MAX_ALIAS} bytes",
+                        truncate(name, 60)
+                    ));
                 }
+                (_, Some((name, value))) => match self.run.ledger.store(value.into()) {
+                    Ok(value) => drop(aliases.insert(name.into(), value)),
+                    Err(reason) => full = Some(reason),
+                },
                 (_, None) if word == "-p" => {}
                 (_, None) => match aliases.get(word) {
                     Some(value) => {
                         let value: &str = value;
                         text.push_str(&format!("alias {word}='{value}'\n"));
                     }
-                    None => unknown.push(word.clone()),
+                    None => errors.push(format!("{word}: not found")),
                 },
             }
         }
@@ -318,9 +331,9 @@ impl Interpreter {
         if let Some(full) = full {
             return Err(self.exceed(AssignError::Full(full).to_string()));
         }
-        for word in unknown {
+        for error in errors {
             status = 1;
-            self.report(&format!("alias: {word}: not found")).await;
+            self.report(&format!("alias: {error}")).await;
         }
         Ok(self.print(text).await?.max(status))
     }

@@ -1,7 +1,6 @@
 //! The builtin `printf`. The format is reused until all arguments are consumed.
 
 use crate::bounds::amount;
-use crate::language::arithmetic;
 use crate::language::escape::{self, Dialect};
 use crate::language::interpreter::{Flow, Interpreter};
 
@@ -24,10 +23,14 @@ struct Directive {
 }
 
 /// The formatted output.
+#[derive(Default)]
 struct Output {
     bytes: Vec<u8>,
     /// Messages about invalid arguments and directives.
     errors: Vec<String>,
+    /// Messages about numbers that were replaced by the nearest one. As in bash, they do not change
+    /// the status.
+    warnings: Vec<String>,
     /// If true, the output ends here because of `\c` or an invalid directive.
     ended: bool,
     /// Maximum size of the output, in bytes. Formatting stops when the output exceeds it.
@@ -50,7 +53,7 @@ impl Interpreter {
         };
         let arguments: Vec<String> = words.collect();
         let limit = usize::try_from(self.run.bounds.variables).unwrap_or(usize::MAX);
-        let mut output = Output { bytes: Vec::new(), errors: Vec::new(), ended: false, limit };
+        let mut output = Output { limit, ..Output::default() };
         let mut rest = arguments.as_slice();
         loop {
             let before = rest.len();
@@ -65,7 +68,7 @@ impl Interpreter {
             }
         }
         let status = u8::from(!output.errors.is_empty());
-        for message in &output.errors {
+        for message in output.errors.iter().chain(&output.warnings) {
             self.report(&format!("printf: {message}")).await;
         }
         match variable {
@@ -217,8 +220,8 @@ impl Output {
     }
 
     /// Parses an integer argument. `'c` is parsed as the code of the character `c`. A number that
-    /// does not fit into 64 bits, with a sign if `signed` is true, is reported, and replaced by the
-    /// nearest one.
+    /// does not fit into 64 bits (signed ones if `signed` is true) is reported and, as in C,
+    /// replaced by the nearest signed number or by the largest unsigned one.
     fn number(&mut self, word: Option<String>, signed: bool) -> i64 {
         let word = word.unwrap_or_default();
         let text = word.trim_start();
@@ -232,23 +235,28 @@ impl Output {
         if text.is_empty() {
             return 0;
         }
-        if plain.contains('#') || arithmetic::number(plain).is_none() {
+        let (base, digits, rest) = leading_number(plain);
+        if digits.is_empty() || !rest.is_empty() {
             self.errors.push(format!("{word}: invalid number"));
-            let digits: String = plain.chars().take_while(char::is_ascii_digit).collect();
-            let value = digits.parse().unwrap_or_default();
-            return if negative { i64::wrapping_neg(value) } else { value };
         }
-        let max = match (signed, negative) {
-            (false, _) => u64::MAX,
-            (true, false) => i64::MAX.unsigned_abs(),
-            (true, true) => i64::MIN.unsigned_abs(),
+        let (max, nearest) = match (signed, negative) {
+            (false, _) => (u64::MAX, u64::MAX.cast_signed()),
+            (true, false) => (i64::MAX.unsigned_abs(), i64::MAX),
+            (true, true) => (i64::MIN.unsigned_abs(), i64::MIN),
         };
-        let value = magnitude(plain).filter(|value| *value <= max).unwrap_or_else(|| {
-            self.errors.push(format!("{word}: the number does not fit into 64 bits"));
-            max
-        });
-        let value = value.cast_signed();
-        if negative { value.wrapping_neg() } else { value }
+        let digits = digits.chars().filter_map(|c| c.to_digit(base));
+        let value = digits
+            .map(u64::from)
+            .try_fold(0_u64, |value, digit| value.checked_mul(u64::from(base))?.checked_add(digit));
+        match value.filter(|value| *value <= max).map(u64::cast_signed) {
+            Some(value) if negative => value.wrapping_neg(),
+            Some(value) => value,
+            None => {
+                let warning = format!("warning: {word}: the number does not fit into 64 bits");
+                self.warnings.push(warning);
+                nearest
+            }
+        }
     }
 
     /// Parses a floating-point argument.
@@ -389,16 +397,17 @@ fn trimmed(text: &str) -> String {
     }
 }
 
-/// Returns the value of an unsigned number that [`arithmetic::number`] accepts and that has no `#`.
-/// Returns `None` if the value does not fit into 64 bits.
-fn magnitude(number: &str) -> Option<u64> {
-    let hex = number.strip_prefix("0x").or_else(|| number.strip_prefix("0X"));
-    let (base, digits) = match hex {
+/// Splits a text into the base and the digits of the number at its start, and the rest. As in C,
+/// `0x` begins a hexadecimal number, and `0` an octal one.
+fn leading_number(text: &str) -> (u32, &str, &str) {
+    let hex = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    let hex = hex.filter(|digits| digits.starts_with(|c: char| c.is_ascii_hexdigit()));
+    let (base, text) = match hex {
         Some(digits) => (16, digits),
-        None if number.starts_with('0') => (8, number),
-        None => (10, number),
+        None if text.starts_with('0') => (8, text),
+        None => (10, text),
     };
-    digits.chars().filter_map(|c| c.to_digit(base)).try_fold(0_u64, |value, digit| {
-        value.checked_mul(u64::from(base))?.checked_add(u64::from(digit))
-    })
+    let end = text.find(|c: char| !c.is_digit(base)).unwrap_or(text.len());
+    let (digits, rest) = text.split_at(end);
+    (base, digits, rest)
 }

@@ -68,9 +68,9 @@ impl Interpreter {
         if name == "exec" && !self.definitions.functions.contains_key("exec") {
             return self.exec(settings, given).await;
         }
-        self.call(name, given, settings).await?;
+        let ran = self.call(name, given, settings).await;
         self.last.word = self.run.ledger.store(last).ok();
-        Ok(false)
+        ran.map(|()| false)
     }
 
     async fn only_assignments(&mut self, simple: &Simple, redirects: &[Redirect]) -> Flow {

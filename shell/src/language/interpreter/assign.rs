@@ -1,7 +1,6 @@
 //! Assignments to variables.
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::Instant;
 
 use super::Interpreter;
@@ -58,9 +57,7 @@ impl Interpreter {
     ) -> Result<(), AssignFailure> {
         let is_map = self.is_map(name);
         if !append {
-            let empty =
-                if is_map { Value::Map(Arc::default()) } else { Value::List(Arc::default()) };
-            self.variables.entry(name)?.replace(empty);
+            self.variables.entry(name)?.clear(is_map);
         } else if !is_map {
             self.variables.entry(name)?.make_list();
         }
@@ -114,7 +111,7 @@ impl Interpreter {
     ) -> Result<(), AssignFailure> {
         match name {
             "RANDOM" => {
-                fastrand::seed(text.parse().unwrap_or_default());
+                self.random = fastrand::Rng::with_seed(text.parse().unwrap_or_default());
                 return Ok(());
             }
             "SECONDS" => self.lifecycle.started = Instant::now(),

@@ -34,6 +34,8 @@ pub(crate) struct Interpreter {
     pub(crate) jobs: Jobs,
     pub(crate) execution: Execution,
     pub(crate) lifecycle: Lifecycle,
+    /// The generator of `RANDOM`. A script can seed it, so it is not shared with other shells.
+    pub(crate) random: fastrand::Rng,
 }
 
 /// Variables of a new shell.
@@ -86,6 +88,7 @@ impl Interpreter {
             jobs: Jobs::default(),
             execution: Execution { line: 1, script, ..Execution::default() },
             lifecycle: Lifecycle { started: Instant::now(), subshell: false, exited: false },
+            random: fastrand::Rng::new(),
         };
         for (name, value) in VARIABLES {
             interpreter.preset(name, value, false);
@@ -115,6 +118,8 @@ impl Interpreter {
     pub(crate) fn fork(&self) -> Interpreter {
         let mut copy = self.clone();
         copy.lifecycle.subshell = true;
+        // As in bash, a subshell does not repeat the numbers of its parent.
+        copy.random = fastrand::Rng::new();
         let traps = &mut copy.definitions.traps;
         traps.retain(|name, action| action.is_empty() || !matches!(name.as_str(), "EXIT" | "ERR"));
         copy
@@ -134,6 +139,7 @@ impl Interpreter {
             jobs: Jobs::default(),
             execution: Execution { calls: Vec::new(), ..self.execution },
             lifecycle: self.lifecycle,
+            random: fastrand::Rng::new(),
         }
     }
 
@@ -169,7 +175,7 @@ impl Interpreter {
                  a function call itself without end?"
             )));
         }
-        // A subshell has copies of the variables.
+        // The copies of the variables in a subshell may have exceeded the limit.
         if !self.run.ledger.has_room(0) {
             return Err(self.exceed(AssignError::Full(self.run.ledger.full(0)).to_string()));
         }

@@ -32,7 +32,7 @@ impl Interpreter {
             _ => {}
         }
         match name {
-            "RANDOM" => Some(fastrand::u32(0..32768).to_string()),
+            "RANDOM" => Some(self.random.u32(0..32768).to_string()),
             "SRANDOM" => Some(fastrand::u32(..).to_string()),
             "SECONDS" => {
                 let base = self

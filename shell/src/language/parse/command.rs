@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::cursor::ends_word;
-use super::size::{CHAINED, COMMAND, ITEM, text_size};
+use super::size::{CHAINED, COMMAND, ITEM, REDIRECT, WORD, text_size};
 use super::{ParseResult, Parser};
 use crate::language::ast::{
     Argument, Chain, Command, Connector, Item, Kind, List, Pipeline, Redirect, Simple, TimeFormat,
@@ -32,6 +32,7 @@ impl Parser {
         loop {
             self.newlines()?;
             if self.list_ends() {
+                items.shrink_to_fit();
                 return Ok(List { items, _charge: self.charge() });
             }
             let from = self.at;
@@ -122,6 +123,7 @@ impl Parser {
             } else if self.take("||") {
                 Connector::Or
             } else {
+                rest.shrink_to_fit();
                 return Ok(Chain { first, rest });
             };
             self.newlines()?;
@@ -166,6 +168,8 @@ impl Parser {
             self.at += if both { 2 } else { 1 };
             if both && let Some(stage) = stages.last_mut() {
                 stage.redirects.push(Redirect::errors_to_output());
+                stage.redirects.shrink_to_fit();
+                self.count(REDIRECT + WORD)?;
             }
             self.newlines()?;
             stages.push(self.command()?);
@@ -189,9 +193,10 @@ impl Parser {
     fn finish_command(
         &mut self,
         kind: Kind,
-        redirects: Vec<Redirect>,
+        mut redirects: Vec<Redirect>,
         line: u32,
     ) -> ParseResult<Command> {
+        redirects.shrink_to_fit();
         self.count(COMMAND)?;
         Ok(Command { kind, redirects, line, _charge: self.charge() })
     }
@@ -211,7 +216,7 @@ impl Parser {
                 if simple.words.is_empty() {
                     simple.assignments.push(assignment);
                 } else {
-                    simple.words.push(Argument::Assignment(assignment));
+                    simple.words.push(Argument::Assignment(Box::new(assignment)));
                 }
                 continue;
             }
@@ -247,6 +252,8 @@ impl Parser {
                 self.error("unexpected `(`: quote it, or put a space and `;` before a subshell")
             );
         }
+        simple.assignments.shrink_to_fit();
+        simple.words.shrink_to_fit();
         self.finish_command(Kind::Simple(simple), redirects, line)
     }
 

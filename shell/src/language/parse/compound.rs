@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::cursor::ends_word;
-use super::size::ARM;
+use super::size::{ARM, BRANCH, text_size};
 use super::word::Until;
 use super::{MAX_MISREAD, ParseResult, Parser, SyntaxError};
 use crate::language::ast::{Arm, CaseEnd, Kind, List, Word};
@@ -112,6 +112,7 @@ impl Parser {
             let test = self.body(&format!("after `{word}`"))?;
             self.expect("then", (word, line))?;
             arms.push((test, self.body("after `then`")?));
+            self.count(BRANCH)?;
             if self.keyword("elif") {
                 word = "elif";
                 continue;
@@ -120,6 +121,7 @@ impl Parser {
                 otherwise = Some(self.body("after `else`")?);
             }
             self.expect("fi", ("if", line))?;
+            arms.shrink_to_fit();
             return Ok(Kind::If { arms, otherwise });
         }
     }
@@ -167,6 +169,7 @@ impl Parser {
                 self.error(format!("unexpected {found}: expected a variable's name after `{of}`"))
             );
         };
+        self.count(text_size(&name))?;
         self.newlines()?;
         let mut words = None;
         if self.keyword("in") {
@@ -187,7 +190,10 @@ impl Parser {
             match self.peek() {
                 Some('<' | '>') if self.peek_at(1) == Some('(') => words.push(self.word()?),
                 Some(c) if !ends_word(c) => words.push(self.word()?),
-                _ => return Ok(words),
+                _ => {
+                    words.shrink_to_fit();
+                    return Ok(words);
+                }
             }
         }
     }
@@ -202,6 +208,7 @@ impl Parser {
         loop {
             self.newlines()?;
             if self.keyword("esac") {
+                arms.shrink_to_fit();
                 return Ok(Kind::Case { word, arms });
             }
             self.take("(");
@@ -221,6 +228,7 @@ impl Parser {
                     break;
                 }
             }
+            patterns.shrink_to_fit();
             if !self.take(")") {
                 let found = self.found();
                 return Err(self.error(format!(
@@ -238,6 +246,7 @@ impl Parser {
             } else {
                 arms.push(Arm { patterns, body, then: CaseEnd::Break });
                 self.expect("esac", ("case", line))?;
+                arms.shrink_to_fit();
                 return Ok(Kind::Case { word, arms });
             };
             arms.push(Arm { patterns, body, then });

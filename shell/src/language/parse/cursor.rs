@@ -240,6 +240,7 @@ impl Parser {
                 body.push('\n');
             }
         }
+        body.shrink_to_fit();
         let word = if document.literal {
             self.count(text_size(&body))?;
             Word::of(Part::Quoted(body))

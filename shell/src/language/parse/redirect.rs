@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use super::cursor::{begins_name, ends_word, in_name};
-use super::size::REDIRECT;
+use super::size::{ASSIGNMENT, ELEMENT, REDIRECT, text_size};
 use super::word::{Style, Until};
 use super::{Document, ParseResult, Parser};
 use crate::language::ast::{
@@ -34,8 +34,9 @@ impl Parser {
     /// Parses a redirection, if one comes next.
     pub(super) fn redirect(&mut self) -> ParseResult<Option<Redirect>> {
         let redirect = self.one_redirect()?;
-        if redirect.is_some() {
-            self.count(REDIRECT)?;
+        if let Some(Redirect { fd, .. }) = &redirect {
+            let name = if let Descriptor::Named(name) = fd { text_size(name) } else { 0 };
+            self.count(REDIRECT + name)?;
         }
         Ok(redirect)
     }
@@ -184,6 +185,7 @@ impl Parser {
         } else {
             AssignedValue::Text(self.word_in(Style::Assigned)?)
         };
+        self.count(ASSIGNMENT + text_size(&name))?;
         Ok(Some(Assignment { name, index, append, value }))
     }
 
@@ -207,6 +209,7 @@ impl Parser {
         loop {
             self.newlines()?;
             if self.take(")") {
+                elements.shrink_to_fit();
                 return Ok(elements);
             }
             let process = matches!(self.peek(), Some('<' | '>')) && self.peek_at(1) == Some('(');
@@ -217,6 +220,7 @@ impl Parser {
                 )));
             }
             elements.push(self.element()?);
+            self.count(ELEMENT)?;
         }
     }
 

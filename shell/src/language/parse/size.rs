@@ -1,24 +1,32 @@
-//! Charges the memory of the syntax tree. The sizes are upper estimates, which include the unused
-//! part of vectors.
+//! Charges the memory of the syntax tree. A finished node has no unused memory in its vectors and
+//! texts, so the sizes are those of the contents.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::{ParseResult, Parser, SyntaxError};
 use crate::language::ast::{
-    Argument, Arm, Chain, Command, Connector, Item, Parameter, Part, Pipeline, Redirect,
+    Argument, Arm, Assignment, Chain, Command, Connector, Element, Item, List, Parameter, Part,
+    Pipeline, Redirect, Test, Word,
 };
 use crate::ledger::Charge;
 
 /// Number of bytes that an allocation takes in addition to its content.
 const ALLOCATION: usize = 16;
 
-pub(super) const ITEM: usize = 4 * size_of::<Item>() + size_of::<Chain>() + 2 * ALLOCATION;
-pub(super) const CHAINED: usize = 4 * size_of::<(Connector, Pipeline)>();
+pub(super) const ITEM: usize = size_of::<Item>() + size_of::<Chain>() + 2 * ALLOCATION;
+pub(super) const CHAINED: usize = size_of::<(Connector, Pipeline)>() + ALLOCATION;
+/// The size of a command, including the allocations of a simple command or the list of a group.
 pub(super) const COMMAND: usize =
-    2 * size_of::<Command>() + 4 * size_of::<Argument>() + 2 * ALLOCATION;
-pub(super) const REDIRECT: usize = 2 * size_of::<Redirect>();
-pub(super) const ARM: usize = 2 * size_of::<Arm>();
-pub(super) const WORD: usize = size_of::<Argument>() + 4 * size_of::<Part>() + ALLOCATION;
+    size_of::<Command>() + size_of::<Arc<Command>>() + size_of::<List>() + 4 * ALLOCATION;
+pub(super) const REDIRECT: usize =
+    size_of::<Redirect>() + size_of::<OnceLock<Word>>() + 2 * ALLOCATION;
+pub(super) const ASSIGNMENT: usize = size_of::<Assignment>() + ALLOCATION;
+pub(super) const ELEMENT: usize = size_of::<Element>();
+pub(super) const BRANCH: usize = size_of::<(List, List)>();
+pub(super) const ARM: usize = size_of::<Arm>() + ALLOCATION;
+/// The size of a test with the connector before it.
+pub(super) const TEST: usize = 3 * size_of::<Test>() + 4 * ALLOCATION;
+pub(super) const WORD: usize = size_of::<Argument>() + ALLOCATION;
 
 /// Returns the size of a part of a word, without the words and lists in it.
 pub(super) fn part_size(part: &Part) -> usize {
@@ -28,15 +36,25 @@ pub(super) fn part_size(part: &Part) -> usize {
             size_of::<Parameter>() + ALLOCATION + text_size(&parameter.name)
         }
         Part::Double(_) | Part::Command(_) | Part::Arithmetic(_) | Part::Process { .. } => {
-            ALLOCATION
+            size_of::<List>() + 2 * ALLOCATION
         }
     };
-    2 * size_of::<Part>() + content
+    size_of::<Part>() + content
 }
 
 /// Returns the size of a string's text.
 pub(super) fn text_size(text: &str) -> usize {
-    2 * text.len() + ALLOCATION
+    text.len() + ALLOCATION
+}
+
+/// Releases the unused memory of a word's parts.
+pub(super) fn shrink(parts: &mut Vec<Part>) {
+    parts.shrink_to_fit();
+    for part in parts {
+        if let Part::Literal(text) | Part::Quoted(text) | Part::Tilde(text) = part {
+            text.shrink_to_fit();
+        }
+    }
 }
 
 impl Parser {

@@ -1,6 +1,7 @@
 //! Parses the expressions of `[[ ]]`.
 
 use super::cursor::ends_word;
+use super::size::TEST;
 use super::word::Style;
 use super::{ParseResult, Parser};
 use crate::language::ast::{Test, Word};
@@ -54,6 +55,7 @@ impl Parser {
 
     fn term(&mut self) -> ParseResult<Test> {
         self.skip_newlines()?;
+        self.count(TEST)?;
         if self.peek() == Some('!') && self.peek_at(1).is_none_or(ends_word) {
             self.next();
             return Ok(Test::Not(Box::new(self.deeper(Parser::term)?)));

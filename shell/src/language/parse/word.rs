@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::cursor::ends_word;
-use super::size::{WORD, part_size};
+use super::size::{WORD, part_size, shrink};
 use super::{ParseResult, Parser};
 use crate::language::ast::{Part, Word};
 use crate::language::escape;
@@ -127,7 +127,8 @@ impl Parser {
 
     /// Returns the finished parts of a word, and counts their size.
     pub(super) fn finish(&mut self, parts: Parts) -> ParseResult<Vec<Part>> {
-        let parts = parts.done();
+        let mut parts = parts.done();
+        shrink(&mut parts);
         self.count(WORD + parts.iter().map(part_size).sum::<usize>())?;
         Ok(parts)
     }

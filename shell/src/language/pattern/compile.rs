@@ -9,17 +9,32 @@ use super::fragment::{Fragment, quoted_chars};
 use super::glob::{Glob, Member};
 use super::reader::Reader;
 
-/// Maximum number of cached small regular expressions.
-const MAX_CACHED: usize = 32;
-
 /// Maximum size of a compiled regular expression, in bytes.
 const MAX_SIZE: usize = 4 << 20;
 
-/// Maximum size of a compiled regular expression that counts as small, in bytes.
-const SMALL: usize = 256 << 10;
-
-/// Maximum size of the state that a regular expression builds up while it is matched, in bytes.
+/// Maximum size of the state that a large regular expression builds up while it is matched, in
+/// bytes.
 const MAX_STATE: usize = 256 << 10;
+
+/// A class of regular expressions that are small enough to be cached.
+struct Class {
+    /// Maximum size of the compiled regular expression, in bytes.
+    size: usize,
+    /// Maximum size of the state that it builds up while it is matched, in bytes.
+    state: usize,
+    /// The cost of a cached expression of this class, which counts toward [`MAX_COST`].
+    cost: usize,
+}
+
+/// The classes of small regular expressions. For both directions of matching together, each
+/// expression of the first class takes at most 160 KiB, and each of the second class at most 1 MiB.
+const CLASSES: [Class; 2] = [
+    Class { size: 16 << 10, state: 64 << 10, cost: 1 },
+    Class { size: 256 << 10, state: MAX_STATE, cost: 6 },
+];
+
+/// Maximum total cost of the cached small regular expressions, which take at most 32 MiB.
+const MAX_COST: usize = 192;
 
 /// A cache of compiled regular expressions.
 #[derive(Debug, Default)]
@@ -29,15 +44,33 @@ pub(crate) struct Cache {
 
 #[derive(Debug, Default)]
 struct Compiled {
-    small: HashMap<String, Arc<Regex>>,
-    /// The large regular expression that was used last. A loop often uses one again and again.
+    /// Small regular expressions with their costs.
+    small: HashMap<String, (Arc<Regex>, usize)>,
+    /// The total cost of the small regular expressions.
+    cost: usize,
+    /// The large regular expression that was used last. A loop often uses the same one again and
+    /// again.
     large: Option<(String, Arc<Regex>)>,
 }
 
 impl Compiled {
     fn get(&self, key: &str) -> Option<Arc<Regex>> {
         let large = || self.large.as_ref().filter(|(known, _)| known == key);
-        self.small.get(key).or_else(|| large().map(|(_, regex)| regex)).cloned()
+        let small = self.small.get(key).map(|(regex, _)| regex);
+        small.or_else(|| large().map(|(_, regex)| regex)).cloned()
+    }
+
+    /// Adds a small regular expression. Removes only as many others as necessary, so that a loop
+    /// over slightly more expressions than fit still finds most of them in the cache.
+    fn insert(&mut self, key: String, regex: Arc<Regex>, cost: usize) {
+        while self.cost + cost > MAX_COST
+            && let Some(other) = self.small.keys().next().cloned()
+        {
+            let removed = self.small.remove(&other).map_or(0, |(_, cost)| cost);
+            self.cost = self.cost.saturating_sub(removed);
+        }
+        self.cost += cost;
+        self.small.insert(key, (regex, cost));
     }
 }
 
@@ -53,25 +86,22 @@ impl Cache {
         if let Some(regex) = compiled.get(&key) {
             return Ok(regex);
         }
-        let build = |size| {
+        let build = |size, state| {
             RegexBuilder::new(text)
                 .case_insensitive(fold)
                 .dot_matches_new_line(true)
                 .size_limit(size)
-                .dfa_size_limit(MAX_STATE)
+                .dfa_size_limit(state)
                 .build()
         };
-        if text.len() < SMALL
-            && let Ok(regex) = build(SMALL)
-        {
-            let regex = Arc::new(regex);
-            if compiled.small.len() >= MAX_CACHED {
-                compiled.small.clear();
+        for class in CLASSES.iter().filter(|class| text.len() < class.size) {
+            if let Ok(regex) = build(class.size, class.state) {
+                let regex = Arc::new(regex);
+                compiled.insert(key, Arc::clone(&regex), class.cost);
+                return Ok(regex);
             }
-            compiled.small.insert(key, Arc::clone(&regex));
-            return Ok(regex);
         }
-        let regex = Arc::new(build(MAX_SIZE).map_err(|error| {
+        let regex = Arc::new(build(MAX_SIZE, MAX_STATE).map_err(|error| {
             error
                 .to_string()
                 .lines()
@@ -206,14 +236,29 @@ mod tests {
     #[test]
     fn only_small_regular_expressions_are_kept_and_the_last_large_one() {
         let cache = Cache::default();
-        for at in 0..MAX_CACHED + 9 {
+        for at in 0..40 {
             cache.regex(&format!("a{at}"), false).unwrap();
+            cache.regex(&format!("\\w{at}"), false).unwrap();
             cache.regex(&format!("{}{at}", "b".repeat(90_000)), false).unwrap();
             cache.regex(&format!("\\w{{10}}{at}"), false).unwrap();
         }
         let compiled = cache.compiled.lock().unwrap();
-        assert!(compiled.small.len() <= MAX_CACHED);
-        assert!(compiled.small.keys().all(|key| key.starts_with("ca")));
-        assert!(compiled.large.as_ref().is_some_and(|(key, _)| key.starts_with("c\\w")));
+        let costs: usize = compiled.small.values().map(|(_, cost)| cost).sum();
+        assert_eq!(costs, compiled.cost);
+        assert!(costs <= MAX_COST && compiled.small.len() >= MAX_COST / 6);
+        assert!(compiled.small.keys().all(|key| key.len() < 9 && !key.contains('{')));
+        assert!(compiled.large.as_ref().is_some_and(|(key, _)| key.starts_with("c\\w{10}")));
+    }
+
+    #[test]
+    fn a_loop_over_a_few_more_patterns_than_are_kept_compiles_few_of_them_again() {
+        let cache = Cache::default();
+        let round = || -> Vec<Arc<Regex>> {
+            let all = 0..MAX_COST + 8;
+            all.map(|at| cache.regex(&format!(".*a{at}b.*"), false).unwrap()).collect()
+        };
+        let (first, second) = (round(), round());
+        let same = first.iter().zip(&second).filter(|(a, b)| Arc::ptr_eq(a, b)).count();
+        assert!(same > MAX_COST / 2, "{same}");
     }
 }

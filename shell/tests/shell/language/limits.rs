@@ -107,6 +107,34 @@ async fn variables_that_refer_to_themselves_in_subscripts_are_reported() {
 }
 
 #[tokio::test]
+async fn loops_over_large_arrays_and_many_patterns_are_fast() {
+    let arms: String = (0..100).map(|at| format!("*a{at}b*) echo {at};; ")).collect();
+    let case = format!("for i in {{1..300}}; do case $i in {arms} esac; done; echo $i");
+    let unset = "for i in {1..1000}; do a+=(1 2 3 4 5 6 7 8 9 0); done
+        for i in {0..2999}; do unset \"a[$i]\"; done; echo ${#a[@]}";
+    for (script, stdout) in [(unset, "7000\n"), (case.as_str(), "300\n")] {
+        let output = run(script, Duration::from_secs(20)).await;
+        assert_eq!(text(&output.stdout), stdout, "{script}: {}", text(&output.stderr));
+    }
+}
+
+#[tokio::test]
+async fn an_alias_beyond_the_limits_is_reported() {
+    let long = "x".repeat(10_001);
+    for script in [
+        format!("alias a={long}"),
+        format!("alias {long}=a"),
+        "for i in {1..1001}; do alias a$i=b || exit; done".to_owned(),
+    ] {
+        let output = run(&script, Duration::from_secs(20)).await;
+        assert_eq!(output.status.0, 1);
+        let stderr = text(&output.stderr);
+        assert!(stderr.contains("a shell has at most 1000 aliases"), "{stderr}");
+        assert!(stderr.len() < 500, "{} bytes", stderr.len());
+    }
+}
+
+#[tokio::test]
 async fn arithmetic_ends_after_its_maximum_number_of_steps() {
     let chain = "a0=1; for i in {1..19}; do j=$((i-1)); \
                  declare a$i=\"a$j+a$j+a$j+a$j+a$j\"; done;";

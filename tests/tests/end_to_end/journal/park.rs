@@ -97,3 +97,25 @@ async fn a_nested_call_asks_too() {
     assert_eq!(place.value("n").await.as_deref(), Some("1"));
     assert_eq!(&*files.read("p.txt").unwrap(), b"p");
 }
+
+/// A process that stops because a person has to answer did not crash, however many questions are
+/// asked before the next turn.
+#[tokio::test]
+async fn a_run_that_asks_several_times_in_one_program_is_not_parked_as_crashed() {
+    let place = asking(&["kv.set"]);
+    let keys = ["a", "b", "c", "d"];
+    let calls: Vec<String> =
+        keys.iter().map(|key| format!("(drop (call \"kv_set\" \"{key}\" \"1\"))")).collect();
+    let script = ByTurn(vec![wat(&calls.join("\n")), done()]);
+    let (mut ended, _) = place.run(&place.journal(), &script, "r").await;
+    for key in keys {
+        let RunOutcome::Parked(ParkedRun { waiting, .. }) = ended else { panic!("{ended:?}") };
+        assert!(waiting[0].question.contains(&format!("\"{key}\"")), "{waiting:?}");
+        assert_eq!(place.opened("r").await.attempts, 0);
+        ended = place.resume(&script, "r", &[(waiting[0].call.as_str(), true)]).await.0.unwrap();
+    }
+    assert_eq!(answer(&ended), "done");
+    for key in keys {
+        assert_eq!(place.value(key).await.as_deref(), Some("1"));
+    }
+}

@@ -161,3 +161,23 @@ async fn a_fix_and_the_first_request_are_replayed() {
     std::fs::remove_file(place.dir.path().join("base.txt")).unwrap();
     assert_eq!(place.replay("r").await.difference, None);
 }
+
+/// The clock of a jq filter is an input of the run, so a replay uses the recorded time.
+#[tokio::test]
+async fn the_clock_of_a_filter_is_recorded() {
+    let place = Place::new();
+    let filters = r#"(resv (json.query? "1" "now"))
+(resv (json.query? "[1]" ".[0], (now | todate)"))
+(resv (json.query? "[2]" ".[0]"))"#;
+    let (ended, _) = place.run(&place.journal(), &ByTurn(vec![wat(filters), done()]), "r").await;
+    assert_eq!(answer(&ended), "done");
+    let mut clocks = 0;
+    for turn in 0..3 {
+        let calls = place.store.calls_of("r", turn).await.unwrap();
+        let of_clock = calls.iter().filter(|call| call.id.function == "sys.time");
+        clocks += of_clock.map(|call| call.times.max(1)).sum::<u32>();
+    }
+    assert_eq!(clocks, 2, "a filter without `now` leaves no record");
+    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    assert_eq!(place.replay("r").await.difference, None);
+}

@@ -69,6 +69,16 @@ async fn temporary_failures_are_retried_and_permanent_ones_are_reported() {
             ModelErrorKind::Key,
             "rejected the key",
         ),
+        (
+            vec![answer(&vec![1.0; 16_385])],
+            ModelErrorKind::Malformed,
+            "returned no embedding: it has 16385 dimensions, more than 16384",
+        ),
+        (
+            vec![answer(&vec![1.0; 300_000])],
+            ModelErrorKind::Malformed,
+            "returned no embedding: it is larger than the limit of 1048576 bytes",
+        ),
     ] {
         let provider = Provider::start(answers);
         let why = client(&provider).embed("x").await.unwrap_err();

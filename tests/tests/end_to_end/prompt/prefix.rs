@@ -11,7 +11,7 @@ use wattle_agent::rt::{Grants, Limits};
 use wattle_agent::{Access, Host, Job, Settings, Tenant};
 use wattle_tests::Scripted;
 
-/// Two first messages about different subjects.
+/// The first messages of two sessions, about different subjects.
 const MESSAGES: [&str; 2] =
     ["How high is the tide in Emden tomorrow?", "Convert the invoices of May to one CSV file"];
 

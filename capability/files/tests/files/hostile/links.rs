@@ -1,5 +1,6 @@
-//! Tests of links: those that stay inside, those that lead outside, hard links, links that another
-//! process exchanges meanwhile, and the names under which a guard is asked about a linked file.
+//! Tests of links: those that stay in the workdir, those that lead out of it, hard links, links
+//! that another process replaces during an operation, and the names under which a guard is asked
+//! about a linked file.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;

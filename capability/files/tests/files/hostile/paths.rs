@@ -1,5 +1,5 @@
-//! Tests of the spellings of paths: those that lead outside, those that look special and are not,
-//! and those of the system's folders.
+//! Tests of paths: those that lead out of the workdir, those that look special but are not, and
+//! those into the system's folders.
 
 use wattle_files::{ErrorKind, FilesError};
 use wattle_lang::Code;
