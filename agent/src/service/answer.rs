@@ -113,7 +113,7 @@ impl RunService {
                 // is missing. In the other order, no process would take the run.
                 store.reopen(&record.id).await?;
             }
-            let pending = child::record_all(store, &record.id, answers).await?;
+            let pending = child::record(store, &record.id, answers).await?;
             if let Some(first) = pending.into_iter().next() {
                 return Err(AnswerError::Pending(first));
             }
@@ -169,8 +169,7 @@ impl RunService {
                 _ => Err(AnswerError::NotAsked),
             };
             let (lock, _) = lock_idle(store, root, is_waiting).await?;
-            let child::Pending { approvals, reason } = child::pending(store, root).await?;
-            if approvals.is_empty() && reason.is_none() {
+            if child::pending(store, root).await?.is_empty() {
                 store.reopen(root).await?;
                 drop(lock);
                 self.offer(store);

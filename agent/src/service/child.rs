@@ -301,6 +301,13 @@ pub struct Pending {
     pub reason: Option<String>,
 }
 
+impl Pending {
+    /// Returns true if the runs wait for nothing.
+    pub(super) fn is_empty(&self) -> bool {
+        self.approvals.is_empty() && self.reason.is_none()
+    }
+}
+
 /// Returns the human decisions that a run and its child runs wait for.
 ///
 /// # Errors
@@ -343,11 +350,7 @@ pub async fn release_children(store: &TenantStore, run: &str) -> Result<bool, St
 pub(super) async fn answered(store: &TenantStore) -> Result<Vec<RunRecord>, StoreError> {
     let mut answered = Vec::new();
     for run in store.runs(RunFilter::status(Status::Parked)).await? {
-        if run.reason.is_some() {
-            continue;
-        }
-        let Pending { approvals, reason } = pending(store, &run.id).await?;
-        if approvals.is_empty() && reason.is_none() {
+        if run.reason.is_none() && pending(store, &run.id).await?.is_empty() {
             answered.push(run);
         }
     }
@@ -379,8 +382,17 @@ pub(crate) async fn record_all(
     run: &str,
     answers: &[(String, Approval)],
 ) -> Result<Vec<PendingApproval>, AnswerError> {
-    let journal: SharedJournal = Arc::new(store.clone());
     unanswered(store, run, answers).await?;
+    record(store, run, answers).await
+}
+
+/// Records answers like [`record_all`]. All of them must be for pending approvals.
+pub(super) async fn record(
+    store: &TenantStore,
+    run: &str,
+    answers: &[(String, Approval)],
+) -> Result<Vec<PendingApproval>, AnswerError> {
+    let journal: SharedJournal = Arc::new(store.clone());
     for (call, approval) in answers {
         let (of, call) = match call.rsplit_once(SEPARATOR) {
             Some((child, call)) => (child, call),
