@@ -1,5 +1,4 @@
-//! Serves an agent with axum: one route returns the report of a run, and another streams its
-//! events.
+//! Serves an agent with axum: one route returns a run's report, and another streams a run's events.
 //!
 //! If a client disconnects, its run ends: dropping the future or the stream of a run cancels it.
 

@@ -115,8 +115,8 @@ const MAX_FIXED_BYTES: usize = 64 << 10;
 const MAX_LISTED_FIXES: usize = 8;
 
 /// Prepares a program. If a model wrote it and it does not compile, safe fixes are applied. A safe
-/// fix corrects text that is invalid and can have only one meaning. If the fixes do not help, the
-/// error lists the findings for the model's original text.
+/// fix corrects text that is invalid and can have only one meaning. If the program still does not
+/// compile, the error lists the findings for the model's original text.
 async fn prepare(runtime: &Runtime, call: &Call, source: &str) -> Result<PreparedProgram, String> {
     let first = match runtime.prepare(source).await {
         Ok(program) => return Ok(PreparedProgram { program, fixes: Vec::new() }),

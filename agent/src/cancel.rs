@@ -62,7 +62,7 @@ impl Cancel {
         }
     }
 
-    /// Returns the token, for code that does not use reasons.
+    /// Returns the run's cancellation token, for code that does not need the reason.
     #[must_use]
     pub fn token(&self) -> &CancellationToken {
         &self.token

@@ -213,8 +213,8 @@ fn session_turns(ending: &Ending, messages: &[Message]) -> Vec<Message> {
     messages.iter().cloned().chain(close).collect()
 }
 
-/// Waits until the run's time limit expires, and returns the limit in milliseconds. Waits forever
-/// if there is no limit.
+/// Waits until the run's time limit expires and returns the limit in milliseconds. Waits forever if
+/// there is no limit.
 async fn expired(started: Instant, before: Duration, timeout: Option<Duration>) -> u64 {
     match timeout {
         Some(timeout) => {
@@ -378,7 +378,7 @@ impl<'a> Performer<'a> {
         }
     }
 
-    /// Performs a task, and returns the result as input for the state machine. The error lists the
+    /// Performs a task and returns the result as input for the state machine. The error lists the
     /// approvals that the run is waiting for.
     async fn perform(&self, task: &Task) -> Result<Input, Vec<PendingApproval>> {
         Ok(match task {

@@ -54,7 +54,7 @@ pub struct Host {
     collector: Option<Collector>,
     mask: Mask,
     /// Permits for active child runs, one semaphore for each depth below the root. A run waits only
-    /// for runs that are one level deeper.
+    /// for runs that are one level deeper, so runs cannot deadlock.
     children: Arc<[Semaphore; MAX_DEPTH]>,
 }
 

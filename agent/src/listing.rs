@@ -2,7 +2,7 @@
 //!
 //! The lists depend only on the catalog, so that all sessions of an agent have the same prompt and
 //! the same functions, which providers can cache. There is one exception: if the deployment adds
-//! very many programs, a part of the prompt also depends on the session's first message.
+//! very many programs, part of the prompt also depends on the session's first message.
 
 use wattle_capability::TRUSTED;
 use wattle_catalog::{Catalog, Entry, Origin};
@@ -45,7 +45,7 @@ const FAMILIES: &[&str] = &["file", "text", "csv", "json", "http", "web", "date"
 /// The built-in programs that only the host calls. No prompt lists them.
 const HOSTS: &[&str] = &["current_time", "recall"];
 
-/// The program that ends a run. The text dialect has its own call for that.
+/// The program that ends a run. In the text dialect, a separate kind of call ends the run.
 const DONE: &str = "done";
 
 /// The programs that a prompt lists.
@@ -101,7 +101,8 @@ impl Listing {
     }
 
     /// Returns the programs listed in the prompt of a run with these grants. In the native dialect,
-    /// only programs that are not offered as functions are listed, and in the plain dialect none.
+    /// only programs that are not offered as functions are listed. In the plain dialect, no
+    /// programs are listed.
     pub(crate) fn programs(&self, grants: &Grants, dialect: Dialect) -> ProgramList {
         let offered = match dialect {
             Dialect::Text => 0,
@@ -126,7 +127,7 @@ impl Listing {
     }
 }
 
-/// Returns true if only the host calls a program. Such a program is not offered to a model.
+/// Returns true if only the host calls the program. Such a program is not offered to a model.
 pub(crate) fn is_hosts(entry: &Entry) -> bool {
     matches!(entry.origin(), Origin::BuiltIn(_)) && HOSTS.contains(&entry.name().as_str())
 }

@@ -16,8 +16,8 @@ use wattle_capability::fs::Fs;
 use wattle_machine::{FileHead, Orientation, WorkdirEntry};
 use wattle_rt::{Grants, Guard, Target};
 
-/// Maximum time for gathering the orientation. When this time has passed, the run starts without
-/// the parts that have not been gathered.
+/// Maximum time for gathering the orientation. After this time, the run starts with the parts that
+/// have been gathered so far.
 const MAX_TIME: Duration = Duration::from_secs(2);
 
 /// Maximum number of workdir entries whose names are shown.
@@ -127,8 +127,8 @@ impl Workdir {
         Instant::now() >= self.deadline
     }
 
-    /// Returns the beginnings of the text files that the message names, in the order in which the
-    /// message names them.
+    /// Returns the first lines of the text files that the message names, in the order in which they
+    /// are named.
     fn heads(&self, message: &str, entries: &[WorkdirEntry]) -> Vec<FileHead> {
         let mut known = BTreeSet::new();
         let candidates = candidates(message, entries);
@@ -144,7 +144,7 @@ impl Workdir {
         heads.take(MAX_FILES).collect()
     }
 
-    /// Returns the beginning of a file, or `None` if it is empty or not text.
+    /// Returns the first lines of a file, or `None` if the file is empty or not text.
     fn head(&self, path: String) -> Option<FileHead> {
         let stat = self.read.stat(&path).ok().filter(|stat| stat.kind == EntryKind::File)?;
         let bytes = self.read.read_at(&path, 0, HEAD_BYTES as u64).ok()?;

@@ -1,9 +1,10 @@
-//! The wording of the refusals that models and programs get for their calls.
+//! The wording of the refusals that models and programs receive.
 
 use wattle_capability::TRUSTED;
 use wattle_catalog::Catalog;
 
-/// Returns the refusal for an unknown program name, with the nearest names in the catalog.
+/// Returns the refusal for an unknown program name, which suggests the most similar names in the
+/// catalog.
 pub(crate) fn unknown_program(catalog: &Catalog, name: &str) -> String {
     let nearest: Vec<String> =
         catalog.nearest(name).iter().map(|name| format!("`{name}`")).collect();

@@ -10,7 +10,7 @@ use crate::output::OutputError;
 /// The result of a run.
 #[derive(Debug)]
 pub struct Report {
-    /// The run's id. Ids are sortable by time and unguessable.
+    /// The run's id. Ids sort by creation time and are unguessable.
     pub run_id: String,
     /// The ending of the run. The text of the ending is the result.
     pub ending: Ending,
@@ -38,13 +38,13 @@ impl Report {
     /// Converts the value of the answer to a type.
     ///
     /// # Errors
-    /// If the run has no valid value, or the value does not fit the type.
+    /// If the run has no valid value, or the value does not match the type.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, OutputError> {
         let data = self.data().ok_or_else(|| OutputError::missing(&self.ending))?;
         T::deserialize(data).map_err(|why| OutputError::unfit(&why))
     }
 
-    /// Creates the report of a run that failed outside of its state machine.
+    /// Creates the report of a run that failed outside its state machine.
     pub(crate) fn failed(run_id: String, message: String) -> Report {
         Report {
             run_id,

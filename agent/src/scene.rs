@@ -25,7 +25,7 @@ use wattle_rt::{Account, Code, Failure, Grants};
 use crate::host::Host;
 use crate::wiring::{Access, Trusted};
 
-/// Maximum number of bytes that may be written in a scene.
+/// Maximum total size of a scene's files, in bytes.
 const FILE_BYTES: u64 = 64 << 20;
 
 /// The picture that is generated for every prompt.
@@ -346,7 +346,8 @@ impl Inference for ScriptedModel {
         Box::pin(async { answer })
     }
 
-    /// Parses the scripted answer as a JSON array of numbers.
+    /// Returns the scripted answer for `text` as an embedding. The answer must be a JSON array of
+    /// numbers.
     fn embed(&self, text: String) -> PortFuture<'_, Embedding> {
         let answer = self.answer(&[&text]).and_then(|answer| {
             let vector = serde_json::from_str(&answer).map_err(|_| {

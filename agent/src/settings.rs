@@ -53,8 +53,8 @@ pub struct Settings {
     pub memory: Vec<String>,
     /// The rule for recalling items from memory, or `None` to recall nothing.
     pub recall: Option<RecallContract>,
-    /// The programs of the agent's traits, in the order in which they run. Their names are those in
-    /// [`Host::internal_programs`].
+    /// The programs of the agent's traits, in the order in which they run. They are identified by
+    /// their names in [`Host::internal_programs`].
     ///
     /// [`Host::internal_programs`]: crate::Host::internal_programs
     pub traits: Vec<TraitProgram>,

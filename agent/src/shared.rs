@@ -12,7 +12,7 @@ const MAX_PARTS: usize = 64;
 /// The programs that runs can call.
 type Programs = Arc<Vec<ProgramFunction>>;
 
-/// The programs, functions and system prompts of runs. Runs with equal parts share them.
+/// The programs, functions and system prompts of runs. Equal ones are stored once and shared.
 pub(crate) struct SharedParts {
     functions: Cache<Programs, FunctionSet>,
     prompts: Cache<SharedText, SharedText>,

@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 /// Maximum length of a tenant's name, in bytes.
 const NAME_BYTES: usize = 64;
 
-/// The tenant of a run that does not name one.
+/// The tenant of a run that does not specify a tenant.
 pub const DEFAULT_TENANT: &str = "default";
 
 /// The name of a tenant: 1 to 64 ASCII letters, digits, `.`, `_`, `-`, `@` and `+`, beginning with
@@ -48,8 +48,8 @@ impl Tenant {
         &self.0
     }
 
-    /// Returns a file name for the tenant's data: 32 hexadecimal digits, different for names that
-    /// differ only in case.
+    /// Returns a file name for the tenant's data: 32 hexadecimal digits. Tenants whose names differ
+    /// only in case get different file names.
     #[must_use]
     pub fn file_name(&self) -> String {
         use fmt::Write as _;

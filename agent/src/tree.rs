@@ -1,7 +1,7 @@
-//! The tree of runs that a run belongs to: its budgets, and what its runs have used of them.
+//! The tree of runs that a run belongs to: the budgets of its runs, and their usage.
 //!
-//! Each run of a tree is a node. What a run uses is charged to its node and to those of all runs
-//! above it, so that the limits of a run apply to the run and to everything below it together.
+//! Each run of a tree is a node. The usage of a run is charged to its node and to the nodes of all
+//! its ancestors, so the limits of a run apply to the run and all its descendants together.
 
 mod budget;
 mod restore;
@@ -31,8 +31,8 @@ pub(crate) const MAX_DEPTH: usize = 3;
 /// Maximum number of child runs in one tree.
 const MAX_CHILDREN: usize = 256;
 
-/// A run's view of its tree. The tree consists of the run that a person or a client started, its
-/// child runs, and their child runs. The default value is the view of a root run.
+/// A run's view of its tree. The tree consists of the run that a person or a client started and all
+/// its descendants. The default value is the view of a root run.
 #[derive(Clone, Default)]
 pub struct RunTree {
     /// The depth of the run in its tree; 0 for the root run.
@@ -45,7 +45,8 @@ pub struct RunTree {
 
 #[derive(Default)]
 struct Shared {
-    /// The nodes of the child runs, by run id. A run's budget changes only while this is locked.
+    /// The nodes of all runs except the root run, keyed by run id. A run's budget changes only
+    /// while this map is locked.
     children: Mutex<HashMap<String, Arc<Node>>>,
     /// A signal that a request to a model has ended.
     released: Notify,
@@ -61,7 +62,7 @@ struct Node {
     budget: Mutex<Budget>,
     ai: AiUse,
     account: OnceLock<Account>,
-    /// The usage of ended child runs that is not yet part of the run's own usage.
+    /// The usage of ended child runs that is not yet included in the run's own usage.
     child_usage: Meter,
     waiting: Waiting,
 }
@@ -75,7 +76,7 @@ impl Node {
         self.budget.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns this node and those above it, the nearest first.
+    /// Returns this node and its ancestors, nearest first.
     fn runs(&self) -> impl Iterator<Item = &Node> {
         std::iter::successors(Some(self), |node| node.above.as_deref())
     }
@@ -85,7 +86,7 @@ impl Node {
         self.runs().for_each(|node| node.budget().used += usage);
     }
 
-    /// Returns the first limit that is used up, in the order from the run to the root.
+    /// Returns the first limit that is used up. Checks this run first, then its ancestors.
     fn over_budget(&self) -> Option<OverBudget> {
         self.runs().enumerate().find_map(|(level, node)| {
             let budget = node.budget();
@@ -128,7 +129,8 @@ impl RunTree {
         Some(RunTree { depth: 0, above: None, node, shared })
     }
 
-    /// Returns true if this process no longer drives the parent run, although it has not ended.
+    /// Returns true if this process no longer drives the parent run, although the parent run has
+    /// not ended.
     pub(crate) fn is_orphan(&self) -> bool {
         self.node.above.as_ref().is_some_and(|above| above.waiting.is_abandoned())
     }
@@ -138,14 +140,14 @@ impl RunTree {
         self.above.is_none()
     }
 
-    /// Locks the tree for recording a turn. No other run of the tree can record one until the guard
-    /// is dropped.
+    /// Locks the tree for recording a turn. No other run of the tree can record a turn until the
+    /// guard is dropped.
     pub(crate) async fn record(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.shared.recording.lock().await
     }
 
-    /// Sets the limits of a run that begins or is resumed. Returns its grants, with the counters of
-    /// the tree.
+    /// Sets the limits of the run when it begins or is resumed. Returns `grants` with the counters
+    /// of the tree.
     pub(crate) fn bind(&self, settings: &Settings, grants: &Grants) -> Grants {
         self.node.waiting.reset();
         {
@@ -165,8 +167,8 @@ impl RunTree {
         }
     }
 
-    /// Returns the account of the run. It is `own` if the run has an account already. Otherwise it
-    /// is a new account below that of the parent run.
+    /// Returns the account of the run: `own` if the run already has an account, or a new account
+    /// otherwise. The new account of a child run is a child of the parent run's account.
     pub(crate) fn account(&self, runtime: &Runtime, own: Option<&Account>) -> Account {
         let above = || self.node.above.as_ref().and_then(|above| above.account.get());
         let open = || match (own, above()) {
@@ -183,33 +185,34 @@ impl RunTree {
         self.node.charge(usage);
     }
 
-    /// Returns true if the usage of the run must be added to that of its parent, which is the case
-    /// once.
+    /// Returns true if the usage of the run has not been added to its parent's usage yet, and marks
+    /// it as added.
     pub(crate) fn report(&self) -> bool {
         let _nodes = self.shared.lock();
         !std::mem::replace(&mut self.node.budget().is_reported, true)
     }
 
-    /// Charges what is missing if the run and the runs below it have used `total`, of which this
-    /// process may know only a part.
+    /// Charges the part of `total` that this process has not charged yet. `total` is the usage of
+    /// the run and its descendants.
     pub(crate) fn charge_up_to(&self, total: Usage) {
         let _nodes = self.shared.lock();
         let known = self.node.budget().used;
         self.node.charge(total.beyond(known));
     }
 
-    /// Returns the limit of the run or of a run above it that is used up, if there is one.
+    /// Returns a limit of the run or of an ancestor that is used up, or `None` if there is none.
     pub(crate) fn over_budget(&self) -> Option<OverBudget> {
         let _nodes = self.shared.lock();
         self.node.over_budget()
     }
 
-    /// Waits until the run may send a request to its model. While the requests of several child
-    /// runs are under way, another one must fit what is left of each limit above it, if it uses as
-    /// much as the largest one so far. Before the first one has ended, there is no other one.
+    /// Waits until the run may send a request to its model. While other requests that count towards
+    /// a limit are in flight, a new one may begin only if all of them fit into the rest of the
+    /// limit, assuming that each uses as much as the largest one so far. Until the first request
+    /// has ended, no other one may begin.
     ///
     /// # Errors
-    /// If a limit of the run or of a run above it is used up.
+    /// If a limit of the run or of an ancestor is used up.
     pub(crate) async fn admit(&self) -> Result<Admission<'_>, OverBudget> {
         loop {
             let mut released = pin!(self.shared.released.notified());
@@ -228,18 +231,20 @@ impl RunTree {
         }
     }
 
-    /// Returns the usage of ended child runs that is not yet part of the run's own usage.
+    /// Returns the usage of ended child runs that is not yet included in the run's own usage.
     pub(crate) fn child_usage(&self) -> &Meter {
         &self.node.child_usage
     }
 
-    /// Returns the child runs that outlive their program because the run waits for a person.
+    /// Returns the child runs whose programs ended while another child run was waiting for a
+    /// person.
     pub(crate) fn waiting(&self) -> &Waiting {
         &self.node.waiting
     }
 
-    /// Returns the view of the tree for the child run `id` of the run `own`. Fails if `id` is a new
-    /// run, and the tree's limit on depth, child runs, tokens or cost is reached.
+    /// Returns the view of the tree for the child run `id` of this run, whose id is `own`. Fails if
+    /// this run is at the maximum depth, or if `id` is a new run and a limit on child runs, tokens
+    /// or cost is reached.
     pub(crate) fn child(&self, own: &str, id: &str) -> Result<RunTree, Failure> {
         if self.depth >= MAX_DEPTH {
             let reason = format!(

@@ -46,7 +46,7 @@ pub struct Access {
     pub manual: Arc<dyn help::Manual>,
     /// The catalog that programs may search.
     pub catalog_index: Arc<dyn CatalogIndex>,
-    /// The shell, if there is one.
+    /// The shell, or `None` if the run has no shell.
     pub shell: Option<Arc<dyn Shell>>,
     /// The issue tracker, or `None` to store tickets in the tenant's state.
     pub issues: Option<Arc<dyn IssueTracker>>,

@@ -142,8 +142,8 @@ impl Ai {
         Ai { model, budget, used: AiUse::of(budget) }
     }
 
-    /// Returns the same grant, whose requests are counted by `used`. The first budget that a
-    /// counter gets is its limit.
+    /// Returns this grant with its requests counted by `used`. If the counter has no limit yet, the
+    /// grant's budget becomes its limit.
     #[must_use]
     pub fn counted_by(&self, used: &AiUse) -> Ai {
         used.limit_to(self.budget);
@@ -194,8 +194,9 @@ impl Ai {
     }
 }
 
-/// Checks that the parts of a question contain no secrets. Each part is a pair of a name, for the
-/// error message, and a text. Returns the [`Passage`] that removes secrets from the answer.
+/// Checks that the parts of a question contain no secrets. Each part is a pair: its name, for use
+/// in the error message, and its text. Returns the [`Passage`] that removes secrets from the
+/// answer.
 async fn check(run: &Run, parts: &[(&str, &str)]) -> Result<Passage, Failure> {
     let passage = Passage::of(run, AI.name);
     for (what, text) in parts {

@@ -91,7 +91,7 @@ pub fn files(run: &Run, function: &'static str) -> Result<Arc<Files>, Failure> {
     confined(run, Gate::of(run, function))
 }
 
-/// Returns the run's files, restricted to the accesses that a gate admits.
+/// Returns the run's files, restricted to the accesses that `gate` allows.
 pub(crate) fn confined(run: &Run, gate: Gate) -> Result<Arc<Files>, Failure> {
     let files = &run.config::<Fs>()?.0;
     if gate.is_open() {

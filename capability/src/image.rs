@@ -29,8 +29,8 @@ capability! {
 
 /// Maximum number of images per run, including failed attempts.
 const PER_RUN: u32 = 2;
-/// The codes of failures before a request is sent. A failure after that has another code, so that a
-/// recorded result shows whether the call was counted.
+/// The codes of failures that occur before a request is sent. Later failures have other codes, so
+/// that a recorded result shows whether the call was counted.
 const BEFORE_REQUEST: &[Code] = &[
     Code::EACCESS,
     Code::EBOUND,
@@ -60,13 +60,13 @@ pub struct Image {
     used: ImageUse,
 }
 
-/// The images that a run used, including failed attempts. Clones share the counter. A run and its
-/// child runs share one, so that the limit applies to all of them together.
+/// The images that a run used, including failed attempts. Clones share the counter. A run shares
+/// its counter with its child runs, so that the limit applies to all of them together.
 #[derive(Clone, Debug, Default)]
 pub struct ImageUse(Arc<AtomicU32>);
 
 impl ImageUse {
-    /// Returns true if a call that failed with `failure`, or that succeeded, was counted.
+    /// Returns true if a call was counted. `failure` is `None` if the call succeeded.
     #[must_use]
     pub fn counts(failure: Option<&Failure>) -> bool {
         failure.is_none_or(|failure| !BEFORE_REQUEST.contains(&failure.code))
@@ -98,7 +98,7 @@ impl Image {
         Image { generator, used: ImageUse::default() }
     }
 
-    /// Returns the same grant, whose images are counted by `used`.
+    /// Returns this grant with its images counted by `used`.
     #[must_use]
     pub fn counted_by(&self, used: &ImageUse) -> Image {
         Image { generator: self.generator.clone(), used: used.clone() }
@@ -209,7 +209,8 @@ async fn make(run: &mut Run, prompt: String, path: String) -> Result<String, Fai
     Ok(format!("wrote {path} ({size} bytes, {kind}{but})"))
 }
 
-/// Changes the code of a failure after the request if it is the code of a failure before it.
+/// Changes the code of a failure that occurred after the request to `EREMOTE` if [`BEFORE_REQUEST`]
+/// contains the code.
 fn after_request(failure: Failure) -> Failure {
     let code = if ImageUse::counts(Some(&failure)) { failure.code } else { Code::EREMOTE };
     Failure { code, ..failure }

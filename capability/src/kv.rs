@@ -47,8 +47,8 @@ capability! {
     #[effect(repeatable)]
     async incr(k: key, n: int) -> sum: int ! EPARSE EBOUND EBUDGET EREMOTE = incr;
 
-    /// Sets a key to new if its value is old, and returns 1 if it was; old 0 means a missing key,
-    /// new 0 removes it
+    /// Sets a key to new if its value is old, and returns 1 if it was; if old is 0, the key must be
+    /// missing; if new is 0, the key is removed
     #[example = r#"(kv.cas "lock" 0 "mine") (ret (str.from_int (kv.cas "lock" 0 "yours")))"# => "0"]
     #[prompt(name)]
     #[effect(repeatable)]
@@ -73,8 +73,9 @@ pub trait Backend: Send + Sync {
     /// Atomically replaces the value of a key with the result of `change`.
     fn update(&self, key: String, change: Change) -> PortFuture<'_, ()>;
     /// Updates a key like [`update`](Backend::update), but only once per idempotency key (`call`).
-    /// If the call is repeated, `change` receives the old value that `kept` restores, and nothing
-    /// is replaced. A backend whose state does not outlive its process need not track calls.
+    /// If the call is repeated, `change` receives the old value that `kept` restores, and the
+    /// stored value is not replaced. A backend whose state does not outlive its process need not
+    /// track calls.
     fn update_once(
         &self,
         call: String,
@@ -106,13 +107,13 @@ pub type Change = Box<dyn FnOnce(Option<Vec<u8>>) -> Result<Option<Vec<u8>>, Fai
 pub enum Kept {
     /// Nothing: the change does not depend on the old value.
     Nothing,
-    /// Whether the key existed. An existing value is restored as an empty one.
+    /// The presence of the key. An existing value is restored as an empty one.
     Presence,
     /// The old value without surrounding whitespace, if it has at most [`MAX_NUMBER`] bytes.
-    /// Changes of longer values fail.
+    /// Changes to longer values fail.
     Number,
-    /// Whether the old value was equal to this one. A different value is restored as any value that
-    /// is not equal.
+    /// The result of comparing the old value with this one. If they differed, an arbitrary
+    /// different value is restored.
     Equality(Option<Vec<u8>>),
 }
 
@@ -345,7 +346,7 @@ async fn incr(run: &mut Run, k: String, n: i32) -> Result<i32, Failure> {
     .await
 }
 
-/// Parses a number of the state, which may be surrounded by whitespace.
+/// Parses a number that is stored in the state. Allows surrounding whitespace.
 fn integer(text: &[u8]) -> Option<i32> {
     let number = Some(text.trim_ascii()).filter(|number| number.len() <= MAX_NUMBER)?;
     str::from_utf8(number).ok()?.parse().ok()
@@ -365,8 +366,8 @@ async fn cas(
     .await
 }
 
-/// Updates a key and returns a result. From the key's old value, `change` computes both: the new
-/// value, which is stored, and the result.
+/// Updates a key and returns a result. `change` computes the new value and the result from the
+/// key's old value.
 async fn update_and_return<T: Clone + Default + Send + 'static>(
     run: &mut Run,
     kv: &Kv,

@@ -1,5 +1,5 @@
-//! `shell`: command lines of a shell whose commands are sandboxed programs. The shell starts no
-//! host processes.
+//! `shell`: runs command lines in a shell whose commands are sandboxed programs. The shell starts
+//! no host processes.
 //!
 //! A line may access any of the run's files, and the files are not known in advance. Therefore, the
 //! shell receives a view of the files that asks the run's guard at each access.

@@ -147,12 +147,12 @@ capability! {
     #[prompt(name)]
     fn repeat(s: str, n: int) -> ptr: str ! EBOUND ENOMEM = repeat;
 
-    /// Puts fill (default a space) before a string until it has n characters
+    /// Pads a string on the left with fill (default: a space) to n characters
     #[example = r#"(ret (str.pad_left "42" 5 "0"))"# => "00042"]
     #[prompt(name)]
     fn pad_left(s: str, n: int, fill: opt_str) -> ptr: str ! EBOUND ENOMEM = characters::pad_left;
 
-    /// Puts fill (default a space) after a string until it has n characters
+    /// Pads a string on the right with fill (default: a space) to n characters
     #[example = r#"(ret (str.cat (str.pad_right "ab" 4) "|"))"# => "ab  |"]
     #[prompt(omitted)]
     fn pad_right(s: str, n: int, fill: opt_str) -> ptr: str ! EBOUND ENOMEM = characters::pad_right;

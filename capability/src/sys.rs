@@ -183,7 +183,8 @@ fn fail(_: &mut Run, code: i32, reason: &str) -> Result<(), Failure> {
     Err(Failure::new(code, given(reason)))
 }
 
-/// Returns the reason that a program gave, or a default text if the reason is blank.
+/// Returns the reason that a program gave, or a default text if the reason is empty or contains
+/// only whitespace.
 fn given(reason: &str) -> &str {
     if reason.trim().is_empty() { "the program gave no reason" } else { reason }
 }
@@ -208,8 +209,8 @@ fn resv(run: &mut Run, result: &[u8]) -> Result<(), Failure> {
     run.emit_result(result)
 }
 
-/// Maximum size of an answer, in bytes. The answer becomes part of the run's record, of its events
-/// and of its session, each of which takes several times its size.
+/// Maximum size of an answer, in bytes. The answer is also stored in the run's record, events and
+/// session, each of which takes several times the answer's size.
 const MAX_ANSWER: usize = 1 << 20;
 
 fn done(run: &mut Run, result: &str) -> Result<(), Failure> {

@@ -1,8 +1,8 @@
 //! `web`: pages as readable text, and web search.
 //!
 //! Pages are fetched through the run's `http` grant, and the guard checks the URL and every
-//! redirect. The operator configures the search engine, which has its own backend that programs
-//! cannot use.
+//! redirect. The operator configures the search engine. Its requests use a separate backend, to
+//! which programs have no access.
 
 mod engine;
 pub(crate) mod guest;

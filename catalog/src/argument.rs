@@ -131,8 +131,8 @@ pub(crate) fn with_article(type_hint: TypeHint) -> String {
 
 impl ArgumentError {
     /// Returns the hint, without a leading `hint:`. For an argument with a missing or invalid
-    /// value, it says which value is expected, which value was found, if any, and how to call the
-    /// program.
+    /// value, the hint states the expected value, the value that was found, if any, and how to call
+    /// the program.
     #[must_use]
     pub fn hint(&self) -> String {
         let usage = &self.usage;

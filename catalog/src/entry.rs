@@ -53,8 +53,7 @@ pub struct Entry {
     source: Arc<str>,
     body: usize,
     origin: Origin,
-    /// The fixed values of parameters, each with the parameter's index. Callers cannot set these
-    /// parameters.
+    /// The values of the parameters that callers cannot set, each with the parameter's index.
     pub(crate) fixed: Vec<(usize, String)>,
     context: Arc<BTreeMap<String, String>>,
     /// The schema of the arguments, if an agent sets one.
@@ -168,8 +167,8 @@ impl Entry {
         Arc::make_mut(&mut self.context).extend(context.clone());
     }
 
-    /// Returns a copy of the program with additional context values. Values that the program
-    /// already has take precedence.
+    /// Returns a copy of the program with additional context values. The program's existing values
+    /// take precedence.
     pub(crate) fn with_values(&self, values: &BTreeMap<String, String>) -> Entry {
         let mut context = values.clone();
         context.extend(self.context.iter().map(|(key, value)| (key.clone(), value.clone())));
@@ -209,8 +208,8 @@ impl Entry {
         Problem::new(self.origin.to_string(), line, fault)
     }
 
-    /// Checks `uses` against the host functions that the compiled program imports. `sys` need not
-    /// be listed. If the front matter has no `uses`, nothing is checked.
+    /// Checks `uses` against the host functions that the compiled program imports. `uses` may omit
+    /// `sys`. If the front matter does not contain `uses`, the check succeeds.
     ///
     /// # Errors
     /// If the body calls a capability that `uses` does not list, or `uses` lists a capability that

@@ -9,7 +9,7 @@ use wattle_rt::Code;
 /// test and shown in the manual.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Example {
-    /// The number of the line at which the example starts, counted from 1.
+    /// The number of the line on which the example starts, counted from 1.
     pub line: usize,
     /// The arguments of the call, excluding defaults.
     pub args: Vec<String>,
@@ -34,8 +34,9 @@ pub struct Fixtures {
     /// The time that the clock shows, in RFC 3339 format. If it is `None`, the clock shows the real
     /// time.
     pub now: Option<String>,
-    /// The numbers that the random generator returns, in order, reduced to the requested range. The
-    /// last number is repeated. If there are none, random numbers are unpredictable.
+    /// The numbers that the random generator returns, in order. Each number is reduced to the
+    /// requested range, and the last number is repeated. If there are none, random numbers are
+    /// unpredictable.
     pub random: Vec<u32>,
     /// The model's answers to questions from programs. A question without an answer fails.
     pub ai: Vec<AiAnswer>,
@@ -101,7 +102,7 @@ pub struct Expected {
     pub results: Results,
     /// The contents of files after the call, by path. Other files may exist.
     pub files: BTreeMap<String, String>,
-    /// The values of state keys after the call. Other keys may exist.
+    /// The session's state after the call, by key. Other keys may exist.
     pub kv: BTreeMap<String, String>,
 }
 

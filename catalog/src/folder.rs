@@ -35,7 +35,8 @@ struct File {
 struct Stamp {
     length: u64,
     written: Option<SystemTime>,
-    /// On Unix, the inode number and the time of the last status change, which no process can set.
+    /// On Unix, the inode number, and the time of the last status change in seconds and
+    /// nanoseconds. No process can set this time.
     #[cfg(unix)]
     node: (u64, i64, i64),
 }
@@ -53,7 +54,7 @@ impl Stamp {
     }
 }
 
-/// A function that checks a program. If the program cannot be used, it returns the problem.
+/// A function that checks a program and returns a problem if the program cannot be used.
 pub(crate) type Check<'a> = &'a dyn Fn(&Entry) -> Result<(), Problem>;
 
 impl Folder {

@@ -57,8 +57,7 @@ impl Folders {
         &self.catalog
     }
 
-    /// Scans the folders again and reads the changed files. If nothing changed, only lists the
-    /// folders and returns `None`.
+    /// Scans the folders again and reads only the changed files. Returns `None` if nothing changed.
     #[must_use]
     pub fn rescan(&self, check: &dyn Fn(&Entry) -> Result<(), Problem>) -> Option<Folders> {
         let mut any_changed = false;
@@ -71,15 +70,16 @@ impl Folders {
         any_changed.then(|| Folders::of(folders))
     }
 
-    /// Returns the folders without the programs whose files have one of the given problems. Used
-    /// for checks that run after the scan.
+    /// Returns a copy of the folders. For each file that one of the problems names, the copy
+    /// contains the problem instead of the program. Checks that run after the scan use this
+    /// function.
     #[must_use]
     pub fn refuse(&self, problems: &[Problem]) -> Folders {
         Folders::of(self.folders.iter().map(|folder| folder.refuse(problems)).collect())
     }
 }
 
-/// Wraps a catalog that was not read from folders. A rescan never changes it.
+/// Wraps a catalog that was not read from folders. Rescanning has no effect.
 impl From<Catalog> for Folders {
     fn from(catalog: Catalog) -> Folders {
         Folders { folders: Vec::new(), catalog }

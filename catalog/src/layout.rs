@@ -121,7 +121,7 @@ pub fn format(text: &str, origin: Origin) -> Result<String, FormatError> {
 }
 
 /// Sorts the keys of a table and of its subtables, and sets the positions of the tables in the
-/// document. `position` is the position of the last table so far.
+/// document. `position` is the position of the table that was processed last.
 fn sort_table(table: &mut Table, name: &str, position: &mut isize) {
     let order = ORDER.iter().find(|(of, _)| *of == name).map_or(&[][..], |(_, order)| *order);
     let rank = |key: &str| order.iter().position(|known| *known == key).unwrap_or(order.len());

@@ -1,5 +1,5 @@
-//! The catalog of the Wattle agent runtime: named programs with typed arguments that a model calls
-//! by name.
+//! The catalog of the Wattle agent runtime: programs with typed arguments, which a model calls by
+//! name.
 //!
 //! A catalog program is a `.wat` file. It contains front matter, which is TOML in lines that start
 //! with `;;;`, followed by the program's body. [`Catalog::load`] reads the built-in programs and

@@ -32,7 +32,7 @@ pub struct Meta {
     pub exclusive: bool,
     /// If true, the results of a call are not added to the conversation.
     pub silent: bool,
-    /// Maximum duration of a call, from `timeout_ms`. The runtime's limit also applies.
+    /// Maximum duration of a call, set by `timeout_ms`. The runtime's limit also applies.
     pub timeout: Option<Duration>,
     /// The examples. They are run as tests and shown in the manual.
     pub examples: Vec<Example>,
@@ -69,7 +69,7 @@ pub enum TypeHint {
     Bool,
     /// A JSON value.
     Json,
-    /// A path in the run's files. It is not empty and contains no NUL.
+    /// A non-empty path in the run's files, without NUL characters.
     Path,
     /// An absolute `http` or `https` URL.
     Url,

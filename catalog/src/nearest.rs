@@ -73,7 +73,7 @@ fn local_part(name: &str) -> &str {
     name.rsplit(['.', ':', '/']).next().unwrap_or(name)
 }
 
-/// Splits a name into words in lowercase. An uppercase letter after a lowercase letter starts a new
+/// Splits a name into lowercase words. An uppercase letter after a lowercase letter starts a new
 /// word.
 fn words(name: &str) -> Vec<String> {
     let mut words = Vec::new();

@@ -1,8 +1,8 @@
 //! Ranks documents by their relevance to a query.
 //!
-//! The ranking is BM25 over weighted fields: a word counts more if fewer documents contain it, and
-//! if the document that contains it is shorter. For the same documents and the same query, the
-//! order is the same on every machine.
+//! The ranking is BM25 over weighted fields: rare words count more than common words, and matches
+//! in short documents count more than matches in long ones. For the same documents and the same
+//! query, the order is the same on every machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +28,7 @@ const STOP_WORDS: &[&str] = &[
 /// A field of a document: the weight of its words, and its text.
 pub type Field<'a> = (f64, &'a str);
 
-/// A search index over documents, each with a key.
+/// A search index over documents, which are identified by keys.
 ///
 /// ```
 /// use wattle_catalog::Index;
@@ -46,7 +46,7 @@ pub struct Index<K> {
     texts: Vec<Text<K>>,
     /// Number of documents that contain each word.
     known: BTreeMap<String, usize>,
-    /// The mean document length.
+    /// The mean document length: the number of words, weighted by field.
     mean: f64,
 }
 

@@ -67,8 +67,8 @@ impl ArgumentSchema {
     }
 
     /// Replaces the parameter's description with the one in the schema, if the schema contains one.
-    /// If the schema lists `enum` values of at most [`MAX_CHOICES`] bytes, replaces the parameter's
-    /// format with the list.
+    /// If the schema lists `enum` values of at most [`MAX_CHOICES`] bytes in total, replaces the
+    /// parameter's format with the list.
     pub(crate) fn describe(&self, arg: &mut Arg) {
         let Some(property) = self.property(&arg.name) else { return };
         if let Some(description) = property.get("description").and_then(Json::as_str) {
@@ -83,8 +83,8 @@ impl ArgumentSchema {
         }
     }
 
-    /// Validates the arguments given by a caller, each paired with its parameter. Returns messages
-    /// about at most [`MAX_FAULTS`] schema violations.
+    /// Validates the arguments given by a caller, each paired with its parameter. Returns one
+    /// message per schema violation, and at most [`MAX_FAULTS`] messages.
     pub(crate) fn faults<'a>(
         &self,
         given: impl IntoIterator<Item = (&'a Arg, &'a String)>,

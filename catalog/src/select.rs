@@ -13,7 +13,7 @@ use crate::{Catalog, Entry, Name};
 
 /// A reference to one program in a catalog, or to all programs whose names have a given prefix.
 ///
-/// In a file, it is a string, or a table if it changes the program:
+/// In a file, a reference is written as a string, or as a table if it changes the program:
 ///
 /// ```
 /// use wattle_catalog::{Catalog, ToolRef};
@@ -163,7 +163,7 @@ pub enum SelectError {
     },
     /// An alias is not a valid program name. The string is the alias.
     BadAlias(String),
-    /// Two references result in the same program name, which the string contains.
+    /// Two references result in the same program name. The string is that name.
     SameName(String),
     /// A context value does not match the type of its parameter.
     BadValue {
@@ -263,7 +263,7 @@ impl Catalog {
 
 impl Catalog {
     /// Returns the catalog with context values that all programs can read. Values in a program's
-    /// own context take precedence. The values are not arguments.
+    /// own context take precedence. The values do not set parameters.
     #[must_use]
     pub fn with_context(&self, values: &BTreeMap<String, String>) -> Catalog {
         if values.is_empty() {

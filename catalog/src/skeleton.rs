@@ -2,8 +2,8 @@
 
 use crate::{Catalog, Name};
 
-/// Returns the source of a new program, which runs and has examples. If a built-in program has the
-/// same name, the front matter contains `replaces`.
+/// Returns the source of a new program that runs and contains examples. If a built-in program has
+/// the same name, the front matter contains `replaces`.
 ///
 /// ```
 /// use wattle_catalog::{Entry, Origin, skeleton};

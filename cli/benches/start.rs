@@ -1,7 +1,6 @@
-//! Measures the startup time of the binary in two cases: running a program from a file, until its
-//! result is printed, and starting a server, until its first HTTP response. The benchmark `true`
-//! starts a process that does nothing, and is the lower bound. Also prints the memory usage of an
-//! idle server.
+//! Measures how long the binary takes to run a program from a file and print its result, and to
+//! start a server and answer its first HTTP request. The benchmark `true` starts a process that
+//! does nothing. Its time is the lower bound. Also prints the memory usage of an idle server.
 
 #![allow(
     clippy::unwrap_used,

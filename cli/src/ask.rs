@@ -51,8 +51,8 @@ impl Asker for Terminal {
     }
 }
 
-/// Prompts for the answer and reads it from the terminal. If the user asks to see `program`,
-/// prints it and prompts again. Any other reply that is not a clear yes counts as a no.
+/// Prompts for the answer and reads it from the terminal. If the user asks to see `program`, prints
+/// it and prompts again. Every other reply counts as a no unless it is a clear yes.
 fn read(program: &str) -> Answer {
     let _question = keyboard::question();
     loop {

@@ -45,7 +45,7 @@ pub(crate) fn of(files: &Files) -> Result<Vec<Change>, Fault> {
     files.changes().map_err(|error| Fault::failed(format!("failed to list the changes: {error}")))
 }
 
-/// Lists the changes on stderr and applies them if `fate` is [`Fate::Apply`].
+/// Applies the changes if `fate` is [`Fate::Apply`], and lists them on stderr.
 ///
 /// # Errors
 /// If the changes cannot be listed, or some of them cannot be applied. The error names the changes
@@ -90,9 +90,9 @@ pub(crate) fn apply_chosen(files: &Files, chosen: impl Fn(&Change) -> bool) -> R
     Err(Fault::new(Exit::Failed, text))
 }
 
-/// Creates a folder for the files whose changes could not be applied, writes the run's version of
-/// each of these files to it, and returns it. Returns `None` if there is no such file, or if the
-/// user has no state folder.
+/// Creates a folder for the files whose changes could not be applied. Writes the run's version of
+/// each file to the folder, and returns the folder's path. Returns `None` if there are no such
+/// files, or if the user has no state folder.
 fn keep(files: &Files, error: &ApplyError) -> std::io::Result<Option<PathBuf>> {
     let written =
         |change: &&Change| change.entry == EntryKind::File && change.kind != ChangeKind::Deleted;

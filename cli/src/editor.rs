@@ -98,7 +98,7 @@ pub(crate) fn is_broker() -> bool {
     std::env::args_os().nth(1).is_some_and(|argument| argument == BROKER)
 }
 
-/// Serves the session that is connected to stdin, until the session ends.
+/// Serves edit requests from the session, over the socket on stdin, until the session ends.
 pub(crate) fn serve() -> ExitCode {
     let serve = async {
         // Interrupts are meant for the editor. Without this handler, they would also end the

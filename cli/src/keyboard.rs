@@ -17,7 +17,7 @@ const PIECE: usize = 4_096;
 
 /// The state of the terminal while a run is in progress.
 struct State {
-    /// The mode that the terminal had before the run.
+    /// The terminal's mode before the run.
     before: Termios,
     /// The keys that were pressed before a question was shown.
     early: Vec<u8>,
@@ -61,7 +61,8 @@ impl Drop for Quiet {
 /// A guard for a question. Until it is dropped, keys are echoed, and a line can be read.
 pub(crate) struct Question(());
 
-/// Begins a question. Keys that were pressed earlier are kept for the next input.
+/// Prepares the terminal for a question. Keys that were pressed earlier are kept for the next
+/// input.
 pub(crate) fn question() -> Question {
     if let Some(state) = lock().as_mut() {
         state.early.extend(pending());
@@ -88,7 +89,8 @@ fn quiet_mode(before: &Termios) -> Termios {
     mode
 }
 
-/// Changes the mode without dropping keys. If the change fails, the terminal keeps its mode.
+/// Changes the terminal's mode without dropping pending keys. If the change fails, the terminal
+/// keeps its current mode.
 fn set(mode: &Termios) {
     let _ = tcsetattr(stdin(), OptionalActions::Drain, mode);
 }

@@ -86,8 +86,8 @@ fn print_usage(error: &clap::Error) -> ExitCode {
     Exit::Usage.into()
 }
 
-/// Sends log messages to stderr: warnings, and with `--verbose` the debug messages of Wattle
-/// itself. The log lines of a server start with a timestamp.
+/// Sets up logging to stderr. Warnings are logged and, with `--verbose`, Wattle's own debug
+/// messages, too. The log lines of a server start with a timestamp.
 fn log(cli: &Cli) {
     let own = if cli.verbose { LevelFilter::DEBUG } else { LevelFilter::WARN };
     let levels = Targets::new().with_default(LevelFilter::WARN).with_target("wattle", own);

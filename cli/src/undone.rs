@@ -1,5 +1,5 @@
-//! The runs' versions of files whose changes could not be applied. They are in the user's state
-//! folder, to which every command may write, even in the sandbox.
+//! The runs' versions of files whose changes could not be applied. They are stored in the user's
+//! state folder, which every command may write to, even in the sandbox.
 
 use std::path::{Path, PathBuf};
 
@@ -11,11 +11,11 @@ use crate::setup::make_private;
 /// Maximum number of runs whose files are kept.
 const MAX_RUNS: usize = 100;
 
-/// Length of a folder's name, which is an id.
+/// Length of a folder's name, in characters. The name is an id.
 const NAME_LENGTH: usize = 26;
 
 /// Creates a private folder for the files of a run. Removes the folders of the oldest runs if there
-/// are more than 100. Returns `None` if the user has no state folder.
+/// are more than [`MAX_RUNS`] folders. Returns `None` if the user has no state folder.
 ///
 /// # Errors
 /// If the folder cannot be created.

@@ -33,7 +33,7 @@ pub(crate) struct AgentTask {
     pub(crate) settings: Settings,
     /// The scene in which all runs of the attempt work.
     pub(crate) scene: Arc<Scene>,
-    /// The model of all agents.
+    /// The model that all agents use.
     pub(crate) model: Arc<dyn Model>,
     /// If true, programs may send prompts to a model.
     pub(crate) with_ai: bool,
@@ -79,8 +79,8 @@ impl RunAssembler for AgentTask {
     }
 }
 
-/// Runs an agent with a message and waits until its run and all child runs have ended. The result
-/// includes the steps and programs of the child runs.
+/// Sends a message to an agent and waits until the agent's run and all child runs have ended. The
+/// result includes the steps and programs of the child runs.
 pub(crate) async fn run(
     task: AgentTask,
     agent: &AgentSpec,

@@ -32,7 +32,8 @@ pub struct Pairing {
     /// Number of tasks that both sides attempted.
     pub tasks: usize,
     /// Number of omitted tasks. A task is omitted if only one side attempted it, or if all attempts
-    /// on one side ended with an error. A task that was changed counts as two tasks.
+    /// on one side ended with an error. A task that differs between the two sides counts as two
+    /// tasks.
     pub left_out: usize,
     /// The metrics, each with its values on both sides.
     pub measures: Vec<Measure>,
@@ -64,8 +65,8 @@ pub struct Measure {
 /// A function that measures an attempt. It returns `None` if there is nothing to measure.
 type Metric = fn(&Attempt) -> Option<f64>;
 
-/// The metrics. Each has a name, the sign of an improvement (1.0 if a higher value is better), and
-/// a function that computes its value.
+/// The metrics. Each has a name, the sign of an improvement (1.0 if higher values are better, -1.0
+/// if lower values are), and a function that computes its value.
 const METRICS: [(&str, f64, Metric); 6] = [
     ("success", 1.0, |attempt| Some(f64::from(u8::from(attempt.passed())))),
     ("valid", 1.0, |attempt| {

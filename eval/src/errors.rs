@@ -33,7 +33,8 @@ pub struct ErrorClass {
     pub count: usize,
     /// Number of tasks in which the errors occurred.
     pub tasks: usize,
-    /// At most three errors with their tasks, from different tasks if possible.
+    /// At most three errors, each with the id of its task. The errors come from different tasks if
+    /// possible.
     pub examples: Vec<(String, FirstTryError)>,
 }
 

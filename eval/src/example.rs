@@ -90,7 +90,7 @@ fn task(
     })
 }
 
-/// Parses the keys in one part of an example.
+/// Parses the keys of the table `part`, such as `scene`, in an example.
 fn keys<T: DeserializeOwned>(
     path: &Path,
     number: usize,

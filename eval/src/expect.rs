@@ -12,8 +12,8 @@ use crate::rule::Rule;
 /// The expectations of a task. An attempt must meet all of them.
 ///
 /// Each file and key that the fixtures define must keep its content, unless there is a rule for it.
-/// If there is no rule for the memory, its items must be kept, too. A program that damages other
-/// data does not solve the task. Other files, keys and memory items may be added.
+/// The items in memory must also be kept unless there is a rule for the memory. A program that
+/// damages other data does not solve the task. Other files, keys and memory items may be added.
 #[derive(Clone, Debug, Default)]
 pub struct Expectation {
     /// The rule for the answer.
@@ -25,8 +25,8 @@ pub struct Expectation {
     /// The rule for the memory items, one item per line, oldest first.
     pub memory: Option<Rule>,
     /// A program that checks the result. Its first argument is the answer, and it can read the
-    /// files and the state. Each of its results is reported as a problem, and so is an exit code
-    /// other than 0.
+    /// files and the state. Each result that the program outputs is reported as a problem, and so
+    /// is an exit code other than 0.
     pub program: Option<String>,
 }
 

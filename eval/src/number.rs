@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// Number words. An answer to "how many" may be one of them.
+/// Words for the numbers from 0 to 20. An answer may contain such a word instead of digits.
 const WORDS: [&str; 21] = [
     "zero",
     "one",

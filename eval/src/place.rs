@@ -1,8 +1,8 @@
 //! The files that an evaluation reads and writes.
 //!
 //! A suite may come from a stranger's repository. Only its regular files of limited size are read.
-//! Links in the paths of files that are written are rejected: a model determines the text of a
-//! recording, and a link in the suite could overwrite any of the user's files with that text.
+//! The paths of files to be written must not contain links. Otherwise, a link in the suite could
+//! redirect a recording, whose text a model determines, to any of the user's files.
 
 use std::io;
 use std::path::Path;

@@ -59,8 +59,8 @@ pub(crate) async fn fingerprint_of(
     Ok(fingerprint(&parts))
 }
 
-/// Returns the declarations, without examples, of an agent and all agents that it can reach by
-/// delegation.
+/// Returns the declarations of an agent and of all agents that it can reach by delegation, without
+/// their examples.
 fn tree_of(agent: &AgentSpec, agents: &Agents) -> Result<String, String> {
     let mut tree = vec![AgentSpec { examples: Vec::new(), ..agent.clone() }];
     let mut at = 0;

@@ -87,7 +87,7 @@ pub(crate) fn attempt_name(task: &str, approach: Approach, trial: u32) -> String
     format!("{task}{trial}{approach}")
 }
 
-/// Opens a recording. Errors name its path.
+/// Opens a recording. Errors contain the path of the recording.
 pub(crate) fn open(path: &Path) -> Result<Cassette, EvalError> {
     let failed = |why: ModelError| EvalError::load(path, why.to_string());
     let text = place::read_existing(path, MAX_RECORDING)?;

@@ -1,5 +1,5 @@
-//! The tally of a run: the numbers of its programs, failed calls and repairs, and its first-try
-//! errors, all collected from its events.
+//! The tally of a run, collected from the run's events: the numbers of programs, failed calls and
+//! repairs, and the first-try errors.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -27,7 +27,7 @@ struct TallyState {
     /// The last call that has started and has no result yet.
     open: Option<OpenCall>,
     failures: u32,
-    /// The failures of programs that compiled, and of calls to catalog programs.
+    /// The failed calls, except those whose program did not compile.
     failed: Vec<FirstTryError>,
     repairs: u32,
 }

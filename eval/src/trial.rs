@@ -42,8 +42,8 @@ pub(crate) struct Performance {
     pub(crate) conversation: Conversation,
 }
 
-/// Returns the grants for a task's programs, which include the host's shell with the scene's files.
-/// `ai` is granted only if `with_ai` is true.
+/// Returns the grants for a task's programs. The grants include the host's shell. `ai` is granted
+/// only if `with_ai` is true.
 pub(crate) fn grants(host: &Host, scene: &Scene, with_ai: bool) -> Grants {
     let mut access = scene.access(host);
     access.shell = Some(host.shell());
@@ -132,7 +132,7 @@ impl Trial<'_> {
         grants(host, scene, !self.task.fixtures.ai.is_empty())
     }
 
-    /// Returns the task with everything that an agent needs to work on it.
+    /// Returns everything that an agent needs for an attempt at the task.
     fn agent_task(
         &self,
         host: &Host,

@@ -4,8 +4,8 @@
 //! of the first byte of the length. Address 0 is null, and no value is at an address below
 //! [`MIN_ADDRESS`].
 //!
-//! Every pointer and length is checked against the memory before it is used. An invalid one causes
-//! a failure with the code [`Code::EBOUND`].
+//! Every pointer and length is checked against the bounds of the memory before it is used. If one
+//! is invalid, the call fails with the code [`Code::EBOUND`].
 
 use crate::{Code, Failure};
 

@@ -3,10 +3,11 @@
 //! A [`Runtime`](crate::Runtime) has one account for the process. Each run has an account under it,
 //! which all programs of the run share, including nested ones. Every charge to a run's account is
 //! also charged to the account of the process. Memory is *held* and later released; processor time
-//! and received bytes are *spent*, and never returned.
+//! and received bytes are *spent* and never returned.
 //!
-//! What a child run spends is also charged to the runs above it. What it holds is not: a run holds
-//! memory while it waits for its child runs, so with a shared limit they could wait for each other.
+//! The processor time and the bytes that a child run spends are also charged to its parent runs.
+//! The memory that it holds is not: a parent holds memory while it waits for its child runs, so a
+//! shared limit could cause a deadlock.
 
 use std::cell::Cell;
 use std::fmt;
@@ -51,9 +52,9 @@ pub struct Account(Arc<Inner>);
 struct Inner {
     limits: AccountLimits,
     /// The account of the process, or `None` if this is that account.
-    parent: Option<Account>,
+    process: Option<Account>,
     /// The account of the run that started this run, if this is the account of a child run.
-    above: Option<Account>,
+    parent: Option<Account>,
     held: AtomicUsize,
     /// The processor time spent, in nanoseconds.
     cpu: AtomicU64,
@@ -99,17 +100,18 @@ impl Account {
     }
 
     /// Opens an account for a child run of this account's run. The processor time and the received
-    /// bytes of the child run are charged to both accounts, and its memory to the new one.
+    /// bytes of the child run are charged to both accounts. Its memory is charged only to the new
+    /// one.
     #[must_use]
     pub fn open_child(&self, limits: AccountLimits) -> Account {
-        Account::open(limits, self.0.parent.clone(), Some(self.clone()))
+        Account::open(limits, self.0.process.clone(), Some(self.clone()))
     }
 
-    fn open(limits: AccountLimits, parent: Option<Account>, above: Option<Account>) -> Account {
+    fn open(limits: AccountLimits, process: Option<Account>, parent: Option<Account>) -> Account {
         Account(Arc::new(Inner {
             limits,
+            process,
             parent,
-            above,
             held: AtomicUsize::new(0),
             cpu: AtomicU64::new(0),
             received: AtomicU64::new(0),
@@ -128,7 +130,7 @@ impl Account {
     #[must_use]
     pub fn free(&self) -> usize {
         let own = self.0.limits.memory.saturating_sub(self.held());
-        self.0.parent.as_ref().map_or(own, |parent| own.min(parent.free()))
+        self.0.process.as_ref().map_or(own, |process| own.min(process.free()))
     }
 
     /// Returns the processor time spent so far.
@@ -197,8 +199,8 @@ impl Account {
             held.checked_add(bytes).filter(|sum| sum.saturating_add(spare) <= self.0.limits.memory)
         };
         self.0.held.fetch_update(SeqCst, SeqCst, fits).map_err(|_| FullAccount(self))?;
-        if let Some(parent) = &self.0.parent
-            && let Err(full) = parent.take(bytes, spare)
+        if let Some(process) = &self.0.process
+            && let Err(full) = process.take(bytes, spare)
         {
             self.0.held.fetch_sub(bytes, SeqCst);
             return Err(full);
@@ -214,14 +216,14 @@ impl Account {
         if self.0.waiters.load(SeqCst) > 0 {
             self.0.released.notify_waiters();
         }
-        if let Some(parent) = &self.0.parent {
-            parent.release(bytes);
+        if let Some(process) = &self.0.process {
+            process.release(bytes);
         }
     }
 
     fn out_of_memory(&self, bytes: usize) -> Failure {
         let (limit, held) = (amount(self.0.limits.memory as u64), amount(self.held() as u64));
-        let reason = match self.0.parent {
+        let reason = match self.0.process {
             Some(_) => format!(
                 "the run holds {held} of its {limit} of memory, and this takes {} more; work on \
                  less at once, or raise the setting `limits.memory_mb`",
@@ -254,27 +256,29 @@ impl Account {
         self.charged().for_each(|account| _ = account.0.cpu.fetch_add(nanos, Relaxed));
     }
 
-    /// Returns this account, those of the runs above, and that of the process, in this order.
+    /// Returns this account, the accounts of the parent runs, and the account of the process, in
+    /// this order.
     fn charged(&self) -> impl Iterator<Item = &Account> {
         std::iter::successors(Some(self), |account| {
-            account.0.above.as_ref().or(account.0.parent.as_ref())
+            account.0.parent.as_ref().or(account.0.process.as_ref())
         })
     }
 
-    /// Returns this account and those of the runs above, the nearest first.
+    /// Returns this account and the accounts of the parent runs, nearest parent first.
     fn runs(&self) -> impl Iterator<Item = &Account> {
-        std::iter::successors(Some(self), |account| account.0.above.as_ref())
+        std::iter::successors(Some(self), |account| account.0.parent.as_ref())
     }
 
-    /// Returns true if the run, or a run above it, has spent all of its processor time.
+    /// Returns true if the run or one of its parent runs has spent all of its processor time.
     #[must_use]
     pub fn is_out_of_cpu(&self) -> bool {
         self.runs().any(|account| account.cpu() > account.0.limits.cpu)
     }
 
-    /// Returns the processor time that the run and those above it have left. Takes into account the
-    /// work in progress on this thread, which is charged only when it ends. A host function that
-    /// computes for a long time stops when this is zero.
+    /// Returns the processor time that the run may still spend under its limit and the limits of
+    /// its parent runs. Takes into account the work in progress on this thread, which is charged
+    /// only when the work ends. A host function that computes for a long time stops when no time is
+    /// left.
     #[must_use]
     pub fn cpu_left(&self) -> Duration {
         let in_progress = METER.get().map_or(Duration::ZERO, Meter::elapsed);
@@ -294,15 +298,16 @@ impl Account {
         )
     }
 
-    /// Returns the words that name the run of `account`, which is this account or one above.
+    /// Returns the words for the run of `account` in an error message. `account` is this account or
+    /// the account of a parent run.
     fn name_of(&self, account: &Account) -> &'static str {
-        if account == self { "the run" } else { "a run above" }
+        if account == self { "the run" } else { "a parent run" }
     }
 
     /// Charges bytes that the run received from the network.
     ///
     /// # Errors
-    /// `EBUDGET` if the limit on received bytes of the run, or of a run above it, is exceeded.
+    /// `EBUDGET` if the run or one of its parent runs exceeds its limit on received bytes.
     pub fn take_bytes(&self, bytes: usize) -> Result<(), Failure> {
         self.charged().for_each(|account| _ = account.0.received.fetch_add(bytes as u64, Relaxed));
         let over = self.runs().find(|run| run.received() > run.0.limits.received);
@@ -316,7 +321,7 @@ impl Account {
         Err(Failure::new(Code::EBUDGET, reason))
     }
 
-    /// Polls a future, and charges the time of each poll. If one metered future polls another, only
+    /// Polls a future and charges the time of each poll. If one metered future polls another, only
     /// the outermost one is charged. The time is measured with the wall clock, which is cheap
     /// enough for short programs. On a busy machine, it is an upper bound on the processor time.
     pub async fn metered<F: Future>(&self, work: F) -> F::Output {
@@ -324,7 +329,7 @@ impl Account {
     }
 
     /// Meters a future like [`metered`](Account::metered). The first poll is charged as if it had
-    /// begun at `started`. Returns the output, and the time at which the future completed.
+    /// begun at `started`. Returns the output and the time at which the future completed.
     pub(crate) async fn metered_since<F: Future>(
         &self,
         started: Instant,
@@ -344,7 +349,7 @@ impl Account {
         .await
     }
 
-    /// Runs blocking work on this thread, and charges the processor time that it takes.
+    /// Runs blocking work on this thread and charges the processor time that the work takes.
     pub fn work<T>(&self, work: impl FnOnce() -> T) -> T {
         let before = processor_time();
         let _metering = Metering::start(Meter::Processor(before));
@@ -486,7 +491,7 @@ impl Drop for Metering {
     }
 }
 
-/// Polls a future to completion, and reports the processor time of each poll to `spend`.
+/// Polls a future to completion and reports the processor time of each poll to `spend`.
 pub(crate) async fn timed<F: Future>(work: F, mut spend: impl FnMut(Duration)) -> F::Output {
     let mut work = pin!(work);
     std::future::poll_fn(|context| {

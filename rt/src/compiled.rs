@@ -33,9 +33,8 @@ pub struct HostModule<'a> {
 
 impl HostModule<'_> {
     /// Maps the compiled module from its file in the folder `cache`. If there is no valid file,
-    /// calls `binary`, compiles the result and stores it. Creates the folder if it is missing,
-    /// accessible only to its owner. Without a usable folder, compiles the module but does not
-    /// store it.
+    /// calls `binary`, compiles the result and stores it. Creates a missing folder with access only
+    /// for its owner. If the folder cannot be used, compiles the module but does not store it.
     ///
     /// Compiling blocks the calling thread for about a second per megabyte of binary.
     ///
@@ -86,7 +85,7 @@ fn short(hash: blake3::Hash) -> String {
 struct CompiledFolder(PathBuf);
 
 impl CompiledFolder {
-    /// Creates the folder if it is missing, and makes it accessible only to its owner.
+    /// Creates the folder if it is missing and makes it accessible only to its owner.
     fn open(folder: &Path) -> io::Result<CompiledFolder> {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         // The files in the folder are executed. Only the owner of a folder can set its permissions,
@@ -95,8 +94,8 @@ impl CompiledFolder {
         Ok(CompiledFolder(std::fs::canonicalize(folder)?))
     }
 
-    /// Waits until no other process is compiling this module, and locks it until the returned file
-    /// is closed.
+    /// Waits until no other process is compiling this module, then locks the module until the
+    /// returned file is closed.
     fn lock(&self, name: &str) -> io::Result<File> {
         let lock = File::create(self.0.join(format!("{name}.lock")))?;
         lock.lock()?;
@@ -172,8 +171,8 @@ struct CheckedFile {
     content: Vec<u8>,
 }
 
-/// Reads a file, and checks that only its owner can write it, that this process's user owns it, and
-/// that the hash of its content matches the one at the end of its name.
+/// Reads a file and verifies it: the user of this process must own the file, only the owner may
+/// write to it, and the hash of its content must match the hash at the end of its name.
 fn read_checked(path: &Path) -> wasmtime::Result<CheckedFile> {
     let mut file = OpenOptions::new()
         .read(true)
@@ -194,7 +193,7 @@ fn read_checked(path: &Path) -> wasmtime::Result<CheckedFile> {
 }
 
 /// Maps a file's machine code into memory. If the file system does not permit executing mapped
-/// files, copies the content.
+/// files, copies the machine code instead.
 #[expect(unsafe_code, reason = "machine code can only be checked by where it comes from")]
 fn map(engine: &Engine, checked: CheckedFile) -> wasmtime::Result<Module> {
     let CheckedFile { file, content } = checked;

@@ -24,9 +24,9 @@ struct Inner {
 #[derive(Debug)]
 struct Clock {
     end: Instant,
-    /// The number of current pauses.
+    /// The number of pauses in effect.
     pauses: usize,
-    /// The time when the first of the current pauses began.
+    /// The time at which the deadline was last suspended.
     since: Instant,
 }
 
@@ -53,12 +53,12 @@ impl Deadline {
         self.0.time
     }
 
-    /// Returns the time until the deadline, which does not decrease during a pause.
+    /// Returns the time remaining until the deadline. It does not decrease during a pause.
     pub(crate) fn remaining(&self) -> Duration {
         self.clock().remaining(Instant::now())
     }
 
-    /// Returns the time at which the deadline passes, unless it is suspended before then.
+    /// Returns the time at which the deadline will pass unless a pause postpones it.
     pub(crate) fn instant(&self) -> Instant {
         let now = Instant::now();
         now.checked_add(self.clock().remaining(now)).unwrap_or(now)
@@ -86,7 +86,7 @@ impl Deadline {
         }
     }
 
-    /// Suspends this deadline, and those of all parent programs, until the pause is dropped.
+    /// Suspends this deadline and those of all parent programs until the pause is dropped.
     pub(crate) fn pause(&self) -> Pause {
         let now = Instant::now();
         let mut each = Some(self);

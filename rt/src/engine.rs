@@ -40,11 +40,11 @@ pub struct Limits {
     pub cache: u64,
     /// Limits on one run, across all of its programs.
     pub run: AccountLimits,
-    /// Maximum memory that all runs of the process, and the requests of a server, hold in total, in
-    /// bytes. Default 2 GiB.
+    /// Maximum total memory of all runs of the process and of the requests to a server, in bytes.
+    /// Default 2 GiB.
     pub process_memory: usize,
-    /// Maximum time to wait for a program after its compilation has started. Default 10 s.
-    /// Compiling a program takes at most 2 s if the program passes the preceding cost checks.
+    /// Maximum time to wait for a program after its compilation has started. Default 10 s. A
+    /// program that passes the preceding cost checks compiles in at most 2 s.
     pub compile: Duration,
 }
 

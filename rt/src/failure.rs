@@ -1,4 +1,4 @@
-//! Failures of host functions. Programs and models see them.
+//! Failures of host functions, which are reported to programs and models.
 
 use std::fmt;
 use std::pin::Pin;
@@ -25,8 +25,8 @@ pub struct Failure {
     pub reason: String,
 }
 
-/// Maximum length of the reason of a failed call, in bytes. The rest is left out, because a run
-/// keeps the reasons of its last failures.
+/// Maximum length of the reason of a failed call, in bytes. A longer reason is truncated, because a
+/// run keeps the reasons of its last failures.
 pub const MAX_REASON: usize = 16 << 10;
 
 impl Failure {
@@ -36,7 +36,7 @@ impl Failure {
         Failure { code, reason: reason.into() }
     }
 
-    /// Returns the failure with at most [`MAX_REASON`] bytes of its reason.
+    /// Returns the failure with its reason truncated to at most [`MAX_REASON`] bytes.
     #[must_use]
     pub fn truncated(self) -> Failure {
         if self.reason.len() <= MAX_REASON {

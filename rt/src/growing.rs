@@ -10,11 +10,11 @@ use crate::host::{Caller, memory, out_of_memory, reserve, wrong_recorded_type};
 use crate::tape::RecordedValue;
 use crate::{Failure, Record, Run, Value, abi};
 
-/// Maximum number of a program's strings that can grow in place. When one more is added, all
-/// earlier ones lose this ability, and each of them is copied when it next grows.
+/// Maximum number of a program's strings that can grow in place. If another string is added, all
+/// earlier ones lose this ability and are copied when they next grow.
 const MAX_GROWING: usize = 4_096;
 
-/// Minimum space that a block has for its string, in bytes.
+/// Minimum space for the string in a block, in bytes.
 const MIN_ROOM: usize = 64;
 
 /// Size of the length field that precedes a string, in bytes.

@@ -40,9 +40,9 @@ impl<'a> Preview<'a> {
         Preview { program, args, runtime, tape }
     }
 
-    /// Asks a question about the program once. The answer is recorded, and is reused if the run is
-    /// resumed or replayed. `ask` returns `None` if nobody can answer now; a run with a tape then
-    /// waits for the answer.
+    /// Asks a question about the program. The answer is recorded and is reused if the run is
+    /// resumed or replayed. The future `ask` returns `None` if nobody can answer now. A run with a
+    /// tape then waits for the answer.
     pub async fn ask(
         &self,
         question: &str,
@@ -91,17 +91,17 @@ pub type GuardFuture<'a> =
 /// [`Grants`](crate::Grants), so it applies to every program that is started with them, including
 /// nested ones.
 pub trait Guard: Send + Sync {
-    /// Decides, before the first instruction of a program is executed, whether the program may run.
-    /// Returns the guard for this run of the program.
+    /// Decides whether a program may run, before its first instruction is executed. Returns the
+    /// guard for this run of the program.
     ///
     /// The error is a message for the program's author. It says why the program may not run and
     /// what would permit it.
     fn before<'a>(&'a self, preview: Preview<'a>) -> GuardFuture<'a>;
 
     /// Decides whether `function` (such as `http.get` of the capability `http`) may access the
-    /// resource that `text` names. It is called for every argument that names a resource and for
-    /// everything that the function's row declares in `#[touches(…)]`. Functions also call it for
-    /// resources that they discover only while they run.
+    /// resource that `text` names. This method is called for every argument that names a resource
+    /// and for everything that the function's row declares in `#[touches(…)]`. Functions also call
+    /// it for resources that they discover only while they run.
     ///
     /// # Errors
     /// If the call is denied. The program receives the reason with the code `EACCESS`.
@@ -114,8 +114,8 @@ pub trait Guard: Send + Sync {
     ) -> Result<(), String>;
 }
 
-/// A run's guard, bound to one function. The function asks it about resources that it discovers
-/// while it runs. Clones may be sent to other threads.
+/// A run's guard, bound to one function. The function asks the guard about resources that it
+/// discovers while it runs. Clones may be sent to other threads.
 #[derive(Clone)]
 pub struct Gate {
     guard: Option<Arc<dyn Guard>>,

@@ -132,9 +132,9 @@ impl Guest {
         Ok(Guest { instance, engine })
     }
 
-    /// Calls the guest with a head and a body, in a new instance, and charges the run's account. A
-    /// guest has no clock: it receives the current time as `now`, in seconds since 1970. The call
-    /// yields to other tasks, and ends if the future is dropped.
+    /// Calls the guest in a new instance, with an input that consists of a head and a body. Charges
+    /// the run's account. A guest has no clock, so it receives the current time as `now`, in
+    /// seconds since 1970. The call yields to other tasks and ends if the future is dropped.
     ///
     /// # Errors
     /// See [`GuestFault`] for the reasons.
@@ -207,8 +207,8 @@ impl Guest {
     }
 }
 
-/// Converts the engine error that ended a guest into a fault. A guest traps both on a bug and when
-/// it is denied more memory. `refused` is true if it was denied memory.
+/// Converts the engine error that ended a guest into a fault. `refused` is true if the guest was
+/// denied more memory. It distinguishes a trap for lack of memory from a trap due to a bug.
 fn fault(error: wasmtime::Error, refused: bool, account: &Account) -> GuestFault {
     match error.downcast_ref::<Trap>() {
         Some(Trap::Interrupt) => match account.spend_cpu(Duration::ZERO) {

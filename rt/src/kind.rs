@@ -1,8 +1,8 @@
 //! The kinds of parameters and results. A kind combines a [`Form`], the representation of a value
 //! in the program's memory, with the resources outside the program that the value names.
 //!
-//! There are three sorts of kinds. Each has its own admission check, so that a kind cannot name a
-//! resource without a check:
+//! There are three sorts of kinds. Each sort has its own admission check, so that no value can name
+//! a resource without a check:
 //!
 //! - A [`Plain`] value names nothing.
 //! - A [`Named`] string is a name. The adapter asks the guard about the name before it calls the
@@ -177,7 +177,7 @@ pub fn read<'m, K: Kind>(
     K::read(memory, raw, function)
 }
 
-/// Reads an argument of the given function, and copies it out of the program's memory.
+/// Reads an argument of the given function and copies it out of the program's memory.
 ///
 /// # Errors
 /// The same as for [`Form::read`].
@@ -434,7 +434,7 @@ pub mod word {
     pub type tree_path = Named<super::Tree>;
     /// A key in the session's state.
     pub type key = Named<super::Key>;
-    /// A key prefix in the session's state.
+    /// A prefix of keys in the session's state.
     pub type key_prefix = Named<super::Keys>;
     /// The name of a catalog program.
     pub type program = Named<super::Program>;

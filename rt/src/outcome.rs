@@ -80,7 +80,7 @@ pub struct Artifact {
     pub data: Vec<u8>,
 }
 
-/// The exit of a program: a code, or a trap.
+/// The way in which a program ended: with a return code or a trap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// The program returned this code.

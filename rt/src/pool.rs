@@ -1,10 +1,10 @@
 //! The pool of compiler threads. Their number is limited, and they are separate from the threads
 //! that serve requests.
 //!
-//! A caller waits in a queue, and then for the result. Both waits have a time limit, which ends
-//! only the *wait*: a thread finishes the work that it has started, and no other thread replaces
-//! it, so that slow programs cannot occupy the whole machine. [`Pool::tick`], which the engine's
-//! clock calls, ends the waits whose time is up.
+//! A caller first waits in a queue and then waits for the result. Each wait has a time limit, which
+//! ends only the *wait*: the thread finishes the work that it has started, and no new thread is
+//! started in its place. Slow programs therefore cannot occupy the whole machine. [`Pool::tick`],
+//! which the engine's clock calls, ends the waits whose time is up.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -42,8 +42,7 @@ impl Bounds {
     }
 }
 
-/// The threads and their queue. Threads start when there is work, and stop when the pool is
-/// dropped.
+/// The threads and their queue. Threads start when there is work and stop when the pool is dropped.
 pub(crate) struct Pool {
     shared: Arc<Shared>,
 }
@@ -126,7 +125,8 @@ impl Pool {
         receiver.await.unwrap_or(Err(Interruption::Busy))
     }
 
-    /// Returns a function that ends the waits whose time is up. It must be called regularly.
+    /// Returns a function that ends the waits whose time is up. The function must be called
+    /// regularly.
     pub(crate) fn tick(&self) -> impl Fn() + Send + 'static {
         let shared = Arc::downgrade(&self.shared);
         move || {
@@ -144,7 +144,7 @@ impl Drop for Pool {
     }
 }
 
-/// Runs work, and returns a panic as an error.
+/// Runs work and converts a panic into an error.
 pub(crate) fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, Interruption> {
     catch_unwind(AssertUnwindSafe(work))
         .map_err(|payload| Interruption::Bug(panic_message(payload.as_ref())))
@@ -163,7 +163,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a job to the queue, and starts another thread for it if the limit allows.
+    /// Adds a job to the queue and starts another thread for it if the limit allows.
     fn enqueue(self: &Arc<Self>, job: Job) -> Result<(), Interruption> {
         let mut state = self.lock();
         state.queue.retain(|job| job.waiter.is_waiting());

@@ -38,7 +38,8 @@ pub struct NestedContext {
 }
 
 impl NestedContext {
-    /// Returns the settings for the program at `index` among the programs that one call starts.
+    /// Returns the settings for the program at `index` in the list of programs that one call
+    /// starts.
     #[must_use]
     pub fn item(&self, index: usize) -> NestedContext {
         let index = u32::try_from(index).unwrap_or(u32::MAX);
@@ -98,7 +99,8 @@ pub struct Run {
 pub(crate) struct MemoryLimit {
     max: usize,
     held: MemoryCharge,
-    /// The account's error, if it rejected the program's last request for more memory.
+    /// The error of the account, if the account rejected the program's last request for more
+    /// memory.
     pub(crate) refused: Option<Failure>,
 }
 
@@ -130,7 +132,7 @@ pub(crate) struct CallCount {
     pub(crate) failed: u64,
 }
 
-/// A failed host call, and the offset of the call in the module's binary.
+/// A failed host call and its offset in the module's binary.
 #[derive(Clone, Debug)]
 pub(crate) struct FailedCall {
     pub(crate) function: usize,
@@ -227,13 +229,13 @@ impl Run {
     }
 
     /// Suspends the deadlines of the program and its parents until the pause is dropped. A host
-    /// function takes a pause while it waits for work that has its own time limits.
+    /// function holds a pause while it waits for work that has its own time limits.
     pub fn pause(&self) -> Pause {
         self.deadline.pause()
     }
 
     /// Stops the program until a person has answered a question. Returns the failure that the
-    /// calling host function must return. Only a run with a tape can be suspended. When it is
+    /// calling host function must return. Only a run with a tape can be suspended. When the run is
     /// resumed, the call that asks the question is made again.
     #[must_use]
     pub fn suspend(&mut self, question: &str) -> Failure {
@@ -402,9 +404,9 @@ impl Run {
         Ok(())
     }
 
-    /// Adds a line to the run's log. Lines are truncated at 4,096 bytes. Lines after the first
-    /// 1,000 or beyond 1 MiB in total are dropped, as are those for which the account of the run
-    /// has no memory.
+    /// Adds a line to the run's log. Lines are truncated at 4,096 bytes. A line is dropped if the
+    /// log already has 1,000 lines, if the log would exceed 1 MiB, or if the account of the run has
+    /// no memory for the line.
     pub fn log(&mut self, line: &str) {
         let line = line.get(..line.floor_char_boundary(MAX_LOG_LINE)).unwrap_or_default();
         let logged = self.logged.saturating_add(line.len());
@@ -417,8 +419,8 @@ impl Run {
         }
     }
 
-    /// Charges the run for bytes that the host holds on its behalf until it ends. The limit is the
-    /// same as for the program's own memory.
+    /// Charges the run for bytes that the host holds on behalf of the run until the run ends. The
+    /// limit is the same as for the program's own memory.
     ///
     /// # Errors
     /// `ENOMEM` if the limit would be exceeded.

@@ -58,7 +58,7 @@ struct Parts {
     approvals: Arc<Mutex<Approvals>>,
 }
 
-/// The guard of each session, which keeps the session's approvals.
+/// The guards of sessions, by tenant and session id. Each guard keeps its session's approvals.
 type Approvals = HashMap<(Tenant, String), Arc<Preflight>>;
 
 /// A function that opens the components of a tenant.
@@ -81,7 +81,7 @@ pub struct TenantParts {
 }
 
 impl TenantParts {
-    /// Creates components with only a store.
+    /// Creates the components of a tenant that has only a store.
     #[must_use]
     pub fn new(store: TenantStore) -> TenantParts {
         TenantParts { store, workdir: None, signer: None, secrets: None, trusted: None }
@@ -160,8 +160,8 @@ impl App {
         self.with(|parts| parts.policy = policy)
     }
 
-    /// Enables semantic search in files and memory. `name` is the name of an embedding model that
-    /// the model's endpoint also serves.
+    /// Enables semantic search in files and memory. `name` is an embedding model that is served by
+    /// the same endpoint as the model.
     #[must_use]
     pub fn with_embed_model(self, name: Option<String>) -> App {
         self.with(|parts| parts.embed_model = name)
@@ -174,8 +174,8 @@ impl App {
         self.with(|parts| parts.operator = operator)
     }
 
-    /// Limits the number of steps of every run, whatever a request or an agent asks for. The limit
-    /// is also the default. With `None`, each route has its own default.
+    /// Limits the number of steps of every run, regardless of the limit in a request or an agent.
+    /// The limit is also the default. With `None`, each route has its own default.
     #[must_use]
     pub fn with_max_steps(self, steps: Option<u32>) -> App {
         self.with(|parts| parts.max_steps = steps)
@@ -393,8 +393,7 @@ impl RunAssembler for App {
         RunLimits { max_steps: self.0.max_steps, timeout: self.0.settings.timeout }
     }
 
-    /// Returns a string that lists the requirements that a server must meet to drive a run with
-    /// this origin.
+    /// Returns a string that lists what a server needs in order to drive a run with this origin.
     fn needs(&self, origin: &Json) -> String {
         let Some(origin) = RunOrigin::of_server(origin) else { return "other".to_owned() };
         let classes = self.0.models.classes();

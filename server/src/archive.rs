@@ -11,10 +11,10 @@ use wattle_agent::capability::files::{Change, ChangeKind, EntryKind, Files, File
 
 use crate::memory::{PART, RequestMemory};
 
-/// Size of the units of an archive, in bytes. Each header and each file is padded to it.
+/// Size of a block of an archive, in bytes. Each header and each file is padded to whole blocks.
 const BLOCK: u64 = 512;
 
-/// The end of an archive, and the source of padding.
+/// The zeros for the padding of files and for the end of an archive.
 static ZEROS: [u8; 2 * BLOCK as usize] = [0; 2 * BLOCK as usize];
 
 /// An archive that is created part by part. No part is larger than [`PART`], except the header of a
@@ -24,7 +24,7 @@ pub(crate) struct Archive {
     changes: vec::IntoIter<Change>,
     current: Option<Current>,
     is_over: bool,
-    /// The memory of the files.
+    /// The memory that the request holds for the files.
     _memory: RequestMemory,
 }
 
@@ -104,7 +104,7 @@ impl Archive {
     }
 }
 
-/// Returns zeros, at most two blocks of them.
+/// Returns `count` zeros, but at most two blocks.
 fn zeros(count: u64) -> Bytes {
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     Bytes::from_static(ZEROS.get(..count).unwrap_or(&ZEROS))

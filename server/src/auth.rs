@@ -14,9 +14,9 @@ use crate::quota::{self, Kind};
 use crate::route::Protection;
 use crate::state::Shared;
 
-/// Rejects requests whose token lacks the scope, and requests that exceed a quota of the token.
-/// Adds the [`Caller`] to all other requests. Their responses hold their memory, or their slot for
-/// a stream, until they have been sent.
+/// Rejects a request if its token lacks the required scope or exceeds a quota. Otherwise adds the
+/// [`Caller`] to the request. The response holds its memory or its stream slot until it has been
+/// sent.
 pub(crate) async fn require(
     State((shared, protection)): State<(Arc<Shared>, Protection)>,
     mut request: Request,

@@ -27,7 +27,8 @@ pub(crate) async fn read_json<T: DeserializeOwned>(
 }
 
 /// Reads a body of at most `limit` bytes. Fails if the body is larger, the client is too slow, or
-/// the caller's tenant has too little memory left. The request holds the memory until it is over.
+/// the caller's tenant has too little memory left. The request holds the memory for the body until
+/// the request is over.
 pub(crate) async fn read_bytes(
     request: Request,
     limit: usize,

@@ -10,8 +10,8 @@ use crate::error::ApiError;
 use crate::memory::RequestMemory;
 use crate::quota::{Slot, TokenKey};
 
-/// The memory that stored data takes while it is loaded and made into a response, as a multiple of
-/// its size in the store. Data whose characters are escaped in JSON takes more.
+/// The memory needed to load stored data and convert it into a response, as a multiple of the
+/// data's size in the store. Data with many characters that JSON escapes needs more.
 const LOAD_COST: u64 = 4;
 
 /// The sender of an authorized request.

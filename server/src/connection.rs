@@ -37,7 +37,7 @@ const LINGER: Duration = Duration::from_secs(2);
 /// Maximum time until the head of a request on a reserved connection is complete.
 const RESERVED_HEAD_TIME: Duration = Duration::from_secs(2);
 
-/// Maximum time after which the system probes the peer of an idle connection.
+/// Maximum idle time of a connection before the system probes its peer.
 #[cfg(target_os = "linux")]
 const MAX_IDLE: Duration = Duration::from_secs(3_600);
 
@@ -47,8 +47,8 @@ const STATE_ROUTES: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
 /// A slot for one connection of the server. It becomes free when all of its clones are dropped.
 #[derive(Clone)]
 pub(crate) struct Seat {
-    /// If true, all ordinary connections are in use, and this connection accepts one request: for
-    /// the server's state, or with the server's own token.
+    /// If true, all ordinary connections are in use, and this connection accepts only one request,
+    /// which must be for the server's state or have the server's own token.
     is_reserved: bool,
     _permit: Arc<OwnedSemaphorePermit>,
     _counted: Arc<Counted>,
@@ -71,7 +71,8 @@ impl Drop for Counted {
     }
 }
 
-/// Rejects requests on reserved connections that such a connection does not accept.
+/// Rejects a request on a reserved connection unless the request is for the server's state or has
+/// the server's own token.
 pub(crate) async fn admit(
     State(shared): State<Arc<Shared>>,
     request: Request,
@@ -87,7 +88,7 @@ pub(crate) async fn admit(
     }
 }
 
-/// Returns true if the response has an end that does not depend on later events.
+/// Returns true if the response is neither a stream of events nor a protocol upgrade.
 fn is_finite(status: StatusCode, headers: &HeaderMap) -> bool {
     let content_type = headers.get(header::CONTENT_TYPE);
     let is_stream =
@@ -95,8 +96,8 @@ fn is_finite(status: StatusCode, headers: &HeaderMap) -> bool {
     !is_stream && status != StatusCode::SWITCHING_PROTOCOLS
 }
 
-/// Makes the system end a connection whose peer has vanished: it acknowledges nothing for `limit`,
-/// whether the server has sent something or the connection is idle.
+/// Makes the system end a connection, active or idle, whose peer has vanished. A peer has vanished
+/// if it acknowledges nothing for `limit`.
 #[cfg(target_os = "linux")]
 fn watch(stream: &TcpStream, limit: Duration) -> io::Result<()> {
     // The system's numbers are signed, and 0 is its default.
@@ -108,7 +109,7 @@ fn watch(stream: &TcpStream, limit: Duration) -> io::Result<()> {
     Ok(sockopt::set_tcp_user_timeout(stream, millis)?)
 }
 
-/// Makes the system ask now and then whether the peer of an idle connection has vanished.
+/// Makes the system check from time to time whether the peer of an idle connection has vanished.
 #[cfg(not(target_os = "linux"))]
 fn watch(stream: &TcpStream, _: Duration) -> io::Result<()> {
     Ok(sockopt::set_socket_keepalive(stream, true)?)

@@ -205,7 +205,7 @@ impl ApiError {
         ApiError::overloaded("other requests use the memory for the bodies and files of requests")
     }
 
-    /// Creates the error for a request that needs more memory than requests may ever use.
+    /// Creates the error for a request that needs more memory than a request may use.
     pub(crate) fn needs_too_much(bytes: usize, limit: usize) -> Self {
         let (bytes, limit) = (bytes.div_ceil(1 << 20), limit >> 20);
         let message =
@@ -214,15 +214,15 @@ impl ApiError {
             .hint("use smaller files, or raise the setting `limits.process_memory_mb`")
     }
 
-    /// Creates the error for a request that had its effect, but whose response does not fit in the
-    /// memory. Repeating the request might have the effect again.
+    /// Creates the error for a request that was carried out but whose response does not fit in
+    /// memory. Repeating the request might repeat its effect.
     pub(crate) fn response_dropped() -> Self {
         let message = "the request was carried out, but there is no memory for its response";
         ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "response_dropped", message)
             .hint("do not repeat the request; read its result with a `GET` request")
     }
 
-    /// Creates the error for a run that goes on although the server can no longer wait for it.
+    /// Creates the error for a run that continues although the server can no longer wait for it.
     pub(crate) fn run_goes_on(cause: impl Into<ApiError>, run: &str) -> Self {
         let hint = format!("do not send the message again; follow `GET /api/run/{run}/stream`");
         ApiError { retry: None, ..cause.into() }.hint(hint)
@@ -238,8 +238,8 @@ impl ApiError {
         ApiError { retry: None, ..cause.into() }.hint(hint)
     }
 
-    /// Creates the error for a program that ran, but whose files could not be added to its session.
-    /// The cause is logged, but not sent to the client.
+    /// Creates the error for a program that ran but whose files could not be added to its session.
+    /// The cause is logged but not sent to the client.
     pub(crate) fn files_not_saved(cause: &StoreError) -> Self {
         tracing::error!(%cause, "failed to save the files of a program");
         let message = "the program ran, but its changes to files could not be saved";
@@ -247,7 +247,7 @@ impl ApiError {
             .hint("repeat the request only if the program's other effects may happen twice")
     }
 
-    /// Creates the error for an internal failure. The cause is logged, but not sent to the client.
+    /// Creates the error for an internal failure. The cause is logged but not sent to the client.
     pub(crate) fn internal(cause: impl std::fmt::Display) -> Self {
         tracing::error!(%cause, "a request failed");
         let message = "the server failed; its log says why";

@@ -1,7 +1,7 @@
 //! The memory of requests and responses, charged to accounts.
 //!
-//! Each tenant has one account for the bodies of all its requests, and for the files and the other
-//! stored data that they load. A request holds its memory until its handler has returned, and a
+//! Each tenant has one account for the bodies of its requests and for the files and other stored
+//! data that these requests load. A request holds its memory until its handler has returned, and a
 //! response holds its body until the client has received it. Bodies of at most [`FREE`] bytes are
 //! not charged, so that small requests succeed even if the accounts are full.
 
@@ -24,8 +24,8 @@ use crate::quota::Slot;
 /// Maximum size of a body that is not charged, in bytes.
 pub(crate) const FREE: usize = 64 << 10;
 
-/// Maximum size of the parts in which a body is passed to the HTTP layer, in bytes. The HTTP layer
-/// copies each part, and requests another one only if it holds few bytes.
+/// Maximum size of each part of a body that is passed to the HTTP layer, in bytes. The HTTP layer
+/// copies each part and requests the next part only when it has few bytes left.
 pub(crate) const PART: usize = 64 << 10;
 
 /// Maximum number of tenants whose accounts are kept. If there are more, unused accounts are
@@ -70,18 +70,18 @@ impl Accounts {
         Accounts::under(runtime.account(), runtime.limits().process_memory)
     }
 
-    /// Opens the accounts under the account of a process with `memory` bytes.
+    /// Opens the accounts under the account of a process that may hold `memory` bytes.
     pub(crate) fn under(process: &Account, memory: usize) -> Accounts {
         let open = || process.open_run(limit(memory / 2));
         Accounts { own: open(), all: open(), tenants: Mutex::default(), memory }
     }
 
-    /// Opens the memory of a request with the server's own token.
+    /// Returns an empty [`RequestMemory`] for a request with the server's own token.
     pub(crate) fn own(&self) -> RequestMemory {
         RequestMemory::new(self.own.clone(), self.memory / 2)
     }
 
-    /// Opens the memory of a tenant's request.
+    /// Returns an empty [`RequestMemory`] for a request of a tenant.
     pub(crate) fn of_tenant(&self, tenant: &Tenant) -> RequestMemory {
         let most = self.memory / 4;
         let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
@@ -119,7 +119,7 @@ impl RequestMemory {
         }
     }
 
-    /// Changes a charge to this number of bytes, and holds it until the request is over.
+    /// Shrinks or grows a charge to this number of bytes and holds it until the request is over.
     pub(crate) fn keep(&self, mut charge: MemoryCharge, bytes: usize) -> Result<(), ApiError> {
         if bytes <= FREE {
             return Ok(());
@@ -131,8 +131,9 @@ impl RequestMemory {
         Ok(())
     }
 
-    /// Holds memory for a response until the returned charge is dropped. The handler has returned,
-    /// so the memory of the request is used for the response, and the rest of it is released.
+    /// Holds memory for a response until the returned charge is dropped. Because the handler has
+    /// returned, the memory of the request is reused for the response, and the remainder is
+    /// released.
     fn charge_response(&self, bytes: usize) -> Result<MemoryCharge, ApiError> {
         let held = std::mem::take(&mut *self.held.lock().unwrap_or_else(PoisonError::into_inner));
         match held.into_iter().max_by_key(MemoryCharge::used) {
@@ -146,9 +147,10 @@ impl RequestMemory {
         }
     }
 
-    /// Returns a response that holds its memory, if its size is known, and otherwise `stream`,
-    /// until it has been sent. If there is not enough memory, returns an error instead.
-    /// `is_repeatable` is true if the client may repeat the request without another effect.
+    /// Attaches resources to a response, which holds them until it has been sent. A body of known
+    /// size holds memory. Any other body holds `stream`, the slot of the stream. If there is not
+    /// enough memory, returns an error response instead. Unless `is_repeatable` is true, the error
+    /// says that the request was carried out and must not be repeated.
     pub(crate) fn respond(
         &self,
         response: Response,

@@ -79,8 +79,8 @@ impl Origin {
     }
 }
 
-/// Returns the port of an authority: `Some(None)` if it has no port, and `None` if it is not a host
-/// with an optional valid port.
+/// Returns the port of an authority, or `Some(None)` if it has no port. Returns `None` if the
+/// authority is not a host with an optional valid port.
 fn port(authority: &Authority) -> Option<Option<u16>> {
     match authority.as_str().strip_prefix(authority.host())? {
         "" => Some(None),

@@ -102,10 +102,9 @@ impl RunOrigin {
         (origin.by == "serve").then_some(origin)
     }
 
-    /// Returns the name of the model that a server must have to drive the run. This is the model
-    /// named in the request. If the request names none, it is the agent's model, provided that this
-    /// model is one of the `classes` of this server. Returns `None` if the run requires no
-    /// particular model.
+    /// Returns the name of the model that a server needs in order to drive the run: the model named
+    /// in the request, or else the agent's model if it is one of the `classes` of this server.
+    /// Returns `None` if the run requires no particular model.
     pub(crate) fn required_model(&self, classes: &[String]) -> Option<&str> {
         let of_agent = self.agent.as_ref().and_then(|agent| agent.model.as_deref());
         let is_class = |name: &&str| {

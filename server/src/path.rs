@@ -8,7 +8,8 @@ use serde::de::DeserializeOwned;
 
 use crate::error::ApiError;
 
-/// The decoded parameters of a request's path. An error for an invalid parameter names it.
+/// The decoded parameters of a request's path. An error for an invalid parameter names the
+/// parameter.
 pub(crate) struct Path<T>(pub(crate) T);
 
 impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T> {

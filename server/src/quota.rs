@@ -28,18 +28,18 @@ pub(crate) struct Quotas {
     active: Arc<Active>,
 }
 
-/// A resource that is limited by the number that is in use at the same time.
+/// A resource of which only a limited number may be in use at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     /// An active run that was started with the token.
     Run,
-    /// A program outside runs.
+    /// A program that is executed outside a run.
     Program,
     /// A request that is answered with a stream of events.
     Stream,
 }
 
-/// The maximum numbers of one resource.
+/// The limits on the number of one resource in use.
 #[derive(Clone, Copy)]
 struct Share {
     /// Maximum for one token of the store.
@@ -52,7 +52,7 @@ struct Share {
     all: usize,
 }
 
-/// The user of a resource.
+/// A token, a tenant or a group of tokens whose resources in use are counted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Holder {
     Token(TokenKey),

@@ -26,8 +26,8 @@ const STARVED: Duration = Duration::from_millis(100);
 /// Maximum number of excess connections that receive an error. Additional connections are closed
 /// without a response.
 const REFUSALS: usize = 64;
-/// Number of connections beyond the limit that answer requests for the server's state, and requests
-/// with the server's own token.
+/// Number of additional connections that are reserved for requests for the server's state and
+/// requests with the server's own token.
 const RESERVED: usize = 32;
 
 /// A listening server. It accepts connections once it [runs](Server::run).
@@ -140,7 +140,7 @@ async fn accept(
     }
 }
 
-/// The slots for connections, and for error responses to excess connections.
+/// The slots for connections and for error responses to excess connections.
 struct Seats {
     connections: Arc<Semaphore>,
     reserved: Arc<Semaphore>,
@@ -148,7 +148,7 @@ struct Seats {
 }
 
 impl Seats {
-    /// Serves the connection if a slot is free, or else a reserved one. Otherwise responds with an
+    /// Serves the connection if an ordinary or reserved slot is free. Otherwise responds with an
     /// error or closes the connection.
     fn take(&self, stream: TcpStream, shared: &Arc<Shared>, router: &Router, tasks: &TaskTracker) {
         let acquire = |slots: &Arc<Semaphore>| Arc::clone(slots).try_acquire_owned().ok();

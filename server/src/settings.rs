@@ -63,8 +63,8 @@ pub struct Limits {
     /// 408.
     pub body_time: Duration,
     /// Maximum time that a write waits for the client before the connection is closed (default 60
-    /// s). After this time, a client must read a response other than a stream of events at 16 KiB/s
-    /// on average.
+    /// s). After this time, a client must read at 16 KiB/s on average, unless the response is a
+    /// stream of events.
     pub write_time: Duration,
     /// Maximum number of open connections (default 1,024). Additional connections get status 503,
     /// except requests for the server's state and those with the server's own token, for which 32
@@ -89,7 +89,7 @@ pub struct Limits {
     /// The interval between the heartbeats of a stream (default 15 s).
     pub heartbeat: Duration,
     /// Maximum time for which runs continue after the server is asked to stop (default 30 s). Runs
-    /// that are still active afterwards are suspended, and resumed at the next start.
+    /// that are still active afterwards are suspended and then resumed at the next start.
     pub grace: Duration,
 }
 

@@ -32,7 +32,7 @@ pub(crate) struct Shared {
     pub(crate) limits: Limits,
     pub(crate) quotas: Quotas,
     pub(crate) metrics: Metrics,
-    /// The accounts for the memory of requests.
+    /// The accounts to which the memory of requests is charged.
     pub(crate) accounts: Accounts,
     /// The tasks that finish their work even if their clients disconnect.
     pub(crate) tasks: TaskTracker,
@@ -70,8 +70,8 @@ impl Shared {
 }
 
 impl Shared {
-    /// Performs `work` in a task of its own and returns its result. A handler ends in the middle of
-    /// its work if the client disconnects; the task does not.
+    /// Runs `work` in a separate task and returns its result. If the client disconnects, the
+    /// handler of its request is dropped, but the task runs to completion.
     pub(crate) async fn finish<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, ApiError>> + Send + 'static,
@@ -90,7 +90,7 @@ impl Shared {
     }
 }
 
-/// Returns the router of all routes, with their checks.
+/// Returns the router for all routes, including the layers that check and measure requests.
 pub(crate) fn router(shared: &Arc<Shared>) -> Router {
     let state = || Arc::clone(shared);
     let router = api::routes().into_iter().fold(Router::new(), |router, route| {

@@ -60,14 +60,15 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// Creates a source of a run's events with numbers above `after`.
+    /// Creates a source of a run's events. `follower` must start after the event with the sequence
+    /// number `after`.
     pub(crate) fn run(follower: Follower, after: u64) -> Source {
         Source::Run { follower, newest: after }
     }
 
-    /// Returns the next event and its `id`, or `None` after the last event. A recorded event has an
-    /// id, and a live event does not. A client that reconnects therefore names the last recorded
-    /// event.
+    /// Returns the next event and its `id`, or `None` after the last event. Only recorded events
+    /// have an id, so a client that reconnects sends the id of the last recorded event that it
+    /// received.
     async fn next(&mut self) -> Result<Option<(Arc<Envelope>, Option<String>)>, FollowError> {
         match self {
             Source::Run { follower, newest } => {
@@ -208,7 +209,7 @@ impl Events {
         }
     }
 
-    /// Prevents the cancellation of the run, because the stream ended normally.
+    /// Disarms the guard that cancels the run on a disconnect, because the stream ended normally.
     fn finish(&mut self) {
         if let Some(guard) = &mut self.on_disconnect {
             guard.disarm();

@@ -13,8 +13,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// Minimum average rate at which a client must read a finite response after the time limit of one
-/// write, in bytes per second.
+/// Minimum average rate at which a client must read a finite response, in bytes per second. The
+/// average excludes a grace period equal to the time limit of one write.
 const MIN_RATE: u64 = 16 << 10;
 
 /// The time limits of a connection's writes.
@@ -28,7 +28,7 @@ pub(crate) struct Pace {
 /// The progress of a response.
 struct Progress {
     started: Instant,
-    /// Number of bytes that were sent.
+    /// Number of bytes sent so far.
     sent: u64,
 }
 
@@ -37,8 +37,8 @@ impl Pace {
         Pace { limit, response: Mutex::default() }
     }
 
-    /// Starts to measure a response. The average rate of a response that is not finite is not
-    /// limited.
+    /// Starts measuring the progress of a response. Only a finite response must reach the minimum
+    /// average rate.
     pub(crate) fn start(&self, is_finite: bool) {
         let progress = is_finite.then(|| Progress { started: Instant::now(), sent: 0 });
         *self.response() = progress;
@@ -50,7 +50,7 @@ impl Pace {
         }
     }
 
-    /// Returns the time at which a write fails that begins to wait now.
+    /// Returns the deadline of a write that starts waiting now.
     fn deadline(&self) -> Instant {
         let latest = Instant::now() + self.limit;
         match &*self.response() {

@@ -24,8 +24,8 @@ pub struct Bounds {
     /// Maximum size of the variables of a session and its subshells, in bytes. Default 16 MiB.
     pub variables: u64,
     /// Maximum size of the syntax trees of a session and its subshells, in bytes. They belong to
-    /// the scripts that are running and to the functions that are defined. A command of a few
-    /// words takes less than 1 KiB. Default 64 MiB.
+    /// the running scripts and the defined functions. A command of a few words takes less than
+    /// 1 KiB. Default 64 MiB.
     pub trees: u64,
     /// Maximum size of a command substitution's output, in bytes. Default 4 MiB.
     pub substitution: usize,

@@ -1,5 +1,4 @@
-//! The command port: a command, its outcome, and the traits through which the shell and its
-//! commands run commands.
+//! The command port: a command, its outcome, and the traits for running commands.
 //!
 //! The shell builds a [`Command`] when a word names neither a function nor a builtin, and runs it
 //! through [`Commands`]. A command starts other commands through [`Spawn`].

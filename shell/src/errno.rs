@@ -66,7 +66,7 @@ numbers! {
     NOENT = 44, "No such file or directory";
     /// The memory limit is reached.
     NOMEM = 48, "Out of memory";
-    /// The overlay, or the disk, is full.
+    /// The overlay or the disk is full.
     NOSPC = 51, "No space left on device";
     /// The host does not implement the function.
     NOSYS = 52, "Function not implemented";

@@ -14,16 +14,16 @@ use crate::bounds::amount;
 /// Number of bytes counted for each stored string in addition to its length.
 const OVERHEAD: u64 = 48;
 
-/// Maximum number of bytes that stay charged to the account after they are no longer held.
+/// Maximum number of bytes that stay charged to the account after they have been released.
 const SLACK: usize = 256 << 10;
 
-/// A byte counter, with a limit, for one kind of data of a session and its subshells. What it
-/// counts is also charged to the account of the run.
+/// A byte counter with a limit, for one kind of data in a session and its subshells. The counted
+/// bytes are also charged to the run's account.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     held: AtomicU64,
     limit: u64,
-    /// The charge to the account of the run. It covers all that is held, and at most [`SLACK`]
+    /// The charge to the run's account. It covers all counted bytes and at most [`SLACK`] bytes
     /// more, unless the account is full.
     charged: Option<Mutex<MemoryCharge>>,
 }
@@ -45,7 +45,8 @@ impl Ledger {
         if held > self.limit { Full::Limit(self.limit) } else { Full::Account }
     }
 
-    /// Counts `bytes` more bytes, even if there is no room for them. Returns false in that case.
+    /// Counts `bytes` more bytes. If there is no room for them, counts them anyway and returns
+    /// false.
     fn add(&self, bytes: u64) -> bool {
         let before = self.held.fetch_add(bytes, Ordering::Relaxed);
         self.allows(before.saturating_add(bytes))
@@ -74,7 +75,7 @@ impl Ledger {
         missing == 0 || charged.grow(missing).is_ok()
     }
 
-    /// Stores a string, and counts its bytes.
+    /// Stores a string and counts its bytes.
     ///
     /// # Errors
     /// If there is no room for the string.
@@ -83,7 +84,7 @@ impl Ledger {
         if self.has_room(0) { Ok(text) } else { Err(self.full(0)) }
     }
 
-    /// Stores a string that the host provides. Counts its bytes even beyond the limit.
+    /// Stores a string that the host provides. Counts its bytes even if they exceed the limit.
     pub(crate) fn store_unlimited(self: &Arc<Ledger>, text: String) -> Text {
         self.add(text.len() as u64 + OVERHEAD);
         Text(Arc::new(StoredText { text, ledger: Arc::clone(self) }))
@@ -108,8 +109,8 @@ impl fmt::Display for Full {
     }
 }
 
-/// Bytes that a [`Ledger`] counts until the charge is dropped. A clone counts the same number
-/// again.
+/// Bytes that a [`Ledger`] counts until the charge is dropped. Cloning a charge counts the same
+/// number of bytes again.
 #[derive(Debug)]
 pub(crate) struct Charge {
     bytes: u64,
@@ -127,7 +128,7 @@ impl Charge {
         Charge::new(Arc::clone(&self.ledger))
     }
 
-    /// Counts more bytes, even if there is no room for them. Returns false in that case.
+    /// Counts more bytes. If there is no room for them, counts them anyway and returns false.
     pub(crate) fn grow(&mut self, bytes: u64) -> bool {
         self.bytes = self.bytes.saturating_add(bytes);
         self.ledger.add(bytes)

@@ -50,7 +50,7 @@ async fn run_wattle(runtime: &Runtime, grants: &Arc<Grants>, text: &str) {
     black_box(outcome.results);
 }
 
-/// The minimal state for the module's imports.
+/// The state that the module's imports need.
 struct Bare {
     memory: Option<Memory>,
     heap: u32,

@@ -162,7 +162,7 @@ fn memory() -> f64 {
     line.split_whitespace().nth(1).unwrap().parse::<f64>().unwrap() / 1024.0
 }
 
-/// Returns the value at a percentile. `share` is 0.5 for the median.
+/// Returns a percentile of `values`. `share` selects the percentile: 0.5 is the median.
 fn percentile(values: &mut [f64], share: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     values[((values.len() - 1) as f64 * share) as usize]

@@ -107,7 +107,7 @@ pub struct Answer {
 
 #[derive(Clone, Debug)]
 enum Body {
-    /// A message, as JSON or as a stream. If `stream` is `None`, the request determines which.
+    /// A message, as JSON or as a stream. If `stream` is `None`, the request determines the form.
     Message { text: String, stream: Option<bool> },
     /// The bytes of the body.
     Bytes(Vec<u8>),

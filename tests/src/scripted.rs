@@ -46,7 +46,7 @@ impl Scripted {
         }
     }
 
-    /// Returns the model with support for constraining answers to a schema.
+    /// Enables support for constraining answers to a schema.
     pub fn constraining(self) -> Scripted {
         Scripted { constrains_output: true, ..self }
     }

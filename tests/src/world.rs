@@ -24,7 +24,7 @@ const OVERLAY_BYTES: u64 = 1 << 20;
 pub struct World {
     /// The host of the runs: engine, catalog and network.
     pub host: Host,
-    /// The store of the sessions. Jobs use the state of the session `s`.
+    /// The tenant's store. Jobs use the state of its session `s`.
     pub store: TenantStore,
     /// The workdir.
     pub dir: tempfile::TempDir,
@@ -61,7 +61,7 @@ impl World {
         Job { workdir: Some(self.workdir().to_owned()), ..Job::new(message, access.grants()) }
     }
 
-    /// Runs a job until it ends, and returns its report and its events.
+    /// Runs a job until it ends and returns its report and its events.
     pub async fn run(
         &self,
         model: &dyn Model,

@@ -223,7 +223,7 @@ pub struct Failure {
     /// model wrote the program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
-    /// The reason, such as `http status 500`.
+    /// The reason for the failure, such as `http status 500`.
     pub reason: Option<String>,
 }
 

@@ -1,5 +1,5 @@
-//! Contributions: additions that the programs of an agent's traits make to a run before a request
-//! to the model.
+//! Contributions that the programs of an agent's traits make to a run before a request to the
+//! model.
 //!
 //! A *build* program runs once, before the first step. Its result extends the system prompt and the
 //! list of programs that the model may call. A *step* program runs before each step, for its side

@@ -118,13 +118,15 @@ impl Ending {
         Self::stopped(format!("reached max_steps ({max_steps})"), Bound::Steps)
     }
 
-    /// `owner` is the agent of the run above that has this limit, or `None` if it is the run's own.
+    /// Returns the ending of a run that has reached the limit `bound`. `owner` is the agent of the
+    /// ancestor that has this limit, or `None` if it is the run's own limit.
     pub(crate) fn out_of_tokens(bound: u64, owner: Option<&str>) -> Self {
         let of = of_owner(owner);
         Self::stopped(format!("reached max_tokens_total ({bound}){of}"), Bound::Tokens)
     }
 
-    /// `owner` is the agent of the run above that has this limit, or `None` if it is the run's own.
+    /// Returns the ending of a run that has reached the limit `bound`. `owner` is the agent of the
+    /// ancestor that has this limit, or `None` if it is the run's own limit.
     pub(crate) fn out_of_money(bound: Dollars, owner: Option<&str>) -> Self {
         let of = of_owner(owner);
         Self::stopped(format!("reached max_cost ({bound}){of}"), Bound::Cost)
@@ -146,7 +148,8 @@ impl Ending {
     }
 }
 
-/// Returns the end of a message about a limit, which names the owner of the limit.
+/// Returns the suffix that names the ancestor's agent in a message about an ancestor's limit.
+/// Returns an empty string for the run's own limit.
 fn of_owner(owner: Option<&str>) -> String {
     owner.map(|agent| format!(" of the agent `{agent}` above it")).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Fixes: instead of repeating a whole program that failed, the model changes parts of it.
+//! Fixes: changes to parts of a failed program, so that the model need not repeat all of it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -49,7 +49,7 @@ pub(crate) struct WrittenProgram {
 
 /// Applies a fix to a program and returns the fixed program. `texts` alternates between an old
 /// string and the new string that replaces it. Each old string must occur in the program exactly
-/// once. If one does not, returns an error that says how often the string occurs.
+/// once. Otherwise, returns an error with the number of occurrences.
 pub(crate) fn apply(body: &str, texts: &[FixText]) -> Result<String, String> {
     let pairs = texts.len() / 2;
     if pairs == 0 || !texts.len().is_multiple_of(2) {

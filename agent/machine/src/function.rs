@@ -14,7 +14,7 @@ pub(crate) const WAT: &str = "wat";
 pub(crate) const FIX: &str = "fix";
 /// Name of the function that ends the run.
 pub(crate) const DONE: &str = "done";
-/// Name of the function that calls catalog programs that have no dedicated function.
+/// Name of the function that calls catalog programs without a dedicated function.
 pub(crate) const CATALOG: &str = "catalog";
 
 /// Maximum length of a description that a program's author wrote, in characters.

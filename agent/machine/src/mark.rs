@@ -54,7 +54,8 @@ const ANNOUNCEMENT: &str = " is the code of this run.";
 pub struct Nonce(String);
 
 impl Nonce {
-    /// Creates a nonce from random bits, since the machine itself has no randomness.
+    /// Creates a nonce from random bits. The caller supplies them, because the machine has no
+    /// randomness.
     pub fn new(bits: u64) -> Self {
         let mut rest = bits;
         let mut next = |choices: u64| {

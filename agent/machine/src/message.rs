@@ -21,10 +21,10 @@ pub struct Message {
     /// agent. Providers can cache this part.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub stable: usize,
-    /// If true, the host wrote the message, and it contains items recalled from memory.
+    /// If true, the host added the message, which contains items recalled from memory.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub recalled: bool,
-    /// If true, the host wrote the message, and it contains text from an agent's trait.
+    /// If true, the host added the message, which contains text from an agent's trait.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub contributed: bool,
 }

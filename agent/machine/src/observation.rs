@@ -172,8 +172,8 @@ impl Excerpt {
         [&self.head, &self.tail].into_iter().any(|text| *escape_marks(text, Some(nonce)) != **text)
     }
 
-    /// Returns a phrase that states the number of omitted characters and advises the model on how
-    /// to read them. Returns `None` if nothing was omitted.
+    /// Returns a phrase that states the number of omitted characters and tells the model how to
+    /// read them. Returns `None` if nothing was omitted.
     fn omission(&self) -> Option<String> {
         let (omitted, length) = self.omitted?;
         Some(format!(

@@ -118,8 +118,8 @@ pub struct CapabilityPart {
     pub about: String,
     /// The functions to describe, in display order.
     pub functions: Vec<FunctionLine>,
-    /// Names of rarely used functions. The prompt lists only these names; `help` describes the
-    /// functions.
+    /// Names of rarely used functions, which the prompt lists without descriptions. `help`
+    /// describes them.
     pub rare: Vec<String>,
 }
 

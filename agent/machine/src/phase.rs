@@ -32,13 +32,13 @@ pub(crate) enum Phase {
         notes: Vec<String>,
         /// The text that the model wrote in addition to its calls, if the results of all these
         /// calls are hidden from the model. If the calls succeed, the run ends with this text.
-        /// `None` if the model will see the result of any call.
+        /// `None` if the model will see the result of at least one call.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         closing: Option<String>,
     },
     /// The result of validating an answer.
     Validating(PendingAnswer),
-    /// No further input: the run has ended.
+    /// No input, because the run has ended.
     Ended,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct Turn {
     /// The last program that did not compile and awaits repair.
     #[serde(rename = "broken")]
     pub(crate) failed_program: Option<FailedProgram>,
-    /// The fault that made the previous answer unusable. `None` for a first attempt, and if the
+    /// The fault that made the previous answer unusable. `None` for a first attempt, or if the
     /// previous answer contained a program to repair or a final answer to correct.
     #[serde(default, rename = "again")]
     pub(crate) retry_reason: Option<RetryReason>,

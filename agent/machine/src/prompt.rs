@@ -1,4 +1,4 @@
-//! The system prompt, and requests that belong to a single turn.
+//! The system prompt, and the messages that are added in a single turn.
 //!
 //! The same parts always produce the same bytes, so providers can cache the prompt across the turns
 //! of a session.

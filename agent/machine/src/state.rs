@@ -213,8 +213,8 @@ pub struct Setup {
     pub history: Vec<Message>,
     /// The nonce that marks the host's lines. It is generated randomly for each run.
     pub nonce: Nonce,
-    /// The workdir entries and the beginnings of files that the first request shows after the
-    /// user's message.
+    /// The workdir entries and first lines of files, shown after the user's message in the first
+    /// request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub orientation: Option<Orientation>,
     /// The session that the run belongs to.
@@ -255,7 +255,7 @@ pub struct Settings {
     pub max_retries: u32,
     /// Maximum length of a call's output in the conversation, in characters. 4,000 by default.
     pub observation_limit: usize,
-    /// Maximum number of tokens that the run uses, including model requests by its programs.
+    /// Maximum number of tokens that the run uses, including those of its programs' model requests.
     /// Unlimited by default.
     pub max_tokens_total: Option<u64>,
     /// Maximum cost of the run. Only requests with a known price are counted. Unlimited by default.
@@ -295,7 +295,7 @@ pub enum OnMaxSteps {
     Answer,
     /// The result is `stopped: reached max_steps (N)`.
     Stop,
-    /// The result is the last text that the model wrote. The model gets no further turn. If the
+    /// The result is the last text that the model wrote. The model gets no additional turn. If the
     /// model wrote only calls, the result is the same as for `Stop`.
     Latest,
 }
@@ -337,21 +337,21 @@ pub enum Input {
         /// The cause, such as `interrupted by the user`. May be empty.
         reason: String,
     },
-    /// The run, or a run above it in its tree, has used up its tokens. The tokens of a run include
-    /// those of all runs below it.
+    /// The run or one of its ancestors has used up its tokens. The tokens of a run include those of
+    /// its descendants.
     OutOfTokens {
         /// The limit.
         limit: u64,
-        /// The agent of the run above whose limit this is, or `None` if it is the run's own limit.
+        /// The agent of the ancestor that has this limit, or `None` if it is the run's own limit.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         owner: Option<String>,
     },
-    /// The run, or a run above it in its tree, has reached its maximum cost. The cost of a run
-    /// includes that of all runs below it.
+    /// The run or one of its ancestors has reached its maximum cost. The cost of a run includes
+    /// that of its descendants.
     OutOfMoney {
         /// The limit.
         limit: Dollars,
-        /// The agent of the run above whose limit this is, or `None` if it is the run's own limit.
+        /// The agent of the ancestor that has this limit, or `None` if it is the run's own limit.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         owner: Option<String>,
     },

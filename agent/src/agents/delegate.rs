@@ -29,8 +29,8 @@ pub(super) fn programs(agent: &AgentSpec, agents: &Agents) -> Result<Vec<Entry>,
 }
 
 /// Returns the program through which `agent` sends requests to another agent. The program's
-/// description contains the other agent's display name (`shown`), followed by the delegate's rule
-/// or, if it has no rule, by the other agent's `description`.
+/// description consists of the other agent's display name (`shown`) and the delegate's rule. If the
+/// delegate has no rule, the other agent's `description` is used instead.
 pub(crate) fn program(
     agent: &str,
     delegate: &DelegateRef,

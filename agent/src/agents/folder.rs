@@ -46,7 +46,7 @@ impl fmt::Display for AgentProblem {
 
 /// A declaration that can be read from a file.
 pub(super) trait Declaration: Sized {
-    /// The word for such a declaration in a message.
+    /// The word for this kind of declaration in messages.
     const KIND: &'static str;
 
     /// Reads the declaration from TOML.
@@ -105,7 +105,7 @@ pub(super) struct DeclaredFolder<T> {
     is_optional: bool,
     files: BTreeMap<PathBuf, DeclaredFile<T>>,
     problem: Option<AgentProblem>,
-    /// If true, the folder exists, but no scan could read it.
+    /// If true, the folder exists but was never read successfully.
     is_unread: bool,
 }
 
@@ -131,7 +131,8 @@ impl<T: Declaration> DeclaredFolder<T> {
     }
 
     /// Scans the folder again and returns its current state. Only files that changed since the last
-    /// scan are read. If the folder exists but cannot be read, its files stay as they were.
+    /// scan are read. If the folder exists but cannot be read, the files from the last scan are
+    /// kept.
     pub(super) fn rescan(&self) -> Self {
         let (path, is_optional) = (self.path.clone(), self.is_optional);
         let empty = DeclaredFolder { is_unread: false, ..DeclaredFolder::new(path, is_optional) };
@@ -170,16 +171,16 @@ impl<T: Declaration> DeclaredFolder<T> {
         files.filter_map(|(path, file)| Some((path.as_path(), file.declared.as_ref().ok()?)))
     }
 
-    /// Returns the problem with the folder if it exists, but no scan could read it. Nobody knows
-    /// then which names it declares.
+    /// Returns the problem with the folder if the folder exists but was never read successfully. In
+    /// that case, the names that it declares are unknown.
     pub(super) fn unread(&self) -> Option<&AgentProblem> {
         self.problem.as_ref().filter(|_| self.is_unread)
     }
 
     /// Returns the names that the files declare, each with its declaration. If several files
     /// declare the same name, none of them is used, because the order of the files must not decide
-    /// which limits apply: each file but the first is added to `problems`. A file that cannot be
-    /// used counts with the name that it seems to declare.
+    /// which limits apply. Each of these files except the first is added to `problems`. An unusable
+    /// file counts as a declaration of the name that it seems to declare.
     pub(super) fn by_name(
         &self,
         problems: &mut Vec<AgentProblem>,
@@ -256,8 +257,7 @@ fn parse<T: Declaration>(path: &Path, bytes: &[u8]) -> Result<T, AgentProblem> {
     T::parse(text).map_err(|SpecError { line, message }| AgentProblem { line, ..problem(message) })
 }
 
-/// Returns the content of a file. Of a file that is too large, returns only the beginning, which is
-/// too large, too.
+/// Returns the content of a file, or only its first `MAX_FILE + 1` bytes.
 fn bytes(path: &Path) -> Result<Vec<u8>, AgentProblem> {
     let problem = |message: String| AgentProblem::new(path, message);
     let unreadable = |why: std::io::Error| problem(format!("failed to read it: {why}"));

@@ -116,7 +116,7 @@ impl TraitSpec {
     }
 }
 
-/// Parses a declaration from TOML. A parser error is rewritten for users.
+/// Parses a declaration from TOML. Rewrites parser errors for users.
 fn of_toml<T: DeserializeOwned>(text: &str) -> Result<T, SpecError> {
     toml::from_str(text).map_err(|error| {
         let before = error.span().and_then(|span| text.get(..span.start));
@@ -125,8 +125,8 @@ fn of_toml<T: DeserializeOwned>(text: &str) -> Result<T, SpecError> {
     })
 }
 
-/// Returns the name that an invalid file seems to declare. If its text shows no valid name, this is
-/// the name of the file without its extension.
+/// Returns the name that an invalid file seems to declare, or the file name without its extension
+/// if the text contains no valid name.
 pub(super) fn seeming_name(path: &Path, text: &str) -> String {
     let of = |toml: &str| {
         let table: toml::Table = toml::from_str(toml).ok()?;

@@ -42,8 +42,8 @@ struct Loaded {
     folders: Vec<AgentFolder>,
     traits: Traits,
     agents: BTreeMap<String, Arc<AgentSpec>>,
-    /// The names whose declaration cannot be used, each with the problem. They name no agent,
-    /// unless a later folder declares one.
+    /// The names whose declarations cannot be used, mapped to the problems. No agent has such a
+    /// name unless a later folder declares it.
     unusable: BTreeMap<String, AgentProblem>,
     problems: Vec<AgentProblem>,
     checked: Instant,
@@ -146,8 +146,8 @@ impl Agents {
         self.state().problems.clone()
     }
 
-    /// Finds the agent that a reference denotes: asks the resolver first, and then looks for an
-    /// agent whose name or title is the reference.
+    /// Finds the agent that a reference denotes: asks the resolver first, then looks for an agent
+    /// whose name or title is the reference.
     ///
     /// # Errors
     /// If there is no such agent. The error lists the sources that were searched.

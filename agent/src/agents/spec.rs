@@ -36,7 +36,7 @@ pub struct AgentSpec {
     /// A note for the people who maintain the agent. No model sees it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub comment: String,
-    /// The version that the author gave the agent.
+    /// The version, chosen by the agent's author.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub version: String,
     /// The agent's role and rules, which form the beginning of its prompt.
@@ -95,7 +95,7 @@ pub struct AgentSpec {
     /// The agent's traits. Several agents can use the same trait.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub traits: Vec<TraitRef>,
-    /// The agents that this agent may ask to do part of its task.
+    /// The agents to which this agent may delegate parts of its task.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub delegates: Vec<DelegateRef>,
     /// Memory items to include in the prompt.
@@ -175,8 +175,8 @@ impl AgentSpec {
         )
     }
 
-    /// Returns the agent as a delegate of `other`. The rules of `other` also apply to it, and it
-    /// inherits the context values of `other` that it does not set itself.
+    /// Returns the agent as a delegate of `other`. The delegate is also bound by the rules of
+    /// `other` and inherits those context values of `other` that it does not set itself.
     #[must_use]
     pub fn delegated_by(&self, other: &AgentSpec) -> AgentSpec {
         let mut agent = self.clone();
@@ -202,9 +202,9 @@ impl AgentSpec {
         self.name == DEFAULT_AGENT
     }
 
-    /// Sets the agent in a run request's data, so that the run has the same agent when it is
-    /// resumed. It replaces the agent that the data contains. The data must be an object. For the
-    /// default agent, the data contains none.
+    /// Stores the agent in a run request's data, so that the run has the same agent when it is
+    /// resumed. Replaces any agent in the data. Removes it if `self` is the default agent. The data
+    /// must be an object.
     pub fn write_to(&self, origin: &mut Json) {
         let Json::Object(fields) = origin else { return };
         // The order of the other fields is kept.
@@ -304,7 +304,7 @@ pub struct AgentBudget {
     /// Maximum number of model requests that programs make.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ai_calls: Option<u32>,
-    /// Maximum number of tokens in the model requests of programs, including the answers.
+    /// Maximum number of tokens in the model requests that programs make and in the answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ai_tokens: Option<u64>,
 }

@@ -2,8 +2,8 @@
 //!
 //! A trait contributes text for the prompt, tools, and up to three programs. The `build` program
 //! runs once, before the first step of a run, and may add text, tools and delegates. The `step`
-//! program runs before each step, for its effects. The `prompt` program also runs before each step
-//! and returns text for the model.
+//! program runs before each step, and its result is ignored. The `prompt` program also runs before
+//! each step, and returns text for the model.
 
 use std::collections::BTreeMap;
 
@@ -52,11 +52,11 @@ pub struct TraitPrograms {
     /// object with `prompt`, `tools` and `delegates`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub build: Option<String>,
-    /// The program that runs before each step for its effects.
+    /// The program that runs before each step. Its result is ignored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<String>,
-    /// The program that runs before each step and returns text, which the model sees when the text
-    /// changes.
+    /// The program that runs before each step and returns text. The model sees the text only when
+    /// it changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
 }
@@ -81,13 +81,13 @@ impl TraitPrograms {
     }
 }
 
-/// A reference to a trait by name, or an inlined trait.
+/// A reference to a trait by name, or an inline trait.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum TraitRef {
     /// The name of a declared trait.
     Named(NamedTrait),
-    /// An inlined trait.
+    /// An inline trait.
     Inline(Box<TraitSpec>),
 }
 

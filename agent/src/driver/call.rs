@@ -14,8 +14,8 @@ use crate::journal::{PendingApproval, RunTape};
 use crate::trace::CallOutcome;
 
 impl Performer<'_> {
-    /// If `input` stops the task, writes a trace line for each of the task's calls that has not
-    /// ended. `elapsed` is the duration of the task.
+    /// Writes a trace line for each of the task's calls that has not ended, if `input` stops the
+    /// task. `elapsed` is the duration of the task.
     pub(super) fn abort_pending_calls(&self, task: &Task, input: &Input, elapsed: Duration) {
         let cancelled;
         let reason = match input {
@@ -48,9 +48,9 @@ impl Performer<'_> {
         }
     }
 
-    /// Runs a call in a step, and writes its trace line. `at` is the index of the call within the
-    /// step, and `programs` is the catalog that contains the called program. A program without its
-    /// own time limit runs for at most `time`.
+    /// Runs a call of a step and writes the call's trace line. `at` is the index of the call within
+    /// the step, and `programs` is the catalog that contains the called program. A program without
+    /// its own time limit runs for at most `time`.
     pub(super) async fn call(
         &self,
         (step, at): (u32, usize),

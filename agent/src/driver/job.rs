@@ -27,8 +27,8 @@ pub struct Job {
     pub tenant: Tenant,
     /// The session to which the run belongs, if there is one.
     pub session_id: Option<String>,
-    /// The session label in the trace of a run that does not belong to a session. It has no other
-    /// effect.
+    /// The session label that the trace contains if the run does not belong to a session. It has no
+    /// other effect.
     pub label: Option<String>,
     /// The capabilities that the run's programs may use.
     pub grants: Arc<Grants>,
@@ -55,8 +55,8 @@ pub struct Job {
 }
 
 impl Job {
-    /// Applies the budgets of `settings` to the job and to all runs below it, and allows the job to
-    /// delegate to the agents listed in `settings`.
+    /// Applies the budgets of `settings` to the job and to all its descendant runs, and allows the
+    /// job to delegate to the agents listed in `settings`.
     pub(crate) fn in_tree(self, run: &str, settings: &Settings) -> Job {
         let grants = Arc::new(self.tree.bind(settings, &self.grants));
         Job { grants, ..self }.with_delegates(run, settings)

@@ -3,18 +3,18 @@
 use wattle_machine::{Completion, Execution};
 
 /// Maximum size of the results of a call, in bytes. The model reads only a few thousand characters
-/// of them, but they become part of the turn and so of the journal, which takes several times their
-/// size.
+/// of them, but the journal records them as part of the turn, and a record takes several times
+/// their size.
 const MAX_RESULTS: usize = 1 << 20;
-/// Maximum size of the beginning that is kept if results exceed the limit, in bytes.
+/// Maximum number of bytes kept from the beginning of results that exceed the limit.
 const HEAD: usize = MAX_RESULTS / 2;
-/// Maximum size of the end that is kept if results exceed the limit, in bytes.
+/// Maximum number of bytes kept from the end of results that exceed the limit.
 const TAIL: usize = MAX_RESULTS / 4;
 /// Number of bytes counted for each result in addition to its text.
 const RESULT: usize = 4;
 
-/// Returns the execution, without the middle of its results if they exceed the limit. If the call
-/// completed, a warning then tells the model how much was left out.
+/// Returns the execution. If its results exceed the limit, their middle is left out. If the call
+/// completed, a warning then tells the model how many bytes are missing.
 pub(crate) fn limited(execution: Execution) -> Execution {
     match execution {
         Execution::Ran(ran) => {

@@ -143,8 +143,8 @@ impl<T: Send + 'static> Agent<T> {
         Execute::new(self, run_id.into(), Start::Resume { answers: Vec::new() })
     }
 
-    /// Starts a run and returns a stream of its events and of the pieces of its answers. This
-    /// method must be called within a tokio runtime.
+    /// Starts a run and returns a stream of its events and answers. Each answer arrives in pieces.
+    /// This method must be called within a tokio runtime.
     pub fn stream(&self, input: impl Into<String>) -> RunStream<T> {
         self.execute(input).stream()
     }

@@ -115,8 +115,8 @@ impl AgentBuilder {
 }
 
 impl<T> AgentBuilder<T> {
-    /// Sets the agent's name. It starts with a lowercase letter and may contain lowercase letters,
-    /// digits, `_`, `-` and `.`.
+    /// Sets the agent's name. It must start with a lowercase letter and may contain lowercase
+    /// letters, digits, `_`, `-` and `.`.
     pub fn name(self, name: impl Into<String>) -> Self {
         AgentBuilder { name: Some(name.into()), ..self }
     }
@@ -156,8 +156,8 @@ impl<T> AgentBuilder<T> {
         self.with(|base| base.settings = settings)
     }
 
-    /// Further restricts the policy for programs. The policy also applies to the programs of
-    /// delegates.
+    /// Restricts the effects of programs, in addition to the existing policy. The restrictions also
+    /// apply to the programs of delegates.
     pub fn policy(self, policy: Policy) -> Self {
         self.with(|base| base.policy = base.policy.clone().and(policy))
     }
@@ -261,7 +261,7 @@ impl<T> AgentBuilder<T> {
         })
     }
 
-    /// Sets a JSON Schema for the answers, which are then JSON values that match it.
+    /// Sets a JSON Schema for the answers. Each answer is a JSON value that matches the schema.
     pub fn output_schema(self, schema: Json) -> AgentBuilder<Json> {
         self.with_output(OutputSchema::new("answer", schema), |report| {
             report.data.clone().ok_or_else(|| "the run has no value".to_owned())
@@ -291,8 +291,7 @@ impl<T> AgentBuilder<T> {
     /// Builds the agent.
     ///
     /// # Errors
-    /// If a part of the configuration is invalid. The error names the part and the rule that it
-    /// violates.
+    /// If the configuration is invalid. The error names the invalid part and the violated rule.
     pub fn build(self) -> Result<Agent<T>, AgentError> {
         let declared = self.spec.clone().unwrap_or_else(|| AgentSpec::new(""));
         let mut spec = declared.with_context(&self.context);

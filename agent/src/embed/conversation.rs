@@ -142,8 +142,8 @@ impl Conversation {
         }
     }
 
-    /// Continues with another agent, which sees the messages so far. If the agent names no model,
-    /// the current model is kept. Returns the new agent's declaration.
+    /// Continues the conversation with another agent, which sees the messages so far. If that agent
+    /// names no model, the current model is kept. Returns the new agent's declaration.
     ///
     /// # Errors
     /// If there is no such agent, or it cannot be built.
@@ -157,8 +157,8 @@ impl Conversation {
         Ok(spec)
     }
 
-    /// Continues with another model. `name` is the name of a model, or a reference to a model
-    /// class, such as `class:fast`.
+    /// Continues the conversation with another model. `name` is the name of a model, or a reference
+    /// to a model class, such as `class:fast`.
     ///
     /// # Errors
     /// If the builder has no [`models`](AgentBuilder::models), or the model cannot be used.

@@ -45,7 +45,7 @@ use crate::wiring::Access;
 /// The cancellation reason that is recorded if the caller drops a run.
 const DROPPED: &str = "nobody waits for the run any more";
 
-/// A run that has not started yet. It starts when it is awaited, and then executes in its own task.
+/// A run that has not started yet. It starts when it is awaited and then executes in its own task.
 /// Dropping the future cancels the run.
 #[must_use = "the run begins when this is awaited"]
 pub struct Execute<T> {
@@ -118,8 +118,8 @@ impl<T: Send + 'static> Execute<T> {
         self
     }
 
-    /// Starts the run and returns a stream of its events and of the pieces of its answers. This
-    /// method must be called within a tokio runtime.
+    /// Starts the run and returns a stream of its events and answers. Each answer arrives in
+    /// pieces. This method must be called within a tokio runtime.
     pub fn stream(self) -> RunStream<T> {
         let queue = Arc::new(StreamQueue::default());
         let task = self.start(Some(Arc::clone(&queue)), None);
@@ -436,7 +436,7 @@ impl Run {
     }
 }
 
-/// The reason why a run could not be driven.
+/// The reason why a run could not be started or resumed.
 #[derive(Debug, thiserror::Error)]
 enum Stopped {
     #[error("the agent has no store, so it has no run to resume")]

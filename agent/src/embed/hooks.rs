@@ -134,8 +134,8 @@ impl Hooks {
         self.gate()?.0.tool_call()
     }
 
-    /// Returns the changed messages of a request, or `None` if the current step does not change
-    /// them.
+    /// Returns the messages of a request with the application's note for the current step added, or
+    /// `None` if there is no note.
     pub(crate) fn messages(&self, messages: &[Message]) -> Option<Vec<Message>> {
         self.gate()?.0.messages(messages)
     }
@@ -238,15 +238,15 @@ impl RunObserver {
         }
     }
 
-    /// Adds the report of a delegate's run.
+    /// Adds the report of a delegate's run to the report of this run.
     pub(super) fn child_ended(&self, name: String, report: RunReport) {
         let (child, status) = (report.run_id.clone(), report.status);
         self.report().child(report);
         self.notify(RunEventKind::ChildEnded { child, name, status });
     }
 
-    /// Finishes the report of a run that has ended. The report contains `turns` as the run's
-    /// messages.
+    /// Finishes the report of a run that has ended. `turns` becomes the list of messages in the
+    /// report.
     pub(super) fn finish(
         &self,
         ending: &Ending,

@@ -200,7 +200,7 @@ pub struct NextTrip<'a> {
 }
 
 impl<'a> NextTrip<'a> {
-    /// Continues with `request`.
+    /// Passes `request` to the next middleware, or to the model.
     #[must_use]
     pub fn run(self, request: TripRequest) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
         let Some((first, rest)) = self.rest.split_first() else { return (self.model)(request) };
@@ -228,7 +228,7 @@ pub struct NextCall<'a> {
 }
 
 impl<'a> NextCall<'a> {
-    /// Continues with `call`.
+    /// Passes `call` to the next middleware, or runs the program.
     #[must_use]
     pub fn run(self, call: Call) -> BoxFuture<'a, Execution> {
         let NextCall { rest, state, program } = self;

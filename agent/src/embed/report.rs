@@ -11,7 +11,7 @@ use crate::model::ModelReply;
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunReport<T = Option<Json>> {
-    /// The run's id. Ids are sortable by time and unguessable.
+    /// The run's id. Ids sort by creation time and are unguessable.
     pub run_id: String,
     /// The id of the run at the root of the delegation tree. Differs from `run_id` only in a
     /// delegate's run.
@@ -57,7 +57,7 @@ pub struct RunReport<T = Option<Json>> {
 }
 
 impl<T> RunReport<T> {
-    /// Returns the report with `data` in place of its own data.
+    /// Returns the report with its data replaced by `data`.
     pub(super) fn with_data<U>(self, data: U) -> RunReport<U> {
         RunReport {
             run_id: self.run_id,
@@ -164,7 +164,7 @@ struct OpenCall {
     at: usize,
 }
 
-/// A builder that extends the report with each event of the run.
+/// A builder that adds each event of a run to the run's report.
 pub(super) struct ReportBuilder {
     report: RunReport,
     open: Vec<OpenCall>,
@@ -271,7 +271,7 @@ impl ReportBuilder {
         Some(trip.clone())
     }
 
-    /// Adds the report of a delegate's run.
+    /// Adds the report of a delegate's run to this report.
     pub(super) fn child(&mut self, report: RunReport) {
         self.report.children.push(report);
     }

@@ -17,7 +17,7 @@ use super::failure::RunFailure;
 use super::report::{CallReport, RunReport, Trip};
 use crate::model::FunctionChoice;
 
-/// The function that receives the pieces of an answer.
+/// A function that receives the text of an answer in pieces, as they arrive.
 type OnDelta = dyn Fn(&str) + Send + Sync;
 
 /// The options of one step. By default, a step behaves like a step of any other run.
@@ -42,8 +42,8 @@ impl StepOptions {
         StepOptions { note: Some(text.into()), ..self }
     }
 
-    /// Allows, requires or forbids function calls in this step. It has no effect in the text
-    /// dialect.
+    /// Allows, requires or forbids function calls in this step. The setting has no effect in the
+    /// text dialect.
     #[must_use]
     pub fn tool_call(self, choice: FunctionChoice) -> StepOptions {
         StepOptions { tool_call: Some(choice), ..self }
@@ -231,7 +231,7 @@ struct Progress {
     recalled: u32,
 }
 
-/// The run's end of the channels between a run and its runner.
+/// The run's side of the channels that connect it to its runner.
 pub(super) struct Gate {
     agent: Arc<Inner>,
     commands: tokio::sync::Mutex<mpsc::UnboundedReceiver<Command>>,
@@ -311,8 +311,8 @@ impl Gate {
         Some(messages)
     }
 
-    /// If the event is a piece of an answer, passes it to the application's function. From other
-    /// events, records the model's text and the number of recalled items.
+    /// Passes each piece of an answer to the application's function. Records the model's text and
+    /// the number of recalled items from other events.
     pub(super) fn event(&self, event: &Event) {
         let mut progress = lock(&self.progress);
         match event {
@@ -362,13 +362,13 @@ impl<T: Send + 'static> Agent<T> {
     }
 }
 
-/// The application's end of the channels between a run and its runner.
+/// The application's side of the channels that connect a run to its runner.
 pub(super) struct RunnerChannels {
     commands: mpsc::UnboundedSender<Command>,
     pauses: mpsc::UnboundedReceiver<Pause>,
 }
 
-/// Creates the channels between a run and its runner and returns both ends.
+/// Creates the channels that connect a run to its runner, and returns both sides.
 pub(super) fn gate(agent: &Arc<Inner>) -> (Arc<Gate>, RunnerChannels) {
     let (commands, to_run) = mpsc::unbounded_channel();
     let (from_run, pauses) = mpsc::unbounded_channel();
@@ -472,7 +472,7 @@ impl<T> Runner<T> {
         Ok(())
     }
 
-    /// Adds to `reply` the progress since the last pause. If `has_run` is true, the trip's calls
+    /// Adds the progress since the last pause to `reply`. `has_run` is true if the trip's calls
     /// have been executed.
     fn add(&mut self, reply: &mut StepReply<T>, progress: Progress, has_run: bool) {
         let Progress { trip, text, recalled } = progress;

@@ -12,7 +12,7 @@ use crate::agents::{AgentError, AgentSpec, DelegateRef, delegate_program, is_nam
 /// The delegates of an agent: those added by the application and those declared by the agent.
 pub(super) struct Team {
     delegates: Vec<Delegate>,
-    /// The agents added by the application, keyed by the names that the agent uses for them.
+    /// The delegates added by the application, keyed by the names under which the agent calls them.
     given: BTreeMap<String, Arc<Inner>>,
     /// The agent's declaration, whose rules and context values also apply to the declared
     /// delegates.

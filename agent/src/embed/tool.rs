@@ -192,7 +192,7 @@ impl ToolContext {
     }
 }
 
-/// The reason why a tool failed, which the model reads. Any error type can be converted to it.
+/// An error that tells the model why a tool failed. Any error type can be converted to it.
 pub struct ToolError(String);
 
 impl ToolError {
@@ -261,8 +261,8 @@ impl CompiledTool {
         Entry::of_agent(agent, self.name.clone(), meta, self.body())
     }
 
-    /// Returns the source of the tool's program, which combines its arguments into a JSON object
-    /// and calls the tool with the object.
+    /// Returns the source of the tool's program. The program combines its arguments into a JSON
+    /// object and calls the tool with the object.
     fn body(&self) -> String {
         let mut body = String::new();
         let mut before = "{".to_owned();
@@ -321,7 +321,7 @@ impl CompiledTool {
     }
 }
 
-/// Returns a string as a string literal for program source.
+/// Formats a string as a string literal in program source.
 fn wat(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }

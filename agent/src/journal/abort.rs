@@ -8,7 +8,7 @@ use crate::error::StoreError;
 use crate::report::Report;
 use crate::sink::{Sink, Stamp, events_of};
 
-/// Ends a cancelled run without driving it, and emits its last event. The run's turns are not read,
+/// Ends a cancelled run without driving it and emits its last event. The run's turns are not read,
 /// because reading them may fail or terminate the process. Therefore the report contains neither
 /// steps nor usage. `recorded` is the sequence number of the run's latest event. The caller must
 /// call [`end`](super::end) with the report.

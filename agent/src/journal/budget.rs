@@ -17,10 +17,10 @@ use crate::tree::{MAX_DEPTH, RecordedRun, RecordedUse, RunTree};
 /// The function that starts child runs.
 const DELEGATE: &str = "agent.delegate";
 
-/// Charges the recorded usage of a run to its tree, so that its budgets cover the part before it
-/// was resumed. For the root run, also charges the usage of all runs below it. If `is_ending` is
-/// true, the run is resumed only so that it can end: only the usage of its own child runs is read,
-/// which its summary contains.
+/// Charges the recorded usage of a resumed run to its tree, so that the budgets include the usage
+/// from before the run was stopped. For the root run, also charges the usage of all its
+/// descendants. `is_ending` is true if the run is resumed only so that it can end. In this case,
+/// only the usage of the run and its child runs is charged, because the run's summary reports it.
 pub(super) async fn restore(
     journal: &SharedJournal,
     run: &str,
@@ -74,13 +74,13 @@ fn parent_of(run: &RunRecord) -> &str {
     run.start.parent.as_ref().map_or("", |parent| parent.run.as_str())
 }
 
-/// Returns all runs below a root run.
+/// Returns all descendants of a root run.
 async fn runs_below(journal: &SharedJournal, root: &str) -> Result<Vec<RunRecord>, StoreError> {
     journal.runs(RunFilter { tree_of: Some(root.to_owned()), ..RunFilter::default() }).await
 }
 
-/// Returns the ids of the ended runs below a root run, each with the usage of the run and the runs
-/// below it.
+/// Returns the ids of a root run's descendants that have ended. Each id is paired with the total
+/// usage of that run, which includes the usage of its own descendants.
 async fn ended_below(
     journal: &SharedJournal,
     root: &str,
@@ -90,17 +90,17 @@ async fn ended_below(
     Ok(ended.filter_map(|run| Some((run.id, run.summary?.usage))))
 }
 
-/// A run whose first turns were copied to a fork.
+/// A run whose first turns were copied into a fork.
 struct Source {
     run: String,
-    /// The id of the root run of its tree.
+    /// The id of the root run of this run's tree.
     root: String,
-    /// The last step that the runs share.
+    /// The last step that this run and the fork share.
     step: u32,
 }
 
-/// Returns the run whose turns were copied to a run, followed by the run whose turns were copied to
-/// that one, and so on. A fork that began with a message of its own has no copied turns.
+/// Returns the run from which the turns of a fork were copied, then the run from which that run's
+/// turns were copied, and so on. A fork that began with its own message contains no copied turns.
 async fn sources(journal: &SharedJournal, run: &str) -> Result<Vec<Source>, StoreError> {
     let mut sources = Vec::new();
     let mut copy = journal.run(run).await?;
@@ -118,7 +118,8 @@ async fn sources(journal: &SharedJournal, run: &str) -> Result<Vec<Source>, Stor
     Ok(sources)
 }
 
-/// Returns the id of the run that made the calls of the turn `at` of a run with these turns.
+/// Returns the id of the run that made the calls of the turn at index `at`: `run` itself, or one of
+/// the `sources` if the turn was copied. `turns` are the turns of `run`.
 fn maker<'a>(run: &'a str, sources: &'a [Source], turns: &[Turn], at: usize) -> &'a str {
     let has = |turn: &Turn, source: &Source| {
         let next = source.step.saturating_add(1);
@@ -138,7 +139,8 @@ fn maker<'a>(run: &'a str, sources: &'a [Source], turns: &[Turn], at: usize) -> 
 /// The records of the runs of one tree.
 struct Records<'a> {
     journal: &'a SharedJournal,
-    /// If true, the runs' files are in memory, and the programs of the last turn change them again.
+    /// If true, the runs' files are in memory, and the programs of the last turn must repeat their
+    /// changes to them.
     is_overlay: bool,
     /// If true, no program runs again.
     is_ending: bool,
@@ -146,24 +148,25 @@ struct Records<'a> {
 
 /// The recorded usage of one run.
 struct Recorded {
-    /// The usage without that of the programs.
+    /// The usage, except that of the run's programs.
     used: RecordedUse,
-    /// The usage of the programs, including that of the child runs that they asked.
+    /// The usage of the run's programs, including that of the child runs that they started.
     of_programs: Usage,
     asked: Vec<Asked>,
 }
 
-/// A child run that a program asked.
+/// A child run that a program started.
 struct Asked {
     id: String,
-    /// If true, its answer is not yet part of a turn.
+    /// If true, the child run's answer is not yet part of a turn.
     is_last: bool,
-    /// If true, the call was copied from another run, whose child run this is.
+    /// If true, the call that started the child run was copied from another run, which is the child
+    /// run's parent.
     is_copied: bool,
 }
 
 impl Records<'_> {
-    /// Reads the usage of a run. `sources` has the runs whose turns were copied to it.
+    /// Reads the usage of a run. `sources` contains the runs from which its turns were copied.
     async fn of(&self, run: &str, sources: &[Source]) -> Result<Recorded, StoreError> {
         let turns = self.journal.turns(run).await?;
         let mut used = RecordedUse::default();
@@ -201,14 +204,16 @@ impl Records<'_> {
     }
 }
 
-/// Returns true if a call was counted, according to `counts`, or `None` if it has no result.
+/// Checks whether a call counts toward its limit, as decided by `counts`. Returns `None` if the
+/// call has no result.
 fn is_counted(call: &RecordedCall, counts: fn(Option<&Failure>) -> bool) -> Option<bool> {
     call.result.as_ref().map(|result| counts(result.as_ref().err()))
 }
 
 impl Recorded {
     /// Returns the usage of the run without its child runs, and the child runs that have ended and
-    /// whose answers are not yet part of a turn. `ended` has the usage of all ended child runs.
+    /// whose answers are not yet part of a turn. `ended` contains the usage of all child runs that
+    /// have ended.
     fn settle(self, ended: &HashMap<String, Usage>) -> (RecordedUse, Vec<(String, Usage)>) {
         let Recorded { mut used, of_programs, asked } = self;
         let (mut of_children, mut of_copied) = (Usage::default(), Usage::default());
@@ -229,7 +234,8 @@ impl Recorded {
     }
 }
 
-/// Returns the usage of the request to the model whose answer is the input of a turn.
+/// Returns the usage of the model request whose answer is the turn's input, or no usage if the
+/// input is not an answer.
 fn usage_of_request(turn: &Turn) -> Usage {
     match &turn.input {
         Input::Answer(answer) => answer.usage,

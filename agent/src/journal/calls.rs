@@ -17,7 +17,7 @@ const MAX_CHARS: usize = 4_000;
 pub struct CallView {
     /// The step, counted from 1.
     pub step: u32,
-    /// The index, within the step, of the call that ran the program, counted from 1.
+    /// The number of the call that ran the program, counted from 1 within the step.
     pub program: u32,
     /// The path of the nested program that made the call, with three numbers for each level of
     /// nesting. Empty if no nested program made it.

@@ -58,7 +58,7 @@ pub enum ResumeError {
     /// The run has ended.
     #[error("the run `{0}` has ended")]
     Ended(String),
-    /// The run is being driven, by this or another process.
+    /// This process or another one is already driving the run.
     #[error("the run `{0}` is under way in another process")]
     Held(String),
     /// The run is still waiting for an approval.
@@ -118,7 +118,7 @@ pub(crate) async fn refuse(
     Ok(Report::failed(id, reason))
 }
 
-/// Drives a job like [`crate::run`], and journals it under the given id. `origin` is stored for the
+/// Drives a job like [`crate::run`] and journals it under the given id. `origin` is stored for the
 /// caller that resumes the run.
 ///
 /// # Errors
@@ -153,8 +153,8 @@ pub struct ResumeOptions {
     /// The capabilities that the run's programs may use. They must be the same as when the run
     /// started.
     pub grants: Arc<Grants>,
-    /// The session label in the trace of a run that does not belong to a session. It has no other
-    /// effect.
+    /// The session label that the trace contains if the run does not belong to a session. It has no
+    /// other effect.
     pub label: Option<String>,
     /// The key that seals the trace. If `None`, the trace is not sealed.
     pub signer: Option<Arc<Signer>>,
@@ -377,7 +377,7 @@ async fn drive(
     })
 }
 
-/// Ends a run in the journal, and adds its messages to its session. If `keeps_files` is true, also
+/// Ends a run in the journal and adds its messages to its session. If `keeps_files` is true, also
 /// adds the files that the run changed. A run that is not ended this way can still be resumed.
 ///
 /// # Errors

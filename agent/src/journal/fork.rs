@@ -11,7 +11,7 @@ use super::{RecordedCall, RecordedEffect, RunEnd, RunRecord, RunStart, SharedJou
 use crate::error::StoreError;
 use crate::sink::Stamp;
 
-/// The operator's limits, which hold for every new run, whatever its request asks for.
+/// The operator's limits. They apply to every new run, regardless of its request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunLimits {
     /// Maximum number of steps. `None` and 0 mean no limit.
@@ -21,7 +21,7 @@ pub struct RunLimits {
 }
 
 impl RunLimits {
-    /// Returns the start of a fork, whose timeout is at most that of the operator.
+    /// Returns the start of a fork. The fork's timeout is at most the operator's timeout.
     ///
     /// # Errors
     /// If the recorded run may have more steps than the operator allows. Its limit cannot be
@@ -69,7 +69,8 @@ pub enum ForkError {
 /// exchange after the shared conversation. Without a message, it asks the model for the next step
 /// again. Returns the new run.
 ///
-/// The new run has the limits of the other run, but at most the timeout of `limits`.
+/// The new run has the limits of the other run, except that its timeout is at most that of
+/// `limits`.
 ///
 /// # Errors
 /// If the other run has fewer steps, if it may have more steps than `limits` allow, or if the

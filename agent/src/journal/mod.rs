@@ -71,7 +71,8 @@ pub trait Journal: Send + Sync {
     /// Returns the queued runs, in the order in which they were added.
     fn queued(&self) -> JournalFuture<'_, Vec<QueuedRun>>;
 
-    /// Adds a new run, and removes it from the queue. The caller must hold the run's lock.
+    /// Adds a run, and removes it from the queue if it was queued. The caller must hold the run's
+    /// lock.
     fn open(&self, run: RunRecord) -> JournalFuture<'_, ()>;
 
     /// Resets a run's number of attempts because its process deliberately stops driving it. The run
@@ -84,7 +85,7 @@ pub trait Journal: Send + Sync {
     /// is counted.
     fn attempt(&self, run: &str) -> JournalFuture<'_, u32>;
 
-    /// Parks a run, and adds `events`. If there is a reason, an operator has to release the run.
+    /// Parks a run and adds `events`. If there is a reason, an operator has to release the run.
     /// Otherwise the run waits for approvals, and its number of attempts is reset, because its
     /// process deliberately stops driving it.
     fn park(
@@ -94,8 +95,8 @@ pub trait Journal: Send + Sync {
         events: Vec<Envelope>,
     ) -> JournalFuture<'_, ()>;
 
-    /// Reopens a run that was parked with a reason, and resets its attempts. Returns false if there
-    /// is no such run.
+    /// Reopens a run that was parked with a reason and resets its number of attempts. Returns false
+    /// if there is no such run.
     fn release(&self, run: &str) -> JournalFuture<'_, bool>;
 
     /// Adds the next turn of a run, the events that the turn emits, and `calls`, the calls from
@@ -163,7 +164,7 @@ impl Lock {
         Lock { held: Box::new(held), lost: CancellationToken::new() }
     }
 
-    /// Makes the lock count as lost once the token is cancelled.
+    /// Attaches a token. When the token is cancelled, the lock is considered lost.
     pub(crate) fn lost_by(self, lost: CancellationToken) -> Lock {
         Lock { lost, ..self }
     }

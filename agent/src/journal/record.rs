@@ -53,7 +53,7 @@ pub struct RunRecord {
     pub used: u64,
     /// Number of attempts to drive the run since its last turn.
     pub attempts: u32,
-    /// The reason why an operator has to release the run, or `None` if it is waiting for approvals.
+    /// The reason why an operator must release the run, or `None` if no release is needed.
     pub reason: Option<String>,
     /// The result of the run, or `None` if the run has not ended.
     pub summary: Option<RunSummary>,
@@ -183,7 +183,7 @@ pub struct RunSummary {
     pub steps: u32,
     /// The run's model usage.
     pub usage: Usage,
-    /// The ending of the run. Its text is the result.
+    /// The ending of the run. The text of the ending is the result.
     pub ending: Ending,
 }
 
@@ -191,7 +191,7 @@ pub struct RunSummary {
 /// everything that the state machine and the programs do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunStart {
-    /// The initial state of the state machine: limits, prompt, history.
+    /// The initial state of the state machine: limits, prompt and history.
     pub setup: Setup,
     /// The user's message.
     pub message: String,
@@ -222,7 +222,7 @@ pub struct RunStart {
     /// The folder to which the trace is written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workdir: Option<PathBuf>,
-    /// If this run is a fork, the id of the original run and the last step that the two runs share.
+    /// The id of the original run and the last step that both runs share, if this run is a fork.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked: Option<(String, u32)>,
     /// The run that started this run, if this is a child run.
@@ -259,7 +259,7 @@ impl RunStart {
 }
 
 impl RunRecord {
-    /// Creates an open run that starts now, at its first attempt, without a session.
+    /// Creates the record of an open run that starts now, with one attempt and no session.
     #[must_use]
     pub fn new(id: impl Into<String>, start: RunStart) -> RunRecord {
         let now = crate::now_ms();
@@ -315,7 +315,7 @@ impl Turn {
     }
 }
 
-/// Charges `spent`, the model usage by programs, and then advances the state machine by one step.
+/// Charges the model usage by programs (`spent`) and then advances the state machine by one step.
 pub(crate) fn advance(state: State, spent: Usage, input: Input) -> (State, Vec<Effect>) {
     let state = if is_nothing(&spent) { state } else { step(state, Input::Spent(spent)).0 };
     step(state, input)
@@ -329,7 +329,7 @@ fn is_default(choice: &FunctionChoice) -> bool {
     *choice == FunctionChoice::default()
 }
 
-/// A recorded call from a program to its host.
+/// A recorded call that a program made to a host function.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordedCall {
     /// The turn that started the program, counted from 0.

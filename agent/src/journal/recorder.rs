@@ -138,8 +138,8 @@ impl TurnRecorder {
         self.resumed.as_ref()
     }
 
-    /// Returns the first failure to record a turn, and clears it. After a failure, the run must not
-    /// be ended: its record stops before the failed turn, and it can be resumed from there.
+    /// Returns and clears the first failure to record a turn. After a failure, the run must not be
+    /// ended: its record stops before the failed turn, and it can be resumed from there.
     pub(crate) fn take_failure(&self) -> Option<StoreError> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -163,8 +163,8 @@ impl TurnRecorder {
         }
     }
 
-    /// Records a turn with its events, before its effects are performed. `seq` is the number of its
-    /// first event.
+    /// Records a turn and its events before the turn's effects are performed. `seq` is the number
+    /// of the turn's first event.
     pub(crate) async fn record(
         &self,
         (spent, input): (Usage, &Input),

@@ -47,8 +47,8 @@ type CallKey = (Arc<[u32]>, u32);
 pub(super) enum Mode {
     /// Calls are performed. Pending calls are repeated if that is safe.
     Record {
-        /// If true, the run's files are an overlay in memory. A change to them that is still
-        /// pending was lost when the process stopped, so it is safe to repeat.
+        /// If true, the run's files are an overlay in memory. A pending change to these files was
+        /// lost when the process stopped, so it is safe to repeat the change.
         overlay: bool,
     },
     /// Calls return their recorded results. An unrecorded call is a difference.
@@ -106,8 +106,8 @@ impl TapeState {
         CallTime { began: start.began, dur_ms: None }
     }
 
-    /// Removes a call from `performed`, and returns its time. Returns `None` if `performed` does
-    /// not contain the call.
+    /// Removes a call from `performed` and returns its time. Returns `None` if `performed` does not
+    /// contain the call.
     fn finish(&mut self, id: &CallId) -> Option<CallTime> {
         let start = self.performed.remove(&(Arc::clone(&id.path), id.number))?;
         let dur_ms = u64::try_from(start.at.elapsed().as_millis()).unwrap_or(u64::MAX);

@@ -1,5 +1,5 @@
-//! The effects of a turn as a journal stores them: complete, but without repeating the
-//! conversation.
+//! The effects of a turn in the form that a journal stores. They are complete, except that the
+//! conversation is not repeated.
 
 use serde::{Deserialize, Serialize};
 use wattle_machine::{Ask, Call, Dialect, Effect, Ending, Event, Message, Purpose};
@@ -12,7 +12,7 @@ use wattle_machine::{Ask, Call, Dialect, Effect, Ending, Event, Message, Purpose
 pub enum RecordedEffect {
     /// A request to moderate the user's message.
     Moderate {
-        /// The message.
+        /// The user's message.
         message: String,
     },
     /// A request to the model.
@@ -21,14 +21,14 @@ pub enum RecordedEffect {
     Execute {
         /// The step, counted from 1.
         step: u32,
-        /// The calls.
+        /// The calls to run, in order.
         calls: Vec<Call>,
     },
     /// A refused call, which is not run.
     Refuse {
         /// The step, counted from 1.
         step: u32,
-        /// The call.
+        /// The refused call.
         call: Call,
         /// The reason for the refusal.
         reason: String,
@@ -51,12 +51,12 @@ pub enum RecordedEffect {
     Contribute {
         /// The step that the programs precede, counted from 1.
         step: u32,
-        /// The calls.
+        /// The calls of the traits' programs, in order.
         calls: Vec<Call>,
     },
     /// A request to validate an answer.
     Validate {
-        /// The answer.
+        /// The answer to validate.
         text: String,
     },
     /// An event to emit.

@@ -6,8 +6,8 @@ use sha2::{Digest, Sha256};
 pub(super) type Hash = [u8; 32];
 
 /// Returns the head of a chain before its first line. It depends on the run, the tenant, and
-/// `previous`, which is the hash of the ledger line before the run's first seal. Version 1 has no
-/// `previous`.
+/// `previous`, which is the hash of the ledger line before the run's first seal. In version 1 of
+/// the ledger, `previous` is `None`.
 pub(super) fn genesis(run: &str, tenant: &str, previous: Option<&str>) -> Hash {
     let version = if previous.is_some() { "wattle ledger 2" } else { "wattle ledger 1" };
     let mut hash = Sha256::new();

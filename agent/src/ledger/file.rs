@@ -25,7 +25,7 @@ const BACK: u64 = 1 << 16;
 pub(super) struct LockedLedger(File);
 
 impl LockedLedger {
-    /// Locks the file, and creates it if it is absent. Removes an incomplete last line, which a
+    /// Locks the file and creates it if it is absent. Removes an incomplete last line, which a
     /// stopped process may have left behind.
     ///
     /// # Errors
@@ -71,8 +71,8 @@ impl LockedLedger {
         self.last_line(end).map(|(_, line)| Some(line))
     }
 
-    /// Returns the line that ends at the byte position `end`, preceded by the byte position of its
-    /// start.
+    /// Finds the line that ends at the byte position `end`. Returns the byte position at which the
+    /// line starts, and the line.
     fn last_line(&mut self, end: u64) -> io::Result<(u64, Vec<u8>)> {
         let mut line = Vec::new();
         let mut from = end;
@@ -144,7 +144,7 @@ impl LockedLedger {
         Ok(0)
     }
 
-    /// Appends a line in one write, and returns the byte position after it.
+    /// Appends a line in one write and returns the byte position after the line.
     ///
     /// # Errors
     /// If the line cannot be written.

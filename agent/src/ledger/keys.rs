@@ -1,4 +1,5 @@
-//! The keys of tenants, created on first use: one key seals traces, another encrypts secrets.
+//! The keys of each tenant, created on first use. One key seals traces, and another encrypts
+//! secrets.
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read, Write};
@@ -91,7 +92,7 @@ impl Keys {
         Ok(Signer { tenant: tenant.to_owned(), key })
     }
 
-    /// Returns the key that encrypts the tenant's secrets, and creates it if it does not exist.
+    /// Returns the key that encrypts the tenant's secrets. Creates the key if it does not exist.
     ///
     /// # Errors
     /// The same as for [`Keys::signer`].

@@ -37,7 +37,8 @@ struct SealedChain {
     run: String,
     signer: Arc<Signer>,
     count: u64,
-    /// The head, or `None` before the first seal, which determines the start of the chain.
+    /// The chain's head, or `None` before the first seal. The start of the chain depends on the
+    /// ledger line before that seal.
     head: Option<Hash>,
     /// If true, another process has sealed the end of the run.
     has_ended: bool,
@@ -78,8 +79,8 @@ impl Recorder {
         Recorder { folder: folder.to_owned(), lines: 0, may_be_partial: true, chain }
     }
 
-    /// Opens a trace like [`Recorder::open`], and passes each existing line of the run to `each`,
-    /// without its line break. The files are read line by line, so they may be of any size.
+    /// Opens a trace like [`Recorder::open`] and passes each existing line of the run, without its
+    /// line break, to `each`. The files are read line by line, so they may be of any size.
     ///
     /// # Errors
     /// The same as for [`Recorder::open`].
@@ -186,7 +187,7 @@ impl Recorder {
 
     /// Appends a line and seals it. If another process keeps the ledger locked, or sealing fails,
     /// the line is still written. It is sealed when the next line is written, or at the end of the
-    /// run, and marked as late. Nothing is written after another process has taken the run over and
+    /// run, and marked as late. Nothing is written after another process has taken over the run and
     /// sealed its end.
     ///
     /// # Errors
@@ -249,7 +250,7 @@ impl SealedChain {
         self.learn(ledger.lines_from(from)?)
     }
 
-    /// Reads seals, and continues the chain after the last one that belongs to the run and is
+    /// Reads seals and continues the chain after the last seal that belongs to the run and is
     /// signed with the run's key.
     fn learn<R: BufRead>(&mut self, mut lines: LineReader<R>) -> io::Result<()> {
         let key = self.signer.public();

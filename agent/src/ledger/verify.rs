@@ -228,9 +228,9 @@ impl Run {
         self.first_seal.is_some()
     }
 
-    /// Returns true if the run's line number `count` takes part in the check that the lines of the
-    /// trace and their seals are in the same order. Lines that were sealed late, or with version 1
-    /// of the seal format, are excluded, because their order may legitimately differ.
+    /// Returns true if the run's line number `count` is included in the check that the trace lines
+    /// and their seals are in the same order. Lines that were sealed late, or with version 1 of the
+    /// seal format, are excluded, because their order may legitimately differ.
     pub(super) fn is_in_order(&self, count: u64) -> bool {
         count <= self.count
             && self.newer_from.is_some_and(|from| count >= from)
@@ -386,7 +386,7 @@ impl Findings {
 
 impl Run {
     /// Checks the next seal of the run and updates the run's state. Returns true if the sealed line
-    /// takes part in the check that the lines of the trace and their seals are in the same order.
+    /// is included in the check that the trace lines and their seals are in the same order.
     fn take(&mut self, line: u64, seal: &Seal, key: Option<PublicKey>) -> bool {
         let is_first = self.first_seal.is_none();
         self.first_seal.get_or_insert(line);

@@ -83,7 +83,7 @@ enum RecordedReply {
 }
 
 impl RecordedReply {
-    /// Masks keys and secrets.
+    /// Masks keys and secrets in the reply.
     fn masked(self, mask: &Mask) -> Self {
         let masked = |reply: ModelReply| ModelReply {
             text: mask.text(&reply.text),

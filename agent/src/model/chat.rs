@@ -131,8 +131,8 @@ impl<'a> From<&'a Message> for RequestMessage<'a> {
     }
 }
 
-/// Converts a message to its form in a request and marks text for caching. In the whole request,
-/// two texts are marked: the system text shared by all sessions of an agent, and the last message,
+/// Converts a message to its form in a request and marks text for caching. A request contains at
+/// most two marked texts: the system text shared by all sessions of an agent, and the last message,
 /// if it is the user's.
 fn marked(message: &Message, is_last: bool) -> RequestMessage<'_> {
     let end = match message.role {
@@ -204,7 +204,7 @@ pub(super) struct ChatBuilder {
     usage: Usage,
     /// If true, the provider marked the end of the stream.
     done: bool,
-    /// If true, a frame contained a complete message, and not only a piece of one.
+    /// If true, a frame contained a complete message, not just a piece of a message.
     has_message: bool,
 }
 
@@ -256,8 +256,8 @@ impl ReplyBuilder for ChatBuilder {
     }
 
     /// Returns true if the body contained a complete message. A complete JSON line is not enough:
-    /// some servers send the pieces of a stream as lines of JSON, and such a body may break off
-    /// after any line.
+    /// some servers send a streamed message as lines of JSON, and such a body may be cut off after
+    /// any line.
     fn is_whole_document(&self) -> bool {
         self.has_message || self.is_whole()
     }

@@ -67,7 +67,7 @@ pub fn turn_deadline(timeouts: &Timeouts) -> Duration {
         .saturating_add(timeouts.slack)
 }
 
-/// Requests a streamed answer from a model, and waits for at most [`turn_deadline`].
+/// Requests a streamed answer from a model and waits for at most [`turn_deadline`].
 ///
 /// # Errors
 /// The error from the model, or `llm hard timeout` if the deadline passes.

@@ -33,7 +33,7 @@ pub struct Preset {
     quirks: Quirks,
 }
 
-/// The peculiarities of a provider's endpoint. Requests must respect them.
+/// The peculiarities of a provider's endpoint, which requests must take into account.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(super) struct Quirks {

@@ -61,7 +61,8 @@ impl ModelError {
         error(ModelErrorKind::Application, reason.into())
     }
 
-    /// Returns true if retrying is pointless until a setting changes (key, model, URL, recording).
+    /// Returns true if retrying is pointless until the key, the model, the URL or the recording is
+    /// changed.
     pub fn is_configuration(&self) -> bool {
         use ModelErrorKind::*;
         matches!(self.kind, Key | NotFound | Refused | Cassette)
@@ -192,7 +193,7 @@ impl ModelError {
         error(ModelErrorKind::Request, format!("failed to write the request: {why}"))
     }
 
-    /// Returns true if the endpoint's error is about functions.
+    /// Returns true if the error's text mentions functions or tools.
     pub(super) fn is_about_functions(&self) -> bool {
         const SIGNS: &[&str] = &["tool", "function call", "function_call", "functions"];
         let message = self.text.to_ascii_lowercase();
@@ -204,7 +205,7 @@ impl ModelError {
         Self { kind: ModelErrorKind::Functions, ..self }
     }
 
-    /// Appends the number of attempts to the error's text if there was more than one.
+    /// Appends the number of attempts to the error's text if there was more than one attempt.
     pub(super) fn after(mut self, attempts: u32) -> Self {
         if attempts > 1 {
             self.text.push_str(&format!(" (asked {attempts} times)"));
@@ -212,7 +213,7 @@ impl ModelError {
         self
     }
 
-    /// Masks the key in the text.
+    /// Masks the key in the error's text.
     pub(super) fn scrubbed(self, key: Option<&ApiKey>) -> Self {
         match key {
             Some(key) => Self { text: key.scrub(&self.text), ..self },
@@ -276,7 +277,7 @@ fn is_about_length(message: &str) -> bool {
     SIGNS.iter().any(|sign| message.contains(sign))
 }
 
-/// Appends the provider's message on one line, truncated to 300 characters.
+/// Appends the provider's message to `text`, on one line and truncated to 300 characters.
 fn quoting(mut text: String, message: &str) -> String {
     const LIMIT: usize = 300;
     let mut words = message.split_whitespace().peekable();

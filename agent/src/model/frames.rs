@@ -34,7 +34,7 @@ impl Frames {
         }
     }
 
-    /// Returns true if the body is a stream of events, whose end the provider marks.
+    /// Returns true if the body is a stream of events. The provider marks the end of such a stream.
     pub(super) fn is_stream(&self) -> bool {
         matches!(self, Self::Events(_))
     }

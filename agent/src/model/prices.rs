@@ -24,7 +24,7 @@ pub struct Price {
 pub struct Prices(Arc<BTreeMap<String, Price>>);
 
 impl Prices {
-    /// Creates a table that takes precedence over the built-in prices.
+    /// Creates a price table that takes precedence over the built-in prices.
     ///
     /// # Errors
     /// If an amount is not a valid price. The error names the model.

@@ -6,7 +6,7 @@ use wattle_machine::{Dollars, FunctionCall, Usage};
 
 use super::{FunctionChoice, ModelReply, ModelRequest};
 
-/// The field for an answer's maximum length, whose name differs between endpoints.
+/// The request field for the maximum length of an answer. Its name differs between endpoints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum LengthField {
@@ -51,7 +51,7 @@ impl Protocol {
 /// A builder that assembles a message from the frames of a response. Each protocol has its own
 /// implementation.
 pub(super) trait ReplyBuilder: Send {
-    /// Adds the data of one event, or a whole body.
+    /// Adds the data of one event, or of a whole body, to the message.
     fn absorb(&mut self, frame: &str) -> Result<(), ReplyFault>;
 
     /// Returns the text so far.
@@ -66,7 +66,7 @@ pub(super) trait ReplyBuilder: Send {
     /// Returns true if the message is complete, so that no more data is needed.
     fn is_whole(&self) -> bool;
 
-    /// Returns true if the message is complete in a body that is JSON instead of a stream.
+    /// Returns true if the message is complete. Called if the body is JSON instead of a stream.
     fn is_whole_document(&self) -> bool {
         self.is_whole()
     }
@@ -138,8 +138,8 @@ pub(super) fn rejects_schema(message: &str) -> bool {
 
 impl OptionalFields {
     /// Returns the function choice to send with a request. Returns `None` if the endpoint does not
-    /// accept the field, if there are no functions, and for `auto`, which is the default of every
-    /// endpoint.
+    /// accept the field, if there are no functions, or if the choice is `auto`, which is the
+    /// default of every endpoint.
     pub(super) fn function_choice(self, request: &ModelRequest<'_>) -> Option<FunctionChoice> {
         let choice = Some(request.function_choice);
         choice.filter(|choice| {
@@ -203,8 +203,8 @@ pub(super) enum ReplyFault {
 /// Maximum number of calls in one message.
 pub(super) const MAX_CALLS: usize = 256;
 
-/// Maximum size of one message: its text, its reasoning and its calls, in bytes. Everything that a
-/// run does with a message takes time and memory in proportion to it.
+/// Maximum size of one message: its text, its reasoning and its calls, in bytes. The time and
+/// memory that a run needs to process a message are proportional to this size.
 const MAX_MESSAGE: usize = 2 << 20;
 
 /// Checks that a message of `size` bytes is not too large.

@@ -107,7 +107,8 @@ impl ReplyReader {
     /// Ends the body and returns the message. Passes the remaining text to `show`.
     ///
     /// # Errors
-    /// The same as for [`ReplyReader::push`], and if there is no message or its end is missing.
+    /// The same as for [`ReplyReader::push`]. Also fails if there is no message, or if its end is
+    /// missing.
     pub fn finish(mut self, show: &mut dyn FnMut(&str)) -> Result<ModelReply, BadReply> {
         let is_stream = self.frames.is_stream();
         let frames = std::mem::take(&mut self.frames);
@@ -267,7 +268,7 @@ mod tests {
         assert!(read(ReplyReader::chat_completions(), lines.as_bytes(), 8192).is_err());
     }
 
-    /// Lines of JSON are pieces of a message, and the body may break off after any of them.
+    /// Each line of JSON is a piece of the message, and the body may be cut off after any line.
     #[test]
     fn json_without_a_complete_message_is_no_reply() {
         let piece = "{\"choices\":[{\"delta\":{\"content\":\"rm \"}}]}\n";

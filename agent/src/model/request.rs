@@ -26,8 +26,8 @@ pub struct ModelRequest<'a> {
     /// The model's reasoning effort, or `None` for the model's default. It has no effect on
     /// endpoints without a field for it.
     pub thinking_effort: Option<ThinkingEffort>,
-    /// The schema to which the provider constrains the answer, if it supports that. The caller
-    /// still validates the answer.
+    /// The schema to which the provider constrains the answer, if the provider supports this. The
+    /// caller still validates the answer.
     pub output: Option<&'a OutputSchema>,
     /// The deadline for each attempt and the number of retries. Each value applies only if it is
     /// lower than the model's own limit.

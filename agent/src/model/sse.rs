@@ -6,7 +6,7 @@
 pub(super) struct EventParser {
     /// The part of the current line that has arrived.
     line: Vec<u8>,
-    /// If true, the last byte was a carriage return, and its line feed may follow.
+    /// If true, the last byte was a carriage return, and a line feed may follow.
     after_cr: bool,
     /// The data lines of the current event.
     data: Option<String>,

@@ -2,9 +2,9 @@
 //! over OTLP/HTTP with JSON encoding.
 //!
 //! A run is one trace: `invoke_agent`, with a `chat` child for each request to the model and an
-//! `execute_tool` child for each call. Exports go through the egress guard, to the configured
-//! origin only, and in the background: a slow or absent collector does not delay a run. Message
-//! content is exported only if the operator enables it.
+//! `execute_tool` child for each call. Exports run in the background, so that a slow or absent
+//! collector does not delay a run. They go through the egress guard, and only to the configured
+//! origin. Message content is exported only if the operator enables it.
 
 mod encode;
 mod spans;

@@ -178,7 +178,7 @@ impl RunSpans {
         ]);
     }
 
-    /// Returns content for export. Keys and secrets are masked, and long content is truncated.
+    /// Prepares content for export: masks keys and secrets, and truncates long content.
     fn content(&self, text: &str) -> String {
         clip(&self.mask.text(text), MAX_CONTENT_CHARS)
     }

@@ -82,8 +82,8 @@ impl RunService {
     /// crashed its process.
     ///
     /// # Errors
-    /// If there is no such run, neither it nor a child run is waiting to be released, or the store
-    /// cannot be read or written.
+    /// If there is no such run, if neither the run nor a child run is waiting to be released, or if
+    /// the store cannot be read or written.
     pub async fn release(&self, store: &TenantStore, run: &str) -> Result<(), AnswerError> {
         let is_parked = |run: &RunRecord| match run.status {
             Status::Parked => Ok(()),
@@ -96,7 +96,7 @@ impl RunService {
         started(self.resume_open_run(store, record, true, lock).await)
     }
 
-    /// Records answers to the pending approvals of a run, and resumes the run once all of them are
+    /// Records answers to the pending approvals of a run and resumes the run once all approvals are
     /// answered. The run stays locked throughout, so that only the first of several answers to the
     /// same question is accepted.
     async fn resume_idle(
@@ -121,7 +121,7 @@ impl RunService {
         self.resume_open_run(store, record, release, lock).await
     }
 
-    /// Drives a stopped or parked run in the background. The run is marked as open first, so that a
+    /// Drives a stopped or parked run in the background. First marks the run as open, so that a
     /// process drives it later if it cannot be driven now. If `release` is true, also releases the
     /// run and its child runs.
     async fn resume_open_run(
@@ -154,7 +154,8 @@ impl RunService {
         Ok(self.drive_resumed(store, run, release, place, &cancel, Some(lock)).await?)
     }
 
-    /// Makes the processes that look after the store look for open runs that no process drives.
+    /// Notifies all processes that serve the store that it may contain an open run that no process
+    /// drives.
     fn offer(&self, store: &TenantStore) {
         self.0.queued.notify_one();
         store.file().wake(Topic::Queue);
@@ -185,8 +186,8 @@ impl RunService {
     }
 }
 
-/// Ignores the error if an open run could not be driven now, because a process drives it later.
-/// Returns errors of the store.
+/// Discards the run handle. Ignores the error if the run could not be started now, because a
+/// process drives the open run later. Returns all other errors, including those of the store.
 fn started(resumed: Result<RunHandle, AnswerError>) -> Result<(), AnswerError> {
     match resumed {
         Err(AnswerError::Start(StartError::Store(error))) => Err(error.into()),

@@ -46,8 +46,8 @@ impl RunService {
         }
     }
 
-    /// Cancels a run if it is active in this process. Returns true if it is. The task that drives
-    /// the run sees the cancellation even if it is about to stop driving the run.
+    /// Cancels a run if it is active in this process. Returns false if it is not. The task that
+    /// drives the run sees the cancellation even if it is about to stop driving the run.
     fn cancel_live(&self, tenant: &Tenant, run: &str, reason: &str) -> bool {
         // The map of active runs stays locked, so that the run is not removed before it is
         // cancelled.

@@ -78,8 +78,8 @@ impl RunService {
     }
 
     /// Stops this process from driving the child runs of a run that it no longer drives, although
-    /// the run has not ended. The process that resumes the run resumes them, too. A child run that
-    /// is cancelled still ends in this process.
+    /// the run has not ended. The process that resumes the run also resumes its child runs. A
+    /// cancelled child run still ends in this process.
     pub(super) fn abandon_children(&self, store: &TenantStore, run: &str, live: &LiveRun) {
         let Some(tree) = live.tree.get() else { return };
         tree.waiting().abandon();
@@ -261,7 +261,7 @@ impl ServiceChildren {
     }
 }
 
-/// Returns the runs below a run that have not ended. The run need not be the root of its tree.
+/// Returns the descendants of a run that have not ended. The run need not be the root of its tree.
 async fn open_below(store: &TenantStore, run: &str) -> Result<Vec<RunRecord>, StoreError> {
     let parent = store.run(run).await?.and_then(|record| record.start.parent);
     let root = parent.as_ref().map_or(run, |parent| parent.root.as_str());
@@ -357,7 +357,8 @@ pub(super) async fn answered(store: &TenantStore) -> Result<Vec<RunRecord>, Stor
     Ok(answered)
 }
 
-/// Returns the pending approvals of a run and its child runs, except those that `answers` answers.
+/// Returns the pending approvals of a run and its child runs for which `answers` contains no
+/// answer.
 ///
 /// # Errors
 /// If an answer is for an approval that is not pending, or the store cannot be read.
@@ -386,7 +387,7 @@ pub(crate) async fn record_all(
     record(store, run, answers).await
 }
 
-/// Records answers like [`record_all`]. All of them must be for pending approvals.
+/// Records answers like [`record_all`]. Each answer must be for a pending approval.
 pub(super) async fn record(
     store: &TenantStore,
     run: &str,

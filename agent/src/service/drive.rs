@@ -66,7 +66,7 @@ pub(super) enum Driven {
     },
     Parked(journal::ParkedRun),
     Suspended(String),
-    /// The reason why the run could not be driven. The run is suspended, and retried later.
+    /// The reason why the run could not be driven. The run is suspended and retried later.
     Failed(String),
     /// Another process has taken over the run.
     Lost,
@@ -416,8 +416,9 @@ impl RunService {
         }
     }
 
-    /// Returns the tree of a root run that is resumed, if child runs went on while it was parked.
-    /// They charge what they use to this tree.
+    /// Returns the existing tree of a root run that is about to be resumed, or `None` if no child
+    /// run kept running while the root run was parked. Such child runs charge their usage to this
+    /// tree.
     fn kept_tree(&self, store: &TenantStore, root: &str) -> Option<RunTree> {
         let runs = self.live_tree(store.tenant(), root);
         runs.iter().find_map(|(_, live)| live.tree.get()?.top())
@@ -439,7 +440,8 @@ impl RunService {
         }
     }
 
-    /// Returns the journal of a run. A root run can be handed over, together with its child runs.
+    /// Returns the journal of a run. The journal of a root run lets another process take over the
+    /// run and its child runs.
     fn journal(&self, store: &TenantStore, live: &LiveRun, lineage: &Lineage) -> SharedJournal {
         match lineage.tree {
             None => handover::journal(store, &self.0.handing_over, &live.handed_over),

@@ -12,8 +12,8 @@ use crate::error::StoreError;
 use crate::journal::{Journal as _, Status};
 use crate::store::{TenantStore, Topic};
 
-/// Maximum number of events that are read from the store at once. A follower whose client does not
-/// read keeps them in memory.
+/// Maximum number of events that a follower reads from the store at once. The follower keeps them
+/// in memory until its client has read them.
 pub(super) const PAGE: u32 = 64;
 /// Interval between reads of the store for a run that is waiting or is driven by another process.
 pub(super) const POLL: Duration = Duration::from_millis(500);
@@ -31,7 +31,7 @@ pub enum FollowError {
     /// The tree has no such event.
     #[error("the tree has no event `{0}`; follow it from its beginning")]
     UnknownEvent(TreeCursor),
-    /// The run was suspended before its end.
+    /// The run was suspended before it ended. The string contains the reason.
     #[error("{0}")]
     Suspended(String),
     /// The store cannot be read.
@@ -81,9 +81,9 @@ impl Follower {
         self.status().await.map(drop)
     }
 
-    /// Returns the next event. Each recorded event is returned exactly once, in order; pieces of
-    /// the answer that is still being generated are interleaved. Returns `None` after the last
-    /// event. A slow reader receives several pieces merged into one.
+    /// Returns the next event. Each recorded event is returned exactly once, in order. Pieces of
+    /// the answer that is still being generated are returned between the recorded events. Returns
+    /// `None` after the last event. For a slow reader, several pieces are merged into one.
     ///
     /// # Errors
     /// If the run is unknown or was suspended, or the store cannot be read. The next call tries

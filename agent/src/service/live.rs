@@ -45,7 +45,7 @@ pub(super) struct LiveRun {
     pub(super) handed_over: CancellationToken,
     /// The id of the tree's root run.
     pub(super) root: String,
-    /// The run's view of its tree, once the run is driven.
+    /// The run's view of its tree. Set once the run is driven.
     pub(super) tree: OnceLock<RunTree>,
     state: Mutex<State>,
     version: watch::Sender<()>,
@@ -104,8 +104,8 @@ pub(super) enum News {
 }
 
 impl LiveRun {
-    /// Creates a run in the tree of `root`. Its events up to the sequence number `recorded` are in
-    /// the store.
+    /// Creates an active run in the tree of the root run `root`. The store already contains the
+    /// run's events up to the sequence number `recorded`.
     pub(super) fn new(root: &str, recorded: u64) -> LiveRun {
         let state = State {
             kept: VecDeque::new(),

@@ -310,8 +310,8 @@ impl RunService {
         (live, is_new)
     }
 
-    /// Sets the outcome of a run and removes it from the active runs. Nobody sees one without the
-    /// other, so whoever has read the outcome can drive the run again.
+    /// Sets the outcome of a run and removes the run from the active runs. Both happen under one
+    /// lock, so a caller that has read the outcome can drive the run again.
     fn leave(&self, tenant: &Tenant, (run, live): (&str, &LiveRun), outcome: Outcome) {
         let mut runs = self.lock();
         live.finish(outcome);

@@ -59,8 +59,8 @@ impl RunService {
         }
     }
 
-    /// Cancels runs as requested and takes runs that no process drives. Returns true if runs may be
-    /// waiting for a slot or for another run.
+    /// Performs requested cancellations and takes runs that no process drives. Returns true if runs
+    /// may be waiting for a slot or for another run.
     async fn look(
         &self,
         store: &Store,
@@ -95,7 +95,7 @@ impl RunService {
         Ok(waits)
     }
 
-    /// Cancels a run as requested, if this process drives it or no process does.
+    /// Performs a requested cancellation if this process drives the run or no process does.
     async fn cancel_requested(&self, store: &TenantStore, run: &str) {
         // A reason that cannot be decrypted does not keep the run from being cancelled.
         let reason = store.cancel_reason(run).await.unwrap_or_else(|cause| {

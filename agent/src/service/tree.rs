@@ -41,8 +41,8 @@ use super::live::{AnswerPosition, LiveRun, Outcome, is_last};
 use super::{RunService, Status};
 use crate::store::{TenantStore, Topic};
 
-/// Maximum time for which a follower waits until the child runs of an ended root run have ended, if
-/// none of them is active in this process.
+/// Maximum time for which a follower waits for the child runs of an ended root run to end, if none
+/// of them is active in this process.
 const LINGER: Duration = Duration::from_secs(5);
 
 /// Maximum length of a run's id in a cursor, in bytes.
@@ -105,14 +105,14 @@ pub struct TreeFollower {
     after: Option<TreeCursor>,
     /// If true, `seen` accounts for the events up to `after`.
     is_placed: bool,
-    /// The sequence number of the latest recorded event that was returned, and the position in the
-    /// current answer, keyed by run id.
+    /// For each run id, the sequence number of the run's latest recorded event that was returned,
+    /// and the follower's position in the run's current answer.
     seen: BTreeMap<String, (u64, AnswerPosition)>,
     ready: VecDeque<TreeEvent>,
     /// If true, the store may have unread events.
     is_due: bool,
-    /// The time until which the follower waits for the ends of child runs that are not active in
-    /// this process. `None` until the root run has ended.
+    /// The time at which the follower stops waiting for child runs that are not active in this
+    /// process. `None` until the root run has ended.
     lingers_until: Option<Instant>,
     is_over: bool,
 }
@@ -149,8 +149,8 @@ impl TreeFollower {
     }
 
     /// Returns the next event. Each recorded event of the tree is returned exactly once, in
-    /// recording order; pieces of answers that are still being generated are interleaved. Returns
-    /// `None` after the last event.
+    /// recording order. Pieces of answers that are still being generated are returned between the
+    /// recorded events. Returns `None` after the last event.
     ///
     /// # Errors
     /// If the run is unknown, is a child run or was suspended, or the store cannot be read. The

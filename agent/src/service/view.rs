@@ -115,8 +115,7 @@ pub struct RunPage {
     pub bytes: usize,
 }
 
-/// Total size of a page's texts, in bytes. Once a page has reached this size, no more runs are
-/// added.
+/// Total size of a page's texts, in bytes, at which no more runs are added to the page.
 const PAGE_BYTES: usize = 4 << 20;
 /// Maximum size of the records that are loaded at once for a page, in bytes. A larger record is
 /// loaded alone.
@@ -132,14 +131,15 @@ impl RunPage {
         self.runs.len() > limit || self.bytes >= PAGE_BYTES
     }
 
-    /// Returns the number of runs that may still be added. It includes one run beyond the limit,
-    /// which shows that there is another page. Returns `None` if the number is not limited.
+    /// Returns the number of runs that may still be added to the page. It includes one run beyond
+    /// `limit`, which shows that there is another page. Returns `None` if the number is not
+    /// limited.
     fn missing(&self, limit: usize) -> Option<u32> {
         let missing = limit.saturating_sub(self.runs.len()).saturating_add(1);
         if limit == usize::MAX { None } else { u32::try_from(missing).ok() }
     }
 
-    /// Truncates a full page to `limit` runs, and sets its `next`.
+    /// Truncates a full page to `limit` runs and sets its `next`.
     fn cut(mut self, limit: usize) -> RunPage {
         self.runs.truncate(limit);
         self.next = self.runs.last().map(|run| run.id.clone());

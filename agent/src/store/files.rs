@@ -67,9 +67,9 @@ impl SessionDeltas {
 pub enum NextDelta {
     /// The next delta.
     Delta(String),
-    /// Listed deltas were replaced or removed in the meantime. The caller discards the deltas that
-    /// it has loaded and starts again with a new list, because the remaining deltas do not fit to
-    /// them, and may be larger than those of the list.
+    /// Some of the listed deltas were replaced or removed in the meantime. The caller must discard
+    /// the deltas that it has loaded and start again with a new list, because the remaining deltas
+    /// do not continue the loaded ones and may be larger than listed.
     Restart,
     /// All deltas were loaded.
     End,
@@ -119,8 +119,8 @@ impl TenantStore {
         Ok(SessionDeltas { deltas: deltas.await?, next: 0 })
     }
 
-    /// Loads the next delta of a session's files. All deltas that are loaded between a list and its
-    /// end are those that the session had when the list was created.
+    /// Loads the next delta of a session's files. If all deltas in a list are loaded without
+    /// [`NextDelta::Restart`], they are the deltas that the session had when the list was created.
     ///
     /// # Errors
     /// If the store cannot be read.

@@ -79,7 +79,7 @@ impl Store {
         Ok(inspection)
     }
 
-    /// Reads the objects outside the database, and checks that no row refers to a missing object.
+    /// Reads the objects outside the database and checks that no row refers to a missing object.
     async fn inspect_objects(&self, into: &mut Inspection) -> Result<(), StoreError> {
         let mut add = |key: String, problem: String| {
             if into.findings.len() < FINDINGS {
@@ -184,7 +184,7 @@ impl Seals {
         Ok(key)
     }
 
-    /// Checks a row, and adds any findings to `into`.
+    /// Checks a row and adds any findings to `into`.
     fn check(
         &self,
         transaction: &mut Transaction<'_>,

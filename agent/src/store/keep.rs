@@ -1,5 +1,5 @@
 //! The removal of old data: ended runs and their events, unused sessions, and sessions that a
-//! killed process left over.
+//! killed process left behind.
 //!
 //! A root run and its descendants form a tree. A tree is removed only if all its runs have ended,
 //! so that no child run loses the parent that waits for it. The age of a tree is the time since its
@@ -23,8 +23,8 @@ const BATCH: u64 = 200;
 const SLICE: Duration = Duration::from_millis(50);
 /// Pause between two transactions.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Time without use after which the own session of a run or a program that no longer exists is
-/// removed. No program outside a run takes that long.
+/// Time without use after which a session that belongs to a single run or program is removed. No
+/// program outside a run takes that long.
 const ABANDONED: Duration = Duration::from_secs(3_600);
 /// Interval at which a server removes old data.
 const SWEEP: Duration = Duration::from_secs(600);
@@ -91,12 +91,12 @@ pub(super) const UNUSED: &str = "session.used < ?1 AND NOT EXISTS (
      AND NOT EXISTS (SELECT 1 FROM queue WHERE queue.tenant = session.tenant
          AND (queue.session = session.id OR 'run/' || queue.id = session.id))";
 
-/// The condition for the own session of a run or a program, which ends with it. If a process is
-/// killed, such a session is left over.
+/// The condition for a session that belongs to a single run or program and ends with it. If a
+/// process is killed, such a session is left behind.
 const OWN: &str = "session.id LIKE 'run/%'";
 
 /// Returns the condition for a session that can be removed: one that has not been used since ?1, or
-/// the own session of a run or a program that has not been used since ?2.
+/// one that belongs to a single run or program and has not been used since ?2.
 fn removable() -> String {
     format!("(({UNUSED}) OR ({OWN} AND {}))", UNUSED.replace("?1", "?2"))
 }

@@ -321,7 +321,7 @@ impl Drop for Leases {
     }
 }
 
-/// Renews a holder's lease, and removes the rows of holders whose leases expired long ago.
+/// Renews a holder's lease and removes the rows of holders whose leases expired long ago.
 fn renew(transaction: &mut Transaction<'_>, holder: &str, now: i64) -> Result<(), Cause> {
     transaction.execute(
         "INSERT INTO replica (id, expires) VALUES (?1, ?2)

@@ -239,7 +239,7 @@ impl Memory for StoredMemory {
     }
 }
 
-/// The common beginning of all queries for items.
+/// The start of every query for items.
 const ITEMS: &str = "SELECT id, session, made, text FROM memory";
 
 /// Adds the words of an item to the index, unless its stored text is encrypted. `term` identifies
@@ -347,7 +347,7 @@ impl View {
         transaction.query(&sql, of, |row| Ok((row.get(0)?, -row.get::<f64>(1)?)))
     }
 
-    /// Decrypts the items that match a condition, and ranks them in memory. A tenant has at most
+    /// Decrypts the items that match a condition. Ranks the items in memory. A tenant has at most
     /// [`MAX_ITEMS`] items.
     fn by_words_in_memory(
         &self,

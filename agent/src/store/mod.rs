@@ -245,9 +245,9 @@ impl TenantStore {
 }
 
 impl Store {
-    /// Returns the tenants that have open or queued runs, or runs that are parked for approvals.
-    /// The latter may no longer wait for anything, because a process may have ended after it
-    /// recorded the last answer.
+    /// Returns the tenants that have open runs, queued runs, or runs parked for approvals. A parked
+    /// run may have no pending approvals left, because its process may have ended after recording
+    /// the last answer.
     ///
     /// # Errors
     /// If the store cannot be read.

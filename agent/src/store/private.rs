@@ -15,8 +15,8 @@ const FILE_MODE: u32 = 0o600;
 /// The suffixes of the files that SQLite keeps next to a database.
 const SUFFIXES: &[&str] = &["-wal", "-shm", "-journal"];
 
-/// Creates the store's file and its folder if they are absent, and makes the file private. Returns
-/// the path to open, which contains no links to folders.
+/// Creates the store's file and its folder if they are absent. Makes the file private. Returns the
+/// path to open, which contains no links to folders.
 pub(super) fn prepare(path: &Path) -> Result<PathBuf, Cause> {
     let name = path.file_name().ok_or("it is not the path of a file")?;
     let folder =
@@ -60,8 +60,8 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// Opens a file without following a link, and removes the permissions of other users. A missing
-/// file is created if `create` is true, and ignored otherwise.
+/// Opens a file without following a link. Removes the permissions of other users. A missing file is
+/// created if `create` is true, and ignored otherwise.
 fn tighten(path: &Path, create: bool) -> Result<(), Cause> {
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
     let mut options = OpenOptions::new();

@@ -34,7 +34,8 @@ pub(crate) struct RequestedCancel {
 pub(crate) struct QueueLook<'a> {
     /// Maximum number of runs to return.
     pub(crate) limit: usize,
-    /// Maximum number of a tenant's runs that all processes together drive concurrently.
+    /// Maximum number of runs per tenant that are driven at the same time, counted across all
+    /// processes.
     pub(crate) per_tenant: usize,
     /// The names of the requirements that this process meets.
     pub(crate) offers: &'a [String],
@@ -56,8 +57,8 @@ pub struct QueueState {
     pub waiting: u64,
     /// Time since the oldest waiting run was requested, in milliseconds, or 0 if no run is waiting.
     pub oldest_ms: u64,
-    /// Number of runs that a process drives. This includes runs that a process has taken and that
-    /// still wait for their session.
+    /// Number of runs that are driven by any process. This includes runs that a process has taken
+    /// but that still wait for their session.
     pub driven: u64,
     /// Number of live processes that share the store.
     pub processes: u64,

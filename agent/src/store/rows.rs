@@ -104,9 +104,8 @@ impl Places {
         Ok(Places { root: row.get(0)?, next: taken - count + 1 })
     }
 
-    /// Reserves `count` positions for a turn and its events. A turn is progress, so earlier
-    /// attempts to drive the run no longer count, and neither do earlier attempts to drive the
-    /// ancestors that wait for the run.
+    /// Reserves `count` positions for a turn and its events. A turn is progress, so this also
+    /// resets the number of attempts to drive the run and each ancestor that waits for it.
     ///
     /// # Errors
     /// If there is no such run.

@@ -277,8 +277,8 @@ const MIGRATIONS: &[&str] = &[
 ",
 ];
 
-/// Checks the file's version, and migrates the file to the latest version. The source of a copy,
-/// and a target that has tables, must already have the latest version.
+/// Checks the file's version and migrates the file to the latest version. The source of a copy, and
+/// a target that has tables, must already have the latest version.
 pub(super) fn prepare(connection: &mut Connection, opening: Opening) -> Result<(), Cause> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let version: usize =

@@ -126,7 +126,7 @@ pub(super) fn seal_bytes(seal: Option<&RecordSeal>, record: Vec<u8>) -> Result<V
     }
 }
 
-/// Restores a record from its stored form, and decrypts it if necessary.
+/// Restores a record from its stored form, decrypting it if necessary.
 pub(super) fn open_bytes(seal: Option<&RecordSeal>, stored: Vec<u8>) -> Result<Vec<u8>, Cause> {
     match (stored.strip_prefix(SEALED_PREFIX.as_bytes()), seal) {
         (None, _) => Ok(stored),
@@ -145,7 +145,7 @@ pub(super) fn seal_text<'a>(
     Ok(String::from_utf8(seal_bytes(seal, text.into().into_owned().into_bytes())?)?)
 }
 
-/// Restores a string from its stored form, and decrypts it if necessary.
+/// Restores a string from its stored form, decrypting it if necessary.
 pub(super) fn open_text(seal: Option<&RecordSeal>, stored: String) -> Result<String, Cause> {
     Ok(String::from_utf8(open_bytes(seal, stored.into_bytes())?)?)
 }

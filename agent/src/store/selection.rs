@@ -21,14 +21,15 @@ struct Selection {
 }
 
 impl Selection {
-    /// Adds `condition`, which ends with an operator, followed by a parameter for `value`.
+    /// Adds an SQL condition that consists of `condition`, which must end with an operator, and a
+    /// parameter for `value`.
     fn and(&mut self, condition: &str, value: Value) {
         self.params.push(value);
         self.conditions += &format!(" AND {condition} ?{}", self.params.len());
     }
 
-    /// Adds the condition that a row follows the row with this id, whose value in the sort column
-    /// is `place`.
+    /// Adds the condition that a row comes after the row with the id `id` and the value `place` in
+    /// the sort column.
     fn after(&mut self, place: i64, id: &str) {
         self.params.extend([place.to_value(), id.to_value()]);
         let (order, at, id) = (self.order, self.params.len() - 1, self.params.len());

@@ -84,8 +84,8 @@ impl AsRef<[u8]> for StateValue {
 
 impl TenantStore {
     /// Returns the latest messages of a session, at most 100,000 bytes in total, oldest first.
-    /// Removes the tenant's expired sessions. Creates the session if it does not exist, and records
-    /// its use.
+    /// Removes the tenant's expired sessions. Creates the session if it does not exist. Records a
+    /// use of the session.
     ///
     /// # Errors
     /// If the store cannot be read or written.
@@ -335,7 +335,7 @@ fn exists(transaction: &mut Transaction<'_>, tenant: &str, session: &str) -> Res
     Ok(transaction.first(query, params![tenant, session])?.is_some())
 }
 
-/// Creates the session if it does not exist, and records its use.
+/// Creates the session if it does not exist. Records a use of the session.
 pub(super) fn touch(
     transaction: &mut Transaction<'_>,
     tenant: &str,

@@ -6,7 +6,7 @@ use super::db::{ToValue as _, Value, params};
 use super::rows::TREE;
 use crate::error::StoreError;
 
-/// Data that is loaded as a whole.
+/// Stored data whose size can be queried before the data is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stored<'a> {
     /// The conversation and the state of a session.

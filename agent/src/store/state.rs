@@ -85,7 +85,7 @@ impl State {
         State { of, owner: StateOwner { tables: &SESSION, session: Some(session) } }
     }
 
-    /// Changes the value of a key, and records the call in the same transaction. If the call is
+    /// Changes the value of a key and records the call in the same transaction. If the call is
     /// already recorded, nothing changes.
     async fn change(
         &self,
@@ -168,8 +168,8 @@ impl Computed {
     }
 }
 
-/// Returns what is recorded of the value that a key had before a call, see [`Kept`], or `None` if
-/// the call is not recorded.
+/// Returns the recorded information about a key's value before a call; see [`Kept`]. Returns `None`
+/// if the call is not recorded.
 fn record_of(
     transaction: &mut Transaction<'_>,
     tenant: &str,

@@ -199,7 +199,7 @@ const STEPS: &[(&str, Step)] = &[
     ("remove", |of| async { of.remove("s").await.map(drop).map_err(error) }.boxed()),
 ];
 
-/// Runs each step with a failure at each of its statements, and checks that a failed step changes
+/// Runs each step with a failure at each of its statements and checks that a failed step changes
 /// nothing.
 async fn all_or_nothing(store: Store) {
     let faults = Faults::default();

@@ -86,8 +86,8 @@ pub struct Feed {
 /// The activity of one agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Activity {
-    /// Number of runs. Exact as long as all agents together have at most 1,000,000, and beyond that
-    /// if the lines of each run are adjacent.
+    /// Number of runs. The number is exact if all agents together have at most 1,000,000 runs.
+    /// Beyond that, it is exact if the lines of each run are adjacent.
     pub runs: usize,
     /// Number of calls.
     pub calls: usize,

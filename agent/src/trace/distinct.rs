@@ -31,7 +31,8 @@ impl Default for DistinctCounter {
 }
 
 impl DistinctCounter {
-    /// Counts a value unless it is recognized as already counted. Returns true if it was counted.
+    /// Counts a value unless it is known to have been counted already. Returns true if this call
+    /// counted the value.
     pub(super) fn add(&mut self, value: impl Hash) -> bool {
         let hash = self.hashes.hash_one(value);
         if self.last.replace(hash) == Some(hash) || self.known.contains(&hash) {

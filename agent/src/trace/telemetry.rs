@@ -22,8 +22,8 @@ const DURATION_BITS: u32 = 7;
 /// Statistics about traces.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Telemetry {
-    /// Number of runs. Exact up to 1,000,000 runs, and beyond that if the lines of each run are
-    /// adjacent.
+    /// Number of runs. The number is exact up to 1,000,000 runs. Beyond that, it is exact if the
+    /// lines of each run are adjacent.
     pub runs: usize,
     /// Number of steps. Exact under the same condition as the number of runs. Concurrent calls
     /// count as one step.

@@ -1,4 +1,4 @@
-//! The limits of one run, and what the run and the runs below it have used of them.
+//! The limits of one run, and the usage of the run and its descendants.
 
 use std::fmt;
 
@@ -9,33 +9,34 @@ use wattle_machine::{Dollars, Input, Usage};
 pub(super) struct Budget {
     /// The name of the run's agent.
     pub(super) agent: String,
-    /// Maximum number of tokens that the run and the runs below it may use.
+    /// Maximum number of tokens that the run and its descendants may use.
     pub(super) max_tokens: Option<u64>,
-    /// Maximum cost of the run and the runs below it.
+    /// Maximum cost of the run and its descendants.
     pub(super) max_cost: Option<Dollars>,
-    /// The usage of the run without the runs below it.
+    /// The usage of the run without its descendants.
     pub(super) own: Usage,
-    /// The usage of the run and the runs below it.
+    /// The usage of the run and its descendants.
     pub(super) used: Usage,
-    /// If true, the requests that the run's programs made are counted.
+    /// If true, the `ai` requests and the images of the run's programs have been counted.
     pub(super) is_counted: bool,
     /// If true, the parent's usage includes the usage of this run.
     pub(super) is_reported: bool,
-    /// Number of requests to models that the run and the runs below it have under way.
+    /// Number of model requests by the run and its descendants that are in flight.
     in_flight: u64,
-    /// The largest usage of one request of a run below, or `None` before the first one has ended.
+    /// The largest usage of a single request by a descendant, or `None` if no such request has
+    /// ended.
     largest: Option<Usage>,
 }
 
 impl Budget {
-    /// Returns the limit that is used up, if there is one.
+    /// Returns a limit that is used up, or `None` if there is none.
     pub(super) fn reached(&self) -> Option<Limit> {
         let tokens = self.max_tokens.filter(|max| self.used.total() >= *max).map(Limit::Tokens);
         let is_spent = |max: &Dollars| self.used.cost.is_some_and(|cost| cost >= *max);
         tokens.or_else(|| self.max_cost.filter(is_spent).map(Limit::Cost))
     }
 
-    /// Returns true if another request may begin beside those that are under way.
+    /// Returns true if another request may begin while the current ones are in flight.
     pub(super) fn has_room(&self) -> bool {
         let is_unlimited = self.max_tokens.is_none() && self.max_cost.is_none();
         if self.in_flight == 0 || is_unlimited {
@@ -61,7 +62,7 @@ impl Budget {
         self.in_flight = self.in_flight.saturating_sub(1);
     }
 
-    /// Learns what one request of a run below has used.
+    /// Records the usage of a request by a descendant.
     pub(super) fn learn(&mut self, usage: Usage) {
         let known = self.largest.unwrap_or_default();
         self.largest = Some(Usage {
@@ -73,7 +74,7 @@ impl Budget {
     }
 }
 
-/// Returns the cost in billionths of a dollar. An unknown cost counts as nothing.
+/// Returns the cost in billionths of a dollar. An unknown cost counts as 0.
 fn nanos(usage: Usage) -> u64 {
     usage.cost.map_or(0, Dollars::nanos)
 }
@@ -91,7 +92,7 @@ pub(crate) enum Limit {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OverBudget {
     pub(super) limit: Limit,
-    /// The agent of the run above whose limit this is, or `None` if it is the run's own limit.
+    /// The agent of the ancestor that the limit belongs to, or `None` if it is the run's own limit.
     pub(super) owner: Option<String>,
 }
 

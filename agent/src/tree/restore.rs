@@ -1,4 +1,4 @@
-//! The usage that the runs of a tree had before the process that drove them stopped.
+//! Restores the recorded usage of a tree's runs after their process has stopped.
 
 use std::sync::Arc;
 
@@ -6,44 +6,44 @@ use wattle_machine::Usage;
 
 use super::{Node, RunTree};
 
-/// The recorded usage of one run, without the runs below it.
+/// The recorded usage of one run, without its descendants.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RecordedUse {
-    /// The usage of its model and of its programs.
+    /// The usage of the run's model and programs.
     pub(crate) usage: Usage,
-    /// Number of requests that its programs made with `ai`.
+    /// Number of requests that the run's programs made with `ai`.
     pub(crate) ai_calls: u32,
-    /// Number of tokens of these requests.
+    /// Number of tokens that these requests used.
     pub(crate) ai_tokens: u64,
-    /// Number of images that its programs generated, except the repeated ones.
+    /// Number of images that the run's programs generated, excluding `repeated_images`.
     pub(crate) images: u32,
-    /// Number of images that its programs generate again when the run is resumed.
+    /// Number of images that the run's programs generate again when the run is resumed.
     pub(crate) repeated_images: u32,
 }
 
-/// A recorded run below the run that is resumed.
+/// A recorded descendant of the run that is resumed.
 pub(crate) struct RecordedRun<'a> {
     pub(crate) id: &'a str,
-    /// The id of the run that started it.
+    /// The id of the parent run.
     pub(crate) parent: &'a str,
-    /// The name of its agent.
+    /// The name of the run's agent.
     pub(crate) agent: &'a str,
-    /// Its limits.
+    /// The settings that contain the run's limits.
     pub(crate) settings: wattle_machine::Settings,
     pub(crate) used: RecordedUse,
 }
 
 impl RunTree {
-    /// Records that this process drives the run from its start, so that its records contain nothing
-    /// that is not charged yet.
+    /// Records that this process has driven the run from its start, so all of its recorded usage
+    /// has already been charged.
     pub(crate) fn begin(&self) {
         let _nodes = self.shared.lock();
         self.node.budget().is_counted = true;
     }
 
-    /// Charges what the run used before it was resumed. What this process has charged already is
-    /// not charged again. `answered` has the ended child runs whose answers the program that runs
-    /// again may find on its tape, each with its usage.
+    /// Charges the usage of the run from before it was resumed, except the part that this process
+    /// has already charged. `answered` contains the ended child runs whose answers may be on the
+    /// tape of the program that runs again, each with its usage.
     pub(crate) fn restore(&self, used: &RecordedUse, answered: &[(String, Usage)]) {
         let children = self.shared.lock();
         self.charge_recorded(&self.node, used);
@@ -63,9 +63,8 @@ impl RunTree {
         }
     }
 
-    /// Adds a run below this one to the tree, and charges what it used. A run that is in the tree
-    /// already is not added again. `own` is the id of this run. The parent of a run must be added
-    /// before the run.
+    /// Adds a descendant of this run to the tree, unless the tree already contains it, and charges
+    /// its recorded usage. `own` is the id of this run. A run must be added after its parent.
     pub(crate) fn restore_below(&self, own: &str, run: &RecordedRun<'_>) {
         let mut children = self.shared.lock();
         let above = match children.get(run.parent) {

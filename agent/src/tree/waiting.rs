@@ -1,4 +1,4 @@
-//! The child runs that go on although the program that asked them has ended.
+//! The child runs that continue after the program that started them has ended.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -7,10 +7,11 @@ use crate::cancel::Cancel;
 /// The reason for cancelling a child run whose program has ended.
 const PROGRAM_ENDED: &str = "the program that asked the agent has ended";
 
-/// The child runs of a run whose programs ended while another child run waited for a person.
+/// The child runs of a run whose programs ended while another child run was waiting for a person.
 ///
-/// If the run waits, too, it is suspended, and its repeated calls find the child runs again. If it
-/// goes on instead, nobody asks for them any more, and they are cancelled.
+/// If the run is then suspended, it repeats its calls when it is resumed, and they find the child
+/// runs again. If the run continues instead, it no longer needs the child runs, and they are
+/// cancelled.
 #[derive(Default)]
 pub(crate) struct Waiting(Mutex<State>);
 
@@ -18,9 +19,9 @@ pub(crate) struct Waiting(Mutex<State>);
 struct State {
     /// If true, a child run waits for a person.
     is_waiting: bool,
-    /// If true, this process no longer drives the run, although it has not ended.
+    /// If true, this process no longer drives the run, although the run has not ended.
     is_abandoned: bool,
-    /// The handles of the child runs whose programs have ended since.
+    /// The handles of the child runs whose programs ended while `is_waiting` was true.
     left: Vec<Cancel>,
 }
 
@@ -30,19 +31,21 @@ impl Waiting {
         self.lock().is_waiting = true;
     }
 
-    /// Records that this process no longer drives the run, although it has not ended. Its child
-    /// runs are not cancelled, because the run goes on elsewhere and asks for them again.
+    /// Records that this process no longer drives the run, although the run has not ended. Its
+    /// child runs are not cancelled, because the run continues in another process and calls them
+    /// again.
     pub(crate) fn abandon(&self) {
         *self.lock() = State { is_abandoned: true, ..State::default() };
     }
 
-    /// Returns true if this process no longer drives the run, although it has not ended.
+    /// Returns true if this process no longer drives the run, although the run has not ended.
     pub(crate) fn is_abandoned(&self) -> bool {
         self.lock().is_abandoned
     }
 
-    /// Cancels a child run whose program has ended, unless it is not yet known whether the run is
-    /// suspended.
+    /// Cancels a child run whose program has ended. While another child run waits for a person, the
+    /// cancellation is postponed, because the run may yet be suspended. Does nothing if this
+    /// process no longer drives the run.
     pub(crate) fn leave(&self, child: Cancel) {
         let mut state = self.lock();
         if state.is_abandoned {
@@ -62,7 +65,8 @@ impl Waiting {
         *self.lock() = State::default();
     }
 
-    /// Cancels the child runs, because the run goes on without them.
+    /// Cancels the child runs whose cancellation was postponed, because the run continues without
+    /// them.
     pub(crate) fn end(&self) {
         let State { left, .. } = std::mem::take(&mut *self.lock());
         left.iter().for_each(|child| child.cancel(PROGRAM_ENDED));

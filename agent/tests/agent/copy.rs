@@ -1,5 +1,5 @@
 //! Tests of copying a store: between the database engines in both directions, after an
-//! interruption, and in cases in which the copy must be refused.
+//! interruption, and in cases that must be rejected.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -51,7 +51,7 @@ async fn end(store: &TenantStore, run: &str) {
     store.end(run, RunEnd::default()).await.unwrap();
 }
 
-/// Returns the ids of all root runs, and of all descendants of the root runs `tops`.
+/// Returns the ids of all root runs and of all descendants of the root runs `tops`.
 async fn runs(store: &TenantStore, tops: &[&str]) -> Vec<String> {
     let mut filters = vec![RunFilter::default()];
     filters.extend(
@@ -66,7 +66,7 @@ async fn runs(store: &TenantStore, tops: &[&str]) -> Vec<String> {
     found
 }
 
-/// Waits until all data written so far has an age greater than zero.
+/// Waits until all data written so far is at least a few milliseconds old.
 async fn pass() {
     tokio::time::sleep(Duration::from_millis(5)).await;
 }

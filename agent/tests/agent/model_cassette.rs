@@ -150,8 +150,8 @@ async fn a_recording_fits_a_run_with_another_nonce() {
     assert!(why.to_string().contains("line 2 was `12:00`, is `13:00`"), "{why}");
 }
 
-/// A recording may be shared, so it contains no keys or secrets. Replies without a mask are played,
-/// and masked replies are not.
+/// A recording may be shared, so keys and secrets in it are masked. Masked replies are never
+/// played. All other replies can be played.
 #[tokio::test]
 async fn a_masked_reply_is_recorded_and_never_played() {
     let (_folder, path) = folder();

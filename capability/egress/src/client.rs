@@ -1,7 +1,7 @@
 //! The HTTP client. This is the only file in the source tree that uses the HTTP library, and the
 //! only one that opens HTTP connections.
 //!
-//! The client is private to this crate. A request gets here through
+//! The client is private to this crate. A request reaches it through
 //! [`Egress::start`](super::Egress::start), which takes a request that has passed the guard and the
 //! vault, or through an [`EndpointClient`](super::EndpointClient), which reaches one origin.
 

@@ -56,7 +56,7 @@ impl EgressError {
     }
 
     /// Returns true if a retry may succeed: the name was not resolved, the connection failed or was
-    /// lost, or the time limit passed.
+    /// lost, or the time limit was exceeded.
     pub fn is_transient(&self) -> bool {
         use EgressErrorKind::*;
         matches!(self.kind, Resolve | Connect | Timeout | Broken)

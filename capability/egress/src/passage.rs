@@ -92,7 +92,7 @@ impl Passage {
     }
 
     /// Sends a request that the host makes on behalf of a program, to an endpoint that the operator
-    /// configured. Does not ask the guard or replace references in the request, but replaces
+    /// configured. Skips the guard, leaves references in the request unchanged, and replaces
     /// secrets in the response.
     ///
     /// # Errors
@@ -130,8 +130,8 @@ impl Passage {
         Ok(self.vault.known().await?.cleaner_of_all().clean_text(text))
     }
 
-    /// Checks a request that a program makes through `function`: the guard must allow its URL, and
-    /// it must contain no secret. Replaces references to secrets with their values.
+    /// Checks a request that a program makes through `function`: the guard must allow the URL, and
+    /// the request must contain no secret. Replaces references to secrets with their values.
     ///
     /// # Errors
     /// `EACCESS` if the guard or the vault denies the request. Also fails if
@@ -183,7 +183,7 @@ impl Outgoing {
     /// Checks the URL of a redirect. A backend must call this before it follows a redirect.
     ///
     /// # Errors
-    /// If the redirect is denied. The error is the reason.
+    /// If the redirect is denied. The error contains the reason.
     pub fn admit(&self, url: &Url) -> Result<(), String> {
         (self.0.admit)(url)?;
         self.0.urls.lock().unwrap_or_else(PoisonError::into_inner).push(url.clone());

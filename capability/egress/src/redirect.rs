@@ -8,7 +8,7 @@ use crate::client::{HeaderMap, HeaderName, Method, StatusCode};
 use crate::error::EgressError;
 use crate::request::Request;
 
-/// Maximum length of a URL in bytes. Most servers refuse longer ones.
+/// Maximum length of a URL, in bytes. Most servers refuse longer ones.
 const MAX_URL: usize = 16 << 10;
 
 /// Headers that only the HTTP client sets. They control the framing and the connection, or name the

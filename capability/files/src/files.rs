@@ -1,5 +1,5 @@
 //! The public operations on a run's files. Each operation holds the store's lock while it resolves
-//! its paths, asks the guard about them, and calls the tree.
+//! its paths, asks the guard about them, and accesses the tree.
 
 mod changes;
 
@@ -81,7 +81,8 @@ impl Files {
         check_inside(self.store.lock().tree(), path, intent)
     }
 
-    /// Opens the workdir at a host path as a base, without files of the host's own.
+    /// Opens the workdir at a host path as a base. None of its files are protected as the host's
+    /// own.
     ///
     /// # Errors
     /// If the folder does not exist or cannot be opened.
@@ -89,8 +90,8 @@ impl Files {
         Base::open(path, HostFiles::default())
     }
 
-    /// Opens the workdir at a host path as a base and protects the host's own files from runs that
-    /// use the base, and from the completion of changes that killed processes left unfinished.
+    /// Opens the workdir at a host path as a base. Protects the host's own files in it from runs,
+    /// and from the completion of changes that killed processes left unfinished.
     ///
     /// # Errors
     /// If the folder does not exist or cannot be opened.

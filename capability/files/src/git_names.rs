@@ -1,4 +1,4 @@
-//! Recognition of names that a file system may treat as another name, such as [`REPOSITORY`].
+//! Recognizes names that a file system may treat as equal to another name, such as [`REPOSITORY`].
 
 use crate::REPOSITORY;
 use crate::path::RunPath;
@@ -94,8 +94,8 @@ pub(crate) fn is_repository_part(name: &str) -> bool {
 }
 
 /// Returns true if a folder on the path would have the layout of a repository once the path exists.
-/// `has` returns true if a folder contains an entry with the given name. It is asked only about
-/// folders for which the path has a name that is part of a repository.
+/// `has` returns true if a folder contains an entry with the given name. It is called only for a
+/// folder in which the path's next name is that of an entry in a repository.
 pub(crate) fn completes_layout<E>(
     path: &RunPath,
     has: impl Fn(&RunPath, &str) -> Result<bool, E>,

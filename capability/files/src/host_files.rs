@@ -96,7 +96,7 @@ impl HostFiles {
 
     /// Adds a folder from which the host loads the files with one of these extensions, but no files
     /// in subfolders. Runs can read but not change the folder. If the workdir is this folder, only
-    /// the files that the host loads are protected, with the extension in any letter case.
+    /// the files that the host loads are protected, whatever the letter case of their extension.
     ///
     /// ```
     /// use wattle_files::{Files, HostFiles, OVERLAY_LIMIT};
@@ -162,12 +162,12 @@ struct Rule {
     paths: Vec<RunPath>,
     /// The entries in the base that determine where these paths lead; see [`Route::passed`].
     passed: Vec<RunPath>,
-    /// The relation of the workdir to the folder from which the host loads files. `None` if the
-    /// whole folder is protected.
+    /// The folder from which the host loads files, if that folder is or contains the workdir.
+    /// `None` if the whole folder is protected.
     loads: Option<LoadsFrom>,
 }
 
-/// A folder that is not below the workdir's root, and from which the host loads files.
+/// The folder from which the host loads files, in relation to the workdir.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LoadsFrom {
     /// The workdir itself.
@@ -209,7 +209,7 @@ impl Rule {
     }
 }
 
-/// The kind of an entry that a run may not change because of its inode.
+/// The kind of a protected entry that is recognized by its inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// A file of the host's own that runs cannot see.
@@ -303,19 +303,19 @@ impl HostFileRules {
         self.rules.iter().find(passes).map(|rule| rule.file.what.as_str())
     }
 
-    /// Returns the kind of the host's own files to which an existing entry belongs because of its
-    /// inode, or `None` if it is an ordinary entry.
+    /// Returns the kind of a protected entry, given its device and inode, or `None` if the entry is
+    /// an ordinary one.
     pub(crate) fn owner(&self, identity: (u64, u64)) -> Option<Owner> {
         self.inodes.owner(identity)
     }
 
-    /// Returns the paths that the rules know for an existing entry: the root of the workdir, or an
-    /// entry on the path of one of the host's own files.
+    /// Returns the recorded paths of an existing entry. Paths are recorded only for the root of the
+    /// workdir and for the entries on the paths of the host's own files.
     pub(crate) fn places(&self, identity: (u64, u64)) -> impl Iterator<Item = &RunPath> {
         self.inodes.places(identity)
     }
 
-    /// Returns true if an existing file is hidden from runs.
+    /// Returns true if at least one existing file is hidden from runs.
     pub(crate) fn hides_any(&self) -> bool {
         self.inodes.hides_any()
     }

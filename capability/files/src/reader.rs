@@ -1,4 +1,4 @@
-//! The reader of an open file: a snapshot of a file in the overlay, or a handle to one in the base.
+//! A reader for an open file: a snapshot of a file in the overlay, or a handle to one in the base.
 
 use std::io;
 use std::os::unix::fs::FileExt;

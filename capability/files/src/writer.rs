@@ -1,5 +1,5 @@
-//! The writer of an open file. It writes through the file's current path in an overlay, or through
-//! a handle to the file in the base.
+//! A writer for an open file. It writes through the file's current path in an overlay, or through a
+//! handle to the file in the base.
 //!
 //! A file in the base is changed in place, part by part, like a file that a shell writes with `>`:
 //! other processes see it grow, and if this process is killed, the parts written so far remain. In

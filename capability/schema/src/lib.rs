@@ -1,8 +1,8 @@
 //! JSON Schemas from untrusted sources, with limits on the cost of parsing and validation.
 //!
-//! References outside the schema are not fetched. Recursive schemas are rejected, as are keywords
-//! whose cost doubles with each nesting level. The cost of validation is therefore at most the size
-//! of the schema, with its references expanded, times the size of the value.
+//! References that lead outside the schema are not fetched. Recursive schemas are rejected, as are
+//! keywords whose cost doubles with each nesting level. The cost of validation is therefore at most
+//! the size of the schema, with its references expanded, times the size of the value.
 
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value as Json;

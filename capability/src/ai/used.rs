@@ -1,4 +1,4 @@
-//! The used part of a budget for `ai`.
+//! Tracks how much of its budget for `ai` a run has used.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -7,22 +7,22 @@ use wattle_rt::{Code, Failure};
 
 use super::Budget;
 
-/// The codes of failures before a request is sent.
+/// The codes of failures that occur before a request is sent.
 const BEFORE_REQUEST: &[Code] = &[Code::EACCESS, Code::EBOUND, Code::EBUDGET, Code::EPARSE];
 
-/// The requests and tokens that the programs of one run used. Clones share the counter. What a
-/// child run uses is also counted for the runs above it, so that their budgets apply to all of them
-/// together.
+/// The requests and tokens that the programs of one run used. Clones share the counter. The usage
+/// of a child run is also counted for all of its ancestors, so that the budget of a run covers its
+/// descendants.
 #[derive(Clone, Default)]
 pub struct AiUse(Arc<Counter>);
 
 #[derive(Default)]
 struct Counter {
-    /// The run's limit. Until it is set, only the limits of the runs above apply.
+    /// The run's limit. Until it is set, only the limits of the ancestor runs apply.
     budget: OnceLock<Budget>,
     calls: AtomicU32,
     tokens: AtomicU64,
-    /// The counter of the run that started this run, if this is a child run.
+    /// The counter of the parent run, if this is a child run.
     above: Option<AiUse>,
 }
 
@@ -45,12 +45,12 @@ impl AiUse {
         _ = self.0.budget.set(budget);
     }
 
-    /// Returns this counter and those of the runs above, the nearest first.
+    /// Returns this counter and then the counters of the ancestor runs, parent first.
     fn runs(&self) -> impl Iterator<Item = &AiUse> {
         std::iter::successors(Some(self), |used| used.0.above.as_ref())
     }
 
-    /// Returns true if a call that failed with `failure`, or that succeeded, sent a request.
+    /// Returns true if a call sent a request. `failure` is `None` if the call succeeded.
     #[must_use]
     pub fn counts(failure: Option<&Failure>) -> bool {
         let is_before = |failure: &Failure| BEFORE_REQUEST.contains(&failure.code);
@@ -70,7 +70,8 @@ impl AiUse {
     /// Counts one request.
     ///
     /// # Errors
-    /// `EBUDGET` if the budget of the run or of a run above it is used up. Nothing is counted then.
+    /// `EBUDGET` if the budget of the run or of an ancestor run is used up. In that case, nothing
+    /// is counted.
     pub(super) fn count_call(&self) -> Result<(), Failure> {
         let runs = || self.runs().enumerate();
         for (level, used) in runs() {
@@ -113,7 +114,8 @@ impl AiUse {
     }
 }
 
-/// Returns the words before and after a budget that name its run, which is `level` levels above.
+/// Returns the words that a message puts before and after a budget to name its run, which is
+/// `level` levels above the current run.
 fn owner(level: usize) -> (&'static str, &'static str) {
     if level == 0 { ("the run's", "") } else { ("the", " of the run above") }
 }

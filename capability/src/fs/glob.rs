@@ -46,7 +46,7 @@ struct State {
     folder: String,
     /// The index of the segment in the pattern.
     next: usize,
-    /// If true, a wildcard matched the folder. Such a folder is skipped if it may not be read.
+    /// If true, a wildcard matched the folder. Such a folder is skipped if the run may not read it.
     found: bool,
 }
 
@@ -126,8 +126,9 @@ impl<'f> Search<'f> {
         Ok(states)
     }
 
-    /// Adds a path if it is a folder and `folders` is true, or if it is a file and `folders` is
-    /// false. If a wildcard matched the path (`found` is true), skips a path that may not be read.
+    /// Adds a path if it has the requested type: a folder if `folders` is true, and a file
+    /// otherwise. If a wildcard matched the path (`found` is true), skips a path that the run may
+    /// not read.
     fn check(&mut self, path: &str, folders: bool, found: bool) -> Result<(), Failure> {
         let stat = self.files.stat(path);
         match self.unless_missing(stat, found)?.map(|stat| stat.kind) {
@@ -152,8 +153,8 @@ impl<'f> Search<'f> {
     }
 
     /// Returns the value in `result`, or `None` if the file or folder does not exist. If a wildcard
-    /// matched the path (`found` is true), also returns `None` if the file or folder may not be
-    /// read, and adds the reason to `skipped`.
+    /// matched the path (`found` is true), also returns `None` if the run may not read the file or
+    /// folder, and adds the reason to `skipped`.
     fn unless_missing<T>(
         &mut self,
         result: Result<T, FilesError>,

@@ -1,4 +1,4 @@
-//! The broker, which performs the one sequence of `git` calls that a trusted run may trigger.
+//! The broker, which performs the only sequence of `git` calls that a trusted run may trigger.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -312,8 +312,8 @@ impl Sequence<'_> {
         })
     }
 
-    /// Returns environment variables that configure the remote under the given name. Command-line
-    /// arguments would be visible to every user of the machine.
+    /// Returns environment variables that configure the remote under the given name. They are used
+    /// instead of command-line arguments, which would be visible to every user of the machine.
     fn remote(&self, name: &str) -> Vec<(String, String)> {
         let PushTo { remote, token, files, .. } = &self.broker.to;
         let mut settings = vec![(format!("remote.{name}.url"), remote.as_str().to_owned())];

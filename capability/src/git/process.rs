@@ -143,7 +143,7 @@ fn command(call: &Call<'_>) -> Command {
 /// The first [`MAX_OUTPUT`] bytes of a stream.
 struct Beginning {
     text: String,
-    /// True if the stream has no further bytes.
+    /// If true, the stream contained no more bytes.
     is_complete: bool,
 }
 

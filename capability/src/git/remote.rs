@@ -24,7 +24,7 @@ fn wrong<T>(why: impl Into<String>) -> Result<T, RemoteError> {
     Err(RemoteError(why.into()))
 }
 
-/// A hint with the accepted forms of a remote, for error messages.
+/// A hint for error messages that lists the accepted forms of a remote.
 const FORMS: &str =
     "give an absolute path, a URL with `https://`, `ssh://` or `file://`, or `user@host:path`";
 

@@ -51,7 +51,7 @@ const KEYS: &[(&str, bool, &[&str])] = &[
     ("branch", true, &["remote", "merge", "rebase"]),
 ];
 
-/// The formats of refs. A value can also contain a location.
+/// The allowed values of `extensions.refStorage`. Other values can contain a location.
 const REF_FORMATS: &[&str] = &["files", "reftable"];
 
 /// The state of the workdir.
@@ -147,8 +147,8 @@ fn each(folder: &Path, left: &mut usize, visit: Visit<'_>) -> Result<(), String>
     Ok(())
 }
 
-/// Searches a configuration in the format of `git config --list -z`. Each setting ends with NUL,
-/// and consists of a key, or of a key, a line break and a value. Returns the first key that
+/// Searches a configuration in the format of `git config --list -z`. Each setting is a key,
+/// optionally followed by a line break and a value, and ends with NUL. Returns the first key that
 /// [`KEYS`] does not allow or whose value refers to a location. Returns `None` if everything is
 /// allowed.
 pub(super) fn forbidden(listing: &str) -> Option<&str> {

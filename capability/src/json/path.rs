@@ -200,8 +200,8 @@ fn child<'d>(value: &'d Document, step: &Step) -> Option<&'d Document> {
     }
 }
 
-/// Returns true if a child of the value can be set at the step. An object accepts any step, and an
-/// array accepts an index up to its length.
+/// Returns true if the step can set a child of the value. An object accepts any step, and an array
+/// accepts an index up to its length.
 fn can_set(value: &Document, step: &Step) -> bool {
     match value {
         Document::Object(_) => true,

@@ -28,7 +28,8 @@ fn separator(sep: Option<&str>) -> Result<u8, Failure> {
     }
 }
 
-/// Returns true if numeric fields should become JSON numbers. The default is false.
+/// Parses the argument `types`. Returns true if numeric fields become JSON numbers. The default is
+/// false.
 fn types_numbers(types: Option<&str>) -> Result<bool, Failure> {
     match types {
         None | Some("") => Ok(false),

@@ -135,7 +135,7 @@ pub trait Memory: Send + Sync {
         max: usize,
     ) -> PortFuture<'_, Vec<(i32, String)>>;
 
-    /// Stores vectors computed by the model.
+    /// Stores vectors of items, computed by `model`. Each is paired with the id of its item.
     fn add_vectors(&self, model: String, vectors: Vec<(i32, Vec<u8>)>) -> PortFuture<'_, ()>;
 
     /// Compares all vectors from the model with the target of `nearest`. Returns the ids of the

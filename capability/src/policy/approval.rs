@@ -5,11 +5,11 @@ use wattle_rt::{Service, Target};
 use super::Rule;
 use super::resource::{Resource, names};
 
-/// The effects that a user's approval permits, for one function.
+/// The effects of one function that a user's approval permits.
 ///
 /// Unlike a [`Rule`], an approval of a path, a key or a name permits exactly that resource: no path
 /// below it, and no other key with that prefix. An approval of a tree, or of a list of keys, also
-/// permits its parts.
+/// permits everything in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApprovalScope(Scope);
 
@@ -90,7 +90,8 @@ fn is_same_or_part(approved: &Resource, touched: &Resource) -> bool {
     }
 }
 
-/// Returns true for the ports of http and https. A site may redirect from one to the other.
+/// Returns true if the port is the default port of http or https. A site may redirect from one to
+/// the other.
 fn is_usual(port: u16) -> bool {
     matches!(port, 80 | 443)
 }

@@ -19,7 +19,7 @@ pub struct Decision {
 /// A question to the user about an effect that needs approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// The effect in question.
+    /// The effect that needs approval.
     pub touch: Touch,
     /// The effects that the user would approve. The approval applies only to the function in
     /// `touch`.

@@ -157,8 +157,8 @@ impl Policy {
         rulings.fold(Ruling::OPEN, Ruling::stricter)
     }
 
-    /// Returns, for each set, the possible rulings on a call when only a prefix of the resource's
-    /// name is known.
+    /// Returns the possible rulings of each set on a call, given only a prefix of the resource's
+    /// name.
     fn on_unknown(&self, function: &str, target: Target, prefix: &str) -> Vec<Vec<Ruling<'_>>> {
         self.sets.iter().map(|set| on_unknown(set, function, target, prefix)).collect()
     }

@@ -98,7 +98,7 @@ pub struct Preflight {
     once: Vec<Approval>,
 }
 
-/// The user's approval of effects of one function.
+/// The user's approval of some of the effects of one function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Approval {
     function: String,
@@ -207,8 +207,8 @@ fn with_line(question: &Question, line: Option<&Line>) -> String {
     line.map_or_else(|| question.to_string(), |line| format!("{question} ({line})"))
 }
 
-/// Returns the source line of each function use in the program. The entry of a use whose position
-/// is unknown is `None`.
+/// Returns the source line of each use of a function in the program, or `None` for a use whose
+/// position is unknown.
 async fn lines(preview: &Preview<'_>) -> Vec<Option<Line>> {
     let texts: Vec<&str> = preview.program.source().lines().collect();
     let line = |number: u32| {

@@ -71,7 +71,7 @@ impl fmt::Display for RuleError {
 
 impl std::error::Error for RuleError {}
 
-/// The forms of rules, for error messages.
+/// A hint for error messages that lists the forms of a rule.
 const KINDS: &str = "write `*`, a capability such as `http`, a function such as `http.post`, or \
                      `host:`, `read:`, `write:`, `path:`, `key:`, `program:`, `agent:` or \
                      `tool:` followed by a name";

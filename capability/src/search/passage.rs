@@ -29,7 +29,7 @@ struct Line<'a> {
 }
 
 /// Splits the text of a file at headings. A long section is also split at blank lines and where a
-/// passage reaches its maximum size. Blank passages are omitted.
+/// passage reaches its maximum size. Passages that contain only whitespace are omitted.
 pub(super) fn passages(path: &str, text: &str) -> Vec<Passage> {
     // In other formats, a line with one star is a list item.
     let fewest = if path.ends_with(".org") { 1 } else { 2 };

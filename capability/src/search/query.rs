@@ -188,7 +188,8 @@ mod tests {
         }
     }
 
-    /// A quadratic search for duplicates among the words of this query would take minutes.
+    /// Tests that finding duplicate words does not take quadratic time, which would be minutes for
+    /// this query.
     #[test]
     fn a_query_of_any_length_has_at_most_48_words() {
         let text: String = (0..1_000_000).map(|number| format!("w{number} the ")).collect();

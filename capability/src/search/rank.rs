@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// Maximum number of items in a ranked list before it is fused with another.
+/// Maximum number of items in a ranked list before it is fused with another list.
 pub const POOL: usize = 60;
 
-/// The usual constant for reciprocal rank fusion.
+/// The number that reciprocal rank fusion adds to each rank. 60 is the usual value.
 const OFFSET: f64 = 60.0;
 
 /// The identifier of a passage.

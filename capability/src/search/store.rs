@@ -240,8 +240,8 @@ impl Store {
 
 /// Reads the content of a file and returns it with the key of the file's version. The key is empty
 /// for a file in the overlay, for a file that changed while it was read, and for a file that is too
-/// new for its version to be reliable. Returns `None` if the file cannot be read, or if it moved
-/// from the base to the overlay or back since the walk.
+/// new for its version to be reliable. Returns `None` if the file cannot be read, or if it has
+/// moved from the base to the overlay or back since the walk.
 fn content(files: &Files, seen: &SeenFile) -> Option<(Bytes, Vec<u8>)> {
     let reader = files.open(&seen.path).ok()?;
     let data = reader.read_all().ok()?;

@@ -43,7 +43,8 @@ pub(super) fn to_long(_: &mut Run, s: &str) -> Result<i64, Failure> {
     })
 }
 
-/// Returns a hint for a text that is not an integer, but a decimal number.
+/// Returns a hint if the string is a decimal number and not an integer, and an empty string
+/// otherwise.
 fn decimal(s: &str) -> &'static str {
     let digits = s.trim().trim_start_matches(['-', '+']);
     let is_integer = digits.bytes().all(|byte| byte.is_ascii_digit());

@@ -143,8 +143,8 @@ impl Engine {
         &self.url
     }
 
-    /// Sends a query and charges the response to the run's account. Fails if the response's status
-    /// is not a success status.
+    /// Sends a query and charges the response to the run's account. Fails if the response status
+    /// does not indicate success.
     pub(super) async fn ask(
         &self,
         account: &Account,

@@ -12,7 +12,7 @@ use crate::par::{Call, Work};
 /// Maximum number of components in a workbook.
 const MAX_COMPONENTS: usize = 256;
 
-/// A workbook's components, which are sorted by name and form no cycle, and its exports.
+/// A workbook's exports and components. The components are sorted by name and form no cycle.
 #[derive(Debug)]
 pub(super) struct Graph {
     pub(super) components: Vec<Component>,

@@ -217,8 +217,8 @@ impl Section {
         Err(wrong(self.line, &why))
     }
 
-    /// Returns the component names in the property `DEPENDS`. The property separates them by commas
-    /// or whitespace.
+    /// Returns the component names in the property `DEPENDS`. The names are separated by commas or
+    /// whitespace.
     fn needs(&self) -> Vec<String> {
         let names = self.properties.get("DEPENDS").map_or("", String::as_str);
         let names = names.split(|c: char| c == ',' || c.is_whitespace());

@@ -1,5 +1,5 @@
-//! Tests the soundness of authority: at run time, generated programs access only the resources that
-//! their authority lists.
+//! Tests that the authority of a program is complete: at run time, generated programs access only
+//! the resources that their authority lists.
 
 use std::fmt::Write;
 use std::sync::{Arc, Mutex};

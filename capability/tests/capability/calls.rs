@@ -92,7 +92,7 @@ const NUMBERS: &[i32] = &[
     -65_536,
 ];
 
-/// A test environment, with the compiled program that performs call sequences.
+/// A test environment and the compiled program that performs call sequences.
 pub(crate) struct Calls {
     world: World,
     program: Program,

@@ -59,7 +59,8 @@ async fn run(source: &str, args: &str) -> String {
     outcome.texts().into_iter().chain(ending).fold(String::new(), |text, line| text + &line + "\n")
 }
 
-/// Returns the helper functions and the instructions of `run`, without its locals.
+/// Returns the helper functions of a module and the instructions of its function `run`, without the
+/// locals of `run`.
 fn body(module: &str) -> String {
     let (_, functions) = module.split_once("\n  (func ").unwrap();
     let mut text = String::new();

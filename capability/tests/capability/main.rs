@@ -1,16 +1,16 @@
 //! Tests of the host functions, and of the authority and the policy of programs:
 //!
-//! - `rows`, `forms`, `language`, `examples`, `row_effects`: what the tables of the functions, the
-//!   tables of the language and the manuals say;
+//! - `rows`, `forms`, `language`, `examples`, `row_effects`: the function tables, the language
+//!   tables and the manuals;
 //! - `programs`, `effects`, `search`, `web`: programs that call the functions;
-//! - `authority`, `authority_sound`: what a program may touch, and that it touches nothing else;
+//! - `authority`, `authority_sound`: the resources that a program can access;
 //! - `policy`, `policy_effects`, `policy_oracle`, `preflight`: decisions, and their enforcement;
 //! - `hostile`, `any_calls`: hostile programs, and arbitrary calls;
 //! - `trust`, `remotes`: hostile repositories, servers, paths and requests, and real remotes.
 //!
 //! The other modules are helpers. `world` and `calls` also serve a fuzz target. `reference` and
-//! `watch` are beside this folder, because tests of other packages include them. The data of the
-//! tests is also there.
+//! `watch` are beside this folder, because tests of other packages include them. The test data is
+//! also there.
 
 #![allow(
     clippy::unwrap_used,

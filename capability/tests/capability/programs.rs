@@ -149,7 +149,8 @@ fn call(function: &str, operands: &str, shape: &str) -> String {
     }
 }
 
-/// A function, its operands, the shape of its results, and the expected output or code.
+/// The tested calls. Each row contains a function, its operands, the shape of its results, and the
+/// expected output or code.
 const CALLS: &[(&str, &str, &str, Result<&str, Code>)] = &[
     ("kv.get", "\"missing\"", "text", Err(Code::ENOENT)),
     ("kv.get", "\"\"", "text", Err(Code::EBOUND)),

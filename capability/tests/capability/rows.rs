@@ -1,4 +1,4 @@
-//! Tests the results of calls to host functions. `rows/*.txt` list one call per line, with its
+//! Tests the results of calls to host functions. Each line of `rows/*.txt` contains a call and its
 //! expected result.
 //!
 //! ```text

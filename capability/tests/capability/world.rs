@@ -128,7 +128,7 @@ impl Manual for Tables {
     }
 }
 
-/// A backend that responds with status 200, and with the method, path and body of the request. It
+/// A backend that responds with status 200 and returns the method, path and body of the request. It
 /// responds to `/status/N` with status N, rejects `/refused`, and does not respond to `/hang`.
 pub(crate) struct Web;
 
@@ -326,7 +326,7 @@ impl IssueTracker for TicketList {
 }
 
 /// A model that returns the instruction followed by the text, or only the text if JSON is
-/// requested. It is also a toolbox and an agent host that return what they receive.
+/// requested. The type also implements a toolbox and an agent host, which return what they receive.
 pub(crate) struct Echo;
 
 impl ToolBox for Echo {

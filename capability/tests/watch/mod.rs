@@ -223,8 +223,8 @@ pub(crate) fn written(
     all.into_iter().filter(|path| before.get(*path) != after.get(*path)).cloned().collect()
 }
 
-/// Creates a run's files. Each file contains a canary string with its path, and each folder
-/// contains a file with the folder's canary.
+/// Creates a run's files. Each file contains a canary string that includes the file's path, and
+/// each folder contains a file with the folder's canary.
 pub(crate) fn canaries(paths: impl IntoIterator<Item = String>) -> Files {
     let files = Files::overlay(None, 64 << 20);
     for path in paths {

@@ -1,4 +1,4 @@
-//! The lines of front matter, and the mapping of errors to line numbers.
+//! Extracts the lines of front matter and maps errors to line numbers.
 
 use toml::Spanned;
 use wattle_rt::truncate;
@@ -53,8 +53,8 @@ pub(super) fn block(text: &str) -> Result<Block, LineFault> {
     Err((1, Fault::NoFrontMatter { later }))
 }
 
-/// Splits the start of a file into the comments before its front matter and the front matter as
-/// TOML. Comments between lines of front matter become TOML comments.
+/// Splits the start of a file into two strings: the comments before the front matter, and the front
+/// matter as TOML. Comments between lines of front matter become TOML comments.
 pub(super) fn notes(front: &str) -> (String, String) {
     let (mut above, mut toml) = (String::new(), String::new());
     for line in front.lines() {
@@ -80,7 +80,7 @@ impl Block {
         self.line(value.span().start)
     }
 
-    /// Converts a TOML parser error to a fault.
+    /// Converts a TOML parser error to a fault with a line number.
     pub(super) fn fault(&self, error: &toml::de::Error) -> LineFault {
         let line = error.span().map_or(self.first, |span| self.line(span.start));
         let message = error.message();

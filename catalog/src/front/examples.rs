@@ -11,7 +11,7 @@ use crate::meta::is_web;
 use crate::problem::Fault;
 use crate::{Example, Expected, Fixtures, HttpAnswer, Meta, Name, Results};
 
-/// Checks the examples and adds them to the rest of the front matter.
+/// Validates the examples and adds them to `meta`.
 pub(super) fn check(
     name: Name,
     mut meta: Meta,

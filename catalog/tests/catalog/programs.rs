@@ -42,7 +42,7 @@ struct World {
 }
 
 impl World {
-    /// Creates an environment without files, and with a model that returns the given answers.
+    /// Creates an environment that contains no files. Its model returns the given answers.
     fn new(answers: Vec<String>) -> World {
         let files = Arc::new(Files::overlay(None, OVERLAY_LIMIT));
         let model = Arc::new(Model { answers: Mutex::new(answers.into()), ..Model::default() });

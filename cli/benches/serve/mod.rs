@@ -14,8 +14,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts a server with a model endpoint, a home folder and environment variables, and waits
-    /// until it listens.
+    /// Starts a server that uses the given model endpoint, home folder and environment variables.
+    /// Waits until the server is listening.
     pub(crate) fn start(endpoint: &str, home: &Path, settings: &[(&str, &str)]) -> Server {
         let mut child = Command::new(env!("CARGO_BIN_EXE_wattle"))
             .args(["serve", "--listen", "127.0.0.1:0", "--model", "m", "--base-url"])

@@ -28,7 +28,7 @@ const REQUESTS: usize = 2;
 const MODEL: f64 = 2.0;
 /// Number of processors per server.
 const PER_SERVER: usize = 2;
-/// Maximum average utilization of the processors.
+/// Maximum average utilization of the processors, as a fraction.
 const BUSY: f64 = 0.7;
 
 /// A group of processors with one queue.
@@ -48,7 +48,8 @@ struct Run {
 }
 
 /// Simulates `runs` runs that arrive at `rate` runs per second. Prints the number of required
-/// processors, and the duration of the runs, excluding the time spent waiting for the model.
+/// processors and the duration of the runs. The duration excludes the time spent waiting for the
+/// model.
 pub(crate) fn print(measured: Measured, rate: f64, runs: usize) {
     let of_database = (rate * measured.database / BUSY).ceil().max(1.0) as usize;
     let servers = (rate * measured.server / BUSY / PER_SERVER as f64).ceil().max(1.0) as usize;

@@ -74,7 +74,7 @@ groups! {
         record: Option<PathBuf> => |value| value.map(Some);
     }
 
-    /// Options that limit an agent run, and select the form of its calls.
+    /// Options that limit an agent run and select the form of its calls.
     RunLimitFlags {
         /// Limit the steps of a run
         #[arg(long, value_name = "N", value_parser = count)]
@@ -222,8 +222,7 @@ groups! {
     }
 }
 
-/// Returns `None` for an empty list, so that an option that was not given does not override the
-/// other layers.
+/// Returns `None` for an empty list, so that an omitted option does not override the other layers.
 fn given<T>(list: Vec<T>) -> Option<Vec<T>> {
     (!list.is_empty()).then_some(list)
 }
@@ -293,8 +292,8 @@ settings! {
         agent: AgentFlags,
     }
 
-    /// The settings of `serve`. Its runs write nothing to the workdir, and each request names its
-    /// session.
+    /// The settings of `serve`. The server's runs write nothing to the workdir, and each request
+    /// names its session.
     ServeFlags {
         model: ModelFlags,
         endpoint: EndpointFlags,

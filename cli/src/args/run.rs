@@ -179,7 +179,7 @@ pub(crate) struct EvalArgs {
     /// Select tasks whose name contains a text, such as `text/` or `csv`
     #[arg(long, value_name = "TEXT")]
     pub(crate) filter: Option<String>,
-    /// Keep attempts in a file [default if live: DIR/results.jsonl]
+    /// Write attempts to a file [default with a model: DIR/results.jsonl]
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
     /// Continue an evaluation: keep the attempts in the file

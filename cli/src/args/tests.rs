@@ -152,7 +152,7 @@ const EXEC: &[&str] = &[
 const CATALOG: &[&str] = &["root catalog"];
 const AGENTS: &[&str] = &["root catalog agents"];
 
-/// Collects all commands without subcommands, with their full names.
+/// Collects the commands that have no subcommands, each with its full name.
 fn leaves(command: &clap::Command, name: &str, into: &mut Vec<(String, clap::Command)>) {
     for below in command.get_subcommands() {
         let name = format!("{name} {}", below.get_name()).trim().to_owned();

@@ -175,7 +175,7 @@ fn called(entry: &Entry, given: &[String], limit: Duration) -> Result<Found, Fau
     Ok(Found { source: entry.source().to_string(), args, time })
 }
 
-/// Prints a program's results on stdout, and its log and the reason for a failure on stderr.
+/// Prints a program's results on stdout. Prints the log and the reason for any failure on stderr.
 pub(crate) fn print_outcome(outcome: &Outcome, source: &str) -> Result<(), Fault> {
     for line in &outcome.log {
         output::note(&format!("{} {}", paint(DIM, "log:"), visible(line)));

@@ -1,9 +1,9 @@
 //! The files that a command writes for its user: artifacts, and the answer.
 //!
-//! A program or a model determines their content, and may also have created files and links in the
-//! folder that they are written to. The folder is therefore opened before the run. Each file is
-//! created in the open folder under a temporary name and then renamed. An existing link is replaced
-//! and never followed.
+//! A program or a model determines the content of these files, and may also have created files and
+//! links in the output folder. The folder is therefore opened before the run. Each file is created
+//! in the open folder under a temporary name and then renamed. An existing link is replaced and
+//! never followed.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -65,8 +65,8 @@ impl OutputFolder {
         Ok(OutputFolder { folder, path, real, protected: HostPaths::default() })
     }
 
-    /// Returns the absolute path of a file in the folder. If a command declares that it writes this
-    /// file, the confinement allows writes to the whole folder.
+    /// Returns the absolute path of a file in the folder. A command that declares this path in
+    /// `Needs::writes` may write to the whole folder.
     pub(super) fn file(&self, name: &str) -> PathBuf {
         self.real.join(name)
     }
@@ -132,7 +132,7 @@ impl OutputFolder {
         }
     }
 
-    /// Returns the reason why no file with this name may be written, or `None` if it may.
+    /// Returns the reason why a file with this name may not be written, or `None` if it may.
     fn refusal(&self, name: &OsStr) -> Option<&'static str> {
         // The artifacts of a resumed run come from its record, in which a name could be any path.
         if !Path::new(name).components().eq([Component::Normal(name)]) {
@@ -146,8 +146,8 @@ impl OutputFolder {
         self.protected.refusal(&path)
     }
 
-    /// Returns true if the folder is in a bare repository, or would become a bare repository with
-    /// this file.
+    /// Returns true if the folder is in a bare repository, or if adding this file would make the
+    /// folder a bare repository.
     fn completes_repository(&self, name: &OsStr) -> bool {
         let has = |part: &str| {
             name.eq_ignore_ascii_case(part)
@@ -229,9 +229,10 @@ impl OutputFile {
     }
 }
 
-/// Splits a path into a start folder, whose own path may contain links, and a relative path, in
-/// which no name may be a link. The start folder is the current folder if the path is relative or
-/// inside the current folder. For any other path, the start folder is the parent folder.
+/// Splits a path into a start folder and a relative path. The path of the start folder may contain
+/// links, but the relative path may not. The start folder is the current folder if the path is
+/// relative or inside the current folder. For any other path, the start folder is the parent
+/// folder.
 fn split(path: &Path) -> io::Result<(PathBuf, PathBuf)> {
     if path.is_relative() {
         return Ok((PathBuf::from("."), path.to_owned()));

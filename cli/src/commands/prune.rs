@@ -17,7 +17,7 @@ use crate::{setup, undone};
 /// Time after which an unused cache file is removed. The file is created again when needed.
 const UNUSED: Duration = Duration::from_secs(7 * 24 * 3_600);
 
-/// Age at which the copies of files whose changes could not be applied are removed.
+/// Maximum age of the saved copies of files whose changes could not be applied.
 const UNAPPLIED: Duration = Duration::from_secs(30 * 24 * 3_600);
 
 /// Files that were removed or, in a dry run, would be removed.
@@ -80,7 +80,7 @@ fn as_text(pruned: Pruned, files: [Freed; 3]) -> String {
     )
 }
 
-/// Returns the files of compiled modules, which are directly in the cache folder.
+/// Returns the files of compiled modules: the regular files directly in the cache folder.
 fn compiled(cache: &Path) -> Vec<PathBuf> {
     files(cache)
 }
@@ -99,7 +99,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     plain.map(|entry| entry.path()).collect()
 }
 
-/// Removes the files that have not been used for a long time. In a dry run, only counts them.
+/// Removes the files that were last used more than [`UNUSED`] ago. In a dry run, only counts them.
 fn freed(files: &[PathBuf], dry_run: bool) -> Freed {
     let mut freed = Freed::default();
     for path in files {
@@ -138,7 +138,7 @@ fn unapplied(dry_run: bool) -> Freed {
     freed
 }
 
-/// Counts the regular files in a folder and its subfolders.
+/// Returns the number and the total size of the regular files in a folder and its subfolders.
 fn size_of_folder(folder: &Path) -> Freed {
     let mut size = Freed::default();
     let mut folders = vec![folder.to_owned()];

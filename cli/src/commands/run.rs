@@ -27,7 +27,8 @@ use crate::setup::{self, LABEL, LocalAssembler, LocalRuns, RUN_STEPS, Setup};
 use crate::walls::{self, Needs};
 use crate::{ask, input, output, threads};
 
-/// Runs a request or resumes a run. The answer goes to stdout or a file, progress to stderr.
+/// Runs a request or resumes a run. The answer goes to stdout or a file, and progress goes to
+/// stderr.
 pub(crate) fn run(args: RunArgs, outer: Layer) -> Result<Exit, Fault> {
     let mut output = args.output.as_deref().map(OutputFile::open).transpose()?;
     let schema = args.output_schema.as_deref().map(output_schema).transpose()?;
@@ -203,12 +204,12 @@ async fn last_step(store: &TenantStore, run: &str) -> Result<u64, Fault> {
     Ok(first.map_or(0, |envelope| envelope.seq.saturating_sub(1)))
 }
 
-/// The service that drives this command's run, and the state needed to print its output.
+/// The service that drives this command's run, and the state needed to print the run's output.
 struct Local {
     service: RunService,
     assembler: Arc<LocalAssembler>,
     setup: Arc<Setup>,
-    /// If true, stdout is closed, and the run's changes are not applied.
+    /// If true, stdout is closed. The run's changes are then not applied.
     is_gone: Arc<AtomicBool>,
 }
 

@@ -198,8 +198,8 @@ async fn import(
     if json { output::json(&json!({"id": id})) } else { output::text(&id) }
 }
 
-/// Releases a run and its child runs if they were parked because they repeatedly crashed their
-/// process, so that they can be driven again.
+/// Releases a run and its child runs if they were parked for repeatedly crashing their process.
+/// Released runs can be driven again.
 async fn release(store: &TenantStore, run: &str) -> Result<(), Fault> {
     let is_below = release_children(store, run).await.map_err(failed)?;
     if store.release(run).await.map_err(failed)? || is_below {
@@ -218,7 +218,7 @@ async fn remove(store: &TenantStore, ids: &[String]) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Formats the time since `then` in the largest unit that fits.
+/// Formats the time since `then`, a Unix time in milliseconds, in the largest suitable unit.
 pub(crate) fn ago(then: u64) -> String {
     let seconds = now_ms().saturating_sub(then) / 1_000;
     match seconds {

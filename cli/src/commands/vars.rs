@@ -1,5 +1,5 @@
-//! `wattle vars`: manages the tenant's variables, which programs read through `kv` as
-//! `tenant:NAME`, and its secrets, which programs can refer to but not read.
+//! `wattle vars`: manages the tenant's variables and secrets. Programs read variables through `kv`
+//! as `tenant:NAME`. They can refer to secrets but not read them.
 
 use serde_json::{Map, Value as Json};
 use wattle_agent::capability::kv::Backend;

@@ -14,8 +14,9 @@ pub(crate) enum Class<T> {
     /// permissions or limits. Any project file may set it.
     Presentation,
     /// A limit or a switch. Any project file may set a value that the function accepts. The
-    /// function receives the project's value and the value without the project file, and accepts
-    /// the former if it permits no more than the latter. Any other value needs trust.
+    /// function receives the project's value and the value that applies without the project file.
+    /// It accepts the project's value if that value is not more permissive. Any other value needs
+    /// trust.
     Narrows(fn(&T, &T) -> bool),
     /// A project file may set the setting only in a folder that the user trusts.
     NeedsTrust,
@@ -23,7 +24,7 @@ pub(crate) enum Class<T> {
     Never,
 }
 
-/// A [`Class`] without the setting's type.
+/// A [`Class`] without its type parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// See [`Class::Presentation`].
@@ -37,7 +38,7 @@ pub(crate) enum Kind {
 }
 
 impl<T> Class<T> {
-    /// Returns the class without the setting's type.
+    /// Returns the class without its type parameter.
     pub(super) const fn kind(&self) -> Kind {
         match self {
             Class::Presentation => Kind::Presentation,
@@ -80,7 +81,7 @@ pub(super) fn no_search(given: &SearchEngine, _: &SearchEngine) -> bool {
     *given == SearchEngine::Off
 }
 
-/// Accepts `false`, and also `true` if the value is true even without the project file.
+/// Accepts `false`. Accepts `true` only if the value is also true without the project file.
 pub(super) fn off(given: &bool, otherwise: &bool) -> bool {
     !given || *otherwise
 }

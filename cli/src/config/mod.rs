@@ -113,8 +113,8 @@ impl Config {
     /// before it.
     ///
     /// # Errors
-    /// If an environment variable or a file has an invalid value or an unknown key, or sets a key
-    /// that it may not set.
+    /// If an environment variable has an invalid value, or if a file contains an unknown key, an
+    /// invalid value or a key that it may not set.
     pub(crate) fn gather(flags: &[Layer]) -> Result<Config, Fault> {
         let places = Places::of_user();
         let environment = Layer::of_environment(&|name| std::env::var_os(name))?;
@@ -130,10 +130,11 @@ impl Config {
     }
 
     /// Reads the project file of `folder`, or of the workdir that the settings name. Returns the
-    /// folder and the project file, or `None` instead of the file if it is absent.
+    /// folder, and the project file if there is one.
     ///
     /// # Errors
-    /// If a file has an invalid value or an unknown key, or sets a key that it may not set.
+    /// If an environment variable has an invalid value, or if a file contains an unknown key, an
+    /// invalid value or a key that it may not set.
     pub(crate) fn project(
         folder: Option<PathBuf>,
         flags: &[Layer],

@@ -14,7 +14,7 @@ use crate::fault::Fault;
 pub(crate) struct Project {
     /// The folder, with links resolved.
     pub(crate) folder: PathBuf,
-    /// The path of the file, as shown in messages. Relative paths in the file start from its
+    /// The path of the file, as shown in messages. Relative paths in the file are relative to its
     /// folder.
     pub(crate) path: PathBuf,
     /// The content.
@@ -40,8 +40,8 @@ pub(crate) struct Request {
 }
 
 impl Project {
-    /// Reads the project file of a folder. Returns `None` if the folder has none. `user` contains
-    /// the settings of the user file, the next lower layer.
+    /// Reads the project file of a folder. Returns `None` if the folder does not contain one.
+    /// `user` contains the settings of the user file, the next lower layer.
     ///
     /// # Errors
     /// If the project file is not a regular file of the allowed size, is not TOML, or sets an
@@ -113,7 +113,7 @@ impl Project {
         File { path: self.path, layer: self.layer }
     }
 
-    /// Returns the settings of the file that need no trust.
+    /// Returns the file's settings that take effect without trust.
     pub(crate) fn narrowing(self) -> File {
         let keys: Vec<&str> = self.untrusted().map(|request| request.key).collect();
         let layer = self.layer.clone().without(&keys);
@@ -122,8 +122,8 @@ impl Project {
 }
 
 /// Returns the settings of a project file that take effect without trust, as lines such as
-/// `max_steps = 3`. Each line is paired with a flag that is true if the setting needs trust, so
-/// that a fuzz target can check that no flag is true.
+/// `max_steps = 3`. Each line is paired with a flag that is true if the setting needs trust. A fuzz
+/// target checks that all flags are false.
 ///
 /// # Errors
 /// If the bytes are not TOML, or set an unknown key or one that no project file may set.

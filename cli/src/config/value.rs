@@ -21,8 +21,8 @@ pub(crate) trait Value: Sized {
     /// Parses a value from a file. Relative paths are relative to the file's folder.
     fn from_toml(value: &toml::Value, folder: &Path) -> Result<Self, String>;
 
-    /// Returns the value as JSON, which is valid TOML for these types. Returns null if there is no
-    /// value.
+    /// Returns the value as JSON, or null if there is no value. For these types, the JSON is also
+    /// valid TOML.
     fn to_json(&self) -> Json;
 }
 
@@ -47,7 +47,7 @@ impl Value for Span {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeepTime(pub(crate) Option<Duration>);
 
-/// The text of an unlimited [`KeepTime`].
+/// The string form of an unlimited [`KeepTime`].
 const FOREVER: &str = "forever";
 
 impl Value for KeepTime {

@@ -1,5 +1,5 @@
-//! `wattle demo`: plays recorded runs. The model's answers come from a script. The script's
-//! programs are actually parsed, compiled and run, on built-in files and a built-in web site.
+//! `wattle demo`: plays recorded runs. The model's answers come from a script. The programs in the
+//! script are actually parsed, compiled and run. They use built-in files and a built-in web site.
 
 mod script;
 mod site;
@@ -195,8 +195,8 @@ mod tests {
 
     use super::*;
 
-    /// Tests that a run of each demo can be replayed from the journal without differences, after
-    /// its workdir is removed and without its model.
+    /// Tests that a run of each demo can be replayed from the journal without differences, even
+    /// without its workdir and its model.
     #[tokio::test]
     async fn every_demo_plays_back_as_it_was() {
         let host =

@@ -59,8 +59,8 @@ impl Script {
         Cassette::parse(&std::iter::once(header).chain(turns).collect::<Vec<_>>().join("\n"))
     }
 
-    /// Checks that a run followed the script: each reply except the last led to the expected
-    /// observation, and the last reply is the answer.
+    /// Checks that a run followed the script: each reply except the last must have led to the
+    /// expected observation, and the last reply must be the answer.
     pub(super) fn compare(&self, seen: &[String], ending: &Ending) -> Result<(), String> {
         let Some((last, acting)) = self.turns.split_last() else {
             return Err("the script has no reply".to_owned());

@@ -13,7 +13,7 @@ use wattle_agent::rt::forms;
 
 use super::{DIM, paint, visible};
 
-/// The kind of a piece of a program, which determines how the piece is highlighted.
+/// The kind of a token, which determines how the token is highlighted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A parenthesis or a bracket.
@@ -59,8 +59,8 @@ static FUNCTIONS: LazyLock<BTreeSet<&str>> = LazyLock::new(|| {
     functions.map(|function| function.name.split('/').next().unwrap_or_default()).collect()
 });
 
-/// Splits a program into pieces: parentheses, strings, comments, words and whitespace. Together,
-/// they cover the whole program. Returns the byte range and the kind of each piece.
+/// Splits a program into tokens: parentheses, strings, comments, words and whitespace. Together,
+/// the tokens cover the whole program. Returns the byte range and the kind of each token.
 pub(crate) fn pieces(text: &str) -> Vec<(Range<usize>, Kind)> {
     let (mut at, mut head) = (0, false);
     iter::from_fn(|| {
@@ -76,7 +76,7 @@ pub(crate) fn pieces(text: &str) -> Vec<(Range<usize>, Kind)> {
     .collect()
 }
 
-/// Returns the length, in bytes, and the kind of the first piece in `rest`.
+/// Returns the length of the first token in `rest`, in bytes, and the token's kind.
 fn piece(rest: &str, is_head: bool) -> (usize, Kind) {
     let run = |wanted: &dyn Fn(char) -> bool| rest.find(|c: char| !wanted(c)).unwrap_or(rest.len());
     if rest.starts_with(";;") {

@@ -38,8 +38,8 @@ pub(crate) const NAME: Style = AnsiColor::Cyan.on_default();
 /// The style of secondary text.
 pub(crate) const DIM: Style = Style::new().dimmed();
 
-/// The placeholder for the escape character in our own styles. The escape character replaces it
-/// when a line is written. The placeholder contains a random number, so that no other output can
+/// The placeholder for the escape character in our own styles. The placeholder is replaced with the
+/// escape character when a line is written. It contains random numbers, so that no other output can
 /// contain it. A real escape character in a line is therefore never part of our own styles.
 static ESCAPE: LazyLock<String> = LazyLock::new(|| {
     let drawn = || RandomState::new().hash_one(std::process::id());
@@ -55,7 +55,8 @@ pub(crate) fn mask() -> &'static Mask {
     &MASK
 }
 
-/// Returns a duplicate of stdout. If stdout is a terminal, another program can read input from it.
+/// Returns a duplicate of stdout's file descriptor. If stdout is a terminal, another program can
+/// read input from the duplicate.
 ///
 /// # Errors
 /// If stdout is closed.

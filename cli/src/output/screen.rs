@@ -19,7 +19,7 @@ const PIECE: usize = 64 << 10;
 
 /// The standard streams of the process, for the commands of a shell.
 pub(crate) struct Screen {
-    /// The streams.
+    /// The streams. Output to a terminal is filtered.
     pub(crate) streams: Stdio,
     held: [Option<Arc<Mutex<Visible>>>; 2],
 }
@@ -72,8 +72,8 @@ fn writer(stream: BorrowedFd<'_>, is_terminal: bool) -> Result<(Stream, Held), F
     Ok((Stream::writer(shown), Some(filter)))
 }
 
-/// Wraps a standard stream of the process. Separate threads read and write it, so that it does not
-/// block the threads that run commands.
+/// Wraps a duplicate of a standard stream. Reads and writes run on separate threads, so that they
+/// do not block the threads that run commands.
 fn opened(stream: BorrowedFd<'_>) -> Result<File, Fault> {
     let own = stream.try_clone_to_owned();
     let own =
@@ -85,7 +85,7 @@ fn opened(stream: BorrowedFd<'_>) -> Result<File, Fault> {
 struct Shown<W> {
     sink: W,
     filter: Arc<Mutex<Visible>>,
-    /// The filtered output that is not written yet.
+    /// The filtered output that has not been written yet.
     pending: Vec<u8>,
 }
 

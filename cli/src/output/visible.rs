@@ -24,7 +24,7 @@ fn is_control(c: char) -> bool {
 /// A filter that turns a stream of bytes into harmless text. A control character becomes an escape
 /// such as `\u{1b}`, and a byte that is not UTF-8 becomes an escape such as `\x9b`. A carriage
 /// return before a line end is dropped. The result does not depend on how the stream is divided
-/// into pieces. An incomplete character is withheld, so that bytes of two streams never combine
+/// into chunks. An incomplete character is withheld, so that bytes of two streams never combine
 /// into one character on the screen.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Visible {

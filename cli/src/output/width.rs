@@ -1,5 +1,5 @@
-//! The columns that a string occupies on a terminal. Wide characters occupy two columns. Combining
-//! characters occupy none.
+//! Measures and splits strings by the number of columns that they occupy on a terminal. Wide
+//! characters occupy two columns. Combining characters occupy none.
 
 use std::io::{stderr, stdout};
 use std::os::fd::AsFd;
@@ -68,8 +68,7 @@ pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// Splits a word into a part of at most `columns` columns, and the rest. The part has at least one
-/// character.
+/// Splits a word after at most `columns` columns. The first part contains at least one character.
 pub(crate) fn split(word: &str, columns: usize) -> (&str, &str) {
     let mut used = 0;
     let end = word.grapheme_indices(true).find(|(at, grapheme)| {

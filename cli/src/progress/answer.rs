@@ -7,7 +7,7 @@ use crate::output::{self, markdown, width};
 #[derive(Debug, Default)]
 pub(super) struct Answer {
     blocks: markdown::Blocks,
-    /// If true, a part of the answer was printed.
+    /// If true, part of the answer has been printed.
     begun: bool,
 }
 

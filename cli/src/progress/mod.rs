@@ -35,8 +35,8 @@ impl Live {
         Live::start(View::new(Mode::Command, verbose))
     }
 
-    /// Creates the view for a message in a session. It prints the answer to stdout while the answer
-    /// is received.
+    /// Creates the view for a message in a session. The view prints the answer to stdout while the
+    /// model writes it.
     pub(crate) fn of_session(verbose: bool) -> Live {
         Live::start(View::new(Mode::Session, verbose))
     }

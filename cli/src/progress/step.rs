@@ -61,7 +61,7 @@ impl Step {
         format!("{thought}{repairs}{ended}")
     }
 
-    /// Creates the call whose start an event reports. Returns `None` if the event reports no start.
+    /// Creates a call from the event that reports its start. Returns `None` for any other event.
     pub(super) fn started(event: &Event) -> Option<Step> {
         let Event::ToolStart { step, call, label, body, args, .. } = event else { return None };
         Some(Step {
@@ -76,7 +76,7 @@ impl Step {
 }
 
 impl StepResult {
-    /// Creates the result that an event reports. Returns `None` if the event reports no result.
+    /// Creates a result from the event that reports it. Returns `None` for any other event.
     pub(super) fn reported(event: &Event) -> Option<StepResult> {
         let Event::ToolResult { success, output, exit_code, dur_ms, fixes, .. } = event else {
             return None;

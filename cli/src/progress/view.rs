@@ -29,7 +29,7 @@ pub(super) struct View {
     mode: Mode,
     verbose: bool,
     started: Instant,
-    /// The start of the current wait, and the run's current step.
+    /// The time at which the current wait began, and the run's current step.
     waiting: (Instant, u32),
     /// The model's incomplete text.
     draft: String,
@@ -186,7 +186,7 @@ impl View {
         }
     }
 
-    /// Prints the end of the view: the run's ending, its duration, its token usage and its cost.
+    /// Prints the run's ending, number of steps, duration, token usage and cost.
     fn summarize(&self, stop: Stop, steps: u32, usage: Usage) {
         let steps = counted(steps as usize, "step");
         let mut parts = vec![match (self.mode, stop) {

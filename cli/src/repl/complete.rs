@@ -14,8 +14,8 @@ use crate::output::visible;
 /// Maximum number of entries read per folder.
 const MOST: usize = 1_000;
 
-/// Returns the completions of a line that ends at the cursor, and the byte index at which the text
-/// that they replace starts.
+/// Returns the completions of a line that ends at the cursor, and a byte index. A completion
+/// replaces the text from that index to the cursor.
 pub(super) fn complete(line: &str, known: &Known) -> (usize, Vec<Pair>) {
     let text = line.trim_start();
     if text.starts_with('(') {

@@ -188,7 +188,8 @@ impl Session {
     }
 }
 
-/// Adds a tape, if any, to the grants. The tape then replays and records the calls of programs.
+/// Adds a tape to the grants if there is one. The tape then replays and records the calls of
+/// programs.
 fn taped(grants: Arc<Grants>, tape: Option<Arc<InputTape>>) -> Arc<Grants> {
     match tape {
         Some(tape) => Arc::new(grants.as_ref().clone().taped(tape)),

@@ -1,4 +1,4 @@
-//! Greets the user at the start of a session, and updates the names that the line editor completes.
+//! Greets the user at the start of a session and updates the names that the line editor completes.
 
 use super::session::Session;
 use crate::output::{self, DIM, NAME, paint, visible, width};
@@ -53,7 +53,7 @@ fn short(id: &str) -> String {
     format!("{}…{}", head.unwrap_or_default(), tail.unwrap_or_default())
 }
 
-/// Returns a path with `~` for the home folder.
+/// Returns a path in which `~` replaces the home folder.
 fn home_relative(root: &str) -> String {
     let whole = std::fs::canonicalize(root).ok();
     let whole = whole.as_deref().and_then(|path| path.to_str()).unwrap_or(root);

@@ -1,4 +1,4 @@
-//! The states of a session that `/undo` returns to, and the exchanges of its conversation.
+//! The states of a session that `/undo` can restore, and the exchanges of its conversation.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use wattle_agent::machine::{Message, Role};
 use super::session::Session;
 use crate::fault::Fault;
 
-/// Maximum total size of the changes to files in the states that `/undo` can restore, in bytes. The
+/// Maximum total size, in bytes, of the file changes in the states that `/undo` can restore. The
 /// latest state is kept even if it is larger.
 const MAX_UNDO: usize = 256 << 20;
 
@@ -42,8 +42,8 @@ impl Undo {
 }
 
 impl Session {
-    /// Returns the current state. The caller takes it before an action changes the session, and
-    /// passes it to [`push_undo`](Session::push_undo) after the action.
+    /// Returns the current state. Callers take a snapshot before an action and pass it to
+    /// [`push_undo`](Session::push_undo) after the action.
     ///
     /// # Errors
     /// If the conversation cannot be read.
@@ -53,8 +53,8 @@ impl Session {
         Ok(Undo { what, messages, files })
     }
 
-    /// Makes the state before an action the one that `/undo` restores next. Drops the oldest states
-    /// if the states take more than [`MAX_UNDO`] bytes together.
+    /// Saves the state before an action, so that `/undo` restores it next. Drops the oldest states
+    /// if the total size of all states exceeds [`MAX_UNDO`].
     pub(super) fn push_undo(&mut self, mut before: Undo) {
         before.files.after = fingerprint(&self.files);
         self.undo.push(before);
@@ -91,8 +91,8 @@ impl Session {
     }
 
     /// Restores the files of the state before an action. Changes nothing and returns false if the
-    /// changes are no longer those that the action left, for example because a program of the user
-    /// wrote a file, or changes were dropped or applied.
+    /// files have changed since the action, for example because the user ran a program that wrote a
+    /// file, or because changes were dropped or applied.
     ///
     /// # Errors
     /// If the workdir cannot be opened.

@@ -13,8 +13,8 @@ use crate::setup::INTERRUPTED;
 /// Maximum time between two interrupts that end the session.
 pub(super) const TWICE: Duration = Duration::from_secs(2);
 
-/// Runs `work`. The first interrupt triggers `cancel`, which `work` observes. If another one
-/// follows within [`TWICE`], `work` is dropped, and `None` is returned.
+/// Runs `work`. The first interrupt triggers `cancel`, which `work` observes. If a second interrupt
+/// follows within [`TWICE`], drops `work` and returns `None`.
 pub(super) async fn stoppable<T>(work: impl Future<Output = T>, cancel: &Cancel) -> Option<T> {
     let mut work = pin!(work);
     let mut last: Option<Instant> = None;

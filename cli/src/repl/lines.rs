@@ -56,7 +56,8 @@ enum Source {
 }
 
 impl Lines {
-    /// Opens a line editor with a history if a user is at the terminal, and stdin otherwise.
+    /// Opens a line editor with a history if stdin and stdout are terminals. Otherwise, opens
+    /// stdin.
     ///
     /// # Errors
     /// If the terminal cannot be set up.
@@ -187,8 +188,8 @@ fn safe_initial(text: &str) -> String {
 }
 
 /// Returns true if a string is a program that contains control characters after the start of a raw
-/// string literal. All text after that start counts, because the highlighter does not know raw
-/// string literals and may misjudge where they end.
+/// string literal. All text after the start of the literal counts, because the highlighter does not
+/// know raw string literals and may misjudge where they end.
 fn has_hostile_raw_string(text: &str) -> bool {
     if !text.trim_start().starts_with(['(', ';']) {
         return false;

@@ -19,7 +19,7 @@ enum Kind {
     Quoted {
         open: bool,
     },
-    /// Prose, with its open fence, if any.
+    /// Prose, and the code fence that is open, if any.
     Prose {
         fence: Option<Fence>,
     },
@@ -44,7 +44,7 @@ struct Fence {
 pub(super) const QUOTES: &str = "\"\"\"";
 
 impl Input {
-    /// Creates an input that consists of these lines.
+    /// Creates an input that consists of the lines of `text`.
     pub(super) fn of(text: &str) -> Input {
         let mut input = Input::default();
         text.lines().for_each(|line| input.feed(line));

@@ -103,7 +103,8 @@ impl Session {
         self.setup.config.session.value.is_some()
     }
 
-    /// Sends a message to the model. Text that the user types meanwhile becomes the next input.
+    /// Sends a message to the model. Text that the user types in the meantime becomes the next
+    /// input.
     ///
     /// # Errors
     /// If the run fails.
@@ -200,7 +201,7 @@ impl Session {
 
     /// Prints the session's changes and asks whether to apply them. Does nothing if the user has
     /// already declined the same changes. Does not ask if the settings `write`, `apply` or `exec`
-    /// let changes reach the workdir without a question. Changes that are not applied remain in the
+    /// let changes reach the workdir without approval. Changes that are not applied remain in the
     /// session's overlay, where later programs see them.
     ///
     /// # Errors

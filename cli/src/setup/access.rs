@@ -23,8 +23,7 @@ use crate::config::Places;
 use crate::fault::Fault;
 
 impl Setup {
-    /// Restricts the files to those that the policy allows for a shell that runs outside of any
-    /// program.
+    /// Restricts the files to those that the policy lets `wattle shell` access.
     pub(crate) fn confined(&self, files: &Arc<Files>) -> Arc<Files> {
         if self.preflight.policy().is_open() {
             return Arc::clone(files);

@@ -52,7 +52,7 @@ pub(crate) const RUN_STEPS: u32 = 12;
 /// Maximum time that the process waits at exit for pending telemetry.
 const FLUSH: Duration = Duration::from_secs(2);
 
-/// The settings of a command, and the components created from them. Cheap to clone.
+/// The settings of a command, and the components created from them. This type is cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Setup {
     /// The settings.

@@ -20,7 +20,7 @@ pub(crate) const LABEL: &str = "label";
 
 /// The components and settings that the runs of one command or one interactive session share.
 pub(crate) struct LocalRuns {
-    /// The settings of the command.
+    /// The settings of the command, and the components created from them.
     pub(crate) setup: Arc<Setup>,
     /// The model.
     pub(crate) model: Arc<dyn Model>,

@@ -86,7 +86,7 @@ fn blobs(location: &BlobLocation) -> Result<BlobStore, Fault> {
 }
 
 /// Returns the value of an environment variable without surrounding whitespace. Returns `None` if
-/// it is absent or empty.
+/// the variable is absent or empty.
 ///
 /// # Errors
 /// If the value cannot be part of a request's headers.
@@ -197,8 +197,7 @@ pub(crate) async fn mask_settings(config: &Config) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Returns false only if the tenant cannot have secrets in the store. Does not open or create
-/// anything.
+/// Returns true if the tenant may have secrets in the store. Does not open or create anything.
 pub(crate) fn may_have_secrets(config: &Config) -> bool {
     may_exist(config)
         && tenant(config)
@@ -211,8 +210,8 @@ pub(crate) fn keys(config: &Config) -> Option<Keys> {
     Some(Keys::new(location(config).ok()?.folder()?.join("keys")))
 }
 
-/// Returns the host's own files. If they are inside a workdir, runs can read but not change those
-/// that affect later runs, and cannot see the others.
+/// Returns the host's own files. If such files are inside a workdir, runs can read but not change
+/// the files that affect later runs, and cannot see the other host files.
 pub(crate) fn host_files(config: &Config) -> HostFiles {
     let places = Places::of_user();
     let mut files = HostFiles::default();

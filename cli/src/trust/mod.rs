@@ -1,5 +1,5 @@
-//! Trust in folders. A project file may do more than narrow the user's settings only if the user
-//! trusts its folder.
+//! Trust in folders. A project file can always narrow the user's settings. It can do more only if
+//! the user trusts its folder.
 //!
 //! The user trusts a folder with `wattle trust`, or when asked on a terminal. Trust applies to
 //! content: the project file and the programs, agents, traits and recording that its settings load,
@@ -63,9 +63,9 @@ impl State {
 }
 
 /// Decides which settings of a project file take effect: all of them if the folder is trusted or if
-/// they only narrow the user's settings. Otherwise the user is asked if there is a terminal, and
-/// the command fails if there is none. If the user declines, the settings that need trust are
-/// ignored, and the user is not asked about the same content again.
+/// they only narrow the user's settings. Otherwise, asks the user at the terminal, or fails if
+/// there is no terminal. If the user declines, the settings that need trust are ignored, and the
+/// user is not asked about the same content again.
 ///
 /// # Errors
 /// If the folder is not trusted and nobody can be asked, or if the record cannot be read.

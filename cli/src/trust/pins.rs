@@ -12,14 +12,14 @@ use wattle_agent::agents::TRAITS_FOLDER;
 use crate::config::{Project, regular_file};
 use crate::fault::Fault;
 
-/// Maximum number of files that a project's settings load.
+/// Maximum number of files that a project's settings may load.
 const MOST_FILES: usize = 2_000;
-/// Maximum total size of the files that a project's settings load, in bytes.
+/// Maximum total size of the files that a project's settings may load, in bytes.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// The extension of programs.
+/// The file extension of programs.
 pub(crate) const PROGRAM: &str = "wat";
-/// The extension of agents and traits.
+/// The file extension of agents and traits.
 pub(crate) const AGENT: &str = "toml";
 
 /// The hashes of a project's files, keyed by the file names that messages show.

@@ -59,7 +59,7 @@ fn settings(project: &Project) -> BTreeMap<String, Json> {
 }
 
 impl Records {
-    /// Reads the file. If it is absent, there are no records.
+    /// Reads the records from the user's data folder. Returns none if their file does not exist.
     ///
     /// # Errors
     /// If the file cannot be read.

@@ -7,7 +7,7 @@ use landlock::{
 
 use super::{Reach, Rule, Walls};
 
-/// The newest Landlock version that is used. An older kernel restricts fewer kinds of access.
+/// The latest Landlock version that is used. An older kernel restricts fewer kinds of access.
 const NEWEST: ABI = ABI::V6;
 
 /// Restricts this thread, and everything that it starts, to the rules: other files cannot be

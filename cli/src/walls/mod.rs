@@ -1,10 +1,10 @@
-//! The confinement of the process itself. The process gives up the access that its command does not
-//! need, before it starts a thread and before it reads untrusted data. Programs run in their own
-//! sandbox. The confinement is a second barrier, in case the sandbox has a flaw.
+//! The confinement of the process itself. Before it starts a thread or reads untrusted data, the
+//! process gives up the access that its command does not need. Programs run in their own sandbox.
+//! The confinement is a second barrier, in case the sandbox has a flaw.
 //!
-//! The access that a command is allowed is described by a list of [`Rule`]s, derived from its
-//! settings. Landlock enforces the rules if the kernel supports it ([`kernel`]). Core dumps are
-//! disabled on every system.
+//! A list of [`Rule`]s describes the allowed access. The rules are derived from the command's
+//! settings. Landlock enforces them if the kernel supports it ([`kernel`]). Core dumps are disabled
+//! on every system.
 
 #[cfg_attr(not(target_os = "linux"), path = "elsewhere.rs")]
 mod kernel;
@@ -45,9 +45,9 @@ pub(crate) enum Walls {
     Complete,
     /// Some rules are not enforced, because the kernel is too old.
     Partial,
-    /// No rule is enforced: the kernel has no Landlock, or it is disabled.
+    /// No rule is enforced, because the kernel has no Landlock or Landlock is disabled.
     Missing,
-    /// No rule is enforced: a setting or a flag disables the confinement.
+    /// No rule is enforced, because a setting or a flag disables the confinement.
     Off,
 }
 

@@ -132,8 +132,8 @@ pub(super) fn rules(config: &Config, needs: &Needs, places: &Places) -> Vec<Rule
     rules
 }
 
-/// Adds the rules for trusted runs: `git` with its programs and keys, its temporary home, the
-/// remote if it is a folder, and the public folder.
+/// Adds the rules for trusted runs. They allow access to `git`, its helper programs and keys, its
+/// temporary home, the remote if it is a folder, and the public folder.
 fn trusted(config: &Config, add: &mut impl FnMut(Reach, &[PathBuf])) {
     let listed = |paths: &[&str]| paths.iter().map(PathBuf::from).collect::<Vec<_>>();
     add(Reach::Write, &config.publish_root.value.clone().into_iter().collect::<Vec<_>>());

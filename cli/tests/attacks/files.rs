@@ -106,8 +106,8 @@ fn may_change(path: &Path, changed: &[String]) -> bool {
     changed.iter().any(|glob| matches(glob.as_bytes(), path.as_os_str().as_bytes()))
 }
 
-/// Returns true if the glob matches the path: `*` matches any string without `/`, and `**` any
-/// string.
+/// Returns true if the glob matches the path: `*` matches any string without `/`, and `**` matches
+/// any string.
 fn matches(glob: &[u8], path: &[u8]) -> bool {
     match glob {
         [] => path.is_empty(),

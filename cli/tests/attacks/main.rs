@@ -1,5 +1,5 @@
 //! Attacks on the `wattle` binary, as data. Each file `tests/attacks/CLASS.toml` contains one class
-//! of attacks. Each of its rows describes an attack, or several attacks that differ in a few
+//! of attacks. Each row of a file describes an attack, or several attacks that differ in a few
 //! values.
 //!
 //! Each attack runs in new folders: a home directory, a workdir, and a folder outside both. A
@@ -33,7 +33,7 @@ fn folder() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/attacks"))
 }
 
-/// Runs every attack of a class and reports all that fail.
+/// Runs every attack of a class and reports all failures.
 fn class(name: &str) {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     process::warm_up();

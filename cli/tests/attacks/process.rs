@@ -20,7 +20,7 @@ pub(crate) struct Done {
     pub(crate) output: Vec<u8>,
 }
 
-/// Prepares a command in the workdir, with a minimal environment.
+/// Creates a command that runs the binary in the workdir with a minimal environment.
 pub(crate) fn wattle(place: &Place) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_wattle"));
     command
@@ -31,8 +31,9 @@ pub(crate) fn wattle(place: &Place) -> Command {
     command
 }
 
-/// Compiles the guests (the shell's commands, and the parsers of pages and filters) unless a test
-/// has compiled them. Compiling them during an attack could exceed the attack's time limit.
+/// Compiles the guests (the shell's commands, and the parsers of pages and filters) unless another
+/// test has already compiled them. Compiling them during an attack could exceed the attack's time
+/// limit.
 pub(crate) fn warm_up() {
     let pages =
         Provider::answering(|_| Answer::body("<p>warm").header("content-type", "text/html"));

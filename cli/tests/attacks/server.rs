@@ -58,8 +58,8 @@ impl Served {
         answer
     }
 
-    /// Asks the server to stop. Returns a fault if the server has already ended or does not exit
-    /// successfully.
+    /// Asks the server to stop. Returns an error message if the server has already ended or does
+    /// not exit successfully.
     pub(crate) fn stop(mut self) -> Option<String> {
         if let Some(ended) = self.child.try_wait().unwrap() {
             return Some(format!("the server ended by itself: {ended}"));
@@ -80,7 +80,7 @@ impl Drop for Served {
 /// The server's token.
 pub(crate) const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
-/// Returns the status of a response, or 0 if it has none.
+/// Returns the HTTP status code of a response, or 0 if the response has none.
 pub(crate) fn status(answer: &[u8]) -> u16 {
     let head = String::from_utf8_lossy(&answer[..answer.len().min(32)]).into_owned();
     head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0)

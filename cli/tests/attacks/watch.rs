@@ -1,4 +1,4 @@
-//! A watcher of the whole process tree, which checks its memory, its processes and its run time.
+//! A watcher that checks the memory, processes and run time of the whole process tree.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::format::Bounds;
 /// Interval between two checks of the process tree.
 const EVERY: Duration = Duration::from_millis(15);
 
-/// A watcher of all descendants of this process. It kills them if they exceed the bounds.
+/// A watcher that kills all descendants of this process if they exceed the bounds.
 pub(crate) struct Watch {
     stop: Arc<AtomicBool>,
     watching: JoinHandle<Seen>,
@@ -88,8 +88,8 @@ struct Process {
     name: String,
     /// If true, the process is a fork of the test process and has not executed its program yet.
     is_fork: bool,
-    /// If true, the program of the process is known, and is not the `kill` command that the watcher
-    /// itself runs.
+    /// If true, the program of the process is known and is not the `kill` command run by the
+    /// watcher.
     is_started: bool,
 }
 

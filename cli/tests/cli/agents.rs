@@ -233,7 +233,7 @@ fn a_question_of_an_agent_that_was_asked_is_answered_with_the_id_of_its_run() {
     assert_eq!(provider.requests().len(), 4);
 }
 
-/// An agent with examples, whose recordings are next to its file.
+/// The file of an agent with examples. The paths of the recordings are relative to this file.
 const COUNTER: &str = r#"
 name = "counter"
 prompt = "You count."

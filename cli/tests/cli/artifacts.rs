@@ -1,12 +1,12 @@
-//! Tests of the folder that `--artifacts` names, and of the folder with a run's versions of files
-//! whose changes could not be applied.
+//! Tests of the folder to which `--artifacts` writes, and of the folder to which a run's changed
+//! files are saved if they cannot be applied.
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use crate::place::{Done, Place};
 
-/// A program that leaves an artifact whose name is the program's argument.
+/// A program that creates an artifact named by the program's argument.
 const LEAVES: &str = "(sys.artifact? (arg 0) \"new\") (ret)";
 
 #[test]

@@ -9,8 +9,8 @@ use std::fmt::Write;
 
 use crate::place::Place;
 
-/// Runs the commands that a page contains. Returns the page with the actual outputs, and the number of
-/// commands.
+/// Runs the commands on a page. Returns the page with the actual output of each command, and the
+/// number of commands.
 fn play(page: &str) -> (String, usize) {
     let place = Place::new();
     let (mut played, mut commands) = (String::new(), 0);

@@ -37,7 +37,7 @@ fn done() -> String {
     "ToolCall::Response(\"\"\"all done\"\"\")".to_owned()
 }
 
-/// Prepares a `run` command with the test's store and the endpoint.
+/// Prepares a `run` command that uses the test's store and the model endpoint.
 fn command(place: &Place, provider: &Provider, args: &[&str]) -> crate::place::Call {
     let all = ["run", "--store", "runs.db", "--base-url", &provider.base_url(), "--model", "m"];
     place.wattle(all.iter().chain(args)).env("WATTLE_API_KEY", "sk-test")

@@ -10,7 +10,7 @@ use wattle_tests::provider::{Answer, Provider};
 use crate::place::{Done, Place};
 
 const MANUAL: &str = include_str!("../../../docs/eval.md");
-/// The endpoint in the manual.
+/// The model endpoint in the manual's examples.
 const ENDPOINT: &str = "http://127.0.0.1:11434/v1";
 
 /// Returns the paths and contents of the files under a folder of the repository.

@@ -1,4 +1,4 @@
-//! Tests of `exec`.
+//! Tests of `wattle exec`.
 
 use std::io::{Read, Write};
 

@@ -1,5 +1,5 @@
 //! Tests of programs that two writers wrote from the prompt alone, without running them. One writer
-//! was careful. The other was in a hurry, and was used to writing Python and Clojure. The programs
+//! was careful. The other was in a hurry and was used to writing Python and Clojure. The programs
 //! have not been changed since.
 //!
 //! `first_try/tasks.md` contains the tasks, `careful/` and `hurried/` contain the programs, and

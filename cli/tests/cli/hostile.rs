@@ -1,5 +1,5 @@
-//! Tests of commands that read a stranger's folder, in which devices, FIFOs and links are in place
-//! of files. None of them waits, fills the memory, or leaves the folder.
+//! Tests of commands that read an untrusted folder in which devices, FIFOs and links replace files.
+//! No command may hang, exhaust the memory, or access files outside the folder.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;

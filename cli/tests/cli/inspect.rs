@@ -1,5 +1,5 @@
-//! Tests of the commands that show a new user what there is: `catalog` shows the programs, `doctor`
-//! the setup, and `demo` the recorded runs.
+//! Tests of the commands that help new users: `catalog` lists the programs, `doctor` checks the
+//! setup, and `demo` plays recorded runs.
 
 use serde_json::json;
 

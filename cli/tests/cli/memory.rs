@@ -1,4 +1,4 @@
-//! Tests of `wattle memory`, and of programs that find the added items.
+//! Tests of `wattle memory`, and of programs that search the items added by that command.
 
 use crate::place::Place;
 

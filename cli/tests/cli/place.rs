@@ -130,7 +130,7 @@ impl Call {
         Call { stdin: bytes.into(), ..self }
     }
 
-    /// Starts the command and writes its stdin.
+    /// Starts the command and writes the given bytes to its stdin.
     pub(crate) fn start(mut self) -> Child {
         let piped =
             self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -8,8 +8,8 @@ use serde_json::Value as Json;
 
 use crate::place::Place;
 
-/// Rows of a key, a value, and the outcome if the project file of an untrusted folder sets the key
-/// to the value. Every key has at least one row.
+/// The tested settings. Each row contains a key, a value, and the outcome if the project file of an
+/// untrusted folder sets the key to the value. Every key has at least one row.
 const KEYS: &[(&str, &str, Fate)] = &[
     ("model", "\"m\"", Fate::Refused),
     ("base_url", "\"http://evil.example/v1\"", Fate::Refused),
@@ -210,7 +210,8 @@ fn trust_applies_to_one_folder_and_its_content() {
     place.wattle(["exec", "a"]).run().code(3).reports(&["failed to read the trusted folders"]);
 }
 
-/// Writes a project file that sets an agent and a recording, and the files that it loads.
+/// Writes a project file that selects an agent and a recording. Also writes the files that the
+/// project file refers to.
 fn write_clerk(place: &Place) {
     let settings = "agents = [\"agents\"]\nagent = \"clerk\"\ncassette = \"c.jsonl\"\n";
     place.write("wattle.toml", settings);

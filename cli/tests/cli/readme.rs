@@ -7,8 +7,8 @@ const README: &str = include_str!("../../../README.md");
 /// Prefixes of lines that are not run here, because they build the binary or set a key.
 const ELSEWHERE: &[&str] = &["cargo ", "export "];
 
-/// Prefixes of lines that need a model. Without one, they must report the missing settings rather
-/// than invalid flags.
+/// Prefixes of lines that need a model. Without a model, these lines must fail because settings are
+/// missing, not because a flag is invalid.
 const NEED_A_MODEL: &[&str] = &["wattle run ", "wattle serve "];
 
 /// Returns the lines of the `sh` blocks.

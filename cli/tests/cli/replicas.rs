@@ -32,7 +32,7 @@ const SERVERS: usize = 3;
 const MOMENTS: usize = 60;
 /// The period over which the runs are started.
 const STARTING: Duration = Duration::from_secs(60);
-/// Duration of a pause, which is longer than a lease.
+/// Duration for which a server is paused. It exceeds the lease, so another server can take over.
 const PAUSE: Duration = Duration::from_secs(20);
 /// Maximum time to wait for all runs to end.
 const PATIENCE: Duration = Duration::from_secs(240);
@@ -134,7 +134,7 @@ impl World {
         Ok(Replica { child, port })
     }
 
-    /// Returns the store's URL for a server.
+    /// Returns the URL at which a server reaches the store, through the server's proxy.
     fn url(&self, at: usize) -> String {
         let (port, schema) = (self.proxies[at].port, &self.schema);
         format!("postgres://wattle@127.0.0.1:{port}/postgres?sslmode=disable&schema={schema}")
@@ -340,7 +340,7 @@ impl Disturbed {
         world.proxies[at].open();
     }
 
-    /// Ends a server with a signal and starts another one in its slot.
+    /// Stops a server with a signal and starts another server in its slot.
     fn replace(&mut self, world: &World, at: usize, by: Signal) {
         world.ports[at].store(0, Ordering::SeqCst);
         signal(&self.replicas[at], by);

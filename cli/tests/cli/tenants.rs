@@ -122,7 +122,7 @@ const COMMANDS: &[(&str, Row)] = &[
     ("untrust", Without("as `status`")),
 ];
 
-/// Returns the commands without subcommands, as listed in the binary's help.
+/// Returns the commands that have no subcommands, as listed in the binary's help.
 fn commands(place: &Place, above: &[String]) -> BTreeSet<String> {
     let help =
         place.wattle(above.iter().cloned().chain(["--help".to_owned()])).run().code(0).stdout;

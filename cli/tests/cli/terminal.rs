@@ -15,7 +15,7 @@ fn sources(folder: &Path, found: &mut Vec<(String, String)>) {
     }
 }
 
-/// Uses of the streams that are allowed everywhere, because they print nothing.
+/// Expressions that use stdout or stderr but are allowed everywhere because they print nothing.
 const HARMLESS: &[&str] = &["stdout().is_terminal()", "stderr().is_terminal()"];
 
 #[test]

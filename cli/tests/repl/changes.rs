@@ -1,4 +1,4 @@
-//! Tests of the commands for the session's changes to files.
+//! Tests of the commands that undo, apply and drop the session's changes to files.
 
 use wattle_tests::provider::Provider;
 

@@ -100,7 +100,7 @@ pub(crate) fn svg(styled: &str, columns: usize, shown: impl Fn(&str) -> String) 
     svg + "</svg>\n"
 }
 
-/// Returns the characters of a line with their styles. The last style also applies to the next
+/// Returns the characters of a line with their styles. The last style carries over to the next
 /// line.
 fn cells(line: &str, look: &mut Look) -> Vec<(char, Look)> {
     let (mut cells, mut rest) = (Vec::new(), line);

@@ -11,7 +11,7 @@ use wattle_cases::guests::SharedGuests;
 /// Maximum time to wait for an expected string, in milliseconds.
 const NEVER: u64 = 30_000;
 
-/// The prompt, in the form that the session reads: each byte as one character.
+/// The prompt as read by [`PtySession`], which decodes each byte as one character.
 const PROMPT: &str = "\u{e2}\u{80}\u{ba} ";
 
 /// A home directory and a workdir for the sessions of a test. They are removed when the test ends.

@@ -84,9 +84,9 @@ impl Screen {
         self.run(&["send-keys", "-l", "--", text]);
     }
 
-    /// Types a line. First waits for a prompt, and then waits until the line is shown, so that a
-    /// later wait does not mistake this prompt for the next one. During a run, neither appears, and
-    /// both waits time out.
+    /// Waits for a prompt, types a line, and waits until the line is shown. A later wait therefore
+    /// does not mistake this prompt for the next one. During a run, neither the prompt nor the line
+    /// appears, and both waits time out.
     pub(crate) fn types(&self, line: &str) {
         let prompts = |content: &str| {
             content.trim_end().lines().last().is_some_and(|last| last.starts_with('›'))
@@ -120,8 +120,8 @@ impl Screen {
         String::from_utf8(self.run(&["capture-pane", "-p", "-S", "-500"]).stdout).unwrap()
     }
 
-    /// Returns the content with the escape sequences of its styles, except those that only reset
-    /// the background.
+    /// Returns the content with the escape sequences for its styles. Omits the sequences that only
+    /// reset the background.
     pub(crate) fn styled(&self) -> String {
         let shown = self.run(&["capture-pane", "-p", "-e", "-S", "-500"]).stdout;
         String::from_utf8(shown).unwrap().replace("\u{1b}[49m", "")

@@ -249,7 +249,7 @@ fn inputs_continue_each_other_and_repeat_no_call() {
     screen.waits("another error", |content| content.matches("error").count() > 1);
 }
 
-/// A table, a list, wide characters and right-to-left text.
+/// Markdown with a table, a list, wide characters and right-to-left text.
 const MARKDOWN: &str = "# Result\n\nEast sold **most**, as the [report](https://a.example/r) says \
                         in a long line.\n\n| region | units |\n|---|--:|\n| east | 1809 |\n| 漢字漢字 \
                         | 12 |\n\n- שלום עולם\n- two\n\n```wat\n(let $n 1)\n```\n";

@@ -8,7 +8,7 @@ use wattle_tests::provider::{Answer, Provider};
 
 use super::Served;
 
-/// Maximum time for one response from `/healthz`. An idle server needs far less.
+/// Maximum time for one response from `/healthz`. An idle server responds much faster.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// Returns programs that are expensive to parse, to check or to compile.

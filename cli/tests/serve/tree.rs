@@ -87,8 +87,8 @@ fn start(served: &Served, token: &str) -> String {
     started["id"].as_str().unwrap().to_owned()
 }
 
-/// Waits until the run has ended, and returns it. Releases the run each time it is parked because
-/// its server was killed twice before the run made progress.
+/// Waits until the run has ended and returns its final state. Releases the run each time it is
+/// parked because its server was killed twice before the run made progress.
 fn ended(served: &Served, token: &str, run: &str) -> Json {
     for _ in 0..400 {
         let view = api(served, token, &format!("GET /api/run/{run}"), "").unwrap();
@@ -103,8 +103,8 @@ fn ended(served: &Served, token: &str, run: &str) -> Json {
     panic!("the run {run} does not end: {children:#?}");
 }
 
-/// Releases a parked run. The server denies this if it has already released the run but has not
-/// resumed it yet.
+/// Releases a parked run. The server rejects the request if it has already released the run but has
+/// not resumed it yet.
 fn release(served: &Served, token: &str, run: &str) {
     api(served, token, &format!("POST /api/run/{run}/release"), "").unwrap();
 }

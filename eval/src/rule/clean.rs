@@ -8,8 +8,7 @@ pub(super) fn normalised(text: &str) -> String {
     lines.join("\n").trim().to_owned()
 }
 
-/// Returns the text inside the only code fence, or the whole text if there is no fence or more than
-/// one.
+/// Returns the text inside the code fence if there is exactly one, or the whole text otherwise.
 pub(super) fn unfenced(text: &str) -> &str {
     let mut parts = text.split("```");
     let (Some(_), Some(inside), Some(_), None) =

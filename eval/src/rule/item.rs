@@ -11,7 +11,7 @@ use crate::number::numbers;
 pub(super) enum Item {
     /// A number, in any notation.
     Number(f64),
-    /// A string. The text that is found must equal it, apart from decoration such as quotes.
+    /// A string. It matches any text that is equal except for decoration such as quotes.
     Text(String),
 }
 

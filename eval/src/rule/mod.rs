@@ -30,7 +30,7 @@ pub struct Rule {
     lacks: Texts,
     /// A regular expression that must match somewhere in the text.
     matches: Option<Pattern>,
-    /// The values that a short answer must name, in order. It may name no other values.
+    /// The values that a short answer must name, in order. The answer may name no other values.
     says: Option<Items>,
     /// Other values that a short answer must not name.
     among: Texts,
@@ -40,7 +40,7 @@ pub struct Rule {
     set: Option<Vec<Item>>,
     /// The rows of a table in CSV.
     csv: Option<Vec<Vec<Item>>>,
-    /// The number that the text must contain. It may contain no other number.
+    /// The number that the text must contain. The text may contain no other number.
     number: Option<f64>,
     /// Maximum difference between a number and its expected value.
     within: f64,
@@ -95,8 +95,8 @@ impl Rule {
         texts && values && parts && json.is_empty() && document.is_none() && !absent
     }
 
-    /// Returns the unmet conditions, one sentence each. A `text` of `None` stands for a file or key
-    /// that does not exist.
+    /// Returns the unmet conditions, one sentence each. If `text` is `None`, the file or key does
+    /// not exist.
     #[must_use]
     pub fn problems(&self, subject: &str, text: Option<&str>) -> Vec<String> {
         let Some(text) = text else {

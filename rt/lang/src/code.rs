@@ -69,7 +69,7 @@ codes! {
     EKIND = 20, "an entry or a value of another kind";
 }
 
-/// Names of codes on other systems, each with its nearest equivalent.
+/// Names of error codes on other systems, each with the nearest equivalent here.
 const OTHER_NAMES: &[(&str, Code)] = &[
     ("EINVAL", Code::EPARSE),
     ("EILSEQ", Code::EPARSE),

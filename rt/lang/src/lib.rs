@@ -1,5 +1,5 @@
 //! The language of Wattle programs. This crate translates a program's source to a WebAssembly
-//! module, and maps positions in the module back to the source.
+//! module and maps positions in the module back to the source.
 //!
 //! ```text
 //! source ── lex ── tree ── program ── emit ──▶ module text ── encode ──▶ module bytes
@@ -11,7 +11,7 @@
 //! position back after a failure, the steps are repeated, this time with positions recorded. An
 //! assembled module therefore contains no information about its source.
 //!
-//! The crate knows host functions only by their [`Signature`], and does not depend on an engine.
+//! The crate knows host functions only by their [`Signature`] and does not depend on an engine.
 
 mod call_effect;
 mod check;
@@ -51,8 +51,8 @@ use self::syntax::tree::{self, Tree};
 /// The module assembled from a program.
 #[derive(Clone, Debug)]
 pub struct AssembledModule {
-    /// The module in WAT. It depends only on the source, and is not affected by comments or by
-    /// spaces within lines.
+    /// The module in WAT. It depends only on the source. Comments and spaces within lines do not
+    /// affect it.
     pub module: String,
     /// The imported host functions: exactly those that the module uses, in the order of first use.
     pub imports: Vec<Signature>,
@@ -165,7 +165,8 @@ impl std::error::Error for EncodeError {}
 /// Returns the first fault in a program, or `None` if the program is valid. Also finds the faults
 /// that [`assemble`] cannot find.
 ///
-/// It takes much longer than [`assemble`], so call it only after a failure or to check a program.
+/// This function takes much longer than [`assemble`], so call it only after a failure or to check a
+/// program.
 #[must_use]
 pub fn explain(source: &str, host: &Signatures) -> Option<Box<Diagnostic>> {
     let fault = fault(source, host)?;

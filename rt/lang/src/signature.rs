@@ -137,7 +137,7 @@ impl Ty {
 /// allow or deny access to them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
-    /// An absolute URL, whose host is contacted.
+    /// An absolute URL. The host in the URL is contacted.
     Url,
     /// A path that is read. All paths are in the run's file tree.
     Read,
@@ -162,7 +162,7 @@ pub enum Target {
     Service(Service),
 }
 
-/// A service that the operator configures for programs, at a location that programs do not choose.
+/// A service that the operator configures. Programs use the service but do not choose its location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Service {
     /// A language model or an embedding model.
@@ -271,8 +271,8 @@ impl Signature {
         !self.touches.is_empty() || names_anything(self.params)
     }
 
-    /// Asserts that a function that waits or has an effect declares the resources that every call
-    /// uses, or has an argument that names a resource. `declared` contains the declarations.
+    /// Checks a function that waits or has an effect. Panics unless an argument of the function
+    /// names a resource, or `declared` lists the resources that every call uses.
     #[doc(hidden)]
     #[must_use]
     pub const fn declared(self, declared: &[&str], waits: bool, effect: CallEffect) -> Signature {

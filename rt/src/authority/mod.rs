@@ -125,7 +125,8 @@ impl Use {
 pub enum Reach<'a> {
     /// The resource that this argument names.
     Named(Target, &'a Argument),
-    /// Any resource of these kinds. An argument contains the names, which are unknown.
+    /// Any resource of these kinds. The names of the resources are inside an argument and are
+    /// unknown.
     Any(&'static [Target]),
     /// A resource that every call to the function accesses.
     Always(Touch),

@@ -9,8 +9,8 @@ const MAX_ATOMS: usize = 8;
 /// Maximum number of pieces of a string. The rest of a longer string is unknown.
 const MAX_PIECES: usize = 64;
 
-/// The set of values that a 32-bit value may take. A join only adds possibilities: its result
-/// represents every value that either operand represents.
+/// The set of possible values of a 32-bit integer in the program. A join only adds values: its
+/// result contains every value in either operand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Value {
     /// Any value.
@@ -44,8 +44,8 @@ pub(super) enum Piece {
 }
 
 impl Value {
-    /// Returns the empty set, which represents a value that no execution computes. Every join
-    /// starts from it.
+    /// Returns the empty set, which represents a value that no execution computes. It is the
+    /// initial value of every join.
     pub(super) fn none() -> Value {
         Value::OneOf(Rc::new([]))
     }
@@ -136,7 +136,8 @@ impl Value {
         })
     }
 
-    /// Concatenates the strings at two addresses, and returns the address of the result.
+    /// Concatenates the strings to which `self` and `other` may point, and returns the possible
+    /// results.
     pub(super) fn concatenated(&self, other: &Value) -> Value {
         let (left, right) = (self.texts(), other.texts());
         let all = left.iter().flat_map(|a| right.iter().map(move |b| join_pieces(a, b)));

@@ -123,7 +123,7 @@ impl<'m, 'b> Walk<'m, 'b> {
         Some(walk)
     }
 
-    /// Walks over all functions that can run, repeatedly, until nothing new is found.
+    /// Walks over all functions that can run. Repeats the walk until it finds nothing new.
     fn run(&mut self) -> Option<()> {
         loop {
             self.grew = false;

@@ -50,11 +50,11 @@ pub struct Function {
 /// The part of a row that a model's prompt contains. The manual contains the whole row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PromptDetail {
-    /// Nothing, for a function that has a substitute. Only the manual describes it.
+    /// Nothing, for a function that has a substitute. Only the manual describes such a function.
     Omitted,
     /// The name only, for a function that is rarely used.
     Name,
-    /// The signature only, for a function whose name and parameter names explain it.
+    /// The signature only, for a function whose name and parameter names are self-explanatory.
     Signature,
     /// The signature and the sentence that describes the function.
     Sentence,

@@ -1,5 +1,5 @@
-//! The macros that turn the attributes of a row into values: its effect, the part that a prompt
-//! contains, the resources that it touches, and whether it waits.
+//! The macros that derive the properties of a row from its attributes: its effect, its prompt
+//! detail, the resources that it touches, and whether it waits.
 
 #[doc(hidden)]
 #[macro_export]

@@ -31,7 +31,7 @@ pub(crate) fn memory(caller: &Caller<'_>) -> Result<wasmtime::Memory, Failure> {
     caller.data().memory.ok_or_else(|| Failure::new(Code::EBOUND, "the program has no memory yet"))
 }
 
-/// Allocates `size` bytes at the end of the heap, and grows the memory if needed. Returns the
+/// Allocates `size` bytes at the end of the heap and grows the memory if needed. Returns the
 /// address of the allocation.
 pub(crate) fn reserve(caller: &mut Caller<'_>, size: usize) -> Result<u32, Failure> {
     let memory = memory(caller)?;

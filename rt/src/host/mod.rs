@@ -135,7 +135,7 @@ pub fn value_and_err<V: Value>(
     })
 }
 
-/// Records the failure of a host function, and returns the error code that the program gets.
+/// Records the failure of a host function and returns the error code that the program gets.
 fn record_failure(caller: &mut Caller<'_>, id: usize, failure: Failure) -> i32 {
     let (offset, code) = (call_offset(caller), failure.code.number());
     caller.data_mut().fail(id, failure.truncated(), offset);
@@ -150,8 +150,8 @@ fn trap(caller: &mut Caller<'_>, id: usize, failure: Failure) -> wasmtime::Error
     wasmtime::Error::new(failure)
 }
 
-/// Returns the offset, in the module's binary, of the call in progress, or `None` if the engine
-/// does not know it.
+/// Returns the offset of the call in progress in the module's binary, or `None` if the engine does
+/// not know the offset.
 fn call_offset(caller: &Caller<'_>) -> Option<usize> {
     WasmBacktrace::capture(caller).frames().first().and_then(|frame| frame.module_offset())
 }

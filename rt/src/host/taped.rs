@@ -6,7 +6,7 @@ use super::{Caller, Record, Value};
 use crate::tape::{Arg, Args, CallId, CallResult, Halt, RecordedValue, Replay, Tape, TapeCursor};
 use crate::{CallEffect, Code, Failure, Run};
 
-/// The value of a call: either returned by the function just now, or recorded earlier on the tape.
+/// The value of a call, either just returned by the function or recorded earlier on the tape.
 #[doc(hidden)]
 pub enum CallValue<V> {
     Returned(V),
@@ -93,7 +93,7 @@ impl TapedCall {
         self.is_performed
     }
 
-    /// Flushes the record of the call's beginning, if the tape requires it.
+    /// Flushes the tape before the call is performed, if the tape requires it.
     pub async fn flush(&self) -> Result<(), Halt> {
         match &self.recording {
             Some((tape, id)) if tape.needs_flush(id) => tape.flush().await,
@@ -121,7 +121,7 @@ impl TapedCall {
         outcome.map(CallValue::Returned)
     }
 
-    /// Ends the call like [`TapedCall::finish`], and flushes the tape if the call must not be
+    /// Ends the call like [`TapedCall::finish`] and flushes the tape if the call must not be
     /// performed twice.
     pub async fn finish_and_flush<V: Record + Send>(
         self,
@@ -146,8 +146,8 @@ pub fn add(args: &mut Args, arg: &impl Arg) {
     args.add(arg);
 }
 
-/// Returns a placeholder for the outcome of a call that is not performed. It is replaced with the
-/// recorded result.
+/// Returns a placeholder for the outcome of a call that is not performed. The recorded result
+/// replaces the placeholder.
 #[doc(hidden)]
 pub fn not_performed() -> Result<(), Failure> {
     Err(Failure::new(Code::ECANCEL, "the call is not performed"))

@@ -10,7 +10,7 @@ use crate::{Code, Failure, Run};
 
 /// A host function's result that a tape can record: a value or nothing.
 pub trait Record {
-    /// Returns the form in which a tape records the result.
+    /// Returns the value that a tape records for the result.
     fn record(&self, run: &mut Run) -> RecordedValue;
 }
 
@@ -26,7 +26,7 @@ pub trait Value: Record {
     /// pointer or a boolean.
     type Raw: WasmTy + Default;
 
-    /// Stores the value for the program, and returns the stack value that represents it.
+    /// Stores the value for the program and returns the stack value that represents it.
     ///
     /// # Errors
     /// `ENOMEM` if the program's memory is full.
@@ -115,8 +115,8 @@ in_memory!(
     std::sync::Arc<[u8]>
 );
 
-/// An allocation of the given number of bytes in the program's memory, with arbitrary content. The
-/// program gets its address, which is aligned to 8 bytes.
+/// A block of the given size, in bytes, that is allocated in the program's memory. Its content is
+/// arbitrary. The program gets the block's address, which is aligned to 8 bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Allocation(pub u32);
 

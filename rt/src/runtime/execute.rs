@@ -36,8 +36,8 @@ struct Launch {
 /// The module offsets that belong to an outcome. Their positions in the author's source are looked
 /// up after the instance has been dropped.
 struct Offsets {
-    /// Candidates for the trap's position, most precise first. The first one that maps to the
-    /// author's source counts.
+    /// Candidates for the trap's position, most precise first. The first candidate that maps to the
+    /// author's source is used.
     trap: Vec<Option<usize>>,
     /// The offset of the host call that explains the exit.
     failed_call: Option<usize>,
@@ -133,8 +133,8 @@ impl Runtime {
         Ok(outcome)
     }
 
-    /// Asks the run's guard about the program, and returns the grants with the guard for this run
-    /// of the program.
+    /// Asks the run's guard about the program and returns the grants with the guard for this run of
+    /// the program.
     async fn guarded(
         &self,
         program: &Program,
@@ -170,7 +170,7 @@ impl Runtime {
 }
 
 impl Inner {
-    /// Runs the program in a new instance, once a slot at its level of nesting is free.
+    /// Runs the program in a new instance as soon as a slot at its level of nesting is free.
     async fn execute(
         &self,
         program: &Program,
@@ -217,7 +217,7 @@ impl Inner {
         Ok((outcome, Offsets { trap, failed_call }))
     }
 
-    /// Creates the store of a run, with its limits on memory, time and fuel.
+    /// Creates the store of a run and sets its limits on memory, time and fuel.
     fn store(&self, run: Run) -> Result<Store<Run>, EngineError> {
         let mut store = Store::new(&self.engine, run);
         store.limiter(|run| &mut run.memory_limit);
@@ -249,7 +249,7 @@ impl Inner {
         self.functions.get(function).map_or("", |f| f.name)
     }
 
-    /// Converts an error from the engine into a trap, and returns it with the offsets of the
+    /// Converts an error from the engine into a trap. Returns the trap and the offsets of the
     /// innermost frames. An error that is not a trap is a failure of the host itself.
     fn trapped(
         &self,
@@ -285,8 +285,8 @@ impl Inner {
         Ok((Exit::Trapped(Trap { kind, message, position: None }), offsets))
     }
 
-    /// Returns the outcome of a run, collected from its store, and the offset of the host call that
-    /// explains the exit. The outcome contains no source positions yet.
+    /// Collects the outcome of a run from its store. Returns the outcome, still without source
+    /// positions, and the offset of the host call that explains the exit.
     fn outcome(
         &self,
         mut store: Store<Run>,
@@ -334,7 +334,8 @@ impl Inner {
         (outcome, offset)
     }
 
-    /// Describes the failed call that ended a program. `before` is the failed call before it.
+    /// Describes the failed call that ended a program. `before` is the previous failed call, if
+    /// there is one.
     fn call_failure(&self, failed: FailedCall, before: Option<FailedCall>) -> CallFailure {
         let FailedCall { function, mut failure, .. } = failed;
         let function = Some(self.name(function)).filter(|name| *name != FAIL);

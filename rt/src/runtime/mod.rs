@@ -137,10 +137,10 @@ impl Runtime {
         self.inner.account.open_run(self.inner.limits.run.clone())
     }
 
-    /// Opens an account for a child run of the run with the account `above`.
+    /// Opens an account for a child run of the run with the account `parent`.
     #[must_use]
-    pub fn open_child_account(&self, above: &Account) -> Account {
-        above.open_child(self.inner.limits.run.clone())
+    pub fn open_child_account(&self, parent: &Account) -> Account {
+        parent.open_child(self.inner.limits.run.clone())
     }
 
     /// Returns the number of compiled programs in the cache.

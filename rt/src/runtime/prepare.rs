@@ -13,7 +13,7 @@ use crate::program::{CompiledCode, Program};
 use crate::{Authority, Diagnostic, FixResult, Interruption, Position, Severity};
 
 /// Maximum length of a source that the calling thread processes, in bytes. The pool processes
-/// longer sources, and those that cost more to compile than their length suggests.
+/// longer sources and sources that cost more to compile than their length suggests.
 const MAX_INLINE: usize = 16 << 10;
 
 /// The reason why a source cannot be prepared.
@@ -73,8 +73,8 @@ impl Runtime {
         Ok(Program::new(source.to_owned(), assembled.warnings.clone(), compiled))
     }
 
-    /// Compiles a module: on the calling thread if that is certain to be quick, otherwise on the
-    /// pool.
+    /// Compiles a module on the calling thread if compilation is certain to be quick, and otherwise
+    /// on the pool.
     async fn compile(
         &self,
         source: &str,
@@ -92,7 +92,7 @@ impl Runtime {
             .map_err(PrepareError::Invalid)
     }
 
-    /// Processes a source: on the calling thread if it is small, otherwise on the pool.
+    /// Processes a source on the calling thread if the source is small, and otherwise on the pool.
     async fn inline_or_pooled<T: Send + 'static>(
         &self,
         source: &str,
@@ -115,8 +115,8 @@ impl Runtime {
         self.inner.pool.run(move || work(&inner, &source)).await.map_err(PrepareError::Unfinished)
     }
 
-    /// Returns at most `limit` faults of a source, like [`check`](crate::check), using a thread of
-    /// the pool. If the check takes too long, returns a single diagnostic that says so.
+    /// Runs [`check`](crate::check) on a thread of the pool. Returns at most `limit` faults of the
+    /// source. If the check takes too long, returns a single diagnostic that says so.
     pub async fn check(&self, source: &str, limit: usize) -> Vec<Diagnostic> {
         let check =
             move |inner: &Inner, source: &str| wattle_lang::check(source, &inner.signatures, limit);
@@ -124,8 +124,8 @@ impl Runtime {
         found.unwrap_or_else(|rejected| vec![*self.diagnostic(source, rejected)])
     }
 
-    /// Fixes a source, like [`fix`](crate::fix), on a thread of the pool. If this takes too long,
-    /// the result contains the unchanged source and a diagnostic that says so.
+    /// Runs [`fix`](crate::fix) on a thread of the pool. If this takes too long, the result
+    /// contains the unchanged source and a diagnostic that says so.
     pub async fn fix(&self, source: &str) -> FixResult {
         let fixed =
             self.pooled(source, |inner, source| wattle_lang::fix(source, &inner.signatures)).await;
@@ -144,8 +144,8 @@ impl Runtime {
         }
     }
 
-    /// Maps each of the program's [uses](Authority::uses), in order, to its position in the
-    /// author's source.
+    /// Returns the source position of each of the program's [uses](Authority::uses), in the same
+    /// order.
     ///
     /// A long source is processed on a thread of the pool. If the pool is busy, all positions in
     /// the result are `None`.
@@ -179,8 +179,8 @@ impl Runtime {
     }
 }
 
-/// Returns true if the source is small enough to be processed on the calling thread. This includes
-/// a source over the maximum length, because it is rejected at once.
+/// Returns true if the source is small enough to be processed on the calling thread. A source over
+/// the maximum length counts as small, because it is rejected at once.
 fn is_small(source: &str) -> bool {
     source.len() <= MAX_INLINE || wattle_lang::is_too_long(source)
 }

@@ -90,7 +90,7 @@ impl TapeCursor {
         self.current.is_some()
     }
 
-    /// Starts the next recorded call, and returns its identity.
+    /// Starts the next recorded call and returns its identity.
     pub(crate) fn start_call(
         &mut self,
         function: &'static str,
@@ -134,8 +134,8 @@ impl TapeCursor {
     }
 
     /// Records that the program begins. If the tape already records that the program timed out or
-    /// was denied, also returns that end. The caller must then return the recorded end instead of
-    /// running the program again, because a second run could end differently.
+    /// was denied, also returns that [`PriorEnd`]. The caller must then use it instead of running
+    /// the program again, because a second run could end differently.
     pub(crate) fn open(
         &self,
         source: &str,

@@ -12,8 +12,8 @@ const BYTES: u8 = 4;
 const ITEMS: u8 = 5;
 const FAILED: u8 = 255;
 
-/// Encodes the result of a call. The first byte identifies the type of the result. It is followed
-/// by one of these, or by nothing if the call returned no value:
+/// Encodes the result of a call. The first byte identifies the type of the result. The rest is
+/// empty if the call returned no value, and otherwise one of these:
 ///
 /// - a number, little-endian;
 /// - the bytes;

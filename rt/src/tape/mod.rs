@@ -3,7 +3,7 @@
 //! Every host function with an effect outside the program consults the tape before it does
 //! anything. A recording tape records the call before it is performed, and its result afterwards. A
 //! replaying tape returns the recorded result, and the call is not performed. Apart from these
-//! results, a program is a function of its source and its arguments, so a replay repeats the run
+//! results, a program depends only on its source and its arguments, so a replay repeats the run
 //! exactly.
 //!
 //! A call is identified by the program's [`path`](CallId::path) and the number of the call within
@@ -47,7 +47,7 @@ pub struct CallId {
 
 /// The function name that represents the program itself on a tape.
 pub const PROGRAM: &str = "program";
-/// The function name that represents, on a tape, a guard's question about a program.
+/// The function name that represents a guard's question about a program on a tape.
 pub const QUESTION: &str = "question";
 
 /// A value that a host function returned to a program.
@@ -68,7 +68,7 @@ pub enum RecordedValue {
 }
 
 impl RecordedValue {
-    /// Returns the approximate size, in bytes.
+    /// Returns the approximate size of the value, in bytes.
     #[must_use]
     pub fn size(&self) -> usize {
         match self {
@@ -109,7 +109,7 @@ pub type Flush<'a> = Pin<Box<dyn Future<Output = Result<(), Halt>> + Send + 'a>>
 /// The tape of a program that a run calls. All programs nested in that program share the tape, even
 /// if they execute concurrently.
 pub trait Tape: Send + Sync {
-    /// Records that a call begins, and decides whether it is performed.
+    /// Records that a call begins and decides whether the call is performed.
     ///
     /// # Errors
     /// If the program must not continue. The tape is then [halted](Tape::halted).
@@ -122,8 +122,8 @@ pub trait Tape: Send + Sync {
     /// again afterwards if the call must not be performed twice.
     fn needs_flush(&self, id: &CallId) -> bool;
 
-    /// Returns the idempotency key of a call. The key is the same if the program runs again, and
-    /// differs from the key of every other call in any run.
+    /// Returns the idempotency key of a call. The key is the same if the program runs again and
+    /// differs from the keys of all other calls in all runs.
     fn key(&self, path: &[u32], number: u32) -> String;
 
     /// Writes all records to durable storage.

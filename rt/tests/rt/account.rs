@@ -1,5 +1,5 @@
-//! Tests the account of a run: memory is released, processor time and bytes are spent, and an error
-//! names the setting of the exceeded limit.
+//! Tests of the accounts of runs: the memory that a run holds, the processor time and the bytes
+//! that it spends, and the errors that name the setting of an exceeded limit.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -113,12 +113,12 @@ fn a_child_run_spends_for_the_runs_above_and_holds_memory_alone() {
     assert!(one.take_bytes(600).is_ok() && below.take_bytes(400).is_ok());
     let failure = below.take_bytes(1).unwrap_err();
     assert_eq!(failure.code, Code::EBUDGET);
-    assert!(failure.reason.starts_with("a run above received more than 1 KiB"), "{failure}");
+    assert!(failure.reason.starts_with("a parent run received more than 1 KiB"), "{failure}");
     assert_eq!((top.received(), process.received()), (1_001, 1_001));
     assert!(one.spend_cpu(Duration::from_millis(60)).is_ok());
     assert_eq!(below.cpu_left(), Duration::from_millis(40));
     let failure = below.spend_cpu(Duration::from_millis(60)).unwrap_err();
-    assert!(failure.reason.starts_with("a run above used up its 100ms"), "{failure}");
+    assert!(failure.reason.starts_with("a parent run used up its 100ms"), "{failure}");
     assert!(one.is_out_of_cpu() && top.is_out_of_cpu() && !process.is_out_of_cpu());
     assert_eq!((top.cpu(), process.cpu()), (Duration::from_millis(120), top.cpu()));
     let held = below.hold(1 << 20).unwrap();

@@ -2,8 +2,8 @@
 //! that programs just within the limits compile.
 //!
 //! Each of the program shapes below was once compiled manually, and the kernel reported the memory
-//! and CPU time used. Within the limits, none took more than 1.2 s, or 130 MB in addition to the
-//! engine's own memory, with a compiler that was itself built with little optimization.
+//! and CPU time used. Within the limits, none took more than 1.2 s or more than 130 MB in addition
+//! to the engine's own memory, although the compiler itself was built with little optimization.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -229,8 +229,8 @@ fn a_program_over_a_limit_is_refused_with_a_message_that_names_it() {
     }
 }
 
-/// Checks programs that, without the limits, would take gigabytes of memory or most of a minute to
-/// compile.
+/// Covers programs that would take gigabytes of memory or most of a minute to compile if there were
+/// no limits.
 #[test]
 fn known_hostile_texts_are_refused_at_once() {
     for (name, size) in [

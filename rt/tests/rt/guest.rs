@@ -6,8 +6,8 @@ use wattle_rt::{Account, AccountLimits, Code, Guest, GuestAnswer, GuestBounds, G
 
 const PAGE: usize = 64 << 10;
 
-/// Returns a guest whose function `answer` has the given body, which sets the length of the output
-/// in `$output`.
+/// Returns a guest whose function `answer` has the given body. The body sets `$output` to the
+/// length of the output.
 fn guest(answer: &str) -> Guest {
     let text = format!(
         r#"(module

@@ -78,8 +78,8 @@ async fn show(
     Ok(Json(agent.as_ref().into()))
 }
 
-/// Returns the agent named in a request, or the default agent, with the request's context values.
-/// Checks that the agent can be used.
+/// Returns the agent named in a request, or the default agent if the request names none. Adds the
+/// request's context values to the agent and checks that the agent can be used.
 pub(crate) async fn choose(
     shared: &Shared,
     name: Option<&str>,

@@ -31,8 +31,8 @@ use crate::stream::frames;
 
 /// Minimum interval between two reads of the store.
 const PAUSE: Duration = Duration::from_millis(200);
-/// Maximum interval between two reads. The start or the end of a run on this server causes an
-/// earlier read. New steps, and changes made by other processes, are found by the next regular
+/// Maximum interval between two reads of the store. A run that starts or ends on this server causes
+/// an earlier read. New steps and changes by other processes are found only by the next regular
 /// read.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Maximum number of runs in one read.
@@ -84,7 +84,7 @@ struct Changes {
     /// The states of the runs that the last read returned.
     sent: HashMap<String, Sent>,
     ready: VecDeque<RunChange>,
-    /// The memory of the changes in `ready`.
+    /// The memory charged for the changes in `ready`.
     held: Option<MemoryCharge>,
     looked: Instant,
     ends: Instant,
@@ -145,7 +145,7 @@ impl Changes {
         }
     }
 
-    /// Reads the runs that changed since the last read, and adds the changes to `ready`.
+    /// Reads the runs that changed since the last read and adds the changes to `ready`.
     async fn look(&mut self) -> Result<(), StoreError> {
         let filter = RunFilter {
             changed_since: Some(self.newest.saturating_sub(OVERLAP_MS)),

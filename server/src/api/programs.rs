@@ -217,7 +217,7 @@ async fn exec(
     }
 }
 
-/// Runs a program in the environment of its fixtures.
+/// Runs a program in the environment that its fixtures define.
 async fn rehearse(
     shared: &Shared,
     caller: &Caller,
@@ -254,9 +254,9 @@ pub(super) async fn perform(
     shared.finish(execution).await?.ok_or_else(ApiError::stopping)
 }
 
-/// Runs a program until it ends or the client disconnects, and settles its session in either case:
-/// keeps the changes to the files of the given session, or removes the session that was created for
-/// the program. Returns `None` if the client disconnected.
+/// Runs a program until it ends or the client disconnects. Then saves the file changes in the given
+/// session or, if none is given, removes the session that was created for the program. Returns
+/// `None` if the client disconnected.
 async fn execute(
     shared: &Shared,
     caller: &Caller,

@@ -1,4 +1,4 @@
-//! Routes that answer pending approvals, and that release, fork and replay runs.
+//! Routes that answer pending approvals and that release, fork or replay runs.
 
 use std::sync::Arc;
 

@@ -43,9 +43,9 @@ const ANSWER: &str = "answer";
 const PAGE: u32 = 50;
 /// Maximum number of runs on a page.
 const MAX_PAGE: u32 = 500;
-/// Maximum number of pages of the store that are read for one page of the response.
+/// Maximum number of store pages that are read for one response page.
 const MAX_PAGES: usize = 20;
-/// Memory that loading a part of a page takes, in bytes.
+/// Memory charged for the part of a page that is being loaded, in bytes.
 const PART_COST: usize = 4 << 20;
 
 pub(super) fn routes() -> Vec<Route> {
@@ -103,7 +103,7 @@ struct RunBody {
     /// Values for the agent's tools, traits and memory. They are never sent to a model.
     #[serde(default)]
     context: BTreeMap<String, String>,
-    /// Maximum number of steps. A value above the server's own limit has the effect of that limit.
+    /// Maximum number of steps. A value above the server's own limit is reduced to that limit.
     /// Default: the agent's limit or the server's, or 40 if there is none.
     #[schemars(range(min = 1, max = 10_000))]
     max_steps: Option<u32>,
@@ -297,7 +297,7 @@ async fn start(
     Ok(response)
 }
 
-/// Checks that the name in a field, if given, is one of `names`.
+/// Checks that the name in a field is one of `names`, if a name is given.
 fn known(field: &str, given: Option<&str>, names: &[String]) -> Result<(), ApiError> {
     match given {
         Some(given) if !names.iter().any(|name| name == given) => {

@@ -253,7 +253,7 @@ async fn fork(
     Ok((StatusCode::CREATED, Json(Forked { id })))
 }
 
-/// Adds the files of the session `of` to the session `new`.
+/// Copies the files of the session `of` to the session `new`.
 async fn copy_files(
     store: &TenantStore,
     of: &str,

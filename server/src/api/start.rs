@@ -16,7 +16,8 @@ use crate::stream::CancelOnDrop;
 /// A run whose client waits for the answer.
 pub(crate) struct StartedRun {
     pub(crate) id: String,
-    /// The guard that cancels the run if it is dropped, or `None` if the run needs no client.
+    /// A guard that cancels the run when dropped, or `None` if the run continues without its
+    /// client.
     pub(crate) guard: Option<CancelOnDrop>,
 }
 
@@ -37,7 +38,7 @@ impl NewRun {
         NewRun { message, session, origin, priority: Priority::default() }
     }
 
-    /// Returns the request for the run service, and the id of the run's session.
+    /// Returns the request for the run service and the id of the run's session.
     fn request(self) -> (RunRequest, String) {
         let session = self.session.unwrap_or_else(SessionId::generate).0;
         let request = RunRequest {
@@ -50,7 +51,7 @@ impl NewRun {
     }
 }
 
-/// Starts a run whose client waits for the answer. Returns the started run, and the id of its
+/// Starts a run whose client waits for the answer. Returns the started run and the id of its
 /// session. Fails if the server is full. If `needs_client` is true, the run is cancelled when its
 /// client disconnects.
 pub(crate) async fn start_now(
@@ -63,7 +64,7 @@ pub(crate) async fn start_now(
     Ok((start_request(shared, caller, request, needs_client).await?, session))
 }
 
-/// Starts a run like [`start_now`], from a request for the run service.
+/// Starts the run for a request to the run service, like [`start_now`].
 pub(crate) async fn start_request(
     shared: &Arc<Shared>,
     caller: &Caller,

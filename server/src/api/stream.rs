@@ -125,7 +125,7 @@ async fn stream(
     }))
 }
 
-/// Follows a run, or its whole tree if `tree` is true, starting after an event.
+/// Follows a run, or its whole tree if `tree` is true, starting after the event `after`.
 async fn source(
     shared: &Shared,
     caller: &Caller,

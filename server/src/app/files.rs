@@ -10,7 +10,8 @@ use crate::error::ApiError;
 /// Maximum number of file deltas per session before they are merged.
 const MAX_DELTAS: usize = 32;
 
-/// Maximum number of attempts to restore a session's files whose deltas are replaced meanwhile.
+/// Maximum number of attempts to restore a session's files. An attempt fails if the deltas are
+/// replaced meanwhile.
 const MAX_ATTEMPTS: usize = 4;
 
 /// The reason why a session's files cannot be opened.
@@ -35,7 +36,8 @@ impl App {
         Ok(files)
     }
 
-    /// Returns the files of a session for a request, which holds their memory until it is over.
+    /// Returns the files of a session. The request of `caller` holds the memory for them until the
+    /// request is over.
     pub(crate) async fn files_for(
         &self,
         caller: &Caller,
@@ -47,8 +49,8 @@ impl App {
         Ok(files)
     }
 
-    /// Restores the files of a session, again if its deltas are replaced meanwhile. `prepare` is
-    /// called before each attempt. Returns its result for the attempt that succeeds.
+    /// Restores the files of a session. Tries again if the session's deltas are replaced meanwhile.
+    /// Calls `prepare` before each attempt and returns its result for the successful attempt.
     async fn restored<T, E: From<FilesFault> + From<StoreError>>(
         &self,
         store: &TenantStore,
@@ -65,8 +67,8 @@ impl App {
         Err(FilesFault::Replaced.into())
     }
 
-    /// Restores the files of a session. Loads the deltas one at a time, and merges them if there
-    /// are many. Returns `None` if the deltas were replaced or removed meanwhile.
+    /// Restores the files of a session. Loads the deltas one at a time and merges them if there are
+    /// many. Returns `None` if the deltas were replaced or removed meanwhile.
     async fn restore(
         &self,
         store: &TenantStore,

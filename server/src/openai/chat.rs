@@ -226,8 +226,9 @@ async fn whole(
     Ok(Json(head.whole(format!("chatcmpl-{}", run.run), &ended)))
 }
 
-/// Records a conversation with its new answer. A failure is not reported to the client, which would
-/// repeat its request. The next request then begins a new session with the client's messages.
+/// Records a conversation with its new answer. A failure is not reported to the client, because the
+/// client would repeat its request. Instead, the client's next request begins a new session with
+/// its messages.
 async fn remember(conversation: Conversation, caller: &Caller, session: &str, answer: &str) {
     if conversation.remember(caller, session, answer).await.is_err() {
         tracing::warn!(session, "failed to remember a conversation");

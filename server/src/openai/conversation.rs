@@ -124,7 +124,7 @@ impl Conversation {
         Ok(session)
     }
 
-    /// Records the conversation, including this answer, as the session's conversation.
+    /// Records the conversation and this answer as the session's conversation.
     pub(super) async fn remember(
         mut self,
         caller: &Caller,

@@ -84,7 +84,7 @@ struct TextSettings {
     format: Option<TextFormat>,
 }
 
-/// The input of a response.
+/// The input of a request for a response.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(untagged)]
 enum Input {
@@ -125,7 +125,7 @@ struct ResponseView {
     parallel_tool_calls: bool,
     /// Always empty.
     metadata: Value,
-    /// Token usage. Null until the response has ended, and if it failed.
+    /// Token usage. Null if the response failed or has not ended.
     usage: Option<ResponseUsage>,
 }
 

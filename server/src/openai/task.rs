@@ -1,6 +1,6 @@
 //! Requests that chat pages send without a user's action, for example to generate a title. Each one
-//! is a run with exactly one request to the model: without programs, without a session and without
-//! the agent's prompt.
+//! starts a run that sends exactly one request to the model and has no programs, no session and no
+//! agent prompt.
 
 use std::sync::Arc;
 
@@ -24,7 +24,8 @@ pub(super) fn is_task(conversation: &Conversation) -> bool {
     conversation.earlier.is_empty() && conversation.message.0.trim_start().starts_with(TASK)
 }
 
-/// Starts the run of such a request. `model` is a name that `GET /v1/models` lists.
+/// Starts the run for a request that a chat page sent without a user's action. `model` is a name
+/// listed by `GET /v1/models`.
 pub(super) async fn start(
     shared: &Arc<Shared>,
     caller: &Caller,

@@ -27,7 +27,7 @@ impl Effort {
         self.steps
     }
 
-    /// Counts steps.
+    /// Counts steps. Fails with a message if their total exceeds [`MAX_STEPS`].
     fn spend(&mut self, steps: u64) -> Result<(), String> {
         self.steps = self.steps.saturating_add(steps);
         if self.steps > MAX_STEPS {
@@ -71,7 +71,8 @@ pub(crate) fn evaluate(text: &str, names: &mut dyn Names) -> Result<i64, String>
     result
 }
 
-/// Evaluates an expression as a part of another evaluation, whose depth and steps it shares.
+/// Evaluates an expression as part of an evaluation in progress. Its nesting depth and steps are
+/// added to those in `effort`.
 pub(crate) fn evaluate_within(
     text: &str,
     names: &mut dyn Names,

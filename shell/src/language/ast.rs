@@ -12,7 +12,7 @@ use crate::ledger::Charge;
 #[derive(Debug)]
 pub(crate) struct List {
     pub(crate) items: Vec<Item>,
-    /// The charge for the list's nodes that are not part of any of its commands.
+    /// The charge for the list's own nodes, excluding those of its commands.
     pub(super) _charge: Charge,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct Command {
     pub(crate) kind: Kind,
     pub(crate) redirects: Vec<Redirect>,
     pub(crate) line: u32,
-    /// The charge for the command's nodes that are not part of any of its lists.
+    /// The charge for the command's own nodes, excluding those of its lists.
     pub(super) _charge: Charge,
 }
 

@@ -88,7 +88,7 @@ impl Jobs {
         self.list.iter().any(|job| job.task.is_some())
     }
 
-    /// Returns the output lines of `jobs`, and removes the jobs that have ended.
+    /// Returns the output lines of `jobs` and removes the jobs that have ended.
     pub(crate) async fn lines(&mut self) -> Vec<String> {
         self.update().await;
         let lines = self.list.iter().filter(|job| job.number > 0).map(|job| {

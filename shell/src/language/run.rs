@@ -13,7 +13,8 @@ use crate::bounds::Bounds;
 use crate::command::Commands;
 use crate::ledger::Ledger;
 
-/// Number of commands and loop iterations after which a shell lets other tasks run. A power of two.
+/// Number of commands and loop iterations after which a shell lets other tasks run. Must be a power
+/// of two.
 const YIELD_INTERVAL: u64 = 64;
 
 /// Number of steps of arithmetic or of pattern matching after which a shell lets other tasks run.
@@ -133,7 +134,7 @@ impl Run {
         self.end_reason.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Waits until the script is ended, and returns the reason.
+    /// Waits until the script is ended and returns the reason.
     pub(crate) async fn wait_for_end(&self) -> String {
         loop {
             if let Some(reason) = self.reason() {
@@ -148,8 +149,8 @@ impl Run {
         self.steps.fetch_add(1, Ordering::Relaxed) % YIELD_INTERVAL == YIELD_INTERVAL - 1
     }
 
-    /// Records steps of arithmetic or of pattern matching. After many of them, the next call of
-    /// [`Run::count_step`] returns true.
+    /// Records steps of arithmetic or of pattern matching. If `steps` is at least [`LONG_WORK`],
+    /// the next call to [`Run::count_step`] returns true.
     pub(crate) fn charge(&self, steps: u64) {
         if steps >= LONG_WORK {
             self.steps.fetch_or(YIELD_INTERVAL - 1, Ordering::Relaxed);
@@ -171,7 +172,7 @@ impl Run {
         Ok(())
     }
 
-    /// Counts a command that runs in parallel, and takes a slot for it.
+    /// Counts a command that runs in parallel and takes a slot for it.
     ///
     /// # Errors
     /// If the script has started its maximum number of commands, or the maximum number of parallel

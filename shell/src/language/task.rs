@@ -1,8 +1,8 @@
-//! Tasks: the parts of a shell that run on a stack of their own.
+//! Tasks: the parts of a shell that run on their own stacks.
 //!
 //! A caller's stack may be too small for a deeply nested script: the host functions of a program
-//! run on a stack of 256 KiB. Therefore, every shell runs in a task with a thread of its own, or in
-//! a local task on such a thread. A local task is polled at the bottom of the thread's stack.
+//! run on a stack of 256 KiB. Therefore, every shell runs in a task with its own thread, or in a
+//! local task on such a thread. A local task is polled at the bottom of the thread's stack.
 
 use std::future::Future;
 use std::task::{Context, Poll};
@@ -11,8 +11,8 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::LocalSet;
 
-/// Stack size of a task's thread, in bytes. The largest permitted nesting on one stack takes a few
-/// MiB in a debug build. Only the pages that are used take memory.
+/// Stack size of a task's thread, in bytes. The deepest nesting permitted on one stack uses a few
+/// MiB in a debug build. Only the pages that are touched take up memory.
 const STACK: usize = 32 << 20;
 
 /// A task that is cancelled when it is dropped.
@@ -45,7 +45,7 @@ impl<T: 'static> Task<T> {
         task
     }
 
-    /// Returns a task, and the future that runs `work` until it ends or the task is dropped.
+    /// Returns a task, and a future that runs `work` until `work` ends or the task is dropped.
     fn prepare<F: Future<Output = T>>(work: F) -> (Task<T>, impl Future<Output = ()>) {
         let (sender, ended) = oneshot::channel();
         let (guard, cancelled) = oneshot::channel::<()>();
@@ -73,7 +73,7 @@ impl<T: 'static> Task<T> {
         std::pin::Pin::new(&mut self.ended).poll(context).map(Result::ok)
     }
 
-    /// Cancels the task, and waits until it has stopped.
+    /// Cancels the task and waits until it has stopped.
     pub(crate) async fn cancel(self) {
         let Task { ended, guard } = self;
         drop(guard);

@@ -59,7 +59,7 @@ pub(crate) enum Value {
 #[derive(Clone, Debug)]
 pub(crate) struct Elements<M> {
     all: M,
-    /// The charge for the elements, without their keys and values.
+    /// The charge for the elements, excluding their keys and values.
     charge: Charge,
 }
 
@@ -121,14 +121,14 @@ impl Variable {
         };
     }
 
-    /// Creates the elements of an array, and charges them.
+    /// Creates the elements of an array and charges them.
     fn elements<M>(&self, all: M, count: usize) -> Arc<Elements<M>> {
         let mut elements = Elements { all, charge: self.charge.another() };
         elements.charge(count);
         Arc::new(elements)
     }
 
-    /// Returns the value that is used without an index. For an array, this is element 0.
+    /// Returns the value of an expansion without an index. For an array, this is element 0.
     pub(crate) fn text(&self) -> Option<&Text> {
         match &self.value {
             Value::Unset => None,
@@ -241,7 +241,7 @@ impl Variables {
         if variable.readonly { Err(AssignError::ReadOnly(name.into())) } else { Ok(variable) }
     }
 
-    /// Returns a variable so that its attributes can be changed. Readonly variables are allowed.
+    /// Returns a variable for modification of its attributes, even if the variable is readonly.
     pub(crate) fn attributes(&mut self, name: &str) -> Result<&mut Variable, AssignError> {
         if !is_name(name) {
             return Err(AssignError::Name(name.into()));

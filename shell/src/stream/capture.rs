@@ -20,15 +20,15 @@ struct State {
     tail: VecDeque<u8>,
     retention: Retention,
     total: u64,
-    /// The charge for `head`, if it is counted.
+    /// The charge for `head`, if its bytes are counted.
     charge: Option<Charge>,
 }
 
 /// The part of the output that a capture retains. The number is its maximum size, in bytes.
 #[derive(Clone, Copy, Debug)]
 enum Retention {
-    /// The first bytes. A write beyond the maximum fails, as does one for which the charge has no
-    /// room.
+    /// The first bytes. A write fails if it exceeds the maximum or if the charge has no room
+    /// for it.
     Head(usize),
     /// The first and the last bytes. Each of the two parts may use half of the maximum.
     Ends(usize),

@@ -262,7 +262,7 @@ impl OpenFile {
 }
 
 impl State {
-    /// Drops all cached content, so that later reads see a change to the file.
+    /// Drops all cached content, so that later reads see the changed file.
     fn invalidate(&mut self) {
         self.ahead = (0, Bytes::new());
         self.reader = None;

@@ -116,8 +116,8 @@ impl Stream {
         (Stream::of(Kind::Capture(capture)), captured)
     }
 
-    /// Creates a stream like [`Stream::capture`], whose captured bytes are added to `charge`. A
-    /// write for which there is no room fails, too.
+    /// Creates a stream like [`Stream::capture`] whose captured bytes are added to `charge`. A
+    /// write also fails if the charge has no room for it.
     pub(crate) fn capture_charged(limit: usize, charge: Charge) -> (Stream, CapturedBytes) {
         let (capture, captured) = capture::head(limit, Some(charge));
         (Stream::of(Kind::Capture(capture)), captured)
@@ -188,7 +188,7 @@ impl Stream {
         }
     }
 
-    /// Reads like [`Stream::read`], but waits for nothing except a disk. Returns `None` if the read
+    /// Reads like [`Stream::read`], but never waits, except for a disk. Returns `None` if the read
     /// would have to wait for anything else.
     pub(crate) fn try_read(&self, max: usize) -> Option<Result<Bytes, Errno>> {
         let max = max.min(MAX_READ);
@@ -226,7 +226,7 @@ impl Stream {
         }
     }
 
-    /// Writes like [`Stream::write`], but waits for nothing except a disk. If the write would have
+    /// Writes like [`Stream::write`], but never waits, except for a disk. If the write would have
     /// to wait for anything else, writes nothing and returns `None`.
     pub(crate) fn try_write(&self, data: &[u8]) -> Option<Result<(), Fault>> {
         Some(match &self.0.kind {
@@ -241,7 +241,7 @@ impl Stream {
         })
     }
 
-    /// Moves the position in a file, and returns it as an offset from the start. For a device,
+    /// Moves the position in a file and returns it as an offset from the start. For a device,
     /// returns 0.
     ///
     /// # Errors
@@ -322,7 +322,7 @@ impl fmt::Debug for Stream {
     }
 }
 
-/// Runs an operation on a file, on a thread where blocking is allowed.
+/// Runs a file operation on a thread where blocking is allowed.
 async fn off_thread<T: Send + 'static, E: From<Errno> + Send + 'static>(
     file: &Arc<OpenFile>,
     work: impl FnOnce(&OpenFile) -> Result<T, E> + Send + 'static,

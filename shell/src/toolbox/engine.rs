@@ -33,7 +33,7 @@ pub(super) struct CompiledModule {
 }
 
 impl CompiledModule {
-    /// Compiles the module that `binary` returns, or loads it from the cache, where its key is
+    /// Compiles the module that `binary` returns, or loads it from the cache under the key
     /// `identity`. Blocks the calling thread for a few seconds, or for a few milliseconds if the
     /// module is cached.
     pub(super) fn new(

@@ -51,8 +51,8 @@ enum Module {
 
 impl Toolbox {
     /// Creates the toolbox. The module is compiled when the first command runs, and cached in the
-    /// folder `cache` for other processes. If the folder is missing, it is created, and only its
-    /// owner can access it.
+    /// folder `cache` for other processes. A missing folder is created and is accessible only to
+    /// its owner.
     ///
     /// # Errors
     /// If the manifest lists no commands.

@@ -50,8 +50,9 @@ pub(super) async fn run(
     outcome
 }
 
-/// Writes a message to the command's standard error: the reason why the host ended the command, or,
-/// if the command itself failed, the message about the first operation that the run's files denied.
+/// Writes a message to the command's standard error. If the host ended the command, the message
+/// states the reason. If the command failed, it describes the first operation that the run's files
+/// denied, if any.
 async fn report_end(
     name: &str,
     stderr: Option<Stream>,
@@ -72,9 +73,8 @@ async fn report_end(
     }
 }
 
-/// Runs a command in an instance, and drops everything that the instance holds. Returns the
-/// command's outcome, and the message about the first operation that the run's files denied, or
-/// `None` if they denied none.
+/// Runs a command in an instance and drops everything that the instance holds. Returns the
+/// command's outcome and the message about the first operation that the run's files denied, if any.
 fn run_instance(
     compiled: &CompiledModule,
     command: Command,

@@ -4,7 +4,7 @@
 //! `tests/corpus/*.txt` contain scripts, separated by `---` lines; `tests/corpus/*.out` contain the
 //! expected output and status of each. Each script runs in a copy of `tests/corpus/files`.
 //! `UPDATE=1` updates the expected results, with bash if it is installed. The files `sed`, `grep`,
-//! `gawk` and `jq` cover the features in the manuals of these programs.
+//! `gawk` and `jq` cover the features described in the manuals of these programs.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -125,7 +125,7 @@ async fn check(name: &str) {
 
 /// A program that produced the committed outcomes.
 struct Oracle {
-    /// Words that show that a script uses the program. Empty for a program that all scripts use.
+    /// Words that indicate that a script uses the program. Empty if every script uses it.
     words: &'static [&'static str],
     /// The command that prints the program's version.
     probe: &'static str,

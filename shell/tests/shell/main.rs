@@ -1,8 +1,8 @@
 //! Tests of the shell. Each module tests one topic.
 //!
 //! - `corpus`: scripts and their results in bash, in `tests/corpus/`.
-//! - `language`, `numbers`, `memory`: what bash does not define, numbers of all sizes, and limits
-//!   on the memory that a shell itself takes.
+//! - `language`, `numbers`, `memory`: behaviour that bash does not define, numbers of all sizes,
+//!   and limits on the memory that a shell itself takes.
 //! - `stages`: pipeline stages, which run commands in WebAssembly.
 //! - `toolbox`: the commands' module, its manifest and its sources.
 

@@ -1,4 +1,4 @@
-//! Tests of the limits on the memory that a shell itself takes, without its commands.
+//! Tests the limits on the memory that a shell itself uses, excluding the memory of its commands.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

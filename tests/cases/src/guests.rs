@@ -1,11 +1,11 @@
 //! Compiled guests that tests share: the shell's commands, and the parsers of pages and filters.
 //!
-//! Each test of the binary has a home folder of its own, and with it an empty cache. Compiling the
-//! guests in every such folder would take most of the time of the tests.
+//! Each test of the `wattle` binary has its own home folder and therefore starts with an empty
+//! cache. Compiling the guests for every test would take most of the test time.
 
 use std::path::{Path, PathBuf};
 
-/// The names of the guests, which begin the names of their compiled files.
+/// File name prefixes of the compiled guests.
 const GUESTS: [&str; 3] = ["commands-", "jq-", "pages-"];
 
 /// The folder in which tests share compiled guests. The name of a compiled file contains the hashes
@@ -13,18 +13,18 @@ const GUESTS: [&str; 3] = ["commands-", "jq-", "pages-"];
 pub struct SharedGuests(PathBuf);
 
 impl SharedGuests {
-    /// Returns the shared folder in `target`, the folder that cargo provides for files of tests.
+    /// Returns the shared folder inside `target`, the folder that cargo provides for test files.
     #[must_use]
     pub fn in_folder(target: &str) -> SharedGuests {
         SharedGuests(Path::new(target).join("guests"))
     }
 
-    /// Adds the shared files to the cache in a home folder.
+    /// Adds the shared guests to the cache in a home folder.
     pub fn lend(&self, home: &Path) {
         share(&self.0, &cache(home));
     }
 
-    /// Shares the files that commands with this home folder have compiled.
+    /// Adds the compiled guests in a home folder's cache to the shared folder.
     pub fn keep(&self, home: &Path) {
         share(&cache(home), &self.0);
     }

@@ -190,7 +190,7 @@ fn owner(meta: &fs::Metadata) -> u32 {
     std::os::unix::fs::MetadataExt::uid(meta)
 }
 
-/// Returns the folder that contains the programs of the newest installed PostgreSQL version, or
+/// Returns the folder that contains the programs of the latest installed PostgreSQL version, or
 /// `None` if PostgreSQL is not installed.
 fn programs() -> Option<PathBuf> {
     let mut versions: Vec<PathBuf> = fs::read_dir("/usr/lib/postgresql")

@@ -55,7 +55,7 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
 /// Maximum size of a program, in bytes.
 const LONGEST: usize = 1 << 20;
 
-/// A source of choices, which are read from the bytes of the input.
+/// A source of choices that are read from the fuzzer's input.
 struct Choices<'b>(std::slice::Iter<'b, u8>);
 
 impl Choices<'_> {

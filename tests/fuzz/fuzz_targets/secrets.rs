@@ -8,8 +8,8 @@ mod reference;
 
 use wattle_capability::secrets::Secret;
 
-/// Secrets that are hard to find: with repetitions, with text that looks like an escape sequence,
-/// or with multi-byte characters.
+/// Secrets that are hard to find because they contain repetitions, text that looks like an escape
+/// sequence, or multi-byte characters.
 const VALUES: &[&str] = &[
     "s3cr3t-v",
     "aaaaaaaa",

@@ -133,7 +133,7 @@ pub(crate) fn succeeded(code: i32) -> Result<()> {
     if code == 0 { Ok(()) } else { Err(format!("the program returned {code}").into()) }
 }
 
-/// The stages that a job's runs include, and the engine's settings.
+/// The stages included in a job's runs, and the engine's settings.
 #[derive(Clone, Copy)]
 pub enum Path {
     /// A run of a new module with Wattle's settings, including parsing, compiling and linking.

@@ -36,7 +36,7 @@ impl Space for Caller<'_, State> {
     }
 }
 
-/// The stages that a job's runs include.
+/// The stages included in a job's runs.
 #[derive(Clone, Copy)]
 pub enum Path {
     /// A run of a new module, including parsing, translation and linking.

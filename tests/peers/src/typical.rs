@@ -5,7 +5,7 @@
 /// is a name.
 pub const PROGRAM: &str = include_str!("../../benches/program.wat");
 
-/// A program that makes [`HOST_CALLS`] host calls with a string.
+/// A program that makes [`HOST_CALLS`] host calls, each with a string argument.
 pub const CALLING: &str = include_str!("../../benches/host_calls.wat");
 
 /// Number of host calls in [`CALLING`].

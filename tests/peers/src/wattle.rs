@@ -18,7 +18,7 @@ const WAITING: &str = "(sys.sleep 60000)";
 /// Time after which all waiting programs are assumed to be suspended.
 const SETTLED: Duration = Duration::from_secs(1);
 
-/// The path through the runtime that a job's runs take.
+/// The kind of program that a job's runs use.
 #[derive(Clone, Copy)]
 pub enum Path {
     /// Each run uses a program that the runtime has not seen before.

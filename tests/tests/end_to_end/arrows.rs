@@ -96,7 +96,7 @@ fn the_machine_depends_on_nothing_that_needs_a_host() {
     assert!(wrong.is_empty(), "wattle-machine depends on {wrong:?}");
 }
 
-/// Adds the source files of the workspace's crates in a folder and its subfolders to `all`.
+/// Collects the source files of the workspace's crates from a folder and its subfolders.
 fn sources(folder: &Path, all: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -1,7 +1,7 @@
 //! Tests that programs in the first edition of Wattle's language still run unchanged. They use `?`
 //! after calls, `{i}` in templates, and host functions that forms have replaced. Each program must
 //! return the results of its examples. Only two results differ in the second edition: the string
-//! passed to `fail` is the reason of the failure rather than a result, and a JSON value of the
+//! passed to `fail` is the reason for the failure rather than a result, and a JSON value of the
 //! wrong kind causes the error EKIND rather than EPARSE.
 
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! Runs every example of every built-in program under every rule that could match it. A call that
-//! is denied, or that needs an approval that nobody can give, never reaches a backend.
+//! Runs every example of every built-in program under every rule that could match it. A call never
+//! reaches a backend if it is denied or if nobody can give the required approval.
 
 #[path = "../../../capability/tests/reference/mod.rs"]
 mod reference;

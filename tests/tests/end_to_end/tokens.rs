@@ -289,7 +289,7 @@ fn figures(set: &Set) -> (String, Vec<usize>) {
     (table, all)
 }
 
-/// Returns a share as a percentage, rounded down to one decimal place.
+/// Returns `part` as a percentage of `of`, rounded down to one decimal place.
 fn percent(part: usize, of: usize) -> f64 {
     (part * 1000 / of) as f64 / 10.0
 }

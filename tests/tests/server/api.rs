@@ -16,7 +16,7 @@ impl World {
         id
     }
 
-    /// Waits until a run has the given status, and returns the run.
+    /// Waits until a run has the given status and returns the run.
     pub(crate) async fn until(&self, run: &str, status: &str) -> Json {
         for _ in 0..1_000 {
             let view = self.api(&format!("GET /api/run/{run}"), "").await.json();

@@ -53,8 +53,7 @@ impl Answer {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// Asserts that the response is an error with the given status and code, and returns its
-    /// message.
+    /// Asserts that the response is an error with the given status and code. Returns its message.
     pub(crate) fn refused(&self, status: u16, code: &str) -> String {
         assert_eq!(self.head.status, status, "{self:?}");
         assert_eq!(self.head.get("content-type"), Some("application/json"), "{self:?}");

@@ -421,8 +421,8 @@ async fn a_run_goes_on_if_the_delegate_that_waits_is_cancelled() {
     office.world.until(&run, "done").await;
 }
 
-/// Starts a run of the boss whose clerk waits for an approval. Returns the ids of the run and of
-/// the clerk's run as soon as the latter is parked. The run of the boss may not be parked yet.
+/// Starts a run of `boss` in which `clerk` waits for an approval. Returns the ids of both runs as
+/// soon as the clerk's run is parked. At that time, the boss's run may still be active.
 async fn waiting_clerk(office: &mut Office) -> (String, String) {
     let run = office.boss().await;
     office.asked("boss").await.say("ToolCall::Catalog(\"ask_clerk\", \"Write it.\")");

@@ -12,7 +12,7 @@ use crate::client::Frame;
 use crate::world::{TOKEN, World, api};
 
 const CHAT: &str = "POST /v1/chat/completions";
-/// The message of a request that a chat page sends without a user's action.
+/// A message that a chat page sends without any user action.
 const TASK: &str = "### Task:\nGenerate a title.";
 
 fn user(text: &str) -> Json {

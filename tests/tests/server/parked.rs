@@ -21,7 +21,7 @@ async fn asking_with(change: impl FnOnce(&mut ServerSettings)) -> World {
     World::of(TenantParts::new(store()), |app: App| app.with_policy(policy), change).await
 }
 
-/// A program that needs an approval.
+/// Returns a model's answer with a program that needs approval.
 fn write() -> String {
     wat(r#"(fs.write "a.txt" "x")"#)
 }

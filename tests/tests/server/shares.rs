@@ -1,4 +1,4 @@
-//! Tests the shares of tokens and tenants: of programs, streams and memory.
+//! Tests the limits on each token's and each tenant's share of programs, streams and memory.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::client::{Answer, Client};
 use crate::tenants::two_tenants;
 use crate::world::{TOKEN, World, api, store};
 
-/// Repeats a request until its status is `status`, and returns the response.
+/// Repeats a request until the response has the given status. Returns that response.
 async fn until(world: &World, request: &str, status: u16) -> Answer {
     for _ in 0..500 {
         let answer = world.ask(request).await;
@@ -31,7 +31,7 @@ pub(crate) async fn new_token(world: &World, admin: &str, name: &str) -> String 
     created["token"].as_str().unwrap().to_owned()
 }
 
-/// Sends a request, and does not wait for the response.
+/// Sends a request without waiting for the response.
 async fn begin(world: &World, request: &str) -> Client {
     let mut client = world.client().await;
     client.send(request).await;
@@ -39,7 +39,7 @@ async fn begin(world: &World, request: &str) -> Client {
 }
 
 /// Sends a request over several connections at the same time. Returns the first response, and the
-/// connections that still wait for theirs.
+/// connections that are still waiting for a response.
 pub(crate) async fn first_answer(
     world: &World,
     request: &str,

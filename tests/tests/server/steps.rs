@@ -14,7 +14,7 @@ async fn limited(steps: u32) -> World {
     world
 }
 
-/// Starts a run with a request, and asserts the limit that the run's prompt states.
+/// Starts a run with a request and asserts the limit that the run's prompt states.
 async fn has_limit(world: &mut World, line: &str, body: &serde_json::Value, steps: u32) {
     let mut client = world.client().await;
     client.send(api(TOKEN, line, &body.to_string())).await;

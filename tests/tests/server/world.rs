@@ -49,7 +49,7 @@ impl Question {
         self.say_using(0, text);
     }
 
-    /// Answers a request that has used this many tokens.
+    /// Answers the request and reports a usage of `tokens` tokens.
     pub(crate) fn say_using(self, tokens: u64, text: &str) {
         self.reply.send(Some((text.to_owned(), tokens))).expect("nobody waits for the answer");
     }
@@ -186,7 +186,8 @@ impl World {
         World::start_server(app, |_| {}).await
     }
 
-    /// Starts a server with an empty store, whose process may use this much memory, in bytes.
+    /// Starts a server with an empty store. The server's process may use `process_memory` bytes of
+    /// memory.
     pub(crate) async fn with_memory(process_memory: usize) -> World {
         World::with_memory_on(store(), process_memory).await
     }

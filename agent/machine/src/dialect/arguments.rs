@@ -14,7 +14,7 @@ pub(super) enum Meaning {
     /// A program call, which is either run or refused.
     Run(PlannedCall),
     /// A fix for the last program that failed. The fixed program is then run. The texts alternate
-    /// between an old string and its replacement.
+    /// between old strings and their replacements.
     Fix(Vec<FixText>),
     /// The answer that ends the run.
     Done(String),

@@ -14,7 +14,7 @@ const MAX_DEPTH: usize = 64;
 /// The result of lenient JSON parsing.
 pub(super) struct Lenient {
     pub(super) value: Value,
-    /// End offset of the value.
+    /// End offset of the value, in bytes.
     pub(super) end: usize,
     /// If true, closing brackets were missing at the end.
     pub(super) is_open: bool,

@@ -15,7 +15,7 @@ pub(super) struct LeakedCalls {
     pub(super) calls: Vec<FunctionCall>,
     /// The text before the calls, or `None` if there is none.
     pub(super) before: Option<String>,
-    /// If true, no call was cut off before its end.
+    /// If true, no call is truncated.
     pub(super) is_complete: bool,
 }
 

@@ -1,10 +1,10 @@
 //! Dialects: the forms in which a model calls programs and receives their results.
 //!
 //! In the *text* dialect, the answer's text contains a call, and the observation is the next user
-//! message. In the *native* dialect, the model calls the functions offered to it, and each call
-//! gets a message with its result. In the *plain* dialect, the model calls nothing: its answer is
-//! the final answer. The agent's loop depends on no dialect: it calls [`Dialect::read`] to get an
-//! answer's intent, and [`Dialect::observation`] to get an observation's messages.
+//! message. In the *native* dialect, the model calls the functions offered to it, and the result of
+//! each call is a separate message. In the *plain* dialect, the model calls nothing: its answer is
+//! the final answer. The agent's loop is independent of the dialect: it calls [`Dialect::read`] to
+//! get an answer's intent, and [`Dialect::observation`] to get an observation's messages.
 //!
 //! The text dialect and the native dialect also read answers in each other's form, because models
 //! mix them up.

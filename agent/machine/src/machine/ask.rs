@@ -80,7 +80,7 @@ impl State {
         vec![Effect::Emit(retry), self.ask(turn)]
     }
 
-    /// Translates the conversation so far into the text dialect, and asks the model again in that
+    /// Translates the conversation so far into the text dialect and asks the model again in that
     /// dialect. If the setup has no prompt for the text dialect, the run fails.
     pub(super) fn without_functions(&mut self, turn: Turn, why: &str) -> Vec<Effect> {
         let Some(system) = self.fallback.take().filter(|_| self.dialect == Dialect::Native) else {
@@ -93,7 +93,7 @@ impl State {
         vec![self.ask(turn)]
     }
 
-    /// Makes the run wait for the model's answer, and returns the effect that asks for it.
+    /// Sets the run to wait for the model's answer. Returns the effect that requests the answer.
     /// Instructions that apply only to this turn are not added to the conversation.
     pub(super) fn ask(&mut self, turn: Turn) -> Effect {
         let mut messages = self.request();

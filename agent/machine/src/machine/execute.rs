@@ -1,4 +1,4 @@
-//! Starts the calls of a step, and adds their results to the conversation.
+//! Starts the calls of a step and adds their results to the conversation.
 
 use crate::{
     artifact::{Artifact, MAX_BYTES, MAX_NUMBER},

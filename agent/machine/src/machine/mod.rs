@@ -27,8 +27,8 @@ const TRUNCATED: &str = "the answer was cut off before its end";
 
 /// Applies an input to a run. Returns the new state and the effects to perform.
 ///
-/// A result that the run is not waiting for, such as a late one, has no effect. After the end of
-/// the run, no input has an effect.
+/// A result that the run is not waiting for, such as a late one, has no effect. Once the run has
+/// ended, inputs have no effect.
 ///
 /// ```
 /// use wattle_machine::{Effect, Ending, Input, ModelAnswer, Setup, State, step};

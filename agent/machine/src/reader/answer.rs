@@ -53,8 +53,8 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// Creates a candidate from the closing quote or fence at `end..after`. Returns `None` if
-    /// neither the closing parenthesis nor a new turn nor the end of the text follows.
+    /// Creates a candidate from the closing quote or fence at `end..after`. Returns `None` unless
+    /// the closing parenthesis, a new turn or the end of the text follows.
     fn at(text: &str, end: usize, after: usize) -> Option<Self> {
         let mut next = after_space(text, after);
         if let Some(comma @ (',' | '，')) = char_at(text, next) {
@@ -211,7 +211,7 @@ fn fenced(text: &str, start: usize, mark: u8, length: usize) -> Answer {
     }
 }
 
-/// Reads the answer as a JSON value. Returns `None` if it is anything else.
+/// Reads an answer that is a JSON value. Returns `None` for any other answer.
 fn json(text: &str, start: usize) -> Option<Answer> {
     let found = arguments::read(text, start);
     found.only().map(|value| Answer { text: trimmed(value), end: found.end, note: None })

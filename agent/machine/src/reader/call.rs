@@ -14,8 +14,8 @@ pub(super) struct Call {
     pub(super) action: Action,
     pub(super) end: usize,
     pub(super) note: Option<Note>,
-    /// If true, the text only mentions a call: the call has no arguments, or an ellipsis in place
-    /// of them.
+    /// If true, the text only mentions a call: the call has no arguments, or an argument is an
+    /// ellipsis.
     pub(super) is_mention: bool,
 }
 

@@ -167,8 +167,8 @@ pub(super) fn is_boundary(text: &str, at: usize) -> bool {
         || at_offset(text, at).is_some()
 }
 
-/// Returns true if the line ends at `at` and a new turn or a new call begins on a later line. A
-/// call, string or fence that is still open then ends at `at`.
+/// Returns true if the line ends at `at` and a new turn or a new call begins on a later line. In
+/// that case, a call, string or fence that is still open ends at `at`.
 pub(super) fn is_over(text: &str, at: usize) -> bool {
     let next = after_space(text, at);
     slice(text, at, next).contains('\n') && is_boundary(text, next)

@@ -213,7 +213,7 @@ fn without_closers(text: &str, tags: &Tags, from: usize, limit: usize) -> String
     out
 }
 
-/// Converts line breaks to `\n`, and removes a byte order mark and trailing end-of-turn tokens.
+/// Converts line breaks to `\n` and removes a byte order mark and trailing end-of-turn tokens.
 fn normalise(answer: &str) -> Cow<'_, str> {
     let answer = without_end_of_turn(answer.strip_prefix('\u{feff}').unwrap_or(answer));
     if answer.contains('\r') {
@@ -223,8 +223,8 @@ fn normalise(answer: &str) -> Cow<'_, str> {
     }
 }
 
-/// Removes tokens such as `<|im_end|>` from the end of an answer. Servers that do not know a
-/// model's tokens leave them there.
+/// Removes tokens such as `<|im_end|>` from the end of an answer. Servers that do not recognize
+/// these tokens leave them in the answer.
 fn without_end_of_turn(answer: &str) -> &str {
     let mut rest = answer;
     while let Some((before, name)) =

@@ -13,8 +13,8 @@ pub(super) struct Tag {
     pub(super) end: usize,
     name: usize,
     closes: bool,
-    /// Index of the closing tag that matches this opening tag. `None` for a closing tag, and if
-    /// there is no match.
+    /// Index of the closing tag that matches this opening tag. `None` for a closing tag, or if no
+    /// closing tag matches.
     partner: Option<usize>,
 }
 

@@ -1,5 +1,5 @@
-//! Finds the end of a program by the lexical rules of its language, so that strings, comments and
-//! parentheses in the program do not end it.
+//! Finds the end of a program according to the lexical rules of its language, so that strings,
+//! comments and parentheses in the program do not end it.
 
 use super::{
     header, quote,
@@ -215,7 +215,7 @@ fn is_other_close(text: &str, at: usize, until: Until) -> bool {
     matches!(until, Until::Fence { .. }) && closes_call(text, at)
 }
 
-/// Returns true if no language follows a fence, so that it may be a closing fence.
+/// Returns true if the fence that ends at `at` may be a closing fence: no language follows it.
 pub(super) fn closes_call(text: &str, at: usize) -> bool {
     !char_at(text, at).is_some_and(char::is_alphanumeric)
 }

@@ -27,7 +27,7 @@ pub(super) fn run(text: &str, at: usize, mark: u8) -> usize {
     text.as_bytes().iter().skip(at).take_while(|&&found| found == mark).count()
 }
 
-/// Returns the offset after the whitespace at `at`, without leaving the line.
+/// Returns the offset after the whitespace at `at`, excluding line breaks.
 pub(super) fn after_blanks(text: &str, at: usize) -> usize {
     after(text, at, |found| found != '\n' && is_space(found))
 }

@@ -86,8 +86,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Returns true if a value can end at `at`: a comma, the closing parenthesis, the end of the
-    /// text or another string follows.
+    /// Returns true if a value can end at `at`, that is, if it is followed by a comma, the closing
+    /// parenthesis, another string or the end of the text.
     fn ends_value(&self, at: usize) -> bool {
         let next = after_space(self.text, at);
         match char_at(self.text, next) {

@@ -1,5 +1,5 @@
-//! Tests of the reader with random answers, and with very large answers, which it must read in
-//! linear time.
+//! Tests of the reader with random answers, and with very large answers that it must read in linear
+//! time.
 
 use proptest::prelude::*;
 use wattle_machine::{Action, Reading, read};

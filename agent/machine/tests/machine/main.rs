@@ -1,6 +1,6 @@
 //! Tests of the agent loop's state machine. Each module tests one topic.
 //!
-//! - `answers`, `hostile`: parsing of model answers: those in `tests/answers/`, and random ones.
+//! - `answers`, `hostile`: the reader, tested with the answers in `tests/answers/` and random ones.
 //! - `native`, `plain`: the dialects with function calls, and the dialect without any calls.
 //! - `runs`, `machine`: the scripted runs in `tests/runs/`, and properties that hold for every run.
 //! - `prompt`, `marks`: the system prompt, and the markers of the host's own lines.

@@ -1,5 +1,5 @@
-//! Tests that only the host's own lines in a conversation begin with its markers, regardless of the
-//! data.
+//! Tests that only lines written by the host begin with the host's markers, whatever the data
+//! contains.
 
 use std::num::NonZeroI32;
 

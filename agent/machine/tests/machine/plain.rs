@@ -5,7 +5,7 @@ use wattle_machine::{
     State, step, system_prompt,
 };
 
-/// Returns the effects of an answer to a message.
+/// Starts a run, passes it an answer and returns the effects.
 fn answered(answer: ModelAnswer) -> Vec<Effect> {
     let settings = Settings { max_retries: 0, ..Settings::default() };
     let setup = Setup { settings, dialect: Dialect::Plain, ..Setup::default() };

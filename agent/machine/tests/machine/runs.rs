@@ -1,4 +1,4 @@
-//! Tests of whole runs: every scripted run in the data files is played, and its effects are
+//! Tests of whole runs: every scripted run in the data files is executed, and its effects are
 //! compared with the expected ones. `UPDATE=1` updates the expected effects.
 //!
 //! A script is a list of inputs. Each input consists of `>>> kind` and a payload, and is followed

@@ -1,5 +1,5 @@
-//! The location of the objects: a folder or an S3 bucket. Objects are written, read and removed
-//! there.
+//! The location of the objects, a folder or an S3 bucket, and the operations that write, read and
+//! remove objects there.
 
 use std::fmt;
 use std::os::unix::fs::DirBuilderExt;
@@ -87,7 +87,7 @@ impl BlobStore {
         done.map(drop).map_err(|error| self.failed("write", object, &error))
     }
 
-    /// Reads an object, and checks its content against the hash in its name.
+    /// Reads an object and checks its content against the hash in its name.
     pub(super) async fn get(&self, object: &str) -> Result<Bytes, Cause> {
         let failed = |error| self.failed(READ, object, &error);
         let found = match self.objects.get(&self.path(object)).await {

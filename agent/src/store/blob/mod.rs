@@ -239,7 +239,7 @@ impl TenantStore {
         }
     }
 
-    /// Moves a turn's file changes to an object if they are large, and returns their stored form.
+    /// Moves a turn's file changes to an object if they are large. Returns their stored form.
     /// Returns `None` if the file changes stay in the turn.
     pub(super) async fn store_files(
         &self,
@@ -279,8 +279,8 @@ async fn off_the_runtime<T: Send + 'static>(
     }
 }
 
-/// Returns the name of the object whose content has this digest, and updates the time of the
-/// object's last use. Returns `None` if there is no such object.
+/// Returns the name of the object whose content has this digest. Updates the time of the object's
+/// last use. Returns `None` if there is no such object.
 fn find_content(
     transaction: &mut Transaction<'_>,
     (tenant, _): Owner<'_>,

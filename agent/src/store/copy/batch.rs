@@ -173,7 +173,7 @@ pub(super) struct Digest {
     pub(super) hash: blake3::Hash,
 }
 
-/// Computes the digests of all tables from one snapshot of the database. `step` is called with the
+/// Computes the digests of all tables from one snapshot of the database. Calls `step` with the
 /// number of rows in each batch.
 pub(super) fn digests(
     transaction: &mut Transaction<'_>,

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Rows are copied in key order, so an interrupted copy continues after the highest key in the
-//! target. While the target is marked, only a copy can open it.
+//! target. While the target is marked, only a copy operation can open it.
 //!
 //! Another process could still change the source. Therefore the rows of each store are hashed at
 //! the end, from one snapshot, and the copy fails if the hashes differ.
@@ -51,7 +51,7 @@ pub enum CopyPhase {
 pub struct CopyProgress {
     /// The current phase.
     pub phase: CopyPhase,
-    /// Number of rows finished in this phase, including rows that an interrupted copy finished.
+    /// Number of rows processed in this phase, including rows that an interrupted copy processed.
     pub done: u64,
     /// Total number of rows in this phase, as counted at its start.
     pub total: u64,
@@ -89,7 +89,7 @@ type OnProgress = Arc<dyn Fn(CopyProgress) + Send + Sync>;
 ///
 /// # Errors
 /// - If the source does not exist, or is the same store as the target.
-/// - If the target has content that is not from an interrupted copy of this source.
+/// - If the target contains data that does not come from an interrupted copy of this source.
 /// - If another process uses one of the stores.
 /// - If a store is not empty and its version differs from the one that this program uses.
 /// - If the source changes during the copy. The target is then unusable.
@@ -170,7 +170,7 @@ impl Copy {
         Ok(StoreCopy { tables, resumed })
     }
 
-    /// Locks both stores, and checks that no other process uses them.
+    /// Locks both stores and checks that no other process uses them.
     async fn lock(&self, source: &Store, target: &Store) -> Result<[Option<Lock>; 2], StoreError> {
         let locked = |store: &Store| lease::acquire(store.tenant(&Tenant::default()), LOCK.into());
         source.leases.join().await.map_err(|cause| self.source_failed(cause))?;
@@ -228,7 +228,7 @@ impl Copy {
         written.await.map_err(|cause| self.failed(cause))
     }
 
-    /// Compares all rows of both stores by their hashes, and returns the verified tables.
+    /// Compares all rows of both stores by their hashes and returns the verified tables.
     async fn verify(
         &self,
         source: &Store,
@@ -296,7 +296,7 @@ fn set_counters(transaction: &mut Transaction<'_>) -> Result<(), Cause> {
     Ok(())
 }
 
-/// A counter of the rows finished in a phase. It reports the progress of the copy. Cheap to clone.
+/// A counter of the rows processed in a phase. It reports the progress of the copy. Cheap to clone.
 #[derive(Clone)]
 struct Steps {
     phase: CopyPhase,

@@ -66,7 +66,8 @@ impl Opening {
     /// versions above `newest`.
     ///
     /// # Errors
-    /// If a store of this version cannot be opened for `self`, for example as the source of a copy.
+    /// If a store of this version cannot be opened for the purpose `self`, for example as the
+    /// source of a copy.
     pub(in crate::store) fn check_version(
         self,
         version: usize,
@@ -103,10 +104,10 @@ pub(in crate::store) type RowSink<'a> = dyn FnMut(Row) -> Result<ControlFlow<()>
 
 /// The operations that an engine provides within an open transaction.
 pub(in crate::store) trait Statements {
-    /// Executes a query, and passes its rows to `row` one by one.
+    /// Executes a query and passes its rows to `row` one by one.
     fn each(&mut self, sql: &str, params: &[Value], row: &mut RowSink<'_>) -> Result<(), Cause>;
 
-    /// Executes a statement, and returns the number of changed rows.
+    /// Executes a statement and returns the number of changed rows.
     fn execute(&mut self, sql: &str, params: &[Value]) -> Result<u64, DbError>;
 
     /// Returns the database's current time, in milliseconds since 1970.
@@ -124,7 +125,7 @@ impl<'a> Transaction<'a> {
         Transaction { statements, is_discarded: false }
     }
 
-    /// Executes a statement, and returns the number of changed rows.
+    /// Executes a statement and returns the number of changed rows.
     pub(in crate::store) fn execute(
         &mut self,
         sql: &str,
@@ -133,7 +134,7 @@ impl<'a> Transaction<'a> {
         self.statements.execute(sql, params)
     }
 
-    /// Executes a query, and passes its rows to `row` one by one until `row` returns
+    /// Executes a query and passes its rows to `row` one by one until `row` returns
     /// `ControlFlow::Break`.
     pub(in crate::store) fn each(
         &mut self,
@@ -144,7 +145,7 @@ impl<'a> Transaction<'a> {
         self.statements.each(sql, params, &mut row)
     }
 
-    /// Executes a query, and returns its rows, each converted by `read`.
+    /// Executes a query and returns its rows, each converted by `read`.
     pub(in crate::store) fn query<T>(
         &mut self,
         sql: &str,
@@ -159,7 +160,7 @@ impl<'a> Transaction<'a> {
         Ok(rows)
     }
 
-    /// Executes a query, and returns its first row, or `None` if there are no rows.
+    /// Executes a query and returns its first row, or `None` if there are no rows.
     pub(in crate::store) fn first(
         &mut self,
         sql: &str,
@@ -173,7 +174,7 @@ impl<'a> Transaction<'a> {
         Ok(first)
     }
 
-    /// Executes a query that returns one row, and returns this row.
+    /// Executes a query and returns its only row.
     ///
     /// # Errors
     /// If the query fails or returns no row.
@@ -282,8 +283,8 @@ impl Database {
         }
     }
 
-    /// Returns the engine if it is SQLite, whose transactions can run on the current thread, and
-    /// `None` otherwise.
+    /// Returns the SQLite engine, whose transactions can run on the current thread, or `None` for
+    /// PostgreSQL.
     pub(in crate::store) fn sqlite(&self) -> Option<&Sqlite> {
         match &self.engine {
             Engine::Sqlite(sqlite) => Some(sqlite),
@@ -291,7 +292,7 @@ impl Database {
         }
     }
 
-    /// Returns the PostgreSQL database's URL, with the password masked, or `None` for SQLite.
+    /// Returns the URL of a PostgreSQL database, with the password masked, or `None` for SQLite.
     pub(in crate::store) fn shown(&self) -> Option<&str> {
         match &self.engine {
             Engine::Sqlite(_) => None,

@@ -37,7 +37,7 @@ struct Readers {
 }
 
 impl Sqlite {
-    /// Opens a file, and creates it if it does not exist. `prepare` migrates it.
+    /// Opens a file. Creates it if it does not exist. `prepare` migrates the file.
     pub(in crate::store) fn open(
         path: PathBuf,
         prepare: impl FnOnce(&mut Connection) -> Result<(), Cause>,

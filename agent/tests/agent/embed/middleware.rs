@@ -10,8 +10,8 @@ use wattle_agent::prelude::*;
 
 use super::{HOST, Log, Script, agent, call, say};
 
-/// A middleware that logs the start and the end of each trip and call. It numbers the ends of
-/// trips and shares the count with the other middleware of the run.
+/// A middleware that logs the start and the end of each trip and call. Each line for the end of a
+/// trip contains the number of ends logged so far by all middleware of the run.
 struct Noting(Log, &'static str);
 
 impl Middleware for Noting {

@@ -143,7 +143,7 @@ impl Log {
         std::mem::take(&mut *self.0.lock().unwrap())
     }
 
-    /// Returns a handler that adds the name of each event, with a prefix.
+    /// Returns a handler that adds the name of each event to the log, preceded by `prefix`.
     fn handler(&self, prefix: &str) -> impl Handler + use<> {
         let (log, prefix) = (self.clone(), prefix.to_owned());
         move |event: &RunEvent| log.add(format!("{prefix}{}", name(event)))

@@ -25,8 +25,8 @@ impl Shared {
         self.folder.path()
     }
 
-    /// Begins the run's trace like a process that does not know that another process also writes
-    /// it.
+    /// Begins the run's trace as a process that does not know about the other writer
+    /// would.
     fn begin(&self, run: &str) -> Recorder {
         Recorder::begin(self.path(), run, Some(self.keys.signer(TENANT).unwrap().into()))
     }

@@ -232,7 +232,7 @@ pub(super) struct Automaton {
     pairs: Vec<u64>,
     /// The number of machine words in a set.
     words: usize,
-    /// Maximum length of a spelling in bytes.
+    /// Maximum length of a spelling, in bytes.
     max_span: usize,
 }
 

@@ -3,7 +3,7 @@
 //!
 //! An escape is parsed byte by byte, so it may be split between two pieces of a string.
 
-/// Maximum length of an escape in bytes. The zeros that an escape ignores do not count. See
+/// Maximum length of an escape, in bytes. The zeros that an escape ignores do not count. See
 /// [`Escape::ignores_zeros`].
 pub(super) const MAX_ESCAPE: usize = 160;
 

@@ -72,8 +72,8 @@ fn view(text: &[u8], at: usize) -> Vec<(usize, u8)> {
     view
 }
 
-/// Returns the possible decodings at a position, each with its end and the bytes that it
-/// represents.
+/// Returns the possible decodings of the text at a position, each with the position where it ends
+/// and the decoded bytes.
 fn readings(text: &[u8], at: usize) -> Vec<(usize, Vec<u8>)> {
     let mut all = vec![(at + 1, vec![text[at]])];
     let view = view(text, at);

@@ -10,14 +10,14 @@ use super::spellings::{Cleaner, Spellings};
 use crate::address::{Class, classify};
 use crate::host::{DomainPattern, RuleError};
 
-/// Minimum length of a secret in characters. A shorter secret could occur in ordinary text by
+/// Minimum length of a secret, in characters. A shorter secret could occur in ordinary text by
 /// chance.
 pub(super) const MIN_CHARS: usize = 8;
 
-/// Maximum length of a secret in bytes. The cost of the search grows with the length.
+/// Maximum length of a secret, in bytes. The cost of the search grows with the length.
 const MAX_BYTES: usize = 8 << 10;
 
-/// Maximum length of a name in bytes.
+/// Maximum length of a secret's name, in bytes.
 pub(super) const MAX_NAME: usize = 64;
 
 /// A secret. It is sent only in requests, and its debug output does not contain its value.

@@ -30,7 +30,7 @@ struct Edge {
 
 /// Leading zeros of an escape that are left out of the text that is held back.
 struct SkippedZeros {
-    /// The position of the zero that they follow.
+    /// The position of the zero that precedes the skipped zeros.
     after: usize,
     count: usize,
 }
@@ -71,7 +71,7 @@ pub(super) struct Search {
     young_from: usize,
     /// The earliest possible start of any unfinished match.
     old_from: usize,
-    /// The number of machine words and bytes processed so far.
+    /// The work done so far: the number of bytes read plus the number of machine words updated.
     work: usize,
 }
 
@@ -161,8 +161,9 @@ impl Search {
         }
     }
 
-    /// Skips a leading zero that changes nothing, so that the memory and the length of a spelling
-    /// are bounded for any number of zeros. Returns false if the byte must be read.
+    /// Skips a leading zero that changes nothing, so that the length of a spelling and the memory
+    /// for it are bounded, regardless of the number of zeros. Returns false if the byte must be
+    /// read.
     fn skip_zero(&mut self, byte: u8) -> bool {
         if byte != b'0' || !self.open.iter().any(|open| open.escape.ignores_zeros()) {
             return false;
@@ -203,7 +204,7 @@ impl Search {
     }
 
     /// Processes a byte in all open escapes. Advances the current set by the escapes that end
-    /// before the byte, and returns the escapes that end with it.
+    /// before the byte. Returns the escapes that end with the byte.
     fn step_escapes(&mut self, byte: u8, at: usize) -> Vec<(OpenEscape, Unescaped)> {
         let mut ended = Vec::new();
         for mut open in std::mem::take(&mut self.open) {
@@ -229,8 +230,8 @@ impl Search {
         ended
     }
 
-    /// Advances the current set by an escape that ended just before the position `at`, and records
-    /// the matches that end there.
+    /// Advances the current set by an escape that ended just before the position `at`. Records the
+    /// matches that end there.
     fn follow_here(&mut self, open: &OpenEscape, unescaped: Unescaped, at: usize) {
         let mut set = std::mem::take(&mut self.set);
         self.follow(open, unescaped, at, &mut set);

@@ -1,5 +1,5 @@
-//! Tests of outgoing requests: what is decided before anything is sent (`policy`), what is sent and
-//! received (`requests`), and that no other code sends requests (`one_way_out`).
+//! Tests of outgoing requests: the checks before anything is sent (`policy`), the requests and
+//! their responses (`requests`), and the rule that no other code sends requests (`one_way_out`).
 
 #![allow(
     clippy::unwrap_used,

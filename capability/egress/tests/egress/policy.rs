@@ -1,5 +1,5 @@
-//! Tests of the checks that are made before anything is sent. They recognize denied addresses in
-//! any spelling, and apply host rules and domain lists.
+//! Tests of the checks that are made before anything is sent. The checks recognize denied addresses
+//! in any spelling and apply host rules and domain lists.
 
 use wattle_egress::{DomainPattern, Egress, HostRule, Policy};
 

@@ -87,8 +87,8 @@ pub(crate) struct Child {
 }
 
 impl Base {
-    /// Opens a folder, protects the host's own files in it from runs, and completes the changes in
-    /// it that killed processes left unfinished.
+    /// Opens a folder, protects the host's own files in it from runs, and completes the changes
+    /// that killed processes left unfinished.
     pub(crate) fn open(path: &Path, files: HostFiles) -> Result<Base, FilesError> {
         let open = || -> io::Result<Base> {
             let top = std::fs::canonicalize(path)?;
@@ -108,9 +108,9 @@ impl Base {
         &self.recovered
     }
 
-    /// Returns an error if the path names one of the host's own files that a run may not use for
-    /// `intent`, or an entry in such a folder. Other names of these files and folders, such as
-    /// mounts, are recognized by the inodes of the entries on the path.
+    /// Returns an error if a run may not use the path for `intent`, because it names one of the
+    /// host's own files or folders, or an entry in such a folder. Other names of these files and
+    /// folders, such as mounts, are recognized by the inodes of the entries on the path.
     pub(crate) fn check_host_files(
         &self,
         path: &RunPath,
@@ -162,8 +162,8 @@ impl Base {
     }
 
     /// Checks that a new link at `path` would not be on the path to one of the host's own files,
-    /// which need not exist yet. Otherwise, the host would later follow the link to a file that a
-    /// run wrote.
+    /// even if the file does not exist yet. Otherwise, the host would later follow the link to a
+    /// file that a run wrote.
     pub(crate) fn check_leads_to_no_host_file(&self, path: &RunPath) -> Result<(), FilesError> {
         for other in self.paths_of(path) {
             let below = self.host_files.below(&other).map(|(_, what)| what);
@@ -180,8 +180,8 @@ impl Base {
         path.steps().map_while(meta).map(|(identity, step)| (step, identity)).collect()
     }
 
-    /// Returns the other paths that lead to the same entry, as far as the rules for the host's own
-    /// files know them. `steps` are the existing entries on the path.
+    /// Returns the other paths that lead to the same entry according to the rules for the host's
+    /// own files. `steps` are the existing entries on the path.
     fn other_paths(&self, path: &RunPath, steps: &[(RunPath, (u64, u64))]) -> Vec<RunPath> {
         let mut others = Vec::new();
         for (step, identity) in steps {
@@ -204,8 +204,8 @@ impl Base {
         Path::new(target).strip_prefix(&self.top).ok()?.to_str()
     }
 
-    /// Looks up an entry. Reports it as absent if it is hidden, or if a parent on its path is a
-    /// file.
+    /// Looks up an entry. Reports the entry as absent if it is hidden or if a parent on its path is
+    /// a file.
     pub(crate) fn entry(&self, path: &RunPath) -> io::Result<EntryInfo> {
         match self.meta(path)? {
             None => Ok(EntryInfo::Absent),

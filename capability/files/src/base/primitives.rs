@@ -24,8 +24,8 @@ pub(crate) trait Disk {
     fn names(&self, path: &RunPath) -> io::Result<Vec<String>>;
     /// Reads one of the host's own small files.
     fn read(&self, path: &RunPath) -> io::Result<Vec<u8>>;
-    /// Returns true if the rules for runs permit a change of the entry at `path`, and the move of
-    /// the entry at `staged` to `path`. Neither may be or contain one of the host's own files or a
+    /// Returns true if the rules for runs permit a change to the entry at `path`, and a move of the
+    /// entry at `staged` to `path`. Neither may be or contain one of the host's own files or a
     /// repository, be on the path to such a file, or complete a repository.
     fn permits_runs(&self, path: &RunPath, staged: &RunPath) -> io::Result<bool>;
     /// Checks that a file is writable.

@@ -6,9 +6,9 @@
 //!
 //! A workdir may come with a staging folder whose records are forged. Nothing in a record proves
 //! who wrote it: a move changes the status-change time of an entry, and the other properties of an
-//! entry can be set or guessed. So the completion of another process's records replaces and removes
-//! nothing outside of staging paths. It only creates entries at unused paths to which runs may
-//! write. A staging folder with any other record is left as it is.
+//! entry can be set or guessed. Therefore, completing the changes of another process neither
+//! replaces nor removes anything outside staging paths. It only creates entries at unused paths to
+//! which runs may write. A staging folder with any other record is left as it is.
 
 use std::io;
 
@@ -53,7 +53,8 @@ pub(crate) enum NewEntry {
 /// The entry at a record's path, as the run last saw it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum OldEntry {
-    /// A file, with the hash of its content, or `None` if the file was too large to be hashed.
+    /// A file, with the hash of its content. The hash is `None` if the file was too large to be
+    /// hashed.
     File(FileStamp, #[serde(with = "crate::hex::option")] Option<blake3::Hash>),
     Link(String),
     Tree(#[serde(with = "crate::hex")] blake3::Hash),
@@ -75,8 +76,8 @@ pub(crate) enum Outcome {
     Done,
     /// The entry that another process wrote to the path has been restored there.
     Restored,
-    /// The entry that another process wrote could not be restored, because its path is occupied. It
-    /// was saved at this path instead.
+    /// The entry that another process wrote could not be restored, because its original path is
+    /// occupied. The entry was saved at the path in this variant instead.
     Saved(RunPath),
 }
 
@@ -170,7 +171,7 @@ impl Record {
     }
 
     /// Moves an entry that another process wrote from the staging path back to its original path.
-    /// Replaces the run's entry there only if this process created it.
+    /// Replaces the run's new entry at that path, but only if this process wrote the record.
     fn restore(&self, disk: &impl Disk, origin: Origin) -> io::Result<Outcome> {
         if origin == Origin::Unknown || !self.is_new(disk, &self.path)? {
             return put_back(disk, &self.staged, &self.path);
@@ -255,7 +256,7 @@ pub(crate) fn write_records(
 }
 
 /// Completes all changes in a staging folder and removes the folder. Returns messages for the user.
-/// Fails without any change if a record of unknown origin is not sound.
+/// Fails without changing anything if a record of unknown origin is invalid.
 pub(crate) fn finish(
     disk: &impl Disk,
     folder: &RunPath,
@@ -344,8 +345,8 @@ fn is_registration(name: &str) -> bool {
 }
 
 impl Base {
-    /// Completes the changes in this workdir that killed processes left unfinished. Returns
-    /// messages for the user.
+    /// Completes the changes to this workdir that were left unfinished because their process was
+    /// killed. Returns messages for the user.
     pub(crate) fn recover(&self) -> Vec<String> {
         let mut notes = Vec::new();
         for path in self.abandoned_folders().unwrap_or_default() {

@@ -1,4 +1,4 @@
-//! Walks a folder of the base, and hashes the folder with everything in it.
+//! Functions that walk a folder of the base, or hash the folder with everything in it.
 
 use std::collections::BTreeMap;
 

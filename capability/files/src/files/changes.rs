@@ -32,8 +32,8 @@ impl Files {
     }
 
     /// Applies only the changes for which `chosen` returns true, in the same way as
-    /// [`Files::apply`]. The other changes stay in the overlay. A change in a new folder needs the
-    /// change that creates the folder.
+    /// [`Files::apply`]. The other changes stay in the overlay. If a chosen change is in a new
+    /// folder, the change that creates the folder must be chosen, too.
     ///
     /// ```
     /// use wattle_files::{Files, OVERLAY_LIMIT};
@@ -49,7 +49,8 @@ impl Files {
     /// ```
     ///
     /// # Errors
-    /// If a chosen change could not be applied. The error lists the chosen changes.
+    /// If a chosen change could not be applied. The error lists the chosen changes that were
+    /// applied and those that were not.
     pub fn apply_chosen(
         &self,
         chosen: impl Fn(&Change) -> bool,
@@ -61,7 +62,7 @@ impl Files {
     }
 
     /// Discards the overlay's changes at a path and under it, so that the run sees the base's
-    /// entries there again. All other changes stay. Does nothing if there is no such change, and in
+    /// entries there again. Keeps all other changes. Does nothing if there is no such change, or in
     /// a write-through run.
     ///
     /// ```

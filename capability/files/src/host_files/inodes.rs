@@ -1,5 +1,5 @@
-//! The host's own files, recognized by device and inode. A mount or a file system that ignores
-//! letter case gives such a file names that no rule for paths knows.
+//! The host's own files, recognized by device and inode. A mount, or a file system that ignores
+//! letter case, gives such a file names that the rules for paths do not cover.
 
 use std::fs::FileType;
 use std::os::unix::fs::MetadataExt as _;
@@ -94,8 +94,8 @@ impl Inodes {
     }
 }
 
-/// Returns true if one of the entries has this inode. An entry's inode may by now belong to a new
-/// file of a run, so the path of the entry is looked up again.
+/// Returns true if one of the entries has this inode. The inode may have been reused for a file
+/// that a run created, so the entry's path is looked up again.
 fn contains(entries: &[(Identity, PathBuf)], identity: Identity) -> bool {
     let is_current = |path: &Path| {
         std::fs::metadata(path).is_ok_and(|meta| (meta.dev(), meta.ino()) == identity)

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use super::{HostFile, HostFiles, Route, host_written, is_project_file};
 
-/// The paths of the host's own files when this value was created, so that a run that changes links
-/// afterwards changes nothing about them.
+/// The paths of the host's own files, resolved when this value is created. A run that changes links
+/// afterwards does not affect them.
 #[derive(Debug, Default)]
 pub struct HostPaths {
     /// The root of the workdir, as an absolute path without links.
@@ -20,12 +20,12 @@ struct Located {
     file: HostFile,
     paths: Vec<PathBuf>,
     passed: Vec<PathBuf>,
-    /// If true, the workdir is the folder, or is in it, and the host loads files from the folder.
+    /// If true, the host loads files from the folder, and the folder is or contains the workdir.
     holds_workdir: bool,
 }
 
 impl HostFiles {
-    /// Returns the current paths of the files. `workdir` is the folder of the runs.
+    /// Resolves the current paths of the files. `workdir` is the workdir of the runs.
     #[must_use]
     pub fn locate(&self, workdir: &Path) -> HostPaths {
         let top = workdir.canonicalize().unwrap_or_else(|_| workdir.to_owned());

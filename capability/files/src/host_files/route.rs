@@ -1,4 +1,4 @@
-//! The names of one of the host's own files: the paths on which the host reaches it.
+//! The paths under which the host can reach one of its own files.
 
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
@@ -84,8 +84,7 @@ fn split_first(path: &Path) -> Option<(OsString, PathBuf)> {
     Some((first.as_os_str().to_owned(), parts.as_path().to_owned()))
 }
 
-/// Returns an absolute path whose nearest existing ancestor is spelled as the operating system
-/// spells it.
+/// Canonicalizes the nearest existing ancestor of an absolute path and returns the resulting path.
 fn with_real_parents(path: &Path) -> PathBuf {
     let real = path
         .ancestors()

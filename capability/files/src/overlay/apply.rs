@@ -110,14 +110,14 @@ fn expect_absent_after_conflict(layer: &mut Layer, step: &Step, reason: &FilesEr
     }
 }
 
-/// A step with its prepared data.
+/// A step and the data prepared for it.
 struct Job {
     step: Step,
     /// The state that the base's entry must have just before the step, or `None` for a new entry.
     expected: Option<Stamp>,
     /// The record of the change, if the step moves an existing entry to the staging path.
     record: Option<Record>,
-    /// The reason why the step must not be applied, or `None` if it may be.
+    /// The reason why the step must not be applied, or `None` if the step is allowed.
     refused: Option<FilesError>,
 }
 

@@ -1,7 +1,7 @@
-//! Checks each step of applying an overlay by the rules for runs. The run's operations were checked
-//! by the same rules, but another process may have created parts of a repository since then, the
-//! host may use other files than it did for an earlier run, and a restored overlay may contain
-//! anything.
+//! Checks each step of applying an overlay against the rules for runs. The run's operations were
+//! checked against the same rules, but another process may have created parts of a repository since
+//! then, the host may use other files than it did for an earlier run, and a restored overlay may
+//! contain anything.
 
 use std::collections::BTreeSet;
 
@@ -14,9 +14,10 @@ use crate::tree::contents;
 use crate::tree::resolve::check_access;
 
 impl Overlay {
-    /// Checks that a step changes none of the host's own files, no entry on the path to one, no
-    /// project file and no repository, and that it creates no link that leads out of the workdir
-    /// unless it moves the link. `carried` is the result of [`Overlay::carried_links`].
+    /// Checks that a step does not change one of the host's own files, an entry on the path to one,
+    /// a project file or a repository. Also checks that the step creates no link that leads out of
+    /// the workdir, except by moving an existing link. `carried` is the result of
+    /// [`Overlay::carried_links`].
     pub(super) fn check_step(
         &self,
         step: &Step,
@@ -40,8 +41,8 @@ impl Overlay {
         }
     }
 
-    /// Returns the targets of the links in the base that the steps remove or replace. A run can
-    /// create no link that leads out of the workdir, but it can move one.
+    /// Returns the targets of the links in the base that the steps remove or replace. A run cannot
+    /// create a link that leads out of the workdir, but it can move an existing one.
     pub(super) fn carried_links(&self, steps: &[Step]) -> BTreeSet<String> {
         let mut carried = BTreeSet::new();
         let Some(base) = &self.base else { return carried };

@@ -2,8 +2,8 @@
 //!
 //! A folder that the run removed and created again is opaque: it hides all entries of the base's
 //! folder at the same path. Before an entry in such a folder can be shown again, the folder becomes
-//! a merged one, in which each hidden entry is marked as removed. The run's files and changes are
-//! the same before and after this.
+//! a merged one, in which each hidden entry is marked as removed. This conversion does not alter
+//! the run's files and changes.
 
 use super::Overlay;
 use super::layer::{Body, Node};
@@ -53,7 +53,7 @@ impl Overlay {
         Ok(entry(path)? != EntryInfo::Absent)
     }
 
-    /// Makes an opaque folder a merged one. The base must have a folder at the same path.
+    /// Turns an opaque folder into a merged one. The base must have a folder at the same path.
     fn merge_with_base(&mut self, folder: &RunPath) -> Result<(), FilesError> {
         let (Some(base), Some(node)) = (&self.base, self.layer.node(folder)) else { return Ok(()) };
         let mut stamps = Vec::new();

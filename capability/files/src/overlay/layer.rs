@@ -20,8 +20,8 @@ use crate::git_names::is_named;
 use crate::path::RunPath;
 use crate::stamp::Stamp;
 
-/// Cost of a node in bytes in addition to its name and content, so that a run cannot fill the
-/// memory with empty files.
+/// Fixed cost of a node, in bytes, added to the size of its name and content. It prevents a run
+/// from filling the memory with empty files.
 const NODE_COST: u64 = 256;
 
 #[derive(Debug)]
@@ -105,7 +105,7 @@ pub(super) enum Lookup<'a> {
     Node(&'a Node),
     /// The entry does not exist in the run's files, even if it exists in the base.
     Hidden,
-    /// The layer has no node. The base's entry is visible.
+    /// The layer has no node at the path, so the base's entry is visible.
     Base,
 }
 
@@ -300,7 +300,7 @@ impl Layer {
         }
     }
 
-    /// Makes a folder merged, because the base now has it.
+    /// Turns a folder into a merged one. The base must have a folder at the same path.
     pub(super) fn merge(&mut self, path: &RunPath) {
         if let Some(Node { body: Body::Folder(folder), seen, .. }) = self.node_mut(path) {
             folder.opaque = false;

@@ -118,7 +118,8 @@ pub(crate) fn remove_all(tree: &mut dyn Tree, path: &RunPath) -> Result<(), File
     tree.remove_all(path, &entry)
 }
 
-/// Checks that an entry may be moved, apart from what it contains. Returns the entry.
+/// Checks that an entry may be moved, but does not search it for repositories and project files.
+/// Returns the entry.
 pub(crate) fn check_movable(tree: &dyn Tree, from: &RunPath) -> Result<EntryInfo, FilesError> {
     check_removable(tree, from, "moved")
 }

@@ -1,4 +1,4 @@
-//! Checks of everything in a folder that is moved or removed as a whole.
+//! Checks everything in a folder that is moved or removed as a whole.
 //!
 //! Resolving a path checks the rules for that path alone. Moving or removing a folder also changes
 //! the paths of everything in it, so the folder is searched for repositories and project files.

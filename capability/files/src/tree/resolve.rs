@@ -145,7 +145,7 @@ struct Walk<'a> {
     /// The remaining names, in reverse order.
     names: Vec<String>,
     at: RunPath,
-    /// The paths that led through a link, before that link was followed.
+    /// The path before each link was followed: the link and the remaining names.
     spellings: Vec<RunPath>,
 }
 
@@ -183,8 +183,8 @@ impl<'a> Walk<'a> {
         self.at.join(name).map_err(|fault| FilesError::path(self.intent, self.text, fault))
     }
 
-    /// Returns the path of the remaining names under `link`, up to the first `..`. A `..` would be
-    /// relative to the target of the link, so the path cannot continue after it.
+    /// Appends the remaining names, up to the first `..`, to `link` and returns the resulting path.
+    /// A `..` would be relative to the target of the link, so the path cannot continue after it.
     fn spelling(&self, link: RunPath) -> Result<RunPath, FilesError> {
         let mut names = self.names.iter().rev().take_while(|name| *name != "..");
         names

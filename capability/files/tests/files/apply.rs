@@ -21,7 +21,7 @@ impl World {
         world
     }
 
-    /// Writes a file of the base directly, as the user would.
+    /// Writes a file in the base directly, as the user would.
     fn user(&self, path: &str, data: &str) {
         let path = self.dir.path().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();

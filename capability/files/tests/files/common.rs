@@ -69,7 +69,8 @@ pub(crate) fn base(dir: &tempfile::TempDir) -> Base {
     Files::open_base(dir.path()).unwrap()
 }
 
-/// Returns the names in a folder. Names of folders end in `/`, and names of links in `@`.
+/// Returns the names in a folder. Names of folders end in `/`, of links in `@`, and of special
+/// files in `?`.
 pub(crate) fn names(files: &Files, path: &str) -> Vec<String> {
     let mark = |kind| match kind {
         EntryKind::Folder => "/",

@@ -13,7 +13,7 @@ const FILES: &[&str] = &["a/b/c", "a/b/d", "a/e", "f"];
 /// The paths that random operations and discards use.
 const PATHS: &[&str] = &["a", "a/b", "a/b/c", "a/b/d", "a/b/n", "a/e", "a/n", "f", "f/n", "n"];
 
-/// A random operation, with the indexes of its paths.
+/// A random operation. Each field is the index of a path in [`PATHS`].
 #[derive(Clone, Debug)]
 enum Op {
     Write(usize),

@@ -7,7 +7,7 @@
 //! - `hostile`: paths and links that try to leave the workdir;
 //! - `host_files`, `other_names`, `repository`: entries that no run may read or change.
 //!
-//! `common` has helpers.
+//! `common` contains helpers.
 
 #![allow(
     clippy::unwrap_used,

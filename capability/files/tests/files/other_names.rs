@@ -1,5 +1,6 @@
-//! Tests that the host's own files are protected under names that no rule for paths knows: mounts,
-//! hard links and unusual spellings. Also tests what a restored overlay or a forged record may do.
+//! Tests that the host's own files are protected under names that the rules for paths do not cover:
+//! mounts, hard links and unusual spellings. Also tests that a restored overlay or a forged record
+//! cannot bypass the rules.
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};

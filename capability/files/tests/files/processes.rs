@@ -233,7 +233,7 @@ fn workdir() -> tempfile::TempDir {
     dir
 }
 
-/// Returns true if a process has written its records.
+/// Returns true if a process has written its records to a staging folder in `dir`.
 fn has_records(dir: &Path) -> bool {
     let entries = std::fs::read_dir(dir).unwrap().flatten();
     entries.into_iter().any(|entry| {

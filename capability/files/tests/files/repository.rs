@@ -140,8 +140,8 @@ fn folders_with_some_of_these_names_are_ordinary() {
     }
 }
 
-/// Creates a workdir with folders that contain a repository or a project file, and returns the
-/// folders, each with the entry that keeps it in its place.
+/// Creates a workdir with folders that contain a repository or a project file, and returns each of
+/// them with the reason why it cannot be moved or removed.
 fn with_kept_folders(dir: &std::path::Path) -> [(&'static str, &'static str); 6] {
     for (path, text) in [
         ("good/.git/HEAD", "ref: refs/heads/main\n"),

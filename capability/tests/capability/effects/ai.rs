@@ -162,7 +162,7 @@ async fn a_models_answers_and_errors_contain_no_secret() {
     }
 }
 
-/// A model that fails with a reason that contains a secret.
+/// A model whose failure message contains a secret.
 struct Leaking(&'static str);
 
 impl Inference for Leaking {

@@ -8,7 +8,8 @@ async fn texts(program: &str) -> Vec<String> {
     outcome.texts()
 }
 
-/// Copying the string at each `append` would need a thousand times as much memory.
+/// Tests that `append` does not copy the string each time. The copies would need a thousand times
+/// as much memory.
 #[tokio::test]
 async fn many_appends_need_little_memory() {
     for program in [
@@ -88,7 +89,7 @@ async fn a_variable_of_the_program_keeps_its_text_while_a_function_appends() {
     }
 }
 
-/// Only a string that an append returned grows in place, even if the program sets the flag
+/// Tests that only a string returned by `append` grows in place, even if the program sets the flag
 /// `in_place` for another string.
 #[tokio::test]
 async fn a_literal_never_changes() {

@@ -9,7 +9,7 @@ use wattle_rt::Code;
 use super::failure;
 use crate::world::World;
 
-/// Runs `kv.cas` on a key whose value is `stored`, or that does not exist if `stored` is `None`.
+/// Runs `kv.cas` on a key with the value `stored`, or on a missing key if `stored` is `None`.
 /// Returns the result and the key's new value.
 async fn cas(stored: Option<&str>, old: &str, new: &str) -> (String, Option<String>) {
     let world = World::new();
@@ -103,7 +103,7 @@ async fn the_state_in_memory_is_limited_and_deletion_frees_space() {
     assert_eq!(state.keys("k".to_owned()).await.unwrap().len(), 8);
 }
 
-/// The values that the tests of [`Kept`] compare.
+/// Returns the values that the tests of [`Kept`] compare.
 fn values() -> Vec<Option<Vec<u8>>> {
     let texts = ["", "\u{0}", "\u{1}", " 12 ", "another value"];
     let long = vec![b'x'; 8 << 20];

@@ -1,4 +1,4 @@
-//! Tests that the memory that host functions use for a run is charged to the run's account.
+//! Tests that memory used by host functions for a run is charged to the run's account.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,7 +9,7 @@ use wattle_rt::{Account, AccountLimits, Code, Outcome};
 use super::failure;
 use crate::world::World;
 
-/// Opens the account of a run that may hold at most `memory` bytes.
+/// Opens the account of a run with a memory limit of `memory` bytes.
 fn account(memory: usize) -> Account {
     let limits = AccountLimits { memory, ..AccountLimits::default() };
     Account::of_process(usize::MAX).open_run(limits)

@@ -15,11 +15,11 @@ pub(crate) struct Authority {
     pub(crate) pem: String,
 }
 
-/// The years in which the validity of a currently valid certificate starts and ends.
+/// The validity period of a currently valid certificate: its start year and end year.
 pub(crate) const NOW: (i32, i32) = (2020, 2090);
-/// The years in which the validity of an expired certificate starts and ends.
+/// The validity period of an expired certificate: its start year and end year.
 pub(crate) const PAST: (i32, i32) = (2020, 2022);
-/// The years in which the validity of a certificate that is not valid yet starts and ends.
+/// The validity period of a certificate that is not valid yet: its start year and end year.
 pub(crate) const FUTURE: (i32, i32) = (2080, 2090);
 
 impl Authority {

@@ -33,7 +33,7 @@ enum Answer {
 struct Server {
     port: u16,
     requests: Arc<Mutex<Vec<String>>>,
-    /// A flag for each connection, which is true if the connection is closed.
+    /// One flag per connection, which is true if the connection is closed.
     connections: Arc<Mutex<Vec<Arc<AtomicBool>>>>,
 }
 

@@ -103,8 +103,8 @@ impl Place {
     }
 
     /// Pushes and asserts that the push fails. The error must contain `words` and no secret, and
-    /// the remote must stay empty. The commit must stay in the workdir. The call that creates the
-    /// commit must also report that it stays there.
+    /// the remote must stay empty. The commit must stay in the workdir. If this call creates the
+    /// commit, the error must also report that the commit stays in the workdir.
     pub(crate) async fn refused(
         &self,
         remote: &str,

@@ -42,7 +42,7 @@ impl Place {
         self.dir.path().join("sprung")
     }
 
-    /// Creates a program that creates the file [`trap`](Self::trap) when it runs. Returns the path
+    /// Writes a program that creates the file [`trap`](Self::trap) when it runs. Returns the path
     /// of the program.
     fn evil(&self) -> String {
         let path = self.dir.path().join("evil.sh");

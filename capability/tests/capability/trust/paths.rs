@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use wattle_capability::files::{Files, FilesError, OVERLAY_LIMIT, append_line};
 
-/// Creates a folder that contains a workdir and a folder outside of it. The workdir contains links
-/// to the outside, circular links, protected files and special files.
+/// Creates a folder that contains a workdir and, next to it, a folder outside of the workdir. The
+/// workdir contains links to the outside, circular links, protected files and special files.
 fn place() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let (work, outside) = (dir.path().join("work"), dir.path().join("outside"));
@@ -102,8 +102,8 @@ fn hostile_paths_are_refused_and_nothing_outside_is_touched() {
     assert_eq!(tree(dir.path()), before);
 }
 
-/// Tests that the host fails to append to its own file, such as the trace, if the file's path is a
-/// link or a special file.
+/// Tests that the host does not append to one of its own files, such as the trace, if the file's
+/// path is a link or a special file.
 #[test]
 fn the_hosts_own_lines_follow_no_link() {
     let dir = place();

@@ -10,7 +10,8 @@ use wattle_rt::Exit;
 use super::site::Script;
 use crate::world::World;
 
-/// The host names that a hostile resolver can resolve, each with the addresses that it returns.
+/// The host names that a hostile resolver can resolve, each with the addresses that the resolver
+/// returns for it.
 const NAMES: &[(&str, &[&[&str]])] = &[
     ("loop.example", &[&["127.0.0.1"]]),
     ("mixed.example", &[&["93.184.216.34", "10.0.0.1"]]),

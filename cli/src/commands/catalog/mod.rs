@@ -152,8 +152,8 @@ fn example_json(example: &Example) -> Json {
     })
 }
 
-/// Returns the program files of a folder, sorted. Like the catalog, it leaves out links and
-/// everything else that is not a regular file, with a warning.
+/// Returns the program files of a folder, sorted. Like the catalog, omits links and everything else
+/// that is not a regular file. Prints a warning for each omission.
 ///
 /// # Errors
 /// If the folder cannot be read.

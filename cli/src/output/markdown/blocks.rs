@@ -1,7 +1,7 @@
-//! Finds the complete blocks of text that is still being received.
+//! Finds the complete blocks in Markdown that is still being received.
 
-/// A splitter for Markdown text that is received in pieces. Complete blocks can be rendered before
-/// the end of the text is known.
+/// A splitter for Markdown that is received incrementally. Complete blocks can be rendered before
+/// the rest of the text arrives.
 #[derive(Debug, Default)]
 pub(crate) struct Blocks {
     /// The blocks that have been taken.

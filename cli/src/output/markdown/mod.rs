@@ -52,9 +52,10 @@ struct Page {
 /// A container of blocks, which indents them.
 enum Container {
     Quote,
-    /// A list. It contains the number of its next item if it is ordered.
+    /// A list. The value is the number of the next item, or `None` if the list is not ordered.
     List(Option<u64>),
-    /// A list item. It contains its bullet until the bullet is printed, and its indentation.
+    /// A list item, with its bullet and its indentation. `bullet` is `None` once it has been
+    /// printed.
     Item {
         bullet: Option<String>,
         indent: usize,

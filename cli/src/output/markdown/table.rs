@@ -5,7 +5,7 @@ use pulldown_cmark::Alignment;
 use super::wrap::{Line, Span, line_width, wrap};
 use crate::output::DIM;
 
-/// Minimum width of a column.
+/// Minimum width of a table column, in terminal columns.
 const LEAST: usize = 4;
 
 /// A table that is being read. The first row is the head.

@@ -1,4 +1,4 @@
-//! Styled lines, which are wrapped to a width.
+//! Styled lines, and functions that wrap them to a given width.
 
 use anstyle::Style;
 

@@ -125,8 +125,8 @@ fn is_inside(path: &str, folder: &str) -> bool {
 }
 
 impl Session {
-    /// Returns all changes, or only those at a path. A folder's path includes the changes in the
-    /// folder.
+    /// Returns all changes, or only those at a path. The path of a folder selects all changes in
+    /// the folder.
     fn changes(&self, path: Option<&str>) -> Result<Vec<Change>, Fault> {
         if !self.files.is_overlay() {
             return Err(Fault::usage("changes are written to the workdir at once")

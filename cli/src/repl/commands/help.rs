@@ -1,4 +1,4 @@
-//! `/help`.
+//! `/help`: prints the commands, or a page of the manual.
 
 use super::{ALL, Command};
 use crate::fault::Fault;

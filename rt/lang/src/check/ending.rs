@@ -11,12 +11,12 @@ use crate::lower::module::Module;
 use crate::lower::program::Program;
 use crate::syntax::tree::{NodeId, NodeKind, Tree};
 
-/// Checks the forms that are not closed at the end of a program. Returns a warning if they can only
-/// end at the end of the source, or `None` if all forms are closed.
+/// Checks the forms that are not closed at the end of a program. Returns a warning if their closing
+/// parentheses can only be missing at the end of the source, or `None` if all forms are closed.
 ///
-/// A form is assumed to end before the first following line that is not indented more deeply than
-/// the form. If the form nevertheless contains that line, its closing parenthesis is missing before
-/// the line, and the program is rejected.
+/// Indentation shows where an unclosed form should end: before the first later line that is not
+/// indented more deeply than the form. If the parsed form contains that line, a closing parenthesis
+/// is missing before the line, and the program is rejected.
 pub(crate) fn closed_at_end(tree: &Tree<'_>) -> Result<Option<Box<Fault>>, Box<Fault>> {
     if tree.open.is_empty() {
         return Ok(None);
@@ -70,7 +70,7 @@ fn is_container(tree: &Tree<'_>, list: NodeId) -> bool {
     }
 }
 
-/// Returns the indentation, in bytes, of a node that is the first on its line.
+/// Returns the indentation of a node in bytes. The node must be the first on its line.
 fn indentation(tree: &Tree<'_>, node: NodeId) -> u32 {
     let before = tree.source.get(..tree.span(node).start).unwrap_or("");
     let line = before.get(before.rfind('\n').map_or(0, |at| at + 1)..).unwrap_or("");

@@ -1,7 +1,8 @@
 //! Auto-fixing of a program, and the search for all of its faults.
 //!
-//! Both work in rounds on a draft: find the first fault, fix it, and find the next one. If a fault
-//! has no safe fix, auto-fixing stops, but the search removes the faulty statement and continues.
+//! Both work in rounds on a draft: they find the first fault, fix it, and find the next one. If a
+//! fault has no safe fix, auto-fixing stops, but the search removes the faulty statement and
+//! continues.
 
 mod draft;
 pub(crate) mod ending;

@@ -12,7 +12,7 @@ use crate::lower::module::Module;
 use crate::lower::program::Program;
 use crate::syntax::tree::{NodeId, Tree};
 
-/// Checks the instructions of a program. The error is the first fault.
+/// Checks the instructions of a program. Returns the first fault as an error.
 pub(crate) fn first_fault(
     tree: &Tree<'_>,
     program: &Program<'_>,

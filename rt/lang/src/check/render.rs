@@ -1,4 +1,4 @@
-//! Rendering of a [`Diagnostic`] with its source lines, in which its range is underlined.
+//! Rendering of a [`Diagnostic`] with its source lines. The diagnostic's range is underlined.
 
 use std::fmt::{self, Write};
 

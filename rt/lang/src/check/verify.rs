@@ -29,9 +29,9 @@ const MAX_SHOWN: usize = 160;
 const MAX_READ_AGAIN: usize = 16 << 10;
 
 /// Checks the fix of a diagnostic. Keeps the fix if it is safe and the fixed source is valid at the
-/// location of the fix. Otherwise, considers the readings of the enclosing forms: the changes that
-/// reinterpret such a form. If exactly one reading is valid, replaces the fix with that reading. If
-/// not, keeps a fix that makes the source valid at its location, and removes any other fix.
+/// location of the fix. Otherwise, tries the readings of the enclosing forms, which are changes
+/// that reinterpret one of these forms. If exactly one reading is valid, it replaces the fix. If
+/// none or several are valid, the fix is kept only if it makes the source valid at its location.
 ///
 /// If a fix requires additional fixes, those are also applied before the check. Faults elsewhere
 /// are ignored. If the source is in another language and no fix leads to a valid program, returns
@@ -69,8 +69,8 @@ pub(crate) fn verified(found: Diagnostic, source: &str, host: &Signatures) -> Di
     })
 }
 
-/// If the fix requires additional fixes, sets the hint to the form that results from all of them.
-/// A hint that gives other advice is kept.
+/// Sets the hint to the form that results from all fixes if the diagnostic's fix requires
+/// additional ones. Keeps a hint that gives other advice.
 fn with_final_hint(found: Diagnostic, own: &Outcome, source: &str) -> Diagnostic {
     let edits = found.fix.as_ref().map_or(&[][..], |fix| fix.edits.as_slice());
     let is_final = edits.iter().all(|edit| own.text.contains(&edit.text));
@@ -212,8 +212,8 @@ fn foreign_around(found: &Diagnostic, tree: &Tree<'_>, host: &Signatures) -> Opt
     Some(Fault::new(tree.span(head), message).into_diagnostic(tree.source, Severity::Error))
 }
 
-/// The program text after a fix and the fixes that it required. No fault remains at the location of
-/// the first fix.
+/// The program text after a fix and the additional fixes that the first one required. No fault
+/// remains at the location of the first fix.
 struct Outcome {
     text: String,
     /// The number of fixes applied after the first.
@@ -312,8 +312,8 @@ fn is_inside_operand(text: &str, place: &Range<usize>, at: &Range<usize>) -> boo
     })
 }
 
-/// Returns the range of the fixed source that the edits affect: one operand, or the innermost list
-/// that contains all edits.
+/// Returns the range of the fixed source that the edits affect: the replaced operand, or else the
+/// innermost list that contains all edits.
 fn place(fixed: &str, edits: &[Edit]) -> Range<usize> {
     let (mut start, mut end, mut shift) = (usize::MAX, 0, 0_isize);
     for edit in edits {

@@ -11,7 +11,7 @@ const HELD_FREE: u64 = 64;
 pub(super) struct Body<'c> {
     count: &'c mut Count,
     frames: Vec<Frame>,
-    /// The last uses of each local, by the local's index.
+    /// The uses of each local, by the local's index.
     locals: Vec<Local>,
     /// The locals used so far in the outermost enclosing loop. The next iteration may use them
     /// again.
@@ -365,16 +365,17 @@ enum BlockKind {
 /// The uses of a local.
 #[derive(Clone, Copy, Default)]
 struct Local {
-    /// The number (from 1) of the instruction after the last one that set the local; 0 if none did.
+    /// The number, counted from 1, of the instruction after the local's last assignment, or 0 if
+    /// the local has not been assigned.
     set: usize,
-    /// The number (from 1) of the instruction after the last one that used the local; 0 if none
-    /// did.
+    /// The number, counted from 1, of the instruction after the local's last use, or 0 if the local
+    /// has not been used.
     used: usize,
-    /// The number (from 1) of the instruction after the first one that set the local; 0 if none
-    /// did.
+    /// The number, counted from 1, of the instruction after the local's first assignment, or 0 if
+    /// the local has not been assigned.
     first_set: usize,
-    /// The number (from 1) of the instruction after the last one that read the local; 0 if none
-    /// did.
+    /// The number, counted from 1, of the instruction after the last read of the local, or 0 if the
+    /// local has not been read.
     last_get: usize,
     /// The number of branches before the local's last use.
     crossed: u64,

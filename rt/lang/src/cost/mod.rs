@@ -115,7 +115,7 @@ pub struct Excess {
     pub measure: Measure,
     /// The value of the measure for the module.
     pub found: u64,
-    /// Offset in the binary of the instruction that exceeds the limit. `None` if no single
+    /// Byte offset, in the binary, of the instruction that exceeds the limit. `None` if no single
     /// instruction does.
     pub offset: Option<usize>,
 }
@@ -156,7 +156,7 @@ struct Count {
     /// The first measure that exceeded its limit, with the offset of the instruction that exceeded
     /// it.
     over: Option<(Measure, Option<usize>)>,
-    /// The number of parameters and results of each type.
+    /// The numbers of parameters and results of each function type.
     types: Vec<(u64, u64)>,
     /// The type of each function, imported functions first.
     functions: Vec<u32>,

@@ -1,4 +1,4 @@
-//! Diagnostics: their wording, their fixes, and suggestions for unknown names.
+//! Diagnostics, including their wording, their fixes, and suggestions for unknown names.
 
 pub(crate) mod diagnostic;
 pub(crate) mod fix;

@@ -76,12 +76,11 @@ const SYNONYMS: &[(&str, &[&str])] = &[
     ("output", &["resv"]),
 ];
 
-/// Words in [`SYNONYMS`] that name functions with other arguments, such as a length in place of an
-/// end. The function that is meant appears in a hint, but its name never replaces the word
-/// automatically.
+/// Words in [`SYNONYMS`] for functions that take different arguments, such as a length instead of
+/// an end index. A hint shows the intended function, but no fix replaces the word automatically.
 const OTHER_ARGUMENTS: &[&str] = &["sub", "substr"];
 
-/// Functions that forms call, but that programs do not call by name.
+/// Functions for internal use. Lowered forms call them, but programs do not call them by name.
 const INTERNAL: &[(&str, &str)] = &[("str", "append"), ("sys", "trap")];
 
 /// Returns the functions that a program may call by name.
@@ -91,7 +90,8 @@ fn callable(host: &Signatures) -> impl Iterator<Item = &Signature> {
 
 /// Returns a hint with the signatures of the functions that `name` may mean. Considers the host's
 /// functions and `own`, the program's own functions. If no function is similar, the hint lists the
-/// functions of the capability that `name` begins with. Returns `None` if there are none.
+/// functions of the capability that `name` begins with. Returns `None` if `name` does not begin
+/// with a capability.
 pub(crate) fn functions(name: &str, host: &Signatures, own: &[&str]) -> Option<String> {
     let mut found: Vec<(usize, String)> = Vec::new();
     for helper in own {
@@ -136,8 +136,8 @@ pub(crate) fn instructions(name: &str) -> Vec<String> {
     names(name, all.iter().map(String::as_str)).into_iter().map(str::to_owned).collect()
 }
 
-/// Returns the only function that `name` can mean, with its `$`, as in `$http.get`. Returns `None`
-/// unless there is exactly one such function.
+/// Returns the name of the only function that `name` can mean, including the `$`, as in
+/// `$http.get`. Returns `None` unless there is exactly one such function.
 pub(crate) fn certain_function(name: &str, host: &Signatures, own: &[&str]) -> Option<String> {
     let plain: Vec<&str> = own.iter().map(|helper| helper.trim_start_matches('$')).collect();
     let mut found: Vec<String> = Vec::new();
@@ -195,7 +195,8 @@ fn parts(name: &str) -> (Option<&str>, &str) {
     }
 }
 
-/// If `name` is probably a typo of exactly one candidate, returns that candidate.
+/// Returns the candidate of which `name` is probably a typo. Returns `None` unless there is exactly
+/// one such candidate.
 pub(crate) fn certain<'a>(
     name: &str,
     candidates: impl IntoIterator<Item = &'a str>,

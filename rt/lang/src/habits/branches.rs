@@ -26,7 +26,7 @@ pub(super) fn of_list(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -
     change.into_iter().collect()
 }
 
-/// A branch of an `if`: its condition, or `None` for `else`, and its forms.
+/// A branch of an `if`: its condition (`None` for `else`) and its forms.
 struct Branch {
     condition: Option<NodeId>,
     forms: Vec<NodeId>,

@@ -13,7 +13,7 @@ use crate::syntax::tree::{NodeId, NodeKind};
 /// namespace.
 const PURE: &[&str] = &["arr", "date", "html", "json", "map", "math", "str", "url"];
 
-/// Words that mean the length of a value.
+/// Common names for the length of a value.
 const LENGTH: &[&str] = &["length", "len", "size", "count"];
 
 /// Returns one change for each possible meaning of an atom that is not a value, such as
@@ -67,8 +67,8 @@ fn called(around: &Around<'_, '_>, method: &str) -> Vec<String> {
     all
 }
 
-/// Returns the function or form that a name without a dot means when it is the head of a call, if
-/// any.
+/// Returns the function or form that a call means if the call's head is `name`, which contains no
+/// dot. Returns `None` for an unknown name.
 fn plain(around: &Around<'_, '_>, name: &str) -> Option<String> {
     let own = format!("${name}");
     if around.own.contains(&own.as_str()) {
@@ -220,11 +220,11 @@ const MODULES: &[(&str, &str)] = &[
     ("vector", "arr"),
 ];
 
-/// Namespaces whose functions operate on a single type, so that the types of a call's arguments
+/// Namespaces whose functions each operate on one type. The types of a call's arguments therefore
 /// show which of these namespaces is meant.
 const OF_TYPES: &[&str] = &["arr", "map", "str"];
 
-/// Returns the functions and forms that a name in the wrong namespace may mean.
+/// Returns the functions and forms that `name` may mean if `module` is the wrong namespace for it.
 fn elsewhere(around: &Around<'_, '_>, module: &str, name: &str) -> Vec<String> {
     if around.host.get(&format!("{module}.{name}")).is_some()
         || literal::number_type(name).is_some()

@@ -39,8 +39,8 @@ pub(super) fn of_list(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -
     change.into_iter().collect()
 }
 
-/// Rewrites the header of a loop as that of a `for` or an `each`. The header consists of a name,
-/// words such as `in`, and the range or the items, and may be in parentheses.
+/// Rewrites the header of a loop as the header of a `for` or an `each`. The header consists of a
+/// name, words such as `in`, and the range or the items, and may be in parentheses.
 fn header(
     around: &Around<'_, '_>,
     list: NodeId,

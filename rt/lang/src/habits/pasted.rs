@@ -11,7 +11,8 @@ pub(crate) struct Pasted {
 const MAX_LINES: usize = 200;
 
 /// Detects a program that is clearly written in another language. Returns the language and the
-/// first line that shows it, or `None` if no line does or if any line starts with a form.
+/// first line that reveals it. Returns `None` if no line reveals a language, or if any line starts
+/// with a form.
 pub(crate) fn language(source: &str) -> Option<Pasted> {
     let mut at = 0;
     let mut found = None;

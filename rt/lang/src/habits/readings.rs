@@ -17,8 +17,8 @@ pub(crate) struct Readings {
     pub(crate) changes: Vec<Change>,
 }
 
-/// A function that takes the name of a form and returns true if the form has a value. It returns
-/// `None` for any other name.
+/// A function that looks up a form by name. It returns true if the form has a value and false if it
+/// has none, or `None` if there is no such form.
 pub(crate) type FormLookup = fn(&str) -> Option<bool>;
 
 /// A program with a fault, and the functions and forms that it may call.
@@ -104,8 +104,8 @@ impl Around<'_, '_> {
         self.tree.text(node)
     }
 
-    /// Returns the name of the variable that a node names or may mean, with its `$`, or `None` if
-    /// the node cannot be a name.
+    /// Returns the name of the variable that a node probably means, including the `$`. Returns
+    /// `None` if the node cannot be a name.
     pub(super) fn variable(&self, node: NodeId) -> Option<String> {
         let text = self.tree.atom(node)?;
         let plain = text.strip_prefix('$').unwrap_or(text);

@@ -155,7 +155,8 @@ fn is_word(around: &Around<'_, '_>, node: NodeId) -> bool {
         && crate::syntax::literal::number_type(text).is_none()
 }
 
-/// Fills the operands into a template. Line breaks between consecutive operands are kept.
+/// Replaces the placeholders of a template with the operands. Line breaks between consecutive
+/// operands are kept.
 fn filled(around: &Around<'_, '_>, template: &str, operands: &[NodeId]) -> String {
     let mut text = template.to_owned();
     for (at, pair) in operands.windows(2).enumerate() {

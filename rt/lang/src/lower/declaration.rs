@@ -15,7 +15,7 @@ pub(crate) struct FnParam<'s> {
     pub(crate) declared: Option<Type>,
 }
 
-/// Splits a `(fn $f ($a (b str)) BODY…)` into its parts.
+/// Splits a declaration such as `(fn $f ($a (b str)) BODY…)` into its name, parameters and body.
 pub(super) fn fn_func<'s>(tree: &mut Tree<'s>, list: NodeId) -> Result<Func<'s>, Box<Fault>> {
     let mut nodes = tree.children(list);
     nodes.next(tree);

@@ -163,7 +163,7 @@ impl Facts {
         result.value.and_then(|_| *result.read())
     }
 
-    /// Joins the type of a function's result with that of a value. See
+    /// Joins a value's type with the type of a function's result, like
     /// [`join_param`](Facts::join_param).
     pub(crate) fn join_result<E>(
         &mut self,
@@ -190,23 +190,22 @@ impl Facts {
         }
     }
 
-    /// Returns true if a function uses the program's variable that `node` declares.
+    /// Returns true if `node` declares a variable that the program shares with its functions.
     pub(crate) fn is_shared(&self, node: NodeId) -> bool {
         self.shared.read().contains(&node)
     }
 
-    /// Records that a function uses the program's variable that `node` declares.
+    /// Records that `node` declares a variable that the program shares with its functions.
     pub(crate) fn share(&mut self, node: NodeId) {
         self.is_stale |= self.shared.change(|nodes| nodes.insert(node));
     }
 
-    /// Returns true if `append` may extend, in place, the string in the variable that `node`
-    /// declares.
+    /// Returns true if `node` declares a string variable that `append` may extend in place.
     pub(crate) fn is_growing(&self, node: NodeId) -> bool {
         self.growing.read().contains(&node)
     }
 
-    /// Records that `append` may extend, in place, the string in the variable that `node` declares.
+    /// Records that `node` declares a string variable that `append` may extend in place.
     pub(crate) fn grow(&mut self, node: NodeId) {
         self.is_stale |= self.growing.change(|nodes| nodes.insert(node));
     }

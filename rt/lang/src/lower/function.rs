@@ -16,8 +16,8 @@ use crate::syntax::tree::{NodeId, NodeKind, Nodes};
 use crate::types::Type;
 use crate::types::ops::Val;
 
-/// Maximum number of functions whose lowering is suspended at the same time, each until a function
-/// that it calls has been lowered.
+/// Maximum number of functions whose lowering is suspended at the same time. Lowering a function is
+/// suspended while a function that it calls is lowered.
 const MAX_WAITING: usize = 48;
 
 /// Initial capacity of a function's scope for variables declared by forms.
@@ -75,7 +75,7 @@ pub(crate) struct FuncState<'s> {
 }
 
 impl<'s> Lowering<'_, 's> {
-    /// Lowers a function, unless it is already lowered or is waiting for the current one.
+    /// Lowers a function unless it has already been lowered or its lowering is suspended.
     pub(super) fn lower_func(&mut self, at: usize) -> LowerResult<()> {
         let program = self.program;
         let Some(func) = program.funcs.get(at).filter(|_| !self.is_begun(at)) else {
@@ -418,7 +418,7 @@ impl<'s> Lowering<'_, 's> {
         self.tree.atom(node).and_then(crate::syntax::literal::number_type).is_some()
     }
 
-    /// Returns the type expected of a number literal where earlier values have a known type. A
+    /// Returns the expected type of a number literal, based on the known type of earlier values. A
     /// literal that only fits in a long keeps its own type, and the earlier values are widened to
     /// it.
     pub(crate) fn wanted_number(&self, node: NodeId, known: Decided) -> Want {

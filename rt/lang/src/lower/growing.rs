@@ -83,8 +83,8 @@ impl<'s> Lowering<'_, 's> {
         self.label("own", node.0 as usize)
     }
 
-    /// Returns true if a form reads its operands without keeping an address, and if none of the
-    /// operands can append to a variable.
+    /// Returns true if a form reads its operands without keeping an address and no operand can
+    /// append to a variable.
     fn only_reads(&self, form: NodeId) -> bool {
         let tree = self.tree;
         let Some(head) = tree.head(form) else { return false };

@@ -6,18 +6,18 @@ use crate::syntax::literal;
 use crate::syntax::tree::NodeId;
 
 /// Forms and functions whose strings are plain text. In such a string, the name of a variable after
-/// a `$` or in braces is a mistake. Elsewhere, as in `json.query` and `shell.run`, such a name has
-/// a meaning.
+/// a `$` or in braces is a mistake. In other strings, such as those of `json.query` and
+/// `shell.run`, such a name may be intended.
 const TEXTS: &[&str] =
     &["append", "fail", "fmt", "fs.append", "fs.write", "out", "print", "ret", "str", "str.cat"];
 
-/// Maximum number of variables in one `set` whose order is checked.
+/// Maximum number of variables in a `set` that are checked for a wrong order.
 const MAX_SET: usize = 8;
 
 impl Lowering<'_, '_> {
     /// Warns about a string that is written like a template of another language: it contains the
     /// name of a variable, or a placeholder without a value. If `is_template` is true, the string
-    /// is a template with values, in which braces such as `{i}` have their meaning.
+    /// is a template with values, in which placeholders such as `{i}` are valid.
     pub(crate) fn warn_of_template(&mut self, node: NodeId, is_template: bool) {
         let tree = self.tree;
         let text = tree.text(node);
@@ -82,7 +82,8 @@ impl Lowering<'_, '_> {
     }
 
     /// Warns about a quotient of integers that is converted to a float, because the division has
-    /// already dropped its fraction. `math.floor` drops the fraction anyway.
+    /// already dropped its fraction. Does not warn about an operand of `math.floor`, which drops
+    /// the fraction anyway.
     pub(crate) fn warn_of_quotient(&mut self, form: NodeId, node: NodeId) {
         let tree = self.tree;
         if tree.head(node) != Some("/") || tree.head(form) == Some("math.floor") {
@@ -94,8 +95,8 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Warns about a `set` of several variables if the new values of two of them each contain the
-    /// other variable. Other languages would assign both at once.
+    /// Warns about a `set` of several variables if each of two variables occurs in the new value of
+    /// the other. Other languages would assign both at once.
     pub(crate) fn warn_of_order(&mut self, pairs: &[[NodeId; 2]]) {
         let tree = self.tree;
         for (at, [first, value]) in pairs.iter().enumerate().take(MAX_SET) {
@@ -123,8 +124,8 @@ impl Lowering<'_, '_> {
     }
 }
 
-/// Returns true if a string in plain quotes is a text with a placeholder. A string with escaped
-/// quotes is probably JSON, in which `{}` is an empty object.
+/// Returns true if a string literal is in plain quotes and contains words and a placeholder. A
+/// string with escaped quotes is probably JSON, in which `{}` is an empty object.
 fn lacks_value(text: &str) -> bool {
     let words = text.replace("{}", "");
     text.starts_with('"')

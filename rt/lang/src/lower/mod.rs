@@ -271,8 +271,8 @@ impl<'a, 's> Lowering<'a, 's> {
         }
     }
 
-    /// Lowers `(call $f A B)` like `($f A B)` if `$f` is declared with `fn`: such a function knows
-    /// the types of its parameters and result. Returns `None` for any other list.
+    /// Lowers `(call $f A B)` like `($f A B)` if `$f` is declared with `fn`, because lowering
+    /// infers the types of such a function. Returns `None` for any other list.
     fn call_of_fn(&mut self, list: NodeId, head: &str) -> Option<LowerResult<Lowered<'s>>> {
         if head != "call" {
             return None;
@@ -309,7 +309,7 @@ impl<'a, 's> Lowering<'a, 's> {
         self.warnings.push(*Fault::new(self.tree.span(node), message));
     }
 
-    /// Returns a fault at a node as an error.
+    /// Returns an error that reports `message` at a node.
     pub(crate) fn fault<T>(&self, node: NodeId, message: wording::Message) -> LowerResult<T> {
         Err(Fault::new(self.tree.span(node), message))
     }
@@ -321,7 +321,8 @@ impl<'a, 's> Lowering<'a, 's> {
         Lowered::one(Wat::list(node, "unreachable", []), Type::Any)
     }
 
-    /// Returns a call to a host function with these arguments. The results remain on the stack.
+    /// Returns code that calls a host function with these arguments. The results remain on the
+    /// stack.
     pub(crate) fn host_call(
         &mut self,
         from: NodeId,

@@ -25,7 +25,7 @@ pub(crate) struct Module {
     pub(crate) flow: Flow,
     /// The range of the program's items and functions in the text.
     pub(crate) body: std::ops::Range<usize>,
-    /// The offset in the text of the closing parenthesis of the program's function.
+    /// The offset, in the text, of the parenthesis that closes the program's function.
     end: usize,
 }
 

@@ -10,7 +10,8 @@ use crate::diagnose::diagnostic::clamp;
 use crate::diagnose::wording::{self, Fault};
 use crate::syntax::tree::{NodeId, NodeKind, Nodes, Tree};
 
-/// Maximum nesting of the text. The code generated for forms is nested more deeply than the forms.
+/// Maximum nesting depth of the text. The code generated for a form is nested more deeply than the
+/// form itself.
 const MAX_DEPTH: usize = 640;
 
 /// Maximum length of the text, in bytes. Even if each byte of a program of the maximum length is
@@ -174,7 +175,8 @@ impl<'s> Wat<'s> {
         self
     }
 
-    /// Copies a [simple](Wat::is_simple) piece of WAT. Returns an empty piece if it is not simple.
+    /// Copies a [simple](Wat::is_simple) piece of WAT. Returns an empty piece if `self` is not
+    /// simple.
     pub(crate) fn copy(&self) -> Wat<'s> {
         let copy = match &self.kind {
             Kind::List(head, items) if items.is_empty() => Wat::list(self.from, head.clone(), []),

@@ -118,7 +118,7 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Lowers an instruction that needs special treatment: a block, an `if`, a `return` form, a
-    /// part such as `(result i32)`, or an `i32.const` with a string. `nodes` starts after the name.
+    /// type such as `(result i32)`, or an `i32.const` with a string. `nodes` starts after the name.
     /// Returns `None` for any other instruction.
     fn special(
         &mut self,

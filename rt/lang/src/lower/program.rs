@@ -368,7 +368,7 @@ impl<'s> Program<'s> {
         Ok(())
     }
 
-    /// Splits a `(func …)` into its parts.
+    /// Splits a `(func …)` into its name, header, locals and body.
     fn func(
         &mut self,
         tree: &mut Tree<'s>,
@@ -464,8 +464,9 @@ impl<'s> Func<'s> {
         Ok(())
     }
 
-    /// Creates the message for a function inside a form of the body. That form probably lacks its
-    /// closing parenthesis.
+    /// Returns the error message for a function that is nested in the body of another function. It
+    /// names the form that probably lacks its closing parenthesis, unless the nested function is
+    /// anonymous.
     fn nested(&self, tree: &Tree<'s>, inner: NodeId) -> wording::Message {
         let mut inside = tree.children(inner);
         inside.next(tree);

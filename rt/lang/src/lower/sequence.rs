@@ -18,7 +18,7 @@ use crate::types::instruction::instruction;
 /// [`tree::MAX_DEPTH`]: crate::syntax::tree::MAX_DEPTH
 const MAX_FLAT: usize = 1_000;
 
-/// Maximum number of instructions after a value that are searched for a use of the value.
+/// Maximum number of instructions to search for a use of the value that precedes them.
 const LOOK_AHEAD: usize = 16;
 
 /// The use of the last value in a sequence.
@@ -243,7 +243,8 @@ impl<'s> Lowering<'_, 's> {
 }
 
 impl StackEffect {
-    /// Returns the lowered instruction with its effect on a stack that contains its operands.
+    /// Combines the code of an instruction, whose operands are already on the stack, with this
+    /// effect.
     pub(super) fn lowered<'s>(&self, wat: Wat<'s>) -> Lowered<'s> {
         if self.never {
             return Lowered::never(wat);

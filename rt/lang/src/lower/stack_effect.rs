@@ -153,7 +153,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Returns the effect of an indirect call. If `returns` is false, it is a tail call, and
+    /// Returns the effect of an indirect call. If `returns` is false, the call is a tail call, and
     /// control does not return.
     fn indirect_call(&self, returns: bool, nodes: &mut Nodes) -> Option<StackEffect> {
         let tree = self.tree;

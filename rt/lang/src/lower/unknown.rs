@@ -9,8 +9,8 @@ use crate::habits::rewrite;
 use crate::types::Type;
 
 impl Lowering<'_, '_> {
-    /// Returns the change that turns a bare name into a call, if the name is that of a host
-    /// function without parameters.
+    /// Returns the change that turns a bare name into a call if a host function without parameters
+    /// has this name.
     pub(super) fn bare_call(&self, name: &str) -> Option<Change> {
         let name = name.trim_end_matches('?');
         let known = self.host.get(name)?;

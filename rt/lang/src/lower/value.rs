@@ -68,8 +68,8 @@ impl<'s> Lowering<'_, 's> {
         }
     }
 
-    /// Converts a value to a type if the conversion is lossless, such as that of a number to a
-    /// string, or of an int to a long or a float. Otherwise, returns a fault.
+    /// Converts a value to another type if the conversion is lossless: for example, a number to a
+    /// string, or an int to a long or a float. Otherwise, returns a fault.
     pub(crate) fn convert(
         &mut self,
         form: NodeId,
@@ -142,7 +142,7 @@ impl<'s> Lowering<'_, 's> {
         }
     }
 
-    /// Lowers a condition, which is an int; 0 means false.
+    /// Lowers a condition. A condition is an int, and 0 means false.
     pub(crate) fn condition(&mut self, form: NodeId, node: NodeId) -> LowerResult<Lowered<'s>> {
         let out = self.value(form, node, Want::Any)?;
         let is_wat = self.tree.head(form) == Some("if") && !self.is_choice(form);

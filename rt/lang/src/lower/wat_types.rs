@@ -34,7 +34,7 @@ impl<'s, T> Table<'s, T> {
         Table { list: Vec::new(), by_name: NameMap::default() }
     }
 
-    /// Returns the value with this name, together with the name as borrowed from the source.
+    /// Returns the value with this name, together with the name itself, borrowed from the source.
     pub(crate) fn get_named(&self, name: &str) -> Option<(&'s str, &T)> {
         let (name, at) = self.by_name.get_key_value(name)?;
         Some((name, self.list.get(*at)?))

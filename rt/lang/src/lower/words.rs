@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use crate::syntax::tree::Tree;
 
-/// Facts about a program, each derived from the program's atoms when it is first needed.
+/// Facts about a program. Each fact is derived from the program's atoms when it is first needed.
 pub(crate) struct Words<'a, 's> {
     tree: &'a Tree<'s>,
     prefix: OnceCell<String>,

@@ -43,8 +43,8 @@ pub(crate) fn character(source: &str, at: usize, c: char) -> Message {
     message.safe(Change::Replace(written.to_owned()))
 }
 
-/// Returns the offset of the `}` that closes a block of statements, if `at` is the offset of its
-/// `{`.
+/// Returns the offset of the `}` that closes the block of statements whose `{` is at the offset
+/// `at`. Returns `None` if there is no such block.
 fn block_end(source: &str, at: usize) -> Option<usize> {
     let rest = source.get(at + 1..)?;
     let (mut depth, mut quoted) = (0_i32, false);
@@ -169,8 +169,8 @@ fn typographic(source: &str, at: usize, opening: char) -> Option<Change> {
     Some(Change::Edits(vec![(at..end, quoted(source.get(inner..inner + length)?))]))
 }
 
-/// Returns the fault for an atom that begins a comment in the syntax of another language, or a
-/// string in another kind of quotes. Returns `None` for any other atom.
+/// Returns the fault for an atom that starts a comment in the syntax of another language, such as
+/// `//`, or a string in single quotes or backticks. Returns `None` for any other atom.
 pub(crate) fn atom(source: &str, start: usize, end: usize) -> Option<Box<Fault>> {
     let atom = source.get(start..end)?;
     let message = match atom.chars().next()? {
@@ -238,8 +238,9 @@ pub(crate) fn atom(source: &str, start: usize, end: usize) -> Option<Box<Fault>>
     Some(Fault::new(start..end, message))
 }
 
-/// Returns the fault for the raw string at `start..end` if it ends with a backslash and a quote,
-/// and more text follows directly: in other languages, such a quote does not end the string.
+/// Returns the fault for the raw string at `start..end` if it ends with a backslash and a quote and
+/// is directly followed by more text. In other languages, the backslash escapes the quote, so the
+/// string would continue.
 pub(crate) fn raw_quote(source: &str, start: usize, end: usize) -> Option<Box<Fault>> {
     let next = source.get(end..)?.chars().next()?;
     if !source.get(start..end)?.ends_with("\\\"") || next.is_whitespace() || next == ')' {
@@ -289,8 +290,8 @@ fn line_from(source: &str, at: usize) -> &str {
     source.get(at..).and_then(|rest| rest.lines().next()).unwrap_or("")
 }
 
-/// Puts a string in straight double quotes. Keeps escapes, and escapes double quotes inside the
-/// string.
+/// Puts a string in straight double quotes. Escapes the double quotes inside the string and
+/// unescapes the single quotes.
 fn quoted(inner: &str) -> String {
     let plain = inner.replace("\\\"", "\"").replace("\\'", "'").replace('"', "\\\"");
     format!("\"{plain}\"")

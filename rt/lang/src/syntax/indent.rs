@@ -1,14 +1,12 @@
-//! Detection of forms that are closed too early, judging by the indentation of the lines that
-//! follow them.
+//! Detection of forms that are closed too early, based on the indentation of the lines that follow.
 
 use crate::diagnose::diagnostic::Position;
 use crate::diagnose::fix::Change;
 use crate::diagnose::wording::{self, Fault};
 use crate::syntax::tree::{NodeId, NodeKind, Tree};
 
-/// Rejects a form with an empty body if the next line is indented more than the form. Returns a
-/// warning for each form whose body spans several lines and is followed by a line that is indented
-/// more than the form.
+/// Rejects a form with an empty body if the next line is indented more than the form. For a form
+/// that has a body and spans several lines, returns a warning instead.
 pub(crate) fn closed_early(tree: &Tree<'_>) -> Result<Vec<Fault>, Box<Fault>> {
     let mut warnings = Vec::new();
     for list in tree.lists_on_lines() {
@@ -87,9 +85,9 @@ fn indentation(tree: &Tree<'_>, node: NodeId) -> usize {
     line.len() - line.trim_start_matches([' ', '\t']).len()
 }
 
-/// Returns the change that moves a list's closing parenthesis after the following siblings that are
+/// Returns the change that extends a list to include its next siblings, as long as they are
 /// indented more than the line on which the list starts. Returns `None` if there are no such
-/// siblings, or if the list does not end with `)`.
+/// siblings or if the list does not end with `)`.
 pub(crate) fn reopened(tree: &Tree<'_>, list: NodeId) -> Option<Change> {
     let close = tree.span(list).end;
     let is_round = tree.source.get(close.checked_sub(1)?..close) == Some(")");
@@ -104,9 +102,9 @@ pub(crate) fn reopened(tree: &Tree<'_>, list: NodeId) -> Option<Change> {
     Some(Change::Edits(vec![(close - 1..close, String::new()), (end..end, ")".to_owned())]))
 }
 
-/// Returns the change that closes a list before `node`, one of its children. Returns no change
-/// unless the node starts a line and the list does not, which suggests that the node belongs to an
-/// enclosing form.
+/// Returns the change that closes a list before its child `node`. Returns no change unless the node
+/// starts a line and the list does not. This layout suggests that the node belongs to an enclosing
+/// form.
 pub(crate) fn closed_before(tree: &Tree<'_>, node: NodeId) -> Vec<Change> {
     let Some(list) = tree.parent(node) else { return Vec::new() };
     let mut nodes = tree.children(list);

@@ -19,7 +19,7 @@ pub(crate) enum TokenKind {
     Block,
 }
 
-/// A token and its range in bytes.
+/// A token and its byte range in the source.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Token {
     pub(crate) kind: TokenKind,
@@ -103,8 +103,8 @@ impl<'s> Lexer<'s> {
         Ok(None)
     }
 
-    /// Reads a token that starts with a special name byte: an atom or a raw string. If the token is
-    /// a code fence, skips it and returns `None`.
+    /// Reads an atom or a raw string that starts with a byte of the class [`ByteClass::Special`].
+    /// If a code fence starts there instead, skips the fence and returns `None`.
     #[inline(never)]
     fn special(
         &mut self,
@@ -164,8 +164,8 @@ impl<'s> Lexer<'s> {
         }
     }
 
-    /// Returns the end of the atom at the start of a range that may also contain a code fence, and
-    /// whether the atom contains a dot.
+    /// Returns the end of the atom at the start of a range, and whether the atom contains a dot.
+    /// The atom ends before the first code fence in the range, if there is one.
     #[cold]
     fn before_fence(&self, start: usize, end: usize) -> (usize, bool) {
         let all = self.source.get(start..end).unwrap_or("");
@@ -291,7 +291,7 @@ impl<'s> Lexer<'s> {
         Err(Fault::new(start..start + width, message.maybe_safe(closed)))
     }
 
-    /// Skips whitespace that is not ASCII. Any other character is reported as a fault.
+    /// Skips a whitespace character that is not ASCII. Returns a fault for any other character.
     #[cold]
     fn skip_unusual(&mut self, start: usize) -> Result<(), Box<Fault>> {
         let Some(c) = self.rest(start).chars().next() else { return Ok(()) };

@@ -68,7 +68,7 @@ pub(crate) fn hex_escapes(inner: &str) -> Vec<usize> {
     found
 }
 
-/// Decodes the escape after a backslash, and appends the result to `out`. Returns the number of
+/// Decodes the escape after a backslash and appends the result to `out`. Returns the number of
 /// bytes read, or `None` if there is no valid escape.
 fn unescape(rest: &str, out: &mut Vec<u8>) -> Option<usize> {
     let mut bytes = rest.bytes();
@@ -122,9 +122,9 @@ fn hex(digit: u8) -> Option<u32> {
     char::from(digit).to_digit(16)
 }
 
-/// Returns the type that a number literal has by default, or `None` if `text` is not a number. A
-/// whole number that fits in no integer type is an i64, which [`fits`] then rejects: as a float, it
-/// would be rounded.
+/// Returns the default type of a number literal, or `None` if `text` is not a number. If a whole
+/// number fits in no integer type, returns i64, which [`fits`] then rejects. A float would round
+/// the number.
 pub(crate) fn number_type(text: &str) -> Option<Val> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     if !digits.starts_with(|c: char| c.is_ascii_digit()) {
@@ -144,8 +144,9 @@ fn is_whole(digits: &str) -> bool {
     }
 }
 
-/// Returns true if a string is a number literal whose value a type of the language can hold. Its
-/// integers have a sign, so 4294967295, which WAT accepts as an i32, does not fit in an int.
+/// Returns true if `text` is a number literal whose value fits in the type `ty` of the language.
+/// The integers of the language are signed: 4294967295, which WAT accepts as an i32, does not fit
+/// in an int.
 pub(crate) fn fits(ty: Val, text: &str) -> bool {
     let signed = match ty {
         Val::I32 => integer(text).is_some_and(|value| i32::try_from(value).is_ok()),
@@ -155,8 +156,8 @@ pub(crate) fn fits(ty: Val, text: &str) -> bool {
     signed && is_number(ty, text)
 }
 
-/// Returns true if a string is a number literal of this WAT type. Also returns true for unusual
-/// notations of floats, which only the WAT parser checks.
+/// Returns true if a string is a number literal of this WAT type. Accepts unusual float notations
+/// without checking them, because the WAT parser checks them later.
 pub(crate) fn is_number(ty: Val, text: &str) -> bool {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     let number = digits.starts_with(|c: char| c.is_ascii_digit());

@@ -26,7 +26,7 @@ pub(crate) enum NodeKind {
 pub(crate) struct NodeId(pub(crate) u32);
 
 impl NodeId {
-    /// No node. Generated code has this value as its origin.
+    /// The id that represents no node. It is the origin of generated code.
     pub(crate) const NONE: NodeId = NodeId(u32::MAX);
 }
 
@@ -260,8 +260,8 @@ impl<'s> Tree<'s> {
     }
 }
 
-/// An iterator over siblings in order. It skips lifted nodes. It does not borrow the tree, so the
-/// tree may change during a walk.
+/// An iterator over siblings in source order that skips lifted nodes. It does not borrow the tree,
+/// so the tree may change during the iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Nodes {
     at: u32,

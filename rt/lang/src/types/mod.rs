@@ -11,7 +11,7 @@ use crate::types::ops::Val;
 pub(crate) enum Type {
     /// A signed 32-bit integer.
     Int,
-    /// 0 or 1, which is also an int.
+    /// A boolean: an int that is 0 or 1.
     Bool,
     /// An error code, which is also an int.
     Code,

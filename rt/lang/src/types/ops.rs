@@ -334,8 +334,8 @@ pub(crate) const OTHER_NAMES: &[(&str, &str)] = &[
 ];
 
 /// Returns the only instruction that an unknown name can mean, or `None` if there is no such
-/// instruction. The name may be outdated or lack a sign suffix. A name without the suffix stands
-/// for the signed instruction, just as the operator `/` divides signed numbers.
+/// instruction. The name may be outdated or lack a sign suffix. Without the suffix, the signed
+/// instruction is assumed, as it is for the operator `/`.
 pub(crate) fn meant(name: &str) -> Option<&'static str> {
     const LOOSE: &[&str] = &["set", "get", "break", "jump", "goto"];
     if LOOSE.contains(&name) {

@@ -61,7 +61,7 @@ struct Finding {
     repaired: Option<String>,
 }
 
-/// Returns the diagnostics for a program, or `None` for a valid one without warnings.
+/// Returns the diagnostics for a program, or `None` if the program is valid and has no warnings.
 fn diagnose(source: &str, host: &Signatures) -> Option<Finding> {
     let finding = explain(source, host);
     let assembled = assemble(source, host);

@@ -159,7 +159,7 @@ fn all_words(source: &str, separates: impl Fn(char) -> bool) -> BTreeMap<String,
     all
 }
 
-/// Words that a fix may remove because they are not calls or are calls without an effect.
+/// Words that a fix may remove because they are not calls or are calls without side effects.
 const REMOVABLE: &[&str] = &[
     "elif",
     "else",
@@ -174,7 +174,7 @@ const REMOVABLE: &[&str] = &[
     "memory",
 ];
 
-/// Returns a literal or a call that was lost during fixing, if there is one.
+/// Returns a literal or a call that the fixes lost, or `None` if they lost none.
 fn lost(before: &str, after: &str, applied: &[Diagnostic]) -> Option<String> {
     let parts = parts(before);
     let literals = all_words(after, |c| !c.is_alphanumeric());
@@ -215,8 +215,8 @@ fn lost(before: &str, after: &str, applied: &[Diagnostic]) -> Option<String> {
     None
 }
 
-/// Checks the properties that the fixes for any program, valid or not, must have. The error
-/// describes the violated property.
+/// Checks the properties that fixes must have for every program, whether it is valid or not. The
+/// error describes the violated property.
 fn check_fixes(source: &str, host: &Signatures) -> Result<(), String> {
     let Some(fault) = explain(source, host) else { return Ok(()) };
     if let Some(fix) = &fault.fix {

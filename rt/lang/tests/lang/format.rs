@@ -1,7 +1,7 @@
 //! Tests of the formatter's output and its properties.
 //!
-//! Each `tests/format/*.txt` contains programs. Each program follows a line `=== title`, and is
-//! followed by `---` and the expected layout. `UPDATE=1` rewrites the layouts.
+//! In each `tests/format/*.txt`, a program is preceded by a line `=== title` and followed by `---`
+//! and the expected layout. `UPDATE=1` rewrites the layouts.
 
 use std::fmt::Write;
 
@@ -31,7 +31,7 @@ fn bytes(source: &str) -> Option<Vec<u8>> {
     wattle_lang::assemble(source, &common::host()).ok()?.encode().ok()
 }
 
-/// Formats a program, and checks the properties that every layout must have. Returns `None` if the
+/// Formats a program and checks the properties that every layout must have. Returns `None` if the
 /// program cannot be formatted.
 fn checked(source: &str) -> Option<String> {
     let formatted = wattle_lang::format(source).ok()?;

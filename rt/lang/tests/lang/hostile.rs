@@ -5,8 +5,8 @@ use wattle_lang::{FixResult, Signatures, assemble, check, explain, fix, locate};
 
 use crate::common;
 
-/// Passes a source through all stages. [`explain`] and the validator must agree on its validity.
-/// The error is the code of the diagnostic.
+/// Runs all stages on a source. Checks that [`explain`] and the validator agree on whether the
+/// source is valid. The error is the code of the diagnostic.
 fn take(source: &str, host: &Signatures) -> Result<(), String> {
     let diagnostic = explain(source, host);
     if source.len() <= 1 << 16 {
@@ -114,7 +114,8 @@ fn unusual_characters_end_in_a_diagnostic() {
     }
 }
 
-/// Pieces of source that form valid programs more often than random characters do.
+/// Source fragments. Random sequences of them are valid programs more often than random characters
+/// are.
 const PIECES: &[&str] = &[
     "(",
     "(",

@@ -1,12 +1,12 @@
-//! Tests that positions in a module map to the source.
+//! Tests that offsets in a module are mapped to the right lines of the source.
 
 use wasmparser::{Operator, Parser, Payload};
 use wattle_lang::{Position, assemble, locate};
 
 use crate::common;
 
-/// Returns the numbers of the source lines that contain the program's operators for which `wanted`
-/// returns true, in the order of the operators.
+/// Returns the source line of each operator for which `wanted` returns true, in the order of the
+/// operators.
 fn lines(source: &str, wanted: impl Fn(&Operator<'_>) -> bool) -> Vec<u32> {
     let host = common::host();
     let binary = assemble(source, &host).unwrap().encode().unwrap();

@@ -30,7 +30,7 @@ fn kept_text(text: &str) -> &'static str {
 }
 
 /// Parses the arguments or results in a line such as `Arguments: h array, i i32.` `label` is the
-/// start of the line.
+/// prefix of the line.
 fn params(section: &str, label: &str) -> &'static [Param] {
     let line = section.lines().find_map(|line| line.strip_prefix(label)?.strip_suffix('.'));
     let one = |text: &str| {

@@ -5,7 +5,7 @@ use wasmparser::{BlockType, Operator, ValType};
 use super::{Effort, Walk};
 use crate::authority::value::Value;
 
-/// The known values at one point in a function: the locals, and the values that a branch carries.
+/// The known values at one point in a function: the locals and the values that a branch carries.
 #[derive(Clone, Debug)]
 pub(super) struct State {
     locals: Vec<Value>,
@@ -24,7 +24,7 @@ impl State {
         Some(grew)
     }
 
-    /// Copies the state, and spends the effort that the copy costs.
+    /// Copies the state and spends effort in proportion to its size.
     fn copy(&self, effort: &mut Effort) -> Option<State> {
         effort.spend(1 + self.locals.len() + self.carried.len())?;
         Some(self.clone())
@@ -38,8 +38,8 @@ struct Frame {
     height: usize,
     params: usize,
     results: usize,
-    /// The state at the end of the block, joined from the branches so far, or `None` if there are
-    /// none yet.
+    /// The state at the end of the block: the join of all branches to it so far, or `None` if there
+    /// are none yet.
     end: Option<State>,
     /// If true, the start of the block is reachable.
     live: bool,
@@ -264,7 +264,7 @@ impl Body<'_, '_, '_> {
         Some(self.stack.split_off(self.stack.len().checked_sub(count)?))
     }
 
-    /// Pops `pops` values from the stack, and pushes `pushes` unknown values.
+    /// Pops `pops` values from the stack and pushes `pushes` unknown values.
     fn replace(&mut self, pops: usize, pushes: usize) -> Option<()> {
         self.take(pops)?;
         self.walk.effort.spend(pushes)?;
@@ -272,7 +272,7 @@ impl Body<'_, '_, '_> {
         Some(())
     }
 
-    /// Pops two numbers, and pushes the result of an operation on them.
+    /// Pops two numbers and pushes the result of an operation on them.
     fn calculate(&mut self, operate: fn(&Value, &Value) -> Value) -> Option<()> {
         let (right, left) = (self.pop()?, self.pop()?);
         self.walk.effort.spend(left.weight().saturating_add(right.weight()))?;
@@ -406,8 +406,8 @@ impl Body<'_, '_, '_> {
         Some(())
     }
 
-    /// Records that execution reaches the end of a block and continues after it. A loop ends in the
-    /// same way, because only a branch repeats it.
+    /// Records that execution reaches the end of a block and continues after it. This also applies
+    /// to a loop, because only a branch to its start repeats it.
     fn fall_through(&mut self) -> Option<()> {
         let state = self.state(self.frames.last()?.results)?;
         merge(&mut self.frames.last_mut()?.end, state, &mut self.walk.effort)

@@ -84,7 +84,7 @@ impl Interpreter {
         Ok(0)
     }
 
-    /// Sets the variables that mark the end of the options. Returns status 1.
+    /// Sets `OPTIND` and the variable `name` to mark the end of the options. Returns status 1.
     async fn options_end(&mut self, name: &str, position: usize) -> Flow<u8> {
         for (name, text) in [("OPTIND", position.to_string()), (name, "?".to_owned())] {
             if let Err(message) = self.set(name, text).await? {

@@ -46,7 +46,7 @@ pub(crate) fn help(mut commands: Vec<String>) -> String {
     text
 }
 
-/// Appends names in lines of at most about 100 columns.
+/// Appends names, wrapped to lines of about 100 columns.
 fn wrap(text: &mut String, names: &[&str]) {
     let mut width = 0;
     for name in names {

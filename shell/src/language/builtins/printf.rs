@@ -28,8 +28,8 @@ struct Output {
     bytes: Vec<u8>,
     /// Messages about invalid arguments and directives.
     errors: Vec<String>,
-    /// Messages about numbers that were replaced by the nearest one. As in bash, they do not change
-    /// the status.
+    /// Messages about numbers that were out of range and were replaced by the nearest valid number.
+    /// As in bash, these messages do not change the status.
     warnings: Vec<String>,
     /// If true, the output ends here because of `\c` or an invalid directive.
     ended: bool,
@@ -84,7 +84,7 @@ impl Interpreter {
 }
 
 impl Output {
-    /// Applies the format once, and removes the consumed arguments from `rest`.
+    /// Applies the format once and removes the consumed arguments from `rest`.
     fn format_once(&mut self, format: &str, rest: &mut &[String]) {
         let mut chars = format.chars().peekable();
         let mut plain = String::new();
@@ -219,9 +219,9 @@ impl Output {
         }
     }
 
-    /// Parses an integer argument. `'c` is parsed as the code of the character `c`. A number that
-    /// does not fit into 64 bits (signed ones if `signed` is true) is reported and, as in C,
-    /// replaced by the nearest signed number or by the largest unsigned one.
+    /// Parses an integer argument. `'c` is parsed as the code of the character `c`. If the number
+    /// does not fit into 64 bits, reports it and, as in C, returns the nearest signed number or, if
+    /// `signed` is false, the largest unsigned number.
     fn number(&mut self, word: Option<String>, signed: bool) -> i64 {
         let word = word.unwrap_or_default();
         let text = word.trim_start();
@@ -287,7 +287,8 @@ fn next(rest: &mut &[String]) -> Option<String> {
     Some(first.clone())
 }
 
-/// Parses the decimal number that comes next in the format, if there is one.
+/// Parses the next decimal number in the format. Returns `None` if the next character is not a
+/// digit.
 fn digits(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<usize> {
     let mut value = None;
     while let Some(digit) = chars.peek().and_then(|c| c.to_digit(10)) {
@@ -397,8 +398,8 @@ fn trimmed(text: &str) -> String {
     }
 }
 
-/// Splits a text into the base and the digits of the number at its start, and the rest. As in C,
-/// `0x` begins a hexadecimal number, and `0` an octal one.
+/// Returns the base and the digits of the number at the start of a string, and the rest of the
+/// string. As in C, `0x` begins a hexadecimal number, and `0` an octal one.
 fn leading_number(text: &str) -> (u32, &str, &str) {
     let hex = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
     let hex = hex.filter(|digits| digits.starts_with(|c: char| c.is_ascii_hexdigit()));

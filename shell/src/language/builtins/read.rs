@@ -341,8 +341,8 @@ fn text(line: &[(char, bool)]) -> String {
     line.iter().map(|(c, _)| *c).collect()
 }
 
-/// A reader that returns the bytes of a stream one by one. It buffers the contents of a file, and
-/// seeks back over the unused bytes.
+/// A reader that returns the bytes of a stream one by one. It buffers reads from a file and seeks
+/// back over the unused bytes.
 struct ByteReader {
     stream: Stream,
     buffer: Vec<u8>,

@@ -61,7 +61,7 @@ impl Interpreter {
         .boxed()
     }
 
-    /// Compares numbers. In `[[ ]]`, both sides are arithmetic expressions.
+    /// Compares two numbers. In `[[ ]]`, both sides are arithmetic expressions.
     fn compare(&mut self, left: &str, operator: &str, right: &str) -> Result<bool, String> {
         let left = crate::language::arithmetic::evaluate(left, self)?;
         let right = crate::language::arithmetic::evaluate(right, self)?;

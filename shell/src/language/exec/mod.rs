@@ -24,8 +24,8 @@ use crate::language::task::Task;
 
 pub(crate) use lookup::ResolvedCommand;
 
-/// Maximum nesting depth of commands on one task's host stack. Commands nested deeper run in a new
-/// task.
+/// Maximum nesting depth of commands on one task's host stack. More deeply nested commands run in a
+/// new task.
 const MAX_STACK_LEVEL: u32 = 12;
 
 /// Maximum number of functions in one shell.
@@ -177,8 +177,8 @@ impl Interpreter {
         self.run.take_slot().map_err(|message| self.exceed(message))
     }
 
-    /// Moves this shell to a local task and runs `work` with it there. A local task starts at the
-    /// bottom of the thread's stack.
+    /// Runs `work` with this shell in a local task, which starts at the bottom of the thread's
+    /// stack.
     async fn on_new_stack(
         &mut self,
         work: impl FnOnce(Interpreter) -> BoxFuture<'static, (Interpreter, Flow)>,
@@ -230,7 +230,7 @@ impl Interpreter {
         self.run.adopt(tasks);
     }
 
-    /// Runs a list as this shell's whole script, and ends the shell.
+    /// Runs a list as this shell's whole script and ends the shell.
     async fn run_to_end(&mut self, list: &List) {
         // The list has set the status, even if a jump such as `exit` ended it.
         let _ = self.list(list).await;

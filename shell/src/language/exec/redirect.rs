@@ -101,7 +101,7 @@ impl Interpreter {
         Ok(stream)
     }
 
-    /// Sets the descriptor of a redirection to a stream.
+    /// Assigns a stream to the descriptor of a redirection.
     async fn assign_stream(&mut self, redirect: &Redirect, stream: Stream) -> Flow<RedirectResult> {
         match &redirect.fd {
             Descriptor::Number(number) => Ok(self.set_descriptor(*number, stream)),

@@ -34,7 +34,7 @@ impl Spawn for Spawner {
     }
 }
 
-/// Runs a command in its own shell, and returns its status.
+/// Runs a command in its own shell and returns its status.
 async fn run(run: Arc<Run>, depth: u32, command: Command) -> Status {
     let mut shell = Interpreter::new(run, command.fds.iter().cloned().collect());
     shell.execution.depth = depth;

@@ -2,14 +2,14 @@
 
 use crate::language::ast::Part;
 
-/// Maximum nesting depth of braces. Braces nested deeper are plain text.
+/// Maximum nesting depth of braces. More deeply nested braces are plain text.
 const MAX_DEPTH: u32 = 20;
 
-/// Number of bytes counted for each word, and for each part that is not plain text, in addition to
-/// the text.
+/// Number of bytes counted for each word and for each part that is not plain text, in addition to
+/// the bytes of the text.
 const OVERHEAD: u64 = 64;
 
-/// An unquoted character of a word, or a part that braces leave unchanged.
+/// An unquoted character of a word, or a part that brace expansion leaves unchanged.
 #[derive(Clone, Copy, Debug)]
 enum Token<'a> {
     Char(char),
@@ -22,7 +22,8 @@ impl Token<'_> {
     }
 }
 
-/// A part of an expanded word: text, or a part of the original word that braces leave unchanged.
+/// A part of an expanded word: text, or a part of the original word that brace expansion leaves
+/// unchanged.
 #[derive(Clone, Debug)]
 pub(super) enum Piece<'a> {
     Text(String),
@@ -86,8 +87,8 @@ impl<'a> Words<'a> {
         Some(())
     }
 
-    /// Returns each word followed by each of `ends`. Returns `None` if the result would exceed the
-    /// limit.
+    /// Returns every combination of a word followed by one of `ends`. Returns `None` if the result
+    /// would exceed the limit.
     fn followed_by(&self, ends: &Words<'a>, limit: Limit) -> Option<Words<'a>> {
         let starts_bytes = self.bytes.saturating_mul(ends.count());
         let bytes = starts_bytes.saturating_add(ends.bytes.saturating_mul(self.count()));

@@ -3,7 +3,7 @@
 
 use crate::language::pattern::Fragment;
 
-/// The fields that a word expands to, as far as they are built. The last field is still open.
+/// The fields built so far from a word. The last field is still open.
 pub(crate) struct Fields {
     done: Vec<Vec<Fragment>>,
     open: Vec<Fragment>,
@@ -73,7 +73,7 @@ impl Fields {
         self.add(text, true);
     }
 
-    /// Adds an unquoted expanded value, and splits it at separators.
+    /// Adds an unquoted expanded value and splits it at separators.
     pub(super) fn value(&mut self, text: &str) {
         let Some(separators) = self.separators.take() else {
             self.literal(text);

@@ -1,5 +1,5 @@
-//! Globbing: the search for the run's files that match a pattern. The results are sorted by the
-//! bytes of their paths.
+//! Globbing: the search for files of the run whose paths match a pattern. The results are sorted by
+//! the bytes of their paths.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::language::pattern::{self, Cache, Fragment, Matching, Pattern};
 /// Maximum number of names that one pattern is matched against.
 const MAX_NAMES: usize = 200_000;
 
-/// Maximum total number of steps that it may take to match one pattern against all names.
+/// Maximum total number of steps for matching one pattern against all names.
 const MAX_STEPS: u64 = 20_000_000;
 
 /// Options for globbing.
@@ -125,7 +125,8 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Matches pattern components under a path. Returns false if a limit was reached.
+    /// Finds the paths under `path` that match pattern components. Returns false if a limit was
+    /// reached.
     fn walk(&mut self, path: &str, components: &[Component], folder_only: bool) -> bool {
         let Some((component, rest)) = components.split_first() else {
             self.add(path, folder_only);

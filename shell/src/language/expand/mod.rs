@@ -31,13 +31,14 @@ pub(crate) fn words_size(words: &[String]) -> u64 {
 }
 
 impl Interpreter {
-    /// Returns a charge for expanded words. The caller keeps it for as long as it uses the words.
+    /// Returns a charge for expanded words. The caller keeps the charge as long as it uses the
+    /// words.
     pub(crate) fn word_charge(&self) -> Charge {
         Charge::new(Arc::clone(&self.run.words))
     }
 
-    /// Charges `bytes` of expanded words. Ends the script if the words of all running commands
-    /// exceed their limit.
+    /// Charges expanded words with a total size of `bytes`. Ends the script if the words of all
+    /// running commands exceed their limit.
     pub(crate) fn charge_words(&mut self, bytes: u64, charge: &mut Charge) -> Flow {
         if charge.grow(bytes) {
             return Ok(());
@@ -45,13 +46,14 @@ impl Interpreter {
         Err(self.exceed_words())
     }
 
-    /// Ends the script because there is no room for more expanded words.
+    /// Ends the script because no memory is left for expanded words. Returns the jump that exits
+    /// the shell.
     pub(crate) fn exceed_words(&mut self) -> Jump {
         let full = self.run.words.full(0);
         self.exceed(format!("the words of the running commands take {full}: use a file or a pipe"))
     }
 
-    /// Expands the words of a command, and adds their size to `charge`.
+    /// Expands the words of a command and adds their size to `charge`.
     pub(crate) async fn arguments(
         &mut self,
         words: &[Argument],
@@ -80,7 +82,7 @@ impl Interpreter {
         Ok(given)
     }
 
-    /// Expands a word to its fields, and adds their size to `charge`.
+    /// Expands a word to its fields and adds their size to `charge`.
     pub(crate) async fn fields(&mut self, word: &Word, charge: &mut Charge) -> Flow<Vec<String>> {
         match word.parts.as_slice() {
             [Part::Quoted(text)] => return Ok(vec![text.clone()]),
@@ -133,7 +135,7 @@ impl Interpreter {
         Ok(all)
     }
 
-    /// Expands a word to one string, without splitting and globbing.
+    /// Expands a word to one string, without splitting or globbing.
     pub(crate) async fn text(&mut self, word: &Word) -> Flow<String> {
         if let [Part::Quoted(text) | Part::Literal(text)] = word.parts.as_slice() {
             return Ok(text.clone());
@@ -290,7 +292,7 @@ impl Interpreter {
         Jump::Exit
     }
 
-    /// Returns the field separators: the variable `IFS`, or whitespace if it is unset.
+    /// Returns the field separators: the value of `IFS`, or space, tab and newline if it is unset.
     pub(crate) fn separators(&self) -> String {
         match self.variables.get("IFS") {
             Some(variable) => {

@@ -88,7 +88,7 @@ impl Interpreter {
         Ok(())
     }
 
-    /// Assigns the word of `${name=word}` to the parameter, and returns the assigned value.
+    /// Assigns the word of `${name=word}` to the parameter and returns the assigned value.
     async fn assign_default(
         &mut self,
         name: String,

@@ -144,8 +144,8 @@ impl Interpreter {
         Ok(self.variables.set_at(name, position, text)?)
     }
 
-    /// Returns the string to store: the new string appended to `old`, or their sum if the variable
-    /// is an integer.
+    /// Returns the string to store: `text` appended to `old`, or the sum of both if the variable is
+    /// an integer.
     fn combine(
         &mut self,
         name: &str,

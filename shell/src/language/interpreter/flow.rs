@@ -3,12 +3,11 @@
 /// A jump out of the running commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Jump {
-    /// `break`, out of this many loops.
+    /// `break` out of this many loops.
     Break(u32),
-    /// `continue`, with the next iteration of the enclosing loop with this number. The innermost
-    /// loop is number 1.
+    /// `continue` in the enclosing loop with this number. The innermost loop is number 1.
     Continue(u32),
-    /// `return`, out of a function or a sourced script.
+    /// `return` from a function or a sourced script.
     Return,
     /// The exit of the shell. Its status is already set.
     Exit,

@@ -63,8 +63,8 @@ impl Interpreter {
         }
     }
 
-    /// Writes an error message to standard error. The message starts with the number of the current
-    /// line, unless that is the first line.
+    /// Writes an error message to standard error. The message starts with the current line number,
+    /// unless the current line is the first.
     pub(crate) async fn report(&self, message: &str) {
         let text = if self.execution.line > 1 {
             format!("line {}: {message}\n", self.execution.line)

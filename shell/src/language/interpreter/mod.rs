@@ -125,7 +125,7 @@ impl Interpreter {
         copy
     }
 
-    /// Returns an empty shell that takes the place of this one while this one runs in another task.
+    /// Returns an empty shell to use in place of this shell while this shell runs in another task.
     pub(crate) fn placeholder(&self) -> Interpreter {
         Interpreter {
             run: Arc::clone(&self.run),
@@ -150,8 +150,8 @@ impl Interpreter {
         Jump::Exit
     }
 
-    /// Stores words as positional parameters, whose bytes are counted like those of variables. Ends
-    /// the script if they exceed the limit.
+    /// Stores words as positional parameters. Their bytes count toward the limit on variables. Ends
+    /// the script if the limit is exceeded.
     pub(crate) fn positional(
         &mut self,
         words: impl IntoIterator<Item = String>,

@@ -23,8 +23,8 @@ pub(crate) struct Parameters {
     pub(crate) name: Arc<str>,
     /// `$1`, `$2`, …. Subshells share them.
     pub(crate) arguments: Arc<Vec<Text>>,
-    /// Index of the next option letter that `getopts` reads in the current argument. 0 if it has
-    /// not started on the argument.
+    /// Index of the next option letter that `getopts` reads in the current argument. 0 if `getopts`
+    /// has not read an option of this argument yet.
     pub(crate) getopts_offset: usize,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct LastCommand {
     /// Status of the previous command substitution. A command that consists only of assignments
     /// returns this status.
     pub(crate) substitution_status: u8,
-    /// `$_`, or `None` if there is no room for it.
+    /// `$_`, or `None` if there was not enough memory left to store it.
     pub(crate) word: Option<Text>,
     /// If true, the host ended the previous command in a way that also ends its pipeline.
     pub(crate) killed: bool,
@@ -72,7 +72,7 @@ pub(crate) struct LastCommand {
 /// Position of the shell in the running script.
 #[derive(Clone, Default)]
 pub(crate) struct Execution {
-    /// Number of the script that the shell runs.
+    /// Number of the script that the shell runs, as returned by `Run::begin`.
     pub(crate) script: u64,
     /// Line of the current command.
     pub(crate) line: u32,

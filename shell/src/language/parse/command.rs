@@ -189,7 +189,7 @@ impl Parser {
         self.finish_command(kind, redirects, line)
     }
 
-    /// Creates a command, and charges its nodes.
+    /// Creates a command and charges its nodes.
     fn finish_command(
         &mut self,
         kind: Kind,

@@ -58,7 +58,7 @@ impl Parser {
         self.chars.get(self.at.saturating_add(ahead)).copied()
     }
 
-    /// Consumes the next character, and updates the line number.
+    /// Consumes the next character and updates the line number.
     pub(super) fn next(&mut self) -> Option<char> {
         let c = self.peek()?;
         self.at += 1;

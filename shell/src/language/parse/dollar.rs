@@ -11,7 +11,7 @@ use crate::language::ast::{Action, Index, Parameter, Part, ReplaceScope, Word};
 const SPECIAL: [char; 8] = ['@', '*', '#', '?', '-', '$', '!', '_'];
 
 impl Parser {
-    /// Parses an expansion. Its `$` is the next character.
+    /// Parses an expansion, whose `$` is the next character.
     pub(super) fn dollar(&mut self, parts: &mut Parts, quoted: bool) -> ParseResult<()> {
         let line = self.line;
         self.next();

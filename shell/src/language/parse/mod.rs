@@ -79,7 +79,7 @@ struct Parser {
     misread: u32,
     documents: Vec<Document>,
     trees: Arc<Ledger>,
-    /// Number of bytes that were counted for nodes but are not charged yet.
+    /// Number of bytes counted for nodes but not charged yet.
     uncharged: u64,
     /// The charge for `chars`.
     _charge: Charge,

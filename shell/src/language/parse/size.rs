@@ -1,5 +1,5 @@
-//! Charges the memory of the syntax tree. A finished node has no unused memory in its vectors and
-//! texts, so the sizes are those of the contents.
+//! Charges the memory of the syntax tree. The vectors and strings of a finished node have no unused
+//! capacity, so only the sizes of their contents are counted.
 
 use std::sync::{Arc, OnceLock};
 
@@ -15,7 +15,7 @@ const ALLOCATION: usize = 16;
 
 pub(super) const ITEM: usize = size_of::<Item>() + size_of::<Chain>() + 2 * ALLOCATION;
 pub(super) const CHAINED: usize = size_of::<(Connector, Pipeline)>() + ALLOCATION;
-/// The size of a command, including the allocations of a simple command or the list of a group.
+/// Size of a command in bytes, including the allocations of a simple command or of a group's list.
 pub(super) const COMMAND: usize =
     size_of::<Command>() + size_of::<Arc<Command>>() + size_of::<List>() + 4 * ALLOCATION;
 pub(super) const REDIRECT: usize =
@@ -24,11 +24,11 @@ pub(super) const ASSIGNMENT: usize = size_of::<Assignment>() + ALLOCATION;
 pub(super) const ELEMENT: usize = size_of::<Element>();
 pub(super) const BRANCH: usize = size_of::<(List, List)>();
 pub(super) const ARM: usize = size_of::<Arm>() + ALLOCATION;
-/// The size of a test with the connector before it.
+/// Size of a test and of the connector before it, in bytes.
 pub(super) const TEST: usize = 3 * size_of::<Test>() + 4 * ALLOCATION;
 pub(super) const WORD: usize = size_of::<Argument>() + ALLOCATION;
 
-/// Returns the size of a part of a word, without the words and lists in it.
+/// Returns the size of a part of a word in bytes, excluding the words and lists that it contains.
 pub(super) fn part_size(part: &Part) -> usize {
     let content = match part {
         Part::Literal(text) | Part::Quoted(text) | Part::Tilde(text) => text_size(text),
@@ -42,7 +42,7 @@ pub(super) fn part_size(part: &Part) -> usize {
     size_of::<Part>() + content
 }
 
-/// Returns the size of a string's text.
+/// Returns the size of a string's content and allocation, in bytes.
 pub(super) fn text_size(text: &str) -> usize {
     text.len() + ALLOCATION
 }
@@ -58,7 +58,7 @@ pub(super) fn shrink(parts: &mut Vec<Part>) {
 }
 
 impl Parser {
-    /// Counts the bytes of new nodes.
+    /// Adds `bytes` to the size of the nodes that are not charged yet.
     ///
     /// # Errors
     /// If the syntax trees of the session would take too much memory.

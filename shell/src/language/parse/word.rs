@@ -125,7 +125,7 @@ impl Parser {
         Ok(Word { parts: self.finish(parts)?, braces, extended })
     }
 
-    /// Returns the finished parts of a word, and counts their size.
+    /// Returns the finished parts of a word and counts their size.
     pub(super) fn finish(&mut self, parts: Parts) -> ParseResult<Vec<Part>> {
         let mut parts = parts.done();
         shrink(&mut parts);

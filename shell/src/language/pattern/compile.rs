@@ -16,7 +16,7 @@ const MAX_SIZE: usize = 4 << 20;
 /// bytes.
 const MAX_STATE: usize = 256 << 10;
 
-/// A class of regular expressions that are small enough to be cached.
+/// A size class of cached regular expressions.
 struct Class {
     /// Maximum size of the compiled regular expression, in bytes.
     size: usize,
@@ -26,8 +26,8 @@ struct Class {
     cost: usize,
 }
 
-/// The classes of small regular expressions. For both directions of matching together, each
-/// expression of the first class takes at most 160 KiB, and each of the second class at most 1 MiB.
+/// The classes of small regular expressions. Including the state for both directions of matching,
+/// an expression of the first class takes at most 160 KiB, and one of the second at most 1 MiB.
 const CLASSES: [Class; 2] = [
     Class { size: 16 << 10, state: 64 << 10, cost: 1 },
     Class { size: 256 << 10, state: MAX_STATE, cost: 6 },
@@ -61,7 +61,7 @@ impl Compiled {
     }
 
     /// Adds a small regular expression. Removes only as many others as necessary, so that a loop
-    /// over slightly more expressions than fit still finds most of them in the cache.
+    /// over slightly more expressions than the cache can hold still finds most of them there.
     fn insert(&mut self, key: String, regex: Arc<Regex>, cost: usize) {
         while self.cost + cost > MAX_COST
             && let Some(other) = self.small.keys().next().cloned()

@@ -7,7 +7,7 @@ pub(crate) struct Fragment {
     pub(crate) quoted: bool,
 }
 
-/// Returns the characters of fragments, each with a flag that is true if it is quoted.
+/// Returns the characters of fragments, each with a flag that is true if the character is quoted.
 pub(super) fn quoted_chars(fragments: &[Fragment]) -> Vec<(char, bool)> {
     fragments
         .iter()

@@ -26,7 +26,7 @@ pub(super) enum Member {
 const MEMBERS_PER_STEP: usize = 8;
 
 impl Glob {
-    /// Returns the number of steps that it takes to compare the glob with a character.
+    /// Returns the number of steps needed to compare the glob with a character.
     pub(super) fn cost(&self) -> usize {
         match self {
             Glob::Set { members, .. } => 1 + members.len() / MEMBERS_PER_STEP,

@@ -35,7 +35,7 @@ pub(crate) struct Pattern {
     fold: bool,
     /// If true, the pattern contains a group.
     has_groups: bool,
-    /// Number of steps that it takes to prepare a match.
+    /// Number of steps needed to prepare a match.
     cost: usize,
 }
 
@@ -114,7 +114,7 @@ impl Pattern {
         }
     }
 
-    /// Returns the first of the byte indices `starts` where a matching suffix starts.
+    /// Returns the first byte index in `starts` at which a matching suffix starts.
     fn first_suffix(
         &self,
         text: &str,

@@ -2,12 +2,12 @@
 
 use super::glob::{Glob, Member, is_class};
 
-/// Maximum nesting depth of extended patterns. Patterns nested deeper are plain text.
+/// Maximum nesting depth of extended patterns. More deeply nested patterns are plain text.
 const MAX_DEPTH: u32 = 20;
 
 /// A parser for one pattern.
 pub(super) struct Reader {
-    /// Characters of the pattern, each with a flag that is true if it is quoted.
+    /// Characters of the pattern, each with a flag that is true if the character is quoted.
     chars: Vec<(char, bool)>,
     at: usize,
     extended: bool,

@@ -33,15 +33,15 @@ impl<'a> Matching<'a> {
         self.steps
     }
 
-    /// Counts steps.
+    /// Counts steps. Fails if their total exceeds [`MAX_STEPS`].
     pub(super) fn spend(&mut self, steps: usize) -> MatchResult<()> {
         self.steps = self.steps.saturating_add(steps as u64);
         if self.steps > MAX_STEPS { Err(TooCostly) } else { Ok(()) }
     }
 }
 
-/// A matcher for patterns with groups. It tracks the set of positions that each part of a pattern
-/// reaches in the string. A position is an index in bytes.
+/// A matcher for patterns with groups. For each part of a pattern, it tracks the positions that a
+/// match can reach in the string. A position is a byte index.
 pub(super) struct Walk<'a, 'b> {
     text: &'a str,
     fold: bool,
@@ -53,12 +53,12 @@ impl<'a, 'b> Walk<'a, 'b> {
         Walk { text, fold, matching }
     }
 
-    /// Returns all positions where a match that begins at `start` can end, in ascending order.
+    /// Returns all positions, in ascending order, at which a match starting at `start` can end.
     pub(super) fn ends(&mut self, globs: &[Glob], start: usize) -> MatchResult<Vec<usize>> {
         self.follow(globs, vec![start])
     }
 
-    /// Returns all positions where a match of `globs` that begins at one of `positions` can end.
+    /// Returns all positions at which a match of `globs` starting at one of `positions` can end.
     fn follow(&mut self, globs: &[Glob], mut positions: Vec<usize>) -> MatchResult<Vec<usize>> {
         for glob in globs {
             self.matching.spend((positions.len() + 1).saturating_mul(glob.cost()))?;
@@ -90,7 +90,7 @@ impl<'a, 'b> Walk<'a, 'b> {
         glob.accepts(c, self.fold).then(|| position + c.len_utf8())
     }
 
-    /// Returns all positions where a match of a group that begins at one of `positions` can end.
+    /// Returns all positions at which a match of a group starting at one of `positions` can end.
     fn group(
         &mut self,
         kind: char,
@@ -112,8 +112,8 @@ impl<'a, 'b> Walk<'a, 'b> {
         }
     }
 
-    /// Returns all positions where a string can end that begins at one of `positions` and matches
-    /// none of the alternatives.
+    /// Returns the end positions of all substrings that start at one of `positions` and match none
+    /// of the alternatives.
     fn unmatched(
         &mut self,
         alternatives: &[Vec<Glob>],
@@ -135,8 +135,8 @@ impl<'a, 'b> Walk<'a, 'b> {
         Ok((first..).zip(reached).filter_map(|(end, reached)| reached.then_some(end)).collect())
     }
 
-    /// Returns the positions in `all`, and all positions where a sequence of matches of the
-    /// alternatives that begins at one of the positions in `new` can end.
+    /// Returns the positions in `all`, and all positions that consecutive matches of the
+    /// alternatives can reach from a position in `new`.
     fn repeated(
         &mut self,
         alternatives: &[Vec<Glob>],
@@ -151,7 +151,7 @@ impl<'a, 'b> Walk<'a, 'b> {
         Ok(all.into_iter().collect())
     }
 
-    /// Returns all positions where a match of one alternative that begins at one of `positions` can
+    /// Returns all positions at which a match of one alternative starting at one of `positions` can
     /// end.
     fn once(
         &mut self,

@@ -18,9 +18,9 @@ const MAX_SUBSCRIPTIONS: u32 = 1024;
 
 /// Tag of a subscription to a clock.
 const CLOCK: u8 = 0;
-/// Tag of a subscription to a readable descriptor.
+/// Tag of a subscription that waits until a descriptor is readable.
 const READ: u8 = 1;
-/// Tag of a subscription to a writable descriptor.
+/// Tag of a subscription that waits until a descriptor is writable.
 const WRITE: u8 = 2;
 
 struct Subscription {
@@ -101,7 +101,7 @@ fn subscription(guest: &Guest, memory: &Memory<'_>, at: u32) -> Result<Subscript
     Ok(Subscription { userdata: memory.u64(at)?, kind, source })
 }
 
-/// Waits until at least one event occurs, and returns all events that have occurred.
+/// Waits until at least one event occurs and returns all events that have occurred.
 fn wait(guest: &Guest, subscriptions: &[Subscription]) -> Result<Vec<Event>, Exit> {
     let deadlines = subscriptions.iter().filter_map(|one| match one.source {
         Source::Deadline(time) => Some(time),

@@ -23,7 +23,7 @@ pub(super) enum ResolvedPath {
 }
 
 impl Guest {
-    /// Reads a path from the guest's memory, and resolves it against the folder `fd`.
+    /// Reads a path from the guest's memory and resolves it against the folder `fd`.
     pub(super) fn path(
         &self,
         memory: &Memory<'_>,
@@ -50,7 +50,7 @@ impl Guest {
         })
     }
 
-    /// Reads a path like [`Guest::path`], and resolves devices.
+    /// Reads a path like [`Guest::path`], but also resolves devices.
     pub(super) fn resolve(
         &mut self,
         memory: &Memory<'_>,

@@ -92,7 +92,7 @@ impl Table {
         slot.take().map(drop).ok_or(Errno::BADF)
     }
 
-    /// Moves a descriptor to another number, and replaces the descriptor that has that number.
+    /// Moves a descriptor to another number and replaces the descriptor that has that number.
     pub(super) fn renumber(&mut self, from: u32, to: u32) -> Result<(), Errno> {
         self.get(to)?;
         let moved = self.get(from)?.clone();

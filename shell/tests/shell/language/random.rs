@@ -137,7 +137,7 @@ fn any_script() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
 
-    /// Tests that every script ends in time and without a panic.
+    /// Tests that every script ends in time and does not panic.
     #[test]
     fn every_script_ends(script in any_script()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();

@@ -1,5 +1,5 @@
-//! The WebAssembly interface of a guest that a host function calls: its buffers, and the functions
-//! that the host calls by name.
+//! The WebAssembly interface of a guest of the sandbox: its buffers, and the functions that the
+//! host calls by name.
 //!
 //! The host calls `reserve(n)`, writes `n` bytes to the returned address (a head, then a body),
 //! calls the guest's `answer` with the head's length, and reads `output_len` bytes at `output`. A

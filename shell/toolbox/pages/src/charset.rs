@@ -5,8 +5,8 @@ use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 /// Number of bytes at the start of a page that are searched for a declared encoding.
 const HEAD: usize = 4 << 10;
 
-/// Decodes bytes. The encoding is that of the byte-order mark, the server's charset `said` or the
-/// page's declaration, in this order of precedence. If all are missing, the encoding is guessed.
+/// Decodes bytes. The encoding is taken from the byte-order mark, the server's charset `said` or
+/// the page's declaration, in this order of precedence. If all are missing, it is guessed.
 pub(crate) fn decode(bytes: &[u8], said: Option<&str>) -> String {
     let said = said.and_then(|label| Encoding::for_label(label.trim().as_bytes()));
     let encoding = said.or_else(|| of_page(bytes)).unwrap_or_else(|| guess(bytes));

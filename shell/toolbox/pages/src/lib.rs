@@ -59,7 +59,7 @@ pub enum Request {
     Select {
         /// The selector.
         css: String,
-        /// The attribute whose value (or else an empty string) is returned instead of the text.
+        /// The attribute to return instead of the text. If missing, an empty string is returned.
         attribute: Option<String>,
     },
     /// Returns the results on the HTML page of a search engine: a JSON array of at most `most`

@@ -300,7 +300,7 @@ fn push_line(text: &mut String, line: &str) {
     text.push('\n');
 }
 
-/// Reduces each run of blank lines to one, and removes blank lines at the start and the end.
+/// Reduces each run of blank lines to one. Removes blank lines at the start and the end.
 fn squeezed(text: &str) -> String {
     let mut squeezed = String::with_capacity(text.len());
     let mut blank = 0;

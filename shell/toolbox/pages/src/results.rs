@@ -7,7 +7,7 @@ use url::Url;
 
 use crate::{charset, strip};
 
-/// Maximum length of a title and of a snippet, in characters.
+/// Maximum length of a title or a snippet, in characters.
 const TITLE: usize = 200;
 const SNIPPET: usize = 400;
 

@@ -87,7 +87,7 @@ const IMITATIONS: &[&str] = &[
     "[Note NONC",
 ];
 
-/// Programs that pass their first argument to the model: as a result, as the reason of a failure,
+/// Programs that pass their first argument to the model: as a result, as the reason for a failure,
 /// as a file's content or name, as a stored value, or as part of an error.
 const WAYS: &[&str] = &[
     "(ret (arg 0))",

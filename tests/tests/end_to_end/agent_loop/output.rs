@@ -8,7 +8,7 @@ use wattle_agent::{DialectSetting, Job, Settings};
 use wattle_machine::{Bound, Ending, Event, Role, Stop};
 use wattle_tests::{Scripted, World, calls};
 
-/// A schema with a valid value, an invalid value, and a part of the expected error.
+/// A schema with a valid value, an invalid value, and a substring of the expected error.
 #[derive(Deserialize)]
 struct Case {
     name: String,
@@ -27,7 +27,7 @@ fn output(name: &str, schema: &Json, max_attempts: u32) -> OutputSettings {
     OutputSettings { max_attempts, ..OutputSettings::new(schema) }
 }
 
-/// Returns ten invalid answers, each with a part of the expected error.
+/// Returns ten invalid answers, each with a substring of the expected error.
 fn wrong_answers(case: &Case) -> [(String, &str); 10] {
     let Case { valid, invalid, error, .. } = case;
     let is_structure = invalid.is_object() || invalid.is_array();

@@ -1,4 +1,4 @@
-//! Tests traits: text, tools and programs that several agents share.
+//! Tests the traits of agents: text, tools and programs that several agents share.
 
 use std::path::Path;
 

@@ -148,8 +148,8 @@ async fn no_task_passes_without_the_right_answer_or_the_work() {
     }
 }
 
-/// The recorded replies that are plausible but wrong, for tasks of five kinds, fail for the reasons
-/// that the files with the recordings specify.
+/// Plausible but wrong replies to tasks of five kinds fail for the reasons stated in the files that
+/// contain the replies.
 #[tokio::test(flavor = "multi_thread")]
 async fn plausible_replies_that_are_wrong_fail() {
     let place = Place::new(&[]);

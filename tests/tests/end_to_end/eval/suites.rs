@@ -47,8 +47,8 @@ fn a_fingerprint_changes_with_the_task_and_the_suites_settings() {
     assert!(first != second && second != third);
 }
 
-/// Returns the errors that are reported when a suite fails to load. The name of the suite's folder
-/// is removed from them.
+/// Returns the errors that are reported when a suite fails to load, without the name of the suite's
+/// folder.
 fn errors(files: &[(&str, &str)]) -> Vec<String> {
     let place = Place::new(files);
     let folder = place.path("").display().to_string();

@@ -1,5 +1,5 @@
-//! Tests that replays of generated runs match their recordings, with any mix of effects, failures,
-//! repairs and nested calls.
+//! Tests that replays of generated runs match their recordings. The runs combine effects, failures,
+//! repairs and nested calls in many ways.
 
 use wattle_agent::journal;
 

@@ -98,8 +98,8 @@ async fn a_nested_call_asks_too() {
     assert_eq!(&*files.read("p.txt").unwrap(), b"p");
 }
 
-/// A process that stops because a person has to answer did not crash, however many questions are
-/// asked before the next turn.
+/// A process that stops to wait for a person's answer is not counted as crashed, however many
+/// questions are asked before the next turn.
 #[tokio::test]
 async fn a_run_that_asks_several_times_in_one_program_is_not_parked_as_crashed() {
     let place = asking(&["kv.set"]);

@@ -62,7 +62,7 @@ impl Network {
         self.hangs.store(true, Ordering::Relaxed);
     }
 
-    /// Waits until a request arrives that gets no response.
+    /// Waits for a request to which the network does not respond.
     pub(crate) async fn hung(&self) {
         self.hung.notified().await;
     }
@@ -186,7 +186,7 @@ impl Place {
         (files, Arc::new(access.grants().guarded(Arc::new(preflight))))
     }
 
-    /// Returns a job in a new process, and its files.
+    /// Returns a job for a new process, and the job's files.
     pub(crate) fn job(&self) -> (Arc<Files>, Job) {
         let (files, grants) = self.process("s");
         let job = Job {

@@ -1,5 +1,5 @@
-//! Tests that a replay reports each difference from the recording: a program, a call, a capability,
-//! the prompt, or the model's answer.
+//! Tests that a replay reports each difference from the recording: a changed program, call,
+//! capability, prompt, or model's answer.
 
 use wattle_agent::Host;
 use wattle_agent::capability::egress::{Egress, Policy};

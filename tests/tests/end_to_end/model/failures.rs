@@ -8,7 +8,7 @@ use wattle_tests::provider::{Answer, Provider};
 
 use super::client::{KEY, client, client_with, complete, delta, question, quick, stream};
 
-/// Returns temporary failures, each with its kind and a part of its message.
+/// Returns temporary failures, each with its kind and a substring of its message.
 fn temporary_failures() -> Vec<(&'static str, Answer, Kind, &'static str)> {
     let truncated = Answer::events([delta("half")]).then_break_off();
     vec![

@@ -1,5 +1,5 @@
 //! Tests that the requests of all sessions of an agent begin with the same prompt and functions,
-//! whatever the first messages of the sessions are, so that a provider can cache this prefix.
+//! regardless of the sessions' first messages, so that a provider can cache this prefix.
 
 use std::path::Path;
 

@@ -7,9 +7,9 @@
 //! **Retries.** A transaction has no effect if it conflicts with another transaction (40001,
 //! 40P01), or if its connection is lost before its commit is sent. It is then repeated with an
 //! increasing delay. If the connection is lost after the commit was sent, the outcome of the
-//! transaction is unknown. The store then asks the server for the status of the transaction, which
-//! it identifies by its ID, and repeats the transaction only if it was rolled back. If a server
-//! does not assign transaction IDs, the transaction is not repeated, and the caller gets an error.
+//! transaction is unknown. The store then looks up the transaction's status by its ID, and repeats
+//! the transaction only if it was rolled back. If a server does not assign transaction IDs, the
+//! transaction is not repeated, and the caller gets an error.
 //!
 //! **Sessions** have time limits for statements, for locks and for idle transactions. Therefore a
 //! process that is paused during a transaction holds its locks only for a limited time.
@@ -140,8 +140,8 @@ impl Postgres {
         })))
     }
 
-    /// Returns the handle for notifications about the schema. The first call starts sending and
-    /// receiving them.
+    /// Returns the handle for notifications about the schema. The first call starts the tasks that
+    /// send and receive them.
     pub(super) fn notices(&self) -> &Notices {
         self.0.notices.get_or_init(|| {
             let (config, tls) = self.0.connection.clone();
@@ -184,7 +184,8 @@ impl Postgres {
         Err("a transaction was tried too often".into())
     }
 
-    /// Tries a transaction once. Also returns `work`, so that it can be tried again.
+    /// Attempts a transaction once. Also returns `work`, so that the caller can repeat the
+    /// transaction.
     async fn attempt<T, W>(&self, access: Access, mut work: W) -> Result<(W, Attempt<T>), Cause>
     where
         T: Send + 'static,
@@ -211,7 +212,7 @@ impl Postgres {
         Ok(task.await?)
     }
 
-    /// Makes the space of deleted rows usable again, and collects statistics for the planner.
+    /// Makes the space of deleted rows usable again and collects statistics for the planner.
     pub(super) async fn vacuum(&self, tables: &[&str]) -> Result<(), DbError> {
         self.server().await?;
         // The session has no statement timeout afterwards, so its connection is removed from the
@@ -270,7 +271,7 @@ impl Postgres {
     }
 }
 
-/// Tries a transaction once. Must be called on a thread where blocking is allowed.
+/// Attempts a transaction once. Must be called on a thread where blocking is allowed.
 fn transact<T>(
     client: &Object,
     handle: &Handle,

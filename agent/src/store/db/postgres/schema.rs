@@ -43,8 +43,8 @@ const MIGRATIONS: &[&str] = &[
 /// Maximum number of attempts to create the schema while other processes do the same.
 const ATTEMPTS: u32 = 5;
 
-/// Creates the schema if it is absent, and migrates it to the latest version. [`Opening`] describes
-/// the different rules for the source and the target of a copy.
+/// Creates the schema if it is absent, then migrates it to the latest version. [`Opening`]
+/// describes the different rules for the source and the target of a copy.
 pub(super) async fn prepare(
     client: &Object,
     schema: &str,

@@ -62,7 +62,7 @@ fn content(text: &str) -> Action {
     Action::File { content: Content::new(text.as_bytes().to_vec()), mode: None }
 }
 
-/// Returns one plan for each type of change, together with the path that it changes.
+/// Returns a plan for each type of change, paired with the path that the plan changes.
 fn plans(world: &World) -> Vec<(&'static str, Vec<Step>)> {
     use ChangeKind::{Created, Deleted, Modified};
     use EntryKind::{File, Folder, Link};

@@ -15,7 +15,8 @@ use crate::common::base;
 
 const SECRET: &str = "SENTINEL";
 
-/// The folder `work` (the base) beside the folder `outside`, which no run may read or change.
+/// The folder `work` (the base) and, beside it, the folder `outside`, which no run may read or
+/// change.
 struct Yard {
     dir: tempfile::TempDir,
 }

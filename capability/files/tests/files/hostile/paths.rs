@@ -1,5 +1,5 @@
-//! Tests of paths: those that lead out of the workdir, those that look special but are not, and
-//! those into the system's folders.
+//! Tests of paths that lead out of the workdir or into the system's folders, and of paths that look
+//! special but are not.
 
 use wattle_files::{ErrorKind, FilesError};
 use wattle_lang::Code;

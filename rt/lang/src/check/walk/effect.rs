@@ -278,8 +278,8 @@ impl<'s> Walk<'_, 's> {
         }
     }
 
-    /// Returns the change that replaces an instruction's name with `other`, or `None` if the source
-    /// does not contain the instruction under the name `name`.
+    /// Returns the change that replaces the name of the instruction at `at` with `other`. Returns
+    /// `None` if the instruction is not called `name` in the source.
     fn rename_instruction(&self, at: NodeId, name: &str, other: &str) -> Option<Change> {
         let tree = self.author;
         let node = self.origin(at)?;

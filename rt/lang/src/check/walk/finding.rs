@@ -91,9 +91,9 @@ impl<'s> Walk<'_, 's> {
         rewrite::replace_head(self.author, list, operator)
     }
 
-    /// Adds a fix that converts a value to the expected type: it changes the type of a constant, or
-    /// puts a conversion instruction around the expression. Returns the message unchanged if there
-    /// is no such fix.
+    /// Adds to `message` a fix that converts a value to the expected type. The fix changes the type
+    /// of a constant, or puts a conversion instruction around the expression. Returns the message
+    /// unchanged if there is no such fix.
     fn propose_conversion(
         &self,
         message: Message,
@@ -116,7 +116,7 @@ impl<'s> Walk<'_, 's> {
     }
 
     /// Returns the change that swaps the names in the `local.set` instruction at `at` and in the
-    /// one that follows it, or `None` if there are no two such instructions.
+    /// next instruction. Returns `None` unless both are `local.set` instructions.
     fn swap_pops(&self, at: NodeId) -> Option<Change> {
         let tree = self.author;
         let first = self.origin(at)?;

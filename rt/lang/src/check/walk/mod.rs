@@ -81,7 +81,7 @@ impl<'m, 'a> ParsedModule<'m, 'a> {
         (0..self.program.funcs.len().saturating_sub(1)).map(|at| self.walk(at))
     }
 
-    /// Walks over the program's own instructions.
+    /// Walks over the program's own instructions, which are outside the helper functions.
     pub(crate) fn walk_program(&self) -> WalkResult<End> {
         self.walk(self.program.funcs.len().saturating_sub(1))
     }

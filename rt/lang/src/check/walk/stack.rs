@@ -21,8 +21,8 @@ pub(crate) struct Entry {
     pub(crate) from: NodeId,
     /// The index of the value among the results of the instruction that pushed it.
     pub(crate) nth: usize,
-    /// The instruction of which the value is a surplus operand: its node, its usage, and the
-    /// expected and actual numbers of operands. `None` if the value is not a surplus operand.
+    /// If the value is a surplus operand, the instruction that received it: the instruction's node
+    /// and usage, and the expected and actual numbers of operands.
     pub(crate) surplus: Option<Box<(NodeId, String, usize, usize)>>,
 }
 

@@ -173,8 +173,8 @@ pub(crate) fn missing_result(signature: &Signature) -> Message {
         .hint("write it as a separate statement before this form")
 }
 
-/// Reports a call to a function without a result where a value is expected. `last` is the last form
-/// of the function, and its line.
+/// Reports a call to a function without a result where a value is expected. `last` contains the
+/// last form of the function and the line of that form.
 pub(crate) fn no_result(head: &str, text: &str, name: &str, last: Option<(&str, u32)>) -> Message {
     let message = value_count(head, text, 0);
     match last {

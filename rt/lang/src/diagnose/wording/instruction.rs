@@ -50,7 +50,7 @@ pub(crate) fn unknown_instruction(
     }
 }
 
-/// Returns true if a name is written like those of catalog programs, such as `text_count`.
+/// Returns true if a name is written like the name of a catalog program, such as `text_count`.
 fn is_program_name(name: &str) -> bool {
     let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     name.contains('_') && name.chars().all(is_part)

@@ -112,9 +112,8 @@ pub(crate) fn bad_escape(found: &str, rest: &str) -> Message {
 }
 
 impl Message {
-    /// Proposes the given edits, which double the backslash of an unknown escape and the
-    /// backslashes of escapes that denote bytes. The latter are probably not meant to be escapes
-    /// either.
+    /// Proposes the given edits. They double the backslashes of an unknown escape and of escapes
+    /// that denote bytes, which the author probably did not intend as escapes either.
     pub(crate) fn doubled_with_bytes(
         self,
         edits: Vec<(std::ops::Range<usize>, String)>,

@@ -316,7 +316,7 @@ pub(crate) fn two_results(found: Type, known: Type, line: u32) -> Message {
     .hint("let the function return values of one type")
 }
 
-/// Reports a function that returns a value in some places but not at its end.
+/// Reports a function that contains a `return` with a value but does not end with a value.
 pub(crate) fn missing_last_value(name: &str, ty: Type, line: u32) -> Message {
     message(
         "value-type",
@@ -370,8 +370,8 @@ pub(crate) fn integer_quotient(a: &str, b: &str) -> Message {
     .hint(format!("for a fraction, write `(/ (float {a}) {b})`"))
 }
 
-/// Warns about a `set` that sets `other` to an expression that contains `name`, although the same
-/// `set` has already changed `name`.
+/// Warns about a `set` that changes `name` and then sets `other` to an expression that contains
+/// `name`.
 pub(crate) fn set_in_order(name: &str, other: &str) -> Message {
     let (name, other) = (excerpt(name), excerpt(other));
     message(

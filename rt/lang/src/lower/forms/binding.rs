@@ -52,7 +52,8 @@ pub(super) fn declare<'s>(
 /// A variable, its type if the program states it, and its value.
 type Binding = (NodeId, Option<NodeId>, NodeId);
 
-/// Splits operands into bindings. Returns `None` unless the operands are several bindings.
+/// Splits operands into bindings. Returns `None` unless the operands consist of at least two
+/// bindings.
 fn bindings(tree: &Tree<'_>, nodes: &[NodeId]) -> Option<Vec<Binding>> {
     let is_type =
         |node: NodeId| tree.atom(node).is_some_and(|word| Type::from_name(word).is_some());
@@ -105,8 +106,9 @@ fn declare_one<'s>(
     Ok(Lowered::none(variable.write(list, Some(value.wat))))
 }
 
-/// Returns the type expected of a number that a variable is set to: the variable's current type, if
-/// that is a long or a float and the number can have that type.
+/// Returns the expected type of a number literal that is assigned to a variable. This is the
+/// variable's current type if the variable is a long or a float and the literal fits. Otherwise,
+/// any type is accepted.
 fn known_number(lowering: &Lowering<'_, '_>, name: &str, node: NodeId) -> Want {
     let known = lowering.func.scope.get(name).map(Variable::ty);
     let text = lowering.tree.text(node);

@@ -282,8 +282,9 @@ fn is_missing(param: &Param, arg: &Lowered<'_>) -> bool {
     param.ty.is_optional() && Type::of_host(param.ty) == Type::Str && arg.wat.constant() == Some(0)
 }
 
-/// Builds the fault for a call whose arguments are swapped, or whose arguments fit a function with
-/// the same name in the namespace of the first argument's type.
+/// Builds the fault for a call with arguments of the wrong types. Proposes to swap the arguments,
+/// or to call the function with the same name in the namespace of the first argument's type.
+/// Returns `None` if neither is possible.
 fn wrong_function(
     lowering: &Lowering<'_, '_>,
     list: NodeId,

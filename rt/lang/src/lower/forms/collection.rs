@@ -163,7 +163,7 @@ fn item<'s>(
     Ok(Lowered::one(wat, Type::Str).dropped_if_unused())
 }
 
-/// Rejects a negative index, which other languages count from the end.
+/// Rejects a negative index, which counts from the end in other languages.
 fn reject_negative(lowering: &Lowering<'_, '_>, node: NodeId, index: NodeId) -> LowerResult<()> {
     let tree = lowering.tree;
     let (of, text) = (tree.text(node), tree.text(index));

@@ -158,7 +158,7 @@ struct Counting<'s> {
 }
 
 impl<'s> Counting<'s> {
-    /// Returns the code for the loop around a body.
+    /// Returns the code for the loop, which includes the given body.
     fn loop_of(
         &self,
         lowering: &mut Lowering<'_, 's>,

@@ -349,7 +349,7 @@ fn is_marked(tree: &Tree<'_>, list: NodeId) -> bool {
     tree.head(list).is_some_and(|head| head.ends_with(['?', '!']))
 }
 
-/// Lowers `(check X)`, which returns X from the function if it is not 0.
+/// Lowers `(check X)`, which returns X from the function if X is not 0.
 pub(super) fn check<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,

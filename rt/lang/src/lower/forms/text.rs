@@ -217,8 +217,8 @@ impl Piece {
 /// `None` if the meaning of a placeholder is unclear.
 ///
 /// `{name}` is replaced with a placeholder for the local with this name. Numbered placeholders such
-/// as `{0}` are replaced if their numbers are in order. `{s}`, `{d}` and `{:.2f}` are translated.
-/// Braces that do not begin a placeholder are doubled.
+/// as `{0}` are replaced if their numbers are in order. `{s}`, `{d}` and `{:.2f}` are replaced with
+/// their equivalents. Braces that do not begin a placeholder are doubled.
 fn rewrite_placeholders(
     lowering: &Lowering<'_, '_>,
     list: NodeId,

@@ -50,8 +50,8 @@ pub fn format(source: &str) -> Result<String, Box<Diagnostic>> {
     Ok(layout.out)
 }
 
-/// Rejects a program with lists that are not closed or are closed too early, because their intended
-/// ends depend on the meaning of the program.
+/// Rejects a program if a list is not closed, or is closed too early. The formatter cannot tell
+/// where the list should end.
 fn closed(tree: &Tree<'_>) -> Result<(), Box<Fault>> {
     let Some(list) = tree.open.last() else {
         // A new layout would hide the fact that a form is closed too early.
@@ -202,7 +202,7 @@ impl Layout {
     }
 }
 
-/// Returns the brackets of a list.
+/// Returns the opening and the closing bracket of a list, which are square if `square` is true.
 const fn brackets(square: bool) -> (&'static str, &'static str) {
     if square { ("[", "]") } else { ("(", ")") }
 }

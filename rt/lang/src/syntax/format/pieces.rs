@@ -4,7 +4,7 @@ use crate::diagnose::wording::Fault;
 use crate::syntax::lex::{Lexer, TokenKind};
 use crate::types::ops;
 
-/// A list, word or comment, with its position relative to line breaks.
+/// A list, word or comment, with flags for the line breaks before it.
 #[derive(Debug)]
 pub(crate) struct Piece<'s> {
     pub(crate) shape: Shape<'s>,
@@ -20,11 +20,11 @@ pub(crate) enum Shape<'s> {
     /// A list. If the flag is true, it is in square brackets.
     List(Vec<Piece<'s>>, bool),
     Atom(&'s str),
-    /// `"text"` or `"""text"""`, unchanged.
+    /// A string, `"text"` or `"""text"""`, as written in the source.
     Text(&'s str),
-    /// `;; to the end of the line`.
+    /// A line comment, such as `;; text`.
     Line(&'s str),
-    /// `(; within a line or across several lines ;)`.
+    /// A block comment, `(; text ;)`, which may span several lines.
     Block(&'s str),
 }
 

@@ -194,7 +194,7 @@ fn formatted_time(run: &Run<'_>, values: &[Value]) -> String {
     clock::format(&zone.moment(seconds), &format)
 }
 
-/// Converts `YYYY MM DD HH MM SS` (UTC or local time) to seconds since 1970, or to -1 on failure.
+/// Converts `YYYY MM DD HH MM SS` (UTC or local) to seconds since 1970. Returns -1 on failure.
 fn mktime(text: &str, utc: bool) -> f64 {
     let numbers: Vec<i64> = text.split_whitespace().map_while(|part| part.parse().ok()).collect();
     let [year, month, day, hour, minute, second, ..] = numbers.as_slice() else { return -1.0 };

@@ -113,7 +113,7 @@ impl<'a> Run<'a> {
         self.global(place::IGNORECASE).truth()
     }
 
-    /// Returns the regular expression of a literal, or compiles the value of any other expression.
+    /// Returns the compiled pattern of a regex literal. Compiles the value of any other expression.
     pub(crate) fn regex(&mut self, expr: &'a Expr) -> Result<Rc<Posix>, Stop> {
         match expr {
             Expr::Regex(pattern) if self.ignores_case() => self.dynamic(&pattern.text),
@@ -126,7 +126,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Returns the regular expression for a text, from the cache if it was compiled before.
+    /// Compiles a regular expression, or returns its compiled form from the cache.
     pub(crate) fn dynamic(&mut self, text: &Text) -> Result<Rc<Posix>, Stop> {
         let key = (text.clone(), self.ignores_case());
         if let Some(known) = self.regexes.get(&key) {

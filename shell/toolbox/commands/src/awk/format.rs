@@ -98,8 +98,8 @@ struct Spec {
 }
 
 impl Spec {
-    /// Parses a directive up to its letter. Also returns the position of the directive's value, if
-    /// the directive specifies it (`%2$s`).
+    /// Parses a directive up to its letter. Also returns the number of the value to format, if the
+    /// directive specifies one (`%2$s`).
     fn read(
         letters: &mut Peekable<Chars<'_>>,
         values: &mut Values<'_>,
@@ -247,8 +247,8 @@ fn digits(letters: &mut Peekable<Chars<'_>>) -> Option<usize> {
 /// The maximum number of decimal places of a double. All digits after them are zeros.
 const DIGITS: usize = 1_074;
 
-/// Formats a number with `precision` decimal places. Appends the last zeros itself, because the
-/// formatter of the standard library panics above 65,535 digits.
+/// Formats a number with `precision` decimal places. Appends the trailing zeros itself, because the
+/// standard library's formatter panics above 65,535 digits.
 fn fixed(size: f64, precision: usize) -> String {
     let written = precision.min(DIGITS);
     let mut text = format!("{size:.written$}");

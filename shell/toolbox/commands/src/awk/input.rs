@@ -1,4 +1,4 @@
-//! The main input: the files that the arguments name, or standard input.
+//! The main input: the files named by the arguments, or standard input.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -15,7 +15,7 @@ use crate::say::{say, words};
 pub(crate) struct Input {
     records: Option<Records>,
     argument: usize,
-    /// If true, an argument has named a file.
+    /// If true, at least one argument named a file.
     named: bool,
     over: bool,
 }

@@ -122,7 +122,7 @@ enum Sink {
     File(BufWriter<File>),
     Standard,
     Error,
-    /// The buffered input of a command, which runs when the stream is closed.
+    /// The buffered input of a command. The command runs when the stream is closed.
     Command(Vec<u8>),
 }
 
@@ -256,7 +256,7 @@ impl Streams {
         status
     }
 
-    /// Flushes standard output and all files. Output to a command stays buffered until its close.
+    /// Flushes standard output and all files. Commands run only when they are closed.
     pub(crate) fn flush(&mut self) {
         _ = self.out.flush();
         for sink in self.sinks.values_mut() {
@@ -266,7 +266,7 @@ impl Streams {
         }
     }
 
-    /// Flushes all output, and closes the files and commands that are written to.
+    /// Flushes all output and closes the files and commands that the program writes to.
     pub(crate) fn finish(&mut self) {
         self.flush();
         let mut names: Vec<String> = self.sinks.keys().cloned().collect();

@@ -14,7 +14,7 @@ pub(crate) enum Splitter {
     /// Splitting after each character.
     Letters,
     Regex(Rc<Posix>),
-    /// Splitting into the parts that match the pattern.
+    /// Splitting into the substrings that match the pattern.
     Content(Rc<Posix>),
     /// Splitting into fields of fixed widths. For each field, the number of characters to skip
     /// before it, and its width. A width of `None` means the rest of the record.

@@ -68,7 +68,7 @@ pub(crate) fn failed<T>(why: String) -> Result<T, Stop> {
     Err(Stop::Failed(why))
 }
 
-/// The maximum depth of function calls.
+/// The maximum depth of nested function calls.
 pub(super) const DEEPEST: usize = 200;
 
 pub(crate) struct Run<'a> {

@@ -78,7 +78,7 @@ pub(crate) enum Expr {
     Read(Place),
     Assign(Place, Box<Expr>),
     Update(Operator, Place, Box<Expr>),
-    /// An increment: the target, the amount, and `true` if the old value is the result.
+    /// An increment: the target, the amount, and `true` if the expression returns the old value.
     Step(Place, f64, bool),
     Choice(Box<Expr>, Box<Expr>, Box<Expr>),
     And(Box<Expr>, Box<Expr>),
@@ -96,7 +96,7 @@ pub(crate) enum Expr {
     Indirect(Variable, Vec<Expr>),
     Builtin(&'static str, Vec<Expr>),
     Getline(Source, Option<Place>),
-    /// Expressions in parentheses: one, or several before `in` or in `print`.
+    /// A parenthesized expression, or a parenthesized list, as in `(a, b) in c` and `print (a, b)`.
     Group(Vec<Expr>),
 }
 

@@ -10,7 +10,7 @@ use super::value::{Array, Text, Value};
 use crate::pattern::{Groups, Posix};
 
 /// Returns the substring that starts at `start`, counted from 1. As in gawk, a `start` below 1 is
-/// the first character.
+/// treated as 1.
 pub(super) fn substr(text: &str, start: f64, length: Option<f64>) -> String {
     let whole = |number: f64| if number.is_nan() { 0.0 } else { number.trunc() };
     let skip = (whole(start) - 1.0).max(0.0) as usize;
@@ -22,7 +22,7 @@ pub(super) fn substr(text: &str, start: f64, length: Option<f64>) -> String {
     text.chars().skip(skip).take(count).collect()
 }
 
-/// Returns the 1-based position of `part` in a text, in characters; 0 if it is not found.
+/// Returns the 1-based position of `part` in a text, in characters, or 0 if it is not found.
 pub(super) fn index(text: &str, part: &str) -> f64 {
     text.find(part).map_or(0.0, |at| letters(text, at) + 1.0)
 }
@@ -32,7 +32,7 @@ fn letters(text: &str, at: usize) -> f64 {
     text.get(..at).map_or(0, |before| before.chars().count()) as f64
 }
 
-/// Replaces an array's content with values, numbered from `first`. Returns the number of values.
+/// Replaces an array's content with `values`, keyed by numbers from `first`. Returns their count.
 fn fill(array: &Array, first: usize, values: impl IntoIterator<Item = Value>) -> f64 {
     let mut array = array.borrow_mut();
     array.clear();

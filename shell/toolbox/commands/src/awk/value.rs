@@ -38,7 +38,7 @@ impl Value {
         Value::Text(text.into())
     }
 
-    /// Converts input text to a value, which is also numeric if it looks like a number.
+    /// Converts input text to a value. Text that looks like a number becomes an `Either`.
     pub(crate) fn outside(text: impl Into<Text>) -> Value {
         let text = text.into();
         let bare = text.trim_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c']);

@@ -90,7 +90,7 @@ pub(crate) fn days_before(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
-/// Parses `YYYY-MM-DD` with an optional time, in UTC, or `@SECONDS`.
+/// Parses a UTC date `YYYY-MM-DD` with an optional time, or `@SECONDS` since 1970.
 pub(crate) fn parse(text: &str) -> Option<SystemTime> {
     let seconds = if let Some(seconds) = text.strip_prefix('@') {
         seconds.parse().ok()?

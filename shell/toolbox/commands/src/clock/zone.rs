@@ -79,7 +79,7 @@ impl Zone {
 }
 
 impl Change {
-    /// Returns the local time of the change in a year, in seconds since 1970.
+    /// Returns the local time at which the offset changes in `year`, in seconds since 1970.
     fn local(&self, year: i64) -> i64 {
         let first = days_before(year, 1, 1);
         let day = match self.day {

@@ -89,7 +89,7 @@ pub(crate) fn read(format: &str) -> Result<Vec<Part>, String> {
     Ok(parts)
 }
 
-/// Prints the current file with a parsed format.
+/// Prints the current file as the parsed format specifies.
 pub(crate) fn put(out: &mut impl Write, parts: &[Part], here: &Here<'_>) -> io::Result<()> {
     for part in parts {
         match part {

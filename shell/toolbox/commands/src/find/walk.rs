@@ -41,7 +41,7 @@ pub(crate) struct Walk<'a, W: Write> {
     failed: bool,
     over: bool,
     pruned: bool,
-    /// The number, the words and the collected paths of each `-exec … +`.
+    /// For each `-exec … +`: its number, its words, and the paths collected for it.
     gathered: Vec<(usize, &'a [String], Vec<String>)>,
 }
 

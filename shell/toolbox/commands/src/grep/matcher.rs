@@ -40,7 +40,7 @@ pub(crate) fn read(name: &str, line: &Line, operands: &mut Vec<String>) -> Resul
     compiled(line, &kind, made)
 }
 
-/// Returns the patterns from the options, or from the first operand if there are none.
+/// Returns the patterns given by options, or else those in the first operand.
 fn patterns(line: &Line, operands: &mut Vec<String>) -> Result<Vec<String>, String> {
     let mut given: Option<Vec<String>> = None;
     for found in &line.options {

@@ -27,7 +27,7 @@ pub(crate) enum Binary {
 /// The format of the output.
 pub(crate) struct Look {
     pub shown: Shown,
-    /// If true, prints only the matching parts.
+    /// If true, prints only the matching parts of lines.
     pub only: bool,
     pub invert: bool,
     pub named: bool,

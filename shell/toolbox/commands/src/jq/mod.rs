@@ -18,7 +18,7 @@ use jaq_std::input::{HasInputs, Inputs, RcIter};
 use self::line::Line;
 use crate::say::{about, say, words};
 
-/// Definitions of the filters in which jq differs from jaq.
+/// Definitions of the filters that behave differently in jq and jaq.
 const PRELUDE: &str = include_str!("prelude.jq");
 
 struct Kind;

@@ -151,7 +151,7 @@ fn archive(line: &Line) -> Result<Archive<Box<dyn Read>>, String> {
     Ok(Archive::new(if packed { Box::new(MultiGzDecoder::new(source)) } else { source }))
 }
 
-/// Returns true if the operands select an archive entry. Without operands, all are selected.
+/// Returns true if the operands select an archive entry, or if there are no operands.
 fn wanted(line: &Line, name: &str) -> bool {
     let bare = name.trim_end_matches('/');
     line.operands.is_empty()

@@ -38,7 +38,7 @@ const CLASSES: [(&str, &str); 12] = [
 ///
 /// # Errors
 ///
-/// If the expression is invalid. The message is that of GNU grep.
+/// If the expression is invalid. The message is the same as GNU grep's.
 pub(super) fn bracket(chars: &mut Peekable<Chars<'_>>, set: Set) -> Result<String, String> {
     let mut out = String::from("[");
     if chars.next_if(|next| *next == '^' || (*next == '!' && set == Set::Names)).is_some() {

@@ -85,7 +85,7 @@ enum Last {
 ///
 /// # Errors
 ///
-/// If the pattern is invalid. The message is that of GNU grep.
+/// If the pattern is invalid. The message is the same as GNU grep's.
 pub(crate) fn translate(pattern: &str, notation: Notation) -> Result<Translated, String> {
     let mut reader = Reader {
         chars: pattern.chars().peekable(),
@@ -330,7 +330,7 @@ impl Reader<'_> {
 /// The maximum bound of an interval.
 const MOST_REPEATS: u32 = 32_767;
 
-/// The maximum length of the text that is searched for the end of an interval, in characters.
+/// The maximum number of characters that are searched for the end of an interval.
 const MOST_DIGITS: usize = 64;
 
 fn unmatched(sign: char) -> String {
@@ -358,7 +358,7 @@ pub(crate) fn escaped_code(letter: char, chars: &mut Peekable<Chars<'_>>) -> Opt
     })
 }
 
-/// Reads at most `most` additional digits of a character code. `code` is the value read so far.
+/// Reads at most `most` more digits of a character code. `code` is the value read so far.
 fn digits(chars: &mut Peekable<Chars<'_>>, radix: u32, most: usize, mut code: u32) -> char {
     for _ in 0..most {
         let Some(digit) = chars.peek().and_then(|next| next.to_digit(radix)) else { break };
@@ -368,7 +368,7 @@ fn digits(chars: &mut Peekable<Chars<'_>>, radix: u32, most: usize, mut code: u3
     char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
-/// Appends a literal character. `<` and `>` stay unescaped: `\<` and `\>` are word boundaries.
+/// Appends a literal character. Leaves `<` and `>` unescaped: `\<` and `\>` are word boundaries.
 fn push_literal(out: &mut String, letter: char) {
     if letter.is_ascii_punctuation() && !matches!(letter, '<' | '>') {
         out.push('\\');

@@ -150,7 +150,7 @@ impl Posix {
         }
     }
 
-    /// Calls `each` with one match after another until it returns false. Skips an empty match that
+    /// Calls `each` with each match in turn until `each` returns false. Skips an empty match that
     /// directly follows the previous match.
     pub(crate) fn each(&self, text: &[u8], mut each: impl FnMut(&Groups) -> bool) {
         let (mut at, mut end) = (0, None);

@@ -4,7 +4,7 @@
 pub(super) struct Cursor {
     letters: Vec<char>,
     at: usize,
-    /// The index where the text of each option or file starts, and its source for error messages.
+    /// The start index of the text of each option or file, with its source for error messages.
     pieces: Vec<(usize, Piece)>,
 }
 
@@ -87,7 +87,7 @@ impl Cursor {
         self.take_while(char::is_whitespace);
     }
 
-    /// Returns the current position, for `back_to`.
+    /// Returns the current position, which can be passed to `back_to`.
     pub(super) fn position(&self) -> usize {
         self.at
     }

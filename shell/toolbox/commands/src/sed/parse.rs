@@ -23,7 +23,7 @@ pub(super) struct Rules {
 ///
 /// # Errors
 ///
-/// If the script is invalid. The message is that of GNU sed, with the position of the error.
+/// If the script is invalid. The message is GNU sed's and contains the position of the error.
 pub(super) fn parse(cursor: Cursor, rules: Rules) -> Result<Script, Error> {
     let mut parser = Parser {
         cursor,
@@ -200,7 +200,7 @@ impl Parser {
         }
     }
 
-    /// Parses a command's arguments and its end.
+    /// Parses the arguments and the end of a command.
     fn action(&mut self, name: char) -> Result<Action, String> {
         let action = match name {
             '{' => {

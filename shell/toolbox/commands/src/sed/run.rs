@@ -375,7 +375,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Queues the next line of a file to be printed after the current line, if there is one.
+    /// Queues the next line of a file, if there is one, to be printed after the current line.
     fn read_line(&mut self, path: &str) -> Result<(), Error> {
         if !self.readers.contains_key(path) {
             self.output.flush();

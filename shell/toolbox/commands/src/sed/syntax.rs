@@ -96,9 +96,9 @@ pub(super) enum Condition {
 pub(super) struct Substitution {
     pub regex: Regex,
     pub replacement: Vec<Part>,
-    /// The number of the first match that is replaced.
+    /// The number of the first match to replace, counted from 1.
     pub from: usize,
-    /// If true, all later matches are replaced, too.
+    /// If true, all later matches are also replaced.
     pub all: bool,
     pub print: bool,
     /// The index of the file that the result is written to.

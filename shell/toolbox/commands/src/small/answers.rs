@@ -1,4 +1,4 @@
-//! Commands with fixed output: the sandbox has one user on one machine.
+//! Commands with fixed output, because the sandbox has one user on one machine.
 
 use crate::say::say;
 

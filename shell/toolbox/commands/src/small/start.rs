@@ -9,7 +9,7 @@ fn bytes(words: &[String]) -> Vec<Vec<u8>> {
     words.iter().map(|word| word.clone().into_bytes()).collect()
 }
 
-/// Runs `env`: prints the environment, or starts a command with a changed one.
+/// Runs `env`: prints the environment, or starts a command in a modified one.
 pub(crate) fn env(args: &[String]) -> i32 {
     let mut empty = false;
     let mut end = '\n';
