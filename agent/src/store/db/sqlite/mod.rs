@@ -1,6 +1,8 @@
 //! SQLite in WAL mode: one connection writes and several read, so readers do not wait for writers.
 //! An in-memory store uses one connection for both.
 
+mod writer;
+
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -13,6 +15,7 @@ use tokio::sync::Semaphore;
 use super::error::{DbError, FailureKind};
 use super::{Access, Row, RowSink, Statements, Transaction, Value};
 use crate::error::Cause;
+use writer::Writer;
 
 /// Maximum number of connections that read at the same time.
 const READERS: usize = 4;
@@ -24,7 +27,7 @@ const BUSY: Duration = Duration::from_secs(10);
 /// The connections to a file or to an in-memory database. Cheap to clone.
 #[derive(Clone)]
 pub(in crate::store) struct Sqlite {
-    writer: Arc<Mutex<Connection>>,
+    writer: Arc<Writer>,
     /// The connections that only read, or `None` for an in-memory database.
     readers: Option<Arc<Readers>>,
 }
@@ -47,7 +50,7 @@ impl Sqlite {
         prepare(&mut connection)?;
         let (idle, permits) = (Mutex::default(), Semaphore::new(READERS));
         let readers = Some(Arc::new(Readers { path, idle, permits }));
-        Ok(Sqlite { writer: Arc::new(Mutex::new(connection)), readers })
+        Ok(Sqlite { writer: Arc::new(Writer::new(connection)), readers })
     }
 
     /// Creates an in-memory database. `prepare` creates its tables.
@@ -57,7 +60,7 @@ impl Sqlite {
         let mut connection = Connection::open_in_memory()?;
         configure(&connection)?;
         prepare(&mut connection)?;
-        Ok(Sqlite { writer: Arc::new(Mutex::new(connection)), readers: None })
+        Ok(Sqlite { writer: Arc::new(Writer::new(connection)), readers: None })
     }
 
     pub(super) async fn run<T: Send + 'static>(
@@ -65,10 +68,8 @@ impl Sqlite {
         access: Access,
         mut work: impl FnMut(&mut Transaction<'_>) -> Result<T, Cause> + Send + 'static,
     ) -> Result<T, Cause> {
-        let sqlite = self.clone();
         let Some(readers) = self.readers.clone().filter(|_| access == Access::Read) else {
-            let task = move || sqlite.run_here(access, &mut work);
-            return tokio::task::spawn_blocking(task).await?;
+            return self.writer.run(access, work).await;
         };
         let _permit = readers.permits.acquire().await?;
         let readers = Arc::clone(&readers);
@@ -79,7 +80,7 @@ impl Sqlite {
     pub(super) async fn vacuum(&self) -> Result<(), Cause> {
         let sqlite = self.clone();
         let vacuum = move || {
-            let connection = sqlite.writer.lock().unwrap_or_else(PoisonError::into_inner);
+            let connection = sqlite.writer.lock();
             connection.execute_batch("VACUUM").map_err(failure)?;
             // The file shrinks only when its log is written back, and a reader can delay that.
             connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(failure)
@@ -93,18 +94,7 @@ impl Sqlite {
         access: Access,
         work: &mut dyn FnMut(&mut Transaction<'_>) -> Result<T, Cause>,
     ) -> Result<T, Cause> {
-        let mut connection = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        if access != Access::Durable {
-            let behavior = match access {
-                Access::Read => TransactionBehavior::Deferred,
-                _ => TransactionBehavior::Immediate,
-            };
-            return transact(&mut connection, behavior, work);
-        }
-        connection.pragma_update(None, "synchronous", "FULL").map_err(failure)?;
-        let done = transact(&mut connection, TransactionBehavior::Immediate, work);
-        connection.pragma_update(None, "synchronous", "NORMAL").map_err(failure)?;
-        done
+        perform(&mut self.writer.lock(), access, work)
     }
 }
 
@@ -122,7 +112,7 @@ impl Readers {
                 connection
             }
         };
-        let done = transact(&mut connection, TransactionBehavior::Deferred, work);
+        let done = perform(&mut connection, Access::Read, work);
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
         done
     }
@@ -154,20 +144,62 @@ fn configure(connection: &Connection) -> Result<(), Cause> {
         .map_err(|error| failure(error).into())
 }
 
-fn transact<T>(
+/// Runs `work` in a transaction, and returns its result.
+fn perform<T>(
     connection: &mut Connection,
-    behavior: TransactionBehavior,
+    access: Access,
     work: &mut dyn FnMut(&mut Transaction<'_>) -> Result<T, Cause>,
 ) -> Result<T, Cause> {
+    let mut done = None;
+    transact(connection, access, &mut |transaction| {
+        let result = work(transaction);
+        if result.is_err() {
+            transaction.discard();
+        }
+        done = Some(result);
+        Ok(())
+    })?;
+    done.unwrap_or_else(|| Err("the transaction was not attempted".into()))
+}
+
+/// Runs `work` in a transaction, and commits it unless `work` fails or discards it.
+fn transact(
+    connection: &mut Connection,
+    access: Access,
+    work: &mut dyn FnMut(&mut Transaction<'_>) -> Result<(), DbError>,
+) -> Result<(), DbError> {
+    let set_durable = |connection: &Connection, is_durable: bool| match access {
+        Access::Durable => connection
+            .pragma_update(None, "synchronous", if is_durable { "FULL" } else { "NORMAL" })
+            .map_err(failure),
+        Access::Read | Access::Write => Ok(()),
+    };
+    set_durable(connection, true)?;
+    let done = commit(connection, access, work);
+    if let Err(error) = set_durable(connection, false) {
+        tracing::warn!(%error, "later transactions are as durable as this one, and slower");
+    }
+    done
+}
+
+fn commit(
+    connection: &mut Connection,
+    access: Access,
+    work: &mut dyn FnMut(&mut Transaction<'_>) -> Result<(), DbError>,
+) -> Result<(), DbError> {
+    let behavior = match access {
+        Access::Read => TransactionBehavior::Deferred,
+        Access::Write | Access::Durable => TransactionBehavior::Immediate,
+    };
     let open = connection.transaction_with_behavior(behavior).map_err(failure)?;
     let mut statements = Open(&open);
     let mut transaction = Transaction::new(&mut statements);
     // A transaction without a commit is rolled back.
-    let done = work(&mut transaction)?;
+    work(&mut transaction)?;
     if !transaction.is_discarded {
         open.commit().map_err(failure)?;
     }
-    Ok(done)
+    Ok(())
 }
 
 /// An open transaction on a connection.
