@@ -158,7 +158,7 @@ impl Account {
     /// Returns a charge of 0 bytes, which can [grow](MemoryCharge::grow).
     #[must_use]
     pub fn nothing(&self) -> MemoryCharge {
-        MemoryCharge { account: self.clone(), bytes: 0, used: 0 }
+        MemoryCharge::nothing(self.clone())
     }
 
     /// Waits until `bytes` can be held with `spare` bytes left over for others, and then holds
@@ -403,6 +403,14 @@ pub struct MemoryCharge {
 }
 
 impl MemoryCharge {
+    pub(crate) fn nothing(account: Account) -> MemoryCharge {
+        MemoryCharge { account, bytes: 0, used: 0 }
+    }
+
+    pub(crate) fn account(&self) -> &Account {
+        &self.account
+    }
+
     /// Holds more memory.
     ///
     /// # Errors

@@ -71,9 +71,6 @@ pub struct Run {
     /// The number of bytes that the host may still hold for this program's results, artifacts,
     /// arrays and maps.
     budget: usize,
-    /// The memory that the host holds for this program, charged to the account.
-    held: MemoryCharge,
-    account: Account,
     /// The level of nesting, which is 0 for a top-level program.
     level: usize,
     /// The host calls of nested programs.
@@ -95,9 +92,12 @@ pub struct Run {
     pub(crate) last: Option<usize>,
 }
 
-/// The limit on a program's memory. The memory is charged to the account of the run.
+/// The limit on a program's memory.
 pub(crate) struct MemoryLimit {
+    /// Maximum size of the program's memory, in bytes.
     max: usize,
+    /// The program's memory and what the host holds for the program, charged to the account of the
+    /// run.
     held: MemoryCharge,
     /// The error of the account, if the account rejected the program's last request for more
     /// memory.
@@ -158,15 +158,17 @@ impl Run {
             log: Vec::new(),
             logged: 0,
             budget: memory_limit,
-            held: account.nothing(),
             level,
             nested_calls: Vec::new(),
             nested_fuel: 0,
             memory: None,
             heap: 0,
             growing: GrowingStrings::default(),
-            memory_limit: MemoryLimit { max: memory_limit, held: account.nothing(), refused: None },
-            account,
+            memory_limit: MemoryLimit {
+                max: memory_limit,
+                held: MemoryCharge::nothing(account),
+                refused: None,
+            },
             deadline,
             tape,
             calls: Vec::new(),
@@ -203,7 +205,7 @@ impl Run {
     /// Returns the account of the run, which all of its programs share.
     #[must_use]
     pub fn account(&self) -> &Account {
-        &self.account
+        self.memory_limit.held.account()
     }
 
     /// Asks the run's guard about a resource that a call is about to access. `function` is the full
@@ -255,7 +257,7 @@ impl Run {
     pub fn nested(&mut self) -> Result<NestedContext, Failure> {
         if self.level + 1 < LEVELS {
             let tape = self.tape.as_mut().map(TapeCursor::nested);
-            let account = self.account.clone();
+            let account = self.account().clone();
             return Ok(NestedContext {
                 level: self.level + 1,
                 deadline: self.deadline.clone(),
@@ -412,7 +414,7 @@ impl Run {
         let logged = self.logged.saturating_add(line.len());
         if self.log.len() < MAX_LOG_LINES
             && logged <= MAX_LOG
-            && self.held.grow(line.len() + size_of::<String>()).is_ok()
+            && self.memory_limit.held.grow(line.len() + size_of::<String>()).is_ok()
         {
             self.logged = logged;
             self.log.push(line.to_owned());
@@ -428,7 +430,7 @@ impl Run {
         // Even a value of 0 bytes takes up memory.
         match self.budget.checked_sub(bytes.saturating_add(32)) {
             Some(rest) => {
-                self.held.grow(self.budget - rest)?;
+                self.memory_limit.held.grow(self.budget - rest)?;
                 self.budget = rest;
                 Ok(())
             }
@@ -442,7 +444,7 @@ impl Run {
     /// Returns the number of bytes that the host may still hold for this run.
     #[must_use]
     pub fn remaining_memory(&self) -> usize {
-        self.budget.min(self.account.free())
+        self.budget.min(self.account().free())
     }
 
     pub(crate) fn count(&mut self, function: usize) {

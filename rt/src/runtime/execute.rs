@@ -193,7 +193,7 @@ impl Inner {
         let account = launch.account.clone();
         let nested = NestedContext {
             level: launch.level,
-            deadline: deadline.clone(),
+            deadline,
             tape: launch.tape,
             account: launch.account,
         };
