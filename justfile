@@ -30,14 +30,17 @@ bench-scale *ARGS:
 bench-gate *ARGS:
     tests/peers/gate {{ARGS}}
 
+# Fuzz targets are built like a release, but fast and with the names of functions.
+unstripped := "CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_STRIP=none"
+
 # Runs one fuzz target (`cargo fuzz list` in tests/fuzz) for some minutes.
 fuzz TARGET MINUTES="10":
-    cd tests/fuzz && RUSTC_BOOTSTRAP=1 cargo fuzz run {{TARGET}} -- -max_total_time=$(( {{MINUTES}} * 60 ))
+    cd tests/fuzz && RUSTC_BOOTSTRAP=1 {{unstripped}} cargo fuzz run {{TARGET}} -- -max_total_time=$(( {{MINUTES}} * 60 ))
 
 # Every fuzz target in turn, for a nightly run; the first finding ends it.
 fuzz-all MINUTES="60":
     cd tests/fuzz && for target in $(RUSTC_BOOTSTRAP=1 cargo fuzz list); do \
-        RUSTC_BOOTSTRAP=1 cargo fuzz run "$target" -- -max_total_time=$(( {{MINUTES}} * 60 )) || exit 1; \
+        RUSTC_BOOTSTRAP=1 {{unstripped}} cargo fuzz run "$target" -- -max_total_time=$(( {{MINUTES}} * 60 )) || exit 1; \
     done
 
 # Compares the public API of the library with its listing; `just api --update` writes the listing.

@@ -37,6 +37,20 @@ const ARROWS: &[(&str, &[&str])] = &[
             "wattle-rt",
         ],
     ),
+    (
+        "wattle-fuzz",
+        &[
+            "wattle",
+            "wattle-agent",
+            "wattle-capability",
+            "wattle-catalog",
+            "wattle-lang",
+            "wattle-machine",
+            "wattle-pages",
+            "wattle-rt",
+            "wattle-shell",
+        ],
+    ),
 ];
 
 /// Crates on which the state machine must not depend, even indirectly, because it also runs in
