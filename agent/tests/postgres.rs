@@ -17,8 +17,14 @@ use wattle_agent::capability::kv::Backend as _;
 use wattle_agent::journal::{Journal as _, QueuedRun};
 use wattle_agent::machine::Message;
 use wattle_agent::{Store, Tenant, TenantStore};
+use wattle_cases::postgres;
 
 const HOUR: Duration = Duration::from_secs(3_600);
+
+/// Returns a location on this process's own server, or `None` if PostgreSQL is not installed.
+fn own_place() -> Option<Place> {
+    Some(Place::at(postgres::own_url()?))
+}
 
 fn of(store: &Store) -> TenantStore {
     store.tenant(&Tenant::default())
@@ -40,7 +46,7 @@ fn queued(id: &str) -> QueuedRun {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_processes_can_start_at_the_same_time() {
-    let Some(place) = Place::in_postgres() else { return };
+    let Some(place) = own_place() else { return };
     let place = Arc::new(place);
     let starts: Vec<_> = (0..8)
         .map(|number| {
@@ -58,7 +64,7 @@ async fn many_processes_can_start_at_the_same_time() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn each_change_is_made_once_although_connections_are_lost() {
-    let Some(place) = Place::in_postgres() else { return };
+    let Some(place) = own_place() else { return };
     let place = Arc::new(place);
     let store = of(&place.open(HOUR));
     store.check().await.unwrap();
@@ -93,7 +99,7 @@ async fn each_change_is_made_once_although_connections_are_lost() {
 
 #[tokio::test]
 async fn a_process_that_was_paused_too_long_cannot_write_to_its_run() {
-    let Some(place) = Place::in_postgres() else { return };
+    let Some(place) = own_place() else { return };
     let (paused, other) = (of(&place.open(HOUR)), of(&place.open(HOUR)));
     paused.enqueue(queued("r")).await.unwrap();
     let lock = paused.lock("run:r").await.unwrap().unwrap();
@@ -119,7 +125,7 @@ async fn a_process_that_was_paused_too_long_cannot_write_to_its_run() {
 
 #[tokio::test]
 async fn a_process_that_stops_releases_its_locks_at_once() {
-    let Some(place) = Place::in_postgres() else { return };
+    let Some(place) = own_place() else { return };
     let store = place.open(HOUR);
     let (stopping, other) = (of(&store), of(&place.open(HOUR)));
     let _lock = stopping.lock("run:r").await.unwrap().unwrap();
@@ -130,7 +136,7 @@ async fn a_process_that_stops_releases_its_locks_at_once() {
 
 #[tokio::test]
 async fn a_newer_schema_is_refused() {
-    let Some(place) = Place::in_postgres() else { return };
+    let Some(place) = own_place() else { return };
     of(&place.open(HOUR)).check().await.unwrap();
     sql(&place, "UPDATE version SET number = 99").await;
     let why = of(&place.open(HOUR)).check().await.unwrap_err().to_string();
@@ -150,7 +156,7 @@ async fn a_server_that_cannot_be_reached_is_an_error_without_the_password() {
 
 #[tokio::test]
 async fn a_wrong_user_and_a_wrong_database_are_errors_that_say_so() {
-    let Some(place) = Place::in_postgres() else { return };
+    let Some(place) = own_place() else { return };
     let url = place.url().unwrap();
     let refused = async |url: String| {
         let store = Store::connect(&url, HOUR).unwrap();
@@ -166,7 +172,7 @@ async fn a_wrong_user_and_a_wrong_database_are_errors_that_say_so() {
 
 #[tokio::test]
 async fn a_database_that_becomes_read_only_can_be_written_again_later() {
-    let Some(place) = Place::in_postgres() else { return };
+    let Some(place) = own_place() else { return };
     let role = "CREATE ROLE reader LOGIN SUPERUSER";
     of(&place.open(HOUR)).check().await.unwrap();
     sql(&place, role).await;

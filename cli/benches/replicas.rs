@@ -160,7 +160,7 @@ fn main() {
     measure(1, None, runs);
     let mut measured = None;
     for count in 1..=most {
-        if let Some(url) = wattle_cases::postgres::url() {
+        if let Some(url) = wattle_cases::postgres::own_url() {
             measured = Some(measure(count, Some(&url), runs));
         }
     }

@@ -22,7 +22,12 @@ impl Place {
 
     /// Returns a location in PostgreSQL, or `None` if PostgreSQL is not installed.
     pub(crate) fn in_postgres() -> Option<Place> {
-        Some(Place { folder: tempfile::tempdir().unwrap(), url: Some(postgres::url()?) })
+        Some(Place::at(postgres::url()?))
+    }
+
+    /// Returns the location with the URL of a PostgreSQL schema.
+    pub(crate) fn at(url: String) -> Place {
+        Place { folder: tempfile::tempdir().unwrap(), url: Some(url) }
     }
 
     /// Opens the store at the location.

@@ -408,7 +408,7 @@ fn posts(world: &World) -> BTreeMap<String, usize> {
 
 #[test]
 fn every_run_ends_once_whatever_happens_to_servers_and_database() {
-    let Some(url) = wattle_cases::postgres::url() else { return };
+    let Some(url) = wattle_cases::postgres::own_url() else { return };
     let schema = url.rsplit_once("schema=").unwrap().1.to_owned();
     let socket = wattle_cases::postgres::socket().unwrap();
     let runs = usize::try_from(number("WATTLE_TEST_RUNS", RUNS as u64)).unwrap();

@@ -10,11 +10,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The environment variable that makes the store tests use PostgreSQL instead of SQLite. Its value
-/// is the [`folder`] of a running server that the tests share, or `1` to start a server for each
-/// test.
+/// The environment variable that, if set, makes the store tests use PostgreSQL instead of SQLite.
 pub const SWITCH: &str = "WATTLE_TEST_POSTGRES";
+
+/// The environment variable that contains the [`folder`] of a running server, which the tests
+/// share. If it is not set, each test process starts its own server.
+pub const SHARED: &str = "WATTLE_TEST_POSTGRES_SERVER";
 
 /// A running PostgreSQL server.
 struct Server {
@@ -34,23 +37,35 @@ impl Server {
     }
 }
 
-/// Returns the URL of a new, empty schema on this process's server. Prints a line and returns
-/// `None` if PostgreSQL is not installed.
+/// Returns the URL of a new, empty schema on the [`SHARED`] server or, if there is none, on this
+/// process's server. Prints a line and returns `None` if PostgreSQL is not installed.
 #[must_use]
 pub fn url() -> Option<String> {
+    match std::env::var_os(SHARED) {
+        Some(folder) => Some(schema_on(Path::new(&folder))),
+        None => own_url(),
+    }
+}
+
+/// Returns the URL of a new, empty schema on this process's server, like [`url`]. For tests that
+/// restart the server, end its connections or change its users.
+#[must_use]
+pub fn own_url() -> Option<String> {
     Some(schema_on(&running()?.folder))
 }
 
 /// Returns the URL of a new, empty schema on the server that uses the given folder.
 fn schema_on(folder: &Path) -> String {
     static SCHEMA: AtomicU32 = AtomicU32::new(0);
+    // The system reuses the ids of processes, so the time is part of the name, too.
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
     let (process, schema) = (std::process::id(), SCHEMA.fetch_add(1, Ordering::Relaxed));
     let folder = folder.display();
-    format!("postgres:///postgres?user=wattle&host={folder}&schema=t{process}_{schema}")
+    format!("postgres:///postgres?user=wattle&host={folder}&schema=t{now}_{process}_{schema}")
 }
 
 /// Returns the folder of this process's server, or `None` if PostgreSQL is not installed. Other
-/// processes can use the server as long as this process runs; see [`SWITCH`].
+/// processes can use the server as long as this process runs; see [`SHARED`].
 #[must_use]
 pub fn folder() -> Option<&'static Path> {
     Some(&running()?.folder)
@@ -120,11 +135,7 @@ pub fn is_switched() -> bool {
 /// Panics if the switch is set and PostgreSQL is not installed.
 #[must_use]
 pub fn url_if_switched() -> Option<String> {
-    let value = std::env::var_os(SWITCH)?;
-    let shared = Path::new(&value);
-    if shared.is_absolute() {
-        return Some(schema_on(shared));
-    }
+    std::env::var_os(SWITCH)?;
     let url = url();
     assert!(url.is_some(), "{SWITCH} is set, but PostgreSQL is not installed");
     url

@@ -24,7 +24,7 @@ async fn world(url: &str) -> World {
 /// Returns a proxy for PostgreSQL, and the URL of a schema that is reached through the proxy.
 /// Returns `None` if PostgreSQL is not installed.
 fn proxy() -> Option<(Proxy, String)> {
-    let url = postgres::url()?;
+    let url = postgres::own_url()?;
     let schema = url.rsplit_once("schema=").unwrap().1;
     let proxy = Proxy::start(postgres::socket().unwrap());
     let port = proxy.port;
@@ -99,7 +99,7 @@ async fn a_server_that_was_cut_off_from_its_database_goes_on() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_whose_turn_finds_the_disk_full_goes_on() {
-    let Some(url) = postgres::url() else { return };
+    let Some(url) = postgres::own_url() else { return };
     let mut world = world(&url).await;
     let run = world.start(&json!({"prompt": "hello"})).await;
     let question = world.question().await;
@@ -123,7 +123,7 @@ async fn a_run_whose_turn_finds_the_disk_full_goes_on() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_whose_database_became_read_only_is_not_ready() {
-    let Some(url) = postgres::url() else { return };
+    let Some(url) = postgres::own_url() else { return };
     let mut world = world(&url).await;
     let run = world.start(&json!({"prompt": "hello"})).await;
     let question = world.question().await;
@@ -144,7 +144,7 @@ async fn a_server_whose_database_became_read_only_is_not_ready() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_statement_that_waits_too_long_fails_and_the_run_goes_on() {
-    let Some(url) = postgres::url() else { return };
+    let Some(url) = postgres::own_url() else { return };
     let mut world = world(&url).await;
     let run = world.start(&json!({"prompt": "hello"})).await;
     let question = world.question().await;
@@ -162,7 +162,7 @@ async fn a_statement_that_waits_too_long_fails_and_the_run_goes_on() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_whose_files_cannot_be_saved_is_not_to_be_repeated() {
-    let Some(url) = postgres::url() else { return };
+    let Some(url) = postgres::own_url() else { return };
     let world = world(&url).await;
     // The first request creates the tables.
     world.api("GET /api/sessions", "").await.json();
