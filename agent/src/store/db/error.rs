@@ -20,6 +20,8 @@ pub(in crate::store) enum FailureKind {
     ReadOnly,
     /// The disk is full.
     Full,
+    /// The disk failed to read or write.
+    Disk,
     /// A statement or a lock took longer than its timeout.
     Slow,
     /// The server has no free connection.
@@ -33,7 +35,7 @@ pub(in crate::store) enum FailureKind {
 }
 
 /// An error from a database.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(in crate::store) struct DbError {
     pub(super) kind: FailureKind,
     message: String,
@@ -57,6 +59,7 @@ impl DbError {
                 "name a database that can be written; a standby of PostgreSQL cannot"
             }
             FailureKind::Full => "free space on the disk of the store",
+            FailureKind::Disk => "check the disk of the store",
             FailureKind::Slow => {
                 "the database is overloaded, or another transaction holds a lock; try again"
             }

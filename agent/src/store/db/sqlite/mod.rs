@@ -260,6 +260,7 @@ fn failure(error: rusqlite::Error) -> DbError {
     let kind = match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => FailureKind::Slow,
         Some(ErrorCode::DiskFull) => FailureKind::Full,
+        Some(ErrorCode::SystemIoFailure) => FailureKind::Disk,
         Some(ErrorCode::ReadOnly) => FailureKind::ReadOnly,
         _ => FailureKind::Other,
     };

@@ -12,21 +12,31 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use super::super::error::DbError;
+use super::super::error::{DbError, FailureKind};
 use super::super::{Access, Transaction};
 use super::transact;
 use crate::error::Cause;
 
 /// Maximum number of transactions that share a commit.
 const GROUP: usize = 64;
+/// Time after which a shared commit takes no more transactions, and after which other processes get
+/// a chance to write.
+const SLICE: Duration = Duration::from_millis(20);
+/// Duration of a pause in which other processes can write.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// The connection that writes, and the transactions that wait for it.
 pub(super) struct Writer {
     connection: Mutex<Connection>,
+    /// Locked by the thread that gets the connection next. Without this, a performer would lock the
+    /// connection again before a waiting thread wakes up.
+    turn: Mutex<()>,
     queue: Mutex<Queue>,
 }
 
@@ -41,7 +51,10 @@ struct Queue {
 trait Waiting: Send {
     fn access(&self) -> Access;
 
-    /// Performs the transaction's statements, and remembers the result. May be called again after
+    /// Returns the tokio runtime of the task that waits for the transaction.
+    fn runtime(&self) -> &Handle;
+
+    /// Performs the transaction's statements and remembers the result. May be called again after
     /// the statements were rolled back. Returns true if their changes are to be committed.
     fn attempt(&mut self, transaction: &mut Transaction<'_>) -> bool;
 
@@ -51,34 +64,39 @@ trait Waiting: Send {
 
 impl Writer {
     pub(super) fn new(connection: Connection) -> Writer {
-        Writer { connection: Mutex::new(connection), queue: Mutex::default() }
+        let (turn, queue) = (Mutex::default(), Mutex::default());
+        Writer { connection: Mutex::new(connection), turn, queue }
     }
 
-    /// Locks the connection, for work on the current thread.
+    /// Locks the connection for work on the current thread.
     pub(super) fn lock(&self) -> MutexGuard<'_, Connection> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs `work` in a transaction on a blocking thread. It may share its commit with others.
+    /// Runs `work` in a transaction on a blocking thread. The transaction may share its commit with
+    /// others.
     pub(super) async fn run<T: Send + 'static>(
         self: &Arc<Self>,
         access: Access,
         work: impl FnMut(&mut Transaction<'_>) -> Result<T, Cause> + Send + 'static,
     ) -> Result<T, Cause> {
         let (sender, result) = oneshot::channel();
-        let queued = Box::new(Queued { access, work, done: None, sender });
+        let runtime = Handle::current();
+        let queued = Box::new(Queued { access, runtime, work, done: None, sender });
         if let Some(performer) = self.push(queued) {
-            tokio::task::spawn_blocking(move || performer.perform_all());
+            performer.start();
         }
-        result.await.map_err(|_| "the process stopped before the transaction began")?
+        result.await.map_err(|_| "the process stopped; the transaction may not have been made")?
     }
 
     /// Adds a transaction to the queue. Returns a performer if there is none yet.
     fn push(self: &Arc<Self>, queued: Box<dyn Waiting>) -> Option<Performer> {
+        let runtime = queued.runtime().clone();
         let mut queue = self.queue();
         queue.waiting.push(queued);
         let is_first = !std::mem::replace(&mut queue.has_performer, true);
-        is_first.then(|| Performer { writer: Arc::clone(self), is_done: false })
+        is_first.then(|| Performer { writer: Arc::clone(self), runtime, is_done: false })
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
@@ -89,49 +107,87 @@ impl Writer {
 /// The performer of the queued transactions. At any one time, a writer has at most one.
 struct Performer {
     writer: Arc<Writer>,
+    runtime: Handle,
     /// If true, the queue was empty and the next transaction needs a new performer.
     is_done: bool,
 }
 
 impl Performer {
+    fn start(self) {
+        let runtime = self.runtime.clone();
+        drop(runtime.spawn_blocking(move || self.perform_all()));
+    }
+
     fn perform_all(mut self) {
+        let writer = Arc::clone(&self.writer);
+        let mut began = Instant::now();
         while !self.is_done {
-            let mut connection = self.writer.lock();
-            // Transactions that were queued while the connection was in use are taken, too.
-            let mut queue = self.writer.queue();
-            let count = queue.waiting.len().min(GROUP);
-            let group: Vec<_> = queue.waiting.drain(..count).collect();
-            if group.is_empty() {
-                queue.has_performer = false;
-            }
-            drop(queue);
-            let is_empty = group.is_empty();
-            perform(&mut connection, group);
+            let mut connection = writer.lock();
+            // The group includes transactions that were queued while the connection was in use.
+            let group = self.take_group();
+            let left = perform(&mut connection, group);
             drop(connection);
-            self.is_done = is_empty;
+            writer.queue().waiting.splice(..0, left);
+            if began.elapsed() > SLICE {
+                std::thread::sleep(PAUSE);
+                began = Instant::now();
+            }
         }
+    }
+
+    /// Takes the next transactions from the queue. If there are none, the performer is done.
+    fn take_group(&mut self) -> Vec<Box<dyn Waiting>> {
+        let mut queue = self.writer.queue();
+        let count = queue.waiting.len().min(GROUP);
+        self.is_done = count == 0;
+        queue.has_performer = !self.is_done;
+        queue.waiting.drain(..count).collect()
     }
 }
 
 impl Drop for Performer {
-    /// Without this, later transactions would wait for ever if the tokio runtime stops before it
-    /// starts the performer.
+    /// If a runtime stops before it starts its performer, its transactions are dropped, and another
+    /// runtime performs the rest. Without this, they would wait for ever.
     fn drop(&mut self) {
-        if !self.is_done {
-            let mut queue = self.writer.queue();
-            queue.has_performer = false;
-            let waiting = std::mem::take(&mut queue.waiting);
-            drop(queue);
-            drop(waiting);
+        if self.is_done {
+            return;
+        }
+        let mut queue = self.writer.queue();
+        let stopped = self.runtime.id();
+        let (lost, rest): (Vec<_>, Vec<_>) = std::mem::take(&mut queue.waiting)
+            .into_iter()
+            .partition(|queued| queued.runtime().id() == stopped);
+        let next = rest.first().map(|queued| queued.runtime().clone());
+        queue.waiting = rest;
+        queue.has_performer = next.is_some();
+        drop(queue);
+        drop(lost);
+        if let Some(runtime) = next {
+            Performer { writer: Arc::clone(&self.writer), runtime, is_done: false }.start();
         }
     }
 }
 
-/// Performs a group of transactions, and reports the result of each.
-fn perform(connection: &mut Connection, mut group: Vec<Box<dyn Waiting>>) {
-    if group.len() > 1 && perform_together(connection, &mut group).is_ok() {
-        group.into_iter().for_each(|queued| queued.report(Ok(())));
-        return;
+/// Performs a group of transactions and reports the result of each. Returns those that were not
+/// attempted because the others took long.
+fn perform(connection: &mut Connection, mut group: Vec<Box<dyn Waiting>>) -> Vec<Box<dyn Waiting>> {
+    let mut left = Vec::new();
+    if group.len() > 1 {
+        let mut attempted = 0;
+        let done = perform_together(connection, &mut group, &mut attempted);
+        // If the first transaction cannot begin, neither can the others.
+        if attempted > 0 {
+            left = group.split_off(attempted);
+        }
+        match done {
+            // After a failure of the disk, a second attempt could succeed although earlier changes
+            // are lost.
+            Err(error) if attempted > 0 && error.kind != FailureKind::Disk => {}
+            done => {
+                group.into_iter().for_each(|queued| queued.report(done.clone()));
+                return left;
+            }
+        }
     }
     for mut queued in group {
         let committed = transact(connection, queued.access(), &mut |transaction| {
@@ -142,17 +198,25 @@ fn perform(connection: &mut Connection, mut group: Vec<Box<dyn Waiting>>) {
         });
         queued.report(committed);
     }
+    left
 }
 
-/// Performs a group of transactions with one commit. If this fails, nothing has changed.
+/// Performs transactions of a group with one commit, until they have taken long, and counts them in
+/// `attempted`. If this fails, nothing has changed.
 fn perform_together(
     connection: &mut Connection,
     group: &mut [Box<dyn Waiting>],
+    attempted: &mut usize,
 ) -> Result<(), DbError> {
     let is_durable = group.iter().any(|queued| queued.access() == Access::Durable);
     let access = if is_durable { Access::Durable } else { Access::Write };
     transact(connection, access, &mut |transaction| {
+        let began = Instant::now();
         for queued in group.iter_mut() {
+            if *attempted > 0 && began.elapsed() > SLICE {
+                break;
+            }
+            *attempted += 1;
             transaction.execute("SAVEPOINT queued", &[])?;
             if !queued.attempt(&mut Transaction::new(&mut *transaction.statements)) {
                 // After some failures, SQLite has rolled back everything. This fails then.
@@ -166,6 +230,7 @@ fn perform_together(
 
 struct Queued<T, W> {
     access: Access,
+    runtime: Handle,
     work: W,
     /// The result of the last attempt.
     done: Option<Result<T, Cause>>,
@@ -179,6 +244,10 @@ where
 {
     fn access(&self) -> Access {
         self.access
+    }
+
+    fn runtime(&self) -> &Handle {
+        &self.runtime
     }
 
     fn attempt(&mut self, transaction: &mut Transaction<'_>) -> bool {
@@ -204,7 +273,6 @@ where
 #[allow(clippy::unwrap_used, reason = "a failure ends the test")]
 mod tests {
     use std::task::{Context, Waker};
-    use std::time::{Duration, Instant};
 
     use futures_util::future::{BoxFuture, join_all};
 
@@ -287,31 +355,26 @@ mod tests {
     }
 
     #[test]
-    fn transactions_run_after_the_runtime_of_the_first_one_has_stopped() {
+    fn if_a_runtime_stops_the_transactions_of_others_run() {
         let sqlite = database();
         let runtime = || tokio::runtime::Builder::new_current_thread().build().unwrap();
-        // The only thread is busy, so the performer never starts.
-        let busy = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).build();
-        let busy = busy.unwrap();
-        let (started, is_started) = std::sync::mpsc::channel();
-        let (end, ends) = std::sync::mpsc::channel::<()>();
-        busy.spawn_blocking(move || {
-            started.send(()).unwrap();
-            drop(ends.recv());
-        });
-        is_started.recv().unwrap();
-        let lost = busy.spawn(add(&sqlite, "INSERT INTO parent VALUES (1)"));
-        busy.block_on(tokio::task::yield_now());
-        assert_eq!(sqlite.writer.queue().waiting.len(), 1);
-        busy.shutdown_background();
-        drop((lost, end));
-        let deadline = Instant::now() + Duration::from_secs(60);
-        while sqlite.writer.queue().has_performer {
-            assert!(Instant::now() < deadline, "the performer is never dropped");
-            std::thread::yield_now();
-        }
-        let added = runtime().block_on(add(&sqlite, "INSERT INTO parent VALUES (2)"));
-        assert_eq!(added.unwrap(), 1);
-        assert_eq!(runtime().block_on(ids(&sqlite)), [2]);
+        let (stopped, other) = (runtime(), runtime());
+        let queue = |runtime: &tokio::runtime::Runtime, sql: &'static str| {
+            let work = move |transaction: &mut Transaction<'_>| -> Result<u64, Cause> {
+                Ok(transaction.execute(sql, &[])?)
+            };
+            let (sender, result) = oneshot::channel();
+            let (access, runtime) = (Access::Write, runtime.handle().clone());
+            let queued = Box::new(Queued { access, runtime, work, done: None, sender });
+            (sqlite.writer.push(queued), result)
+        };
+        let (performer, lost) = queue(&stopped, "INSERT INTO parent VALUES (1)");
+        let (none, kept) = queue(&other, "INSERT INTO parent VALUES (2)");
+        assert!(none.is_none());
+        drop(performer.unwrap());
+        assert!(lost.blocking_recv().is_err());
+        assert_eq!(kept.blocking_recv().unwrap().unwrap(), 1);
+        assert_eq!(other.block_on(add(&sqlite, "INSERT INTO parent VALUES (3)")).unwrap(), 1);
+        assert_eq!(other.block_on(ids(&sqlite)), [2, 3]);
     }
 }
