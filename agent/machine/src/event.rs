@@ -33,7 +33,7 @@ pub enum Event {
         /// The thought, without leading and trailing whitespace.
         content: String,
     },
-    /// A part of the text of the model's answer arrived.
+    /// Part of the text of the model's answer arrived.
     Delta {
         /// The step, counted from 1.
         step: u32,

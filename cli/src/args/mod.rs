@@ -128,7 +128,7 @@ pub(crate) enum Command {
     /// Show, query and summarize the traces of runs
     #[command(subcommand)]
     Trace(TraceCommand),
-    /// Print statistics of all traces below a folder
+    /// Print statistics of all traces in a folder
     Telemetry(TraceArgs),
     /// Verify the seals of traces
     #[command(subcommand)]

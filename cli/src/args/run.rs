@@ -15,7 +15,7 @@ pub(crate) struct RunArgs {
     /// The request; `-` reads it from stdin
     #[arg(required_unless_present_any = ["resume", "fork"])]
     pub(crate) prompt: Option<String>,
-    /// Resume a stopped or parked run; `last` is the newest
+    /// Resume a stopped or parked run; `last` is the latest
     #[arg(long, value_name = "RUN", conflicts_with_all = ["prompt", "fork", "park"])]
     pub(crate) resume: Option<String>,
     /// Approve a pending call, such as 2.1; repeatable
@@ -78,7 +78,7 @@ impl std::str::FromStr for ContextValue {
 /// Arguments of `replay`.
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArgs {
-    /// The run; `last` is the newest
+    /// The run; `last` is the latest
     pub(crate) run: String,
     /// Skip the programs of the steps before this one
     #[arg(long, value_name = "STEP", default_value_t = 1)]

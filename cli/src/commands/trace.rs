@@ -215,7 +215,7 @@ fn digest(args: &TraceArgs) -> Result<Exit, Fault> {
         run.failed.iter().for_each(|failed| _ = writeln!(text, "  {failed}"));
     }
     if digest.more > 0 {
-        _ = writeln!(text, "and {} calls of further runs", digest.more);
+        _ = writeln!(text, "and {} calls of other runs", digest.more);
     }
     if !digest.tickets.is_empty() {
         _ = writeln!(text, "open tickets:");

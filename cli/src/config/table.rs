@@ -253,12 +253,12 @@ keys! {
     limits_received as "limits.received_mb" "WATTLE_LIMITS_RECEIVED_MB": NonZeroU32 = |_| mebibytes(AccountLimits::default().received), Class::Narrows(class::at_most);
     /// Maximum memory of all runs and requests in the process, in MiB.
     limits_process as "limits.process_memory_mb" "WATTLE_LIMITS_PROCESS_MEMORY_MB": NonZeroU32 = |_| mebibytes(Limits::default().process_memory as u64), Class::Narrows(class::at_most);
-    /// Maximum number of runs that a server drives at the same time. Further runs are queued.
+    /// Maximum number of runs that a server drives at the same time. Additional runs are queued.
     serve_runs as "serve.runs" "WATTLE_SERVE_RUNS": NonZeroU32 = |_| budget(64), Class::Never;
     /// Maximum number of runs of a tenant that all servers of a store drive at the same time. By
     /// default, there is no limit per tenant.
     serve_tenant as "serve.runs_per_tenant" "WATTLE_SERVE_RUNS_PER_TENANT": Option<NonZeroU32> = |_| None, Class::Never;
-    /// Maximum number of queued runs of a tenant. Servers refuse further runs.
+    /// Maximum number of queued runs of a tenant. Servers refuse additional runs.
     serve_queue as "serve.queue" "WATTLE_SERVE_QUEUE": NonZeroU32 = |_| budget(1_000), Class::Never;
     /// The model for embeddings. Without it, programs cannot search by meaning.
     embed_model as "ai.embed_model" "WATTLE_AI_EMBED_MODEL": Option<String> = |_| None, Class::NeedsTrust;
