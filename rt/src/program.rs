@@ -1,6 +1,6 @@
 //! A program that is ready to run: compiled and linked, with known authority.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use wasmtime::{InstancePre, ModuleExport};
 
@@ -25,17 +25,24 @@ pub(crate) struct CompiledCode {
     pub(crate) heap: u32,
     /// The host functions that the module imports. The module can call no others.
     pub(crate) imports: Vec<Signature>,
-    /// The host function calls that the module may make.
-    pub(crate) authority: Authority,
+    /// The module's binary, from which its authority is determined.
+    pub(crate) binary: Vec<u8>,
+    pub(crate) authority: OnceLock<Authority>,
     /// The namespaces of the imported host functions.
     pub(crate) capabilities: Vec<&'static str>,
 }
 
 impl CompiledCode {
-    /// Returns the size of the machine code and its metadata, in bytes.
+    /// Returns the size of the machine code, its metadata and the module's binary, in bytes.
     pub(crate) fn size(&self) -> usize {
         let image = self.instance.module().image_range();
-        (image.end as usize).saturating_sub(image.start as usize)
+        (image.end as usize).saturating_sub(image.start as usize) + self.binary.len()
+    }
+
+    /// Returns the host function calls that the module may make. They are determined on first use,
+    /// because a run without a guard does not need them.
+    pub(crate) fn authority(&self) -> &Authority {
+        self.authority.get_or_init(|| Authority::of(&self.binary, &self.imports, self.heap))
     }
 }
 
@@ -75,7 +82,7 @@ impl Program {
     /// about their arguments before the program runs.
     #[must_use]
     pub fn authority(&self) -> &Authority {
-        &self.0.compiled.authority
+        self.0.compiled.authority()
     }
 
     /// Returns the capabilities that the program needs but the grants do not allow.

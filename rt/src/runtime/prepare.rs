@@ -1,7 +1,7 @@
 //! Preparation of programs: compiling and linking a source, and mapping positions in the module
 //! back to the source.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use wasmtime::Module;
 use wattle_lang::{AssembledModule, cost};
@@ -10,7 +10,7 @@ use super::{Inner, Runtime};
 use crate::cache::{Key, Preparation};
 use crate::pool::catch_panic;
 use crate::program::{CompiledCode, Program};
-use crate::{Authority, Diagnostic, FixResult, Interruption, Position, Severity};
+use crate::{Diagnostic, FixResult, Interruption, Position, Severity};
 
 /// Maximum length of a source that the calling thread processes, in bytes. The pool processes
 /// longer sources and sources that cost more to compile than their length suggests.
@@ -25,8 +25,7 @@ enum PrepareError {
 }
 
 impl Runtime {
-    /// Compiles a source to a program and determines the program's authority, or returns the
-    /// program from the cache.
+    /// Compiles a source to a program, or returns the program from the cache.
     ///
     /// A pool of threads processes sources that are long or expensive to compile. Dropping the
     /// future removes the work from the pool's queue, but does not stop a thread that has begun it.
@@ -195,7 +194,10 @@ impl Inner {
         let compiled = || {
             let binary = assembled.encode()?;
             cost::of(&binary).map_err(|_| wasmtime::Error::msg("it costs too much to compile"))?;
-            self.link(assembled, &binary)
+            let compiled = self.link(assembled, binary)?;
+            // On this thread of the pool, because that can take long for a large module.
+            compiled.authority();
+            Ok(compiled)
         };
         compiled().map_err(|error| self.explain(source, &error))
     }
@@ -205,16 +207,16 @@ impl Inner {
     fn compile_if_quick(&self, assembled: &AssembledModule) -> Option<Arc<CompiledCode>> {
         let binary = assembled.encode().ok()?;
         cost::of(&binary).ok().filter(cost::Cost::is_quick)?;
-        self.link(assembled, &binary).ok()
+        self.link(assembled, binary).ok()
     }
 
     /// Compiles and links a binary.
     fn link(
         &self,
         assembled: &AssembledModule,
-        binary: &[u8],
+        binary: Vec<u8>,
     ) -> wasmtime::Result<Arc<CompiledCode>> {
-        let module = Module::from_binary(&self.engine, binary)?;
+        let module = Module::from_binary(&self.engine, &binary)?;
         let export = |name| {
             module
                 .get_export_index(name)
@@ -232,8 +234,9 @@ impl Inner {
             memory,
             heap: assembled.heap_base,
             capabilities,
-            authority: Authority::of(binary, &assembled.imports, assembled.heap_base),
             imports: assembled.imports.clone(),
+            binary,
+            authority: OnceLock::new(),
         }))
     }
 
