@@ -143,8 +143,8 @@ impl Runtime {
         }
     }
 
-    /// Returns the source position of each of the program's [uses](crate::Authority::uses), in the same
-    /// order.
+    /// Returns the source position of each of the program's [uses](crate::Authority::uses), in the
+    /// same order.
     ///
     /// A long source is processed on a thread of the pool. If the pool is busy, all positions in
     /// the result are `None`.
