@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 use super::error::{DbError, FailureKind};
 use super::{Access, Row, RowSink, Statements, Transaction, Value};
 use crate::error::Cause;
-use writer::Writer;
+use writer::{GROUP, Writer};
 
 /// Maximum number of connections that read at the same time.
 const READERS: usize = 4;
@@ -50,7 +50,7 @@ impl Sqlite {
         prepare(&mut connection)?;
         let (idle, permits) = (Mutex::default(), Semaphore::new(READERS));
         let readers = Some(Arc::new(Readers { path, idle, permits }));
-        Ok(Sqlite { writer: Arc::new(Writer::new(connection)), readers })
+        Ok(Sqlite { writer: Arc::new(Writer::new(connection, GROUP)), readers })
     }
 
     /// Creates an in-memory database. `prepare` creates its tables.
@@ -60,7 +60,7 @@ impl Sqlite {
         let mut connection = Connection::open_in_memory()?;
         configure(&connection)?;
         prepare(&mut connection)?;
-        Ok(Sqlite { writer: Arc::new(Writer::new(connection)), readers: None })
+        Ok(Sqlite { writer: Arc::new(Writer::new(connection, 1)), readers: None })
     }
 
     pub(super) async fn run<T: Send + 'static>(

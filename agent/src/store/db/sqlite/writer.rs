@@ -7,8 +7,9 @@
 //!                                               if that fails: each in a transaction of its own
 //! ```
 //!
-//! A commit costs more than the statements of a typical transaction. Each transaction sees the
-//! changes of those before it, and its result is reported only after the commit.
+//! In a file, a commit writes every changed page to the log, and a durable one waits for the disk. In
+//! memory, a commit costs less than a savepoint, so each transaction has its own. Each transaction
+//! sees the changes of those before it, and its result is reported only after the commit.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,8 +24,8 @@ use super::super::{Access, Transaction};
 use super::transact;
 use crate::error::Cause;
 
-/// Maximum number of transactions that share a commit.
-const GROUP: usize = 64;
+/// Maximum number of transactions that share a commit to a file.
+pub(super) const GROUP: usize = 64;
 /// Time after which a shared commit takes no more transactions, and after which other processes get
 /// a chance to write.
 const SLICE: Duration = Duration::from_millis(20);
@@ -38,6 +39,8 @@ pub(super) struct Writer {
     /// connection again before a waiting thread wakes up.
     turn: Mutex<()>,
     queue: Mutex<Queue>,
+    /// Maximum number of transactions that share a commit.
+    group: usize,
 }
 
 #[derive(Default)]
@@ -63,9 +66,10 @@ trait Waiting: Send {
 }
 
 impl Writer {
-    pub(super) fn new(connection: Connection) -> Writer {
+    /// Creates a writer for which at most `group` transactions share a commit.
+    pub(super) fn new(connection: Connection, group: usize) -> Writer {
         let (turn, queue) = (Mutex::default(), Mutex::default());
-        Writer { connection: Mutex::new(connection), turn, queue }
+        Writer { connection: Mutex::new(connection), turn, queue, group }
     }
 
     /// Locks the connection for work on the current thread.
@@ -138,7 +142,7 @@ impl Performer {
     /// Takes the next transactions from the queue. If there are none, the performer is done.
     fn take_group(&mut self) -> Vec<Box<dyn Waiting>> {
         let mut queue = self.writer.queue();
-        let count = queue.waiting.len().min(GROUP);
+        let count = queue.waiting.len().min(self.writer.group);
         self.is_done = count == 0;
         queue.has_performer = !self.is_done;
         queue.waiting.drain(..count).collect()
@@ -279,9 +283,9 @@ mod tests {
     use super::super::Sqlite;
     use super::*;
 
-    /// Creates an in-memory database. A `child` must refer to a `parent` when its transaction is
+    /// Creates a database in a folder. A `child` must refer to a `parent` when its transaction is
     /// committed.
-    fn database() -> Sqlite {
+    fn database(folder: &tempfile::TempDir) -> Sqlite {
         let prepare = |connection: &mut Connection| {
             connection.execute_batch(
                 "CREATE TABLE parent (id INTEGER PRIMARY KEY);
@@ -289,7 +293,7 @@ mod tests {
             )?;
             Ok(())
         };
-        Sqlite::in_memory(prepare).unwrap()
+        Sqlite::open(folder.path().join("s.db"), prepare).unwrap()
     }
 
     fn add(sqlite: &Sqlite, sql: &'static str) -> BoxFuture<'static, Result<u64, Cause>> {
@@ -329,7 +333,8 @@ mod tests {
 
     #[tokio::test]
     async fn in_a_group_each_transaction_fails_by_itself() {
-        let sqlite = database();
+        let folder = tempfile::tempdir().unwrap();
+        let sqlite = database(&folder);
         let statements = [
             "INSERT INTO parent VALUES (1)",
             "INSERT INTO parent VALUES (1)",
@@ -344,7 +349,8 @@ mod tests {
 
     #[tokio::test]
     async fn if_a_group_cannot_be_committed_only_the_cause_fails() {
-        let sqlite = database();
+        let folder = tempfile::tempdir().unwrap();
+        let sqlite = database(&folder);
         let statements = [
             "INSERT INTO parent VALUES (1)",
             "INSERT INTO child VALUES (9)",
@@ -356,7 +362,8 @@ mod tests {
 
     #[test]
     fn if_a_runtime_stops_the_transactions_of_others_run() {
-        let sqlite = database();
+        let folder = tempfile::tempdir().unwrap();
+        let sqlite = database(&folder);
         let runtime = || tokio::runtime::Builder::new_current_thread().build().unwrap();
         let (stopped, other) = (runtime(), runtime());
         let queue = |runtime: &tokio::runtime::Runtime, sql: &'static str| {
