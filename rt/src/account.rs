@@ -9,7 +9,8 @@
 //! The memory that it holds is not: a parent holds memory while it waits for its child runs, so a
 //! shared limit could cause a deadlock.
 
-use std::cell::Cell;
+mod meter;
+
 use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
@@ -22,6 +23,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 use crate::{Code, Failure};
+pub(crate) use meter::timed;
+use meter::{Meter, Metering, processor_time};
 
 /// Size of the portions in which memory is taken from an account, in bytes. One portion covers many
 /// small allocations, so that they cost a single atomic operation.
@@ -281,7 +284,7 @@ impl Account {
     /// left.
     #[must_use]
     pub fn cpu_left(&self) -> Duration {
-        let in_progress = METER.get().map_or(Duration::ZERO, Meter::elapsed);
+        let in_progress = meter::in_progress();
         let left = self.runs().map(|account| account.0.limits.cpu.saturating_sub(account.cpu()));
         left.min().unwrap_or_default().saturating_sub(in_progress)
     }
@@ -386,12 +389,6 @@ fn amount(bytes: u64) -> String {
     }
 }
 
-/// Returns the processor time that this thread has used.
-fn processor_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
-}
-
 /// Memory that is charged to an account until the charge is dropped.
 #[derive(Debug)]
 pub struct MemoryCharge {
@@ -454,59 +451,4 @@ impl Drop for MemoryCharge {
     fn drop(&mut self) {
         self.account.release(self.bytes);
     }
-}
-
-thread_local! {
-    /// The meter of the poll or work in progress on this thread.
-    static METER: Cell<Option<Meter>> = const { Cell::new(None) };
-}
-
-/// The start of a poll or of work that is charged when it ends.
-#[derive(Clone, Copy)]
-enum Meter {
-    /// The time at which a poll began.
-    Wall(Instant),
-    /// The processor time that the thread had used when the work began.
-    Processor(Duration),
-}
-
-impl Meter {
-    fn elapsed(self) -> Duration {
-        match self {
-            Meter::Wall(began) => began.elapsed(),
-            Meter::Processor(before) => processor_time().saturating_sub(before),
-        }
-    }
-}
-
-/// A guard for the meter of this thread. Dropping the guard removes the meter.
-struct Metering;
-
-impl Metering {
-    /// Sets the meter of this thread, or returns `None` if there is one already.
-    fn start(meter: Meter) -> Option<Metering> {
-        if METER.get().is_some() {
-            return None;
-        }
-        METER.set(Some(meter));
-        Some(Metering)
-    }
-}
-
-impl Drop for Metering {
-    fn drop(&mut self) {
-        METER.set(None);
-    }
-}
-
-/// Polls a future to completion and reports the processor time of each poll to `spend`.
-pub(crate) async fn timed<F: Future>(work: F, mut spend: impl FnMut(Duration)) -> F::Output {
-    let mut work = pin!(work);
-    std::future::poll_fn(|context| {
-        let before = processor_time();
-        let polled = work.as_mut().poll(context);
-        spend(processor_time().saturating_sub(before));
-        polled
-    })
-    .await
 }
