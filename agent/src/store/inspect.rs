@@ -13,12 +13,12 @@ use super::Store;
 use super::client::Integration;
 use super::copy::{LIMITS, key_of, read};
 use super::db::{Row, Transaction, Value, params};
-use super::rows::{parse, recorded_call, run_record};
+use super::rows::{known_status, parse, recorded_call};
 use super::seal::{RecordSeal, SEALED_PREFIX, open_text};
 use super::secret::is_readable;
 use super::tables::{TABLES, Table};
 use crate::error::{Cause, StoreError};
-use crate::journal::Turn;
+use crate::journal::{RunStart, RunSummary, Turn};
 use crate::ledger::{Cipher, FinalSeal, Keys};
 use crate::tenant::Tenant;
 
@@ -75,8 +75,28 @@ impl Store {
         for table in TABLES {
             self.inspect_table(table, &seals, &mut inspection).await?;
         }
+        self.inspect_runs(&mut inspection).await?;
         self.inspect_objects(&mut inspection).await?;
         Ok(inspection)
+    }
+
+    /// Checks that no run has lost its start, which is in another table.
+    async fn inspect_runs(&self, into: &mut Inspection) -> Result<(), StoreError> {
+        let lost = self.read(|transaction| {
+            let key = |row: &Row| Ok(describe(row.values()));
+            transaction.query(
+                LOST_STARTS,
+                params![u32::try_from(FINDINGS).unwrap_or(u32::MAX)],
+                key,
+            )
+        });
+        for key in lost.await? {
+            if into.findings.len() < FINDINGS {
+                let problem = "its start is missing in the table `opening`".to_owned();
+                into.findings.push(Finding { table: "run", key, problem });
+            }
+        }
+        Ok(())
     }
 
     /// Reads the objects outside the database and checks that no row refers to a missing object.
@@ -228,10 +248,17 @@ fn check_record(table: &str, row: &Row, key: Option<&Opened>) -> Result<(), Caus
     let text = |column: &str| open_text(seal, row.get(column)?);
     match table {
         "run" => {
-            run_record(seal, row)?;
+            known_status(&row.get::<String>("status")?)?;
+            if row.get::<Option<String>>("reason")?.is_some() {
+                text("reason")?;
+            }
+            if row.get::<Option<String>>("summary")?.is_some() {
+                parse::<RunSummary>(&text("summary")?)?;
+            }
             let sealed: Option<String> = row.get("sealed")?;
             sealed.map(|text| parse::<FinalSeal>(&text)).transpose()?;
         }
+        "opening" => drop(parse::<RunStart>(&text("body")?)?),
         "turn" => drop(parse::<Turn>(&text("body")?)?),
         "event" => drop(parse::<Envelope>(&text("body")?)?),
         "call" => drop(recorded_call(seal, row)?),
@@ -282,6 +309,10 @@ fn sum(
         false => Err(format!("its size is {found} bytes, but {counted} are recorded")),
     })
 }
+
+const LOST_STARTS: &str = "SELECT tenant, id FROM run WHERE NOT EXISTS (
+         SELECT 1 FROM opening WHERE opening.tenant = run.tenant AND opening.run = run.id)
+     ORDER BY tenant, id LIMIT ?1";
 
 const MISSING_OBJECTS: &str = "SELECT object FROM turn WHERE object IS NOT NULL
      UNION SELECT object FROM session_file WHERE object IS NOT NULL

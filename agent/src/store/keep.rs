@@ -344,8 +344,8 @@ mod tests {
             for number in 0..runs {
                 let root = (number % 3 != 0).then(|| format!("r{}", number - number % 3));
                 transaction.execute(
-                    "INSERT INTO run (tenant, id, status, made, used, opening, root)
-                     VALUES ('t', ?1, 'ended', 0, 0, '{}', ?2)",
+                    "INSERT INTO run (tenant, id, status, made, used, root)
+                     VALUES ('t', ?1, 'ended', 0, 0, ?2)",
                     params![format!("r{number}"), root],
                 )?;
             }
@@ -372,8 +372,8 @@ mod tests {
             }
             for (id, status) in [("open", "open"), ("ended", "ended")] {
                 transaction.execute(
-                    "INSERT INTO run (tenant, id, status, made, used, opening)
-                     VALUES ('t', ?1, ?2, ?3, ?3, '{}')",
+                    "INSERT INTO run (tenant, id, status, made, used)
+                     VALUES ('t', ?1, ?2, ?3, ?3)",
                     params![id, status, recent],
                 )?;
             }

@@ -107,10 +107,10 @@ impl Journal for TenantStore {
             }
             let parent = run.start.parent.as_ref();
             transaction.execute(
-                "INSERT INTO run (tenant, id, session, status, made, used, attempts, opening, \
-                 parent, root, needs) VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6, ?7, ?8, ?9, COALESCE(
+                "INSERT INTO run (tenant, id, session, status, made, used, attempts, parent, root, \
+                 needs) VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6, ?7, ?8, COALESCE(
                      (SELECT needs FROM queue WHERE tenant = ?1 AND id = ?2),
-                     (SELECT needs FROM run WHERE tenant = ?1 AND id = ?10), ''))",
+                     (SELECT needs FROM run WHERE tenant = ?1 AND id = ?9), ''))",
                 params![
                     tenant,
                     run.id,
@@ -118,11 +118,14 @@ impl Journal for TenantStore {
                     run.status.name(),
                     now(),
                     run.attempts,
-                    record(seal, &run.start)?,
                     parent.map(|parent| parent.run.as_str()),
                     parent.map(|parent| parent.root.as_str()),
                     run.start.forked.as_ref().map(|(run, _)| run.as_str())
                 ],
+            )?;
+            transaction.execute(
+                "INSERT INTO opening (tenant, run, body) VALUES (?1, ?2, ?3)",
+                params![tenant, run.id, record(seal, &run.start)?],
             )?;
             let dequeue = "DELETE FROM queue WHERE tenant = ?1 AND id = ?2";
             transaction.execute(dequeue, params![tenant, run.id])?;

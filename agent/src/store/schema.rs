@@ -275,6 +275,19 @@ const MIGRATIONS: &[&str] = &[
     "
     CREATE INDEX queue_of_place ON queue (tenant, position, id, session, made, priority, needs);
 ",
+    // The start of each run, which can be large. It is not in the run's row, because each turn
+    // updates that row, and SQLite then writes the whole row.
+    "
+    CREATE TABLE opening (
+        tenant TEXT NOT NULL,
+        run TEXT NOT NULL,
+        body TEXT NOT NULL,
+        PRIMARY KEY (tenant, run),
+        FOREIGN KEY (tenant, run) REFERENCES run (tenant, id) ON DELETE CASCADE
+    ) STRICT;
+    INSERT INTO opening (tenant, run, body) SELECT tenant, id, opening FROM run;
+    ALTER TABLE run DROP COLUMN opening;
+",
 ];
 
 /// Checks the file's version and migrates the file to the latest version. The source of a copy, and

@@ -95,7 +95,8 @@ pub(super) fn selected_runs(
         table: "run",
         columns: RUN,
         order: "made",
-        size: "OCTET_LENGTH(opening) + COALESCE(OCTET_LENGTH(summary), 0)",
+        size: "COALESCE(OCTET_LENGTH(summary), 0) + (SELECT OCTET_LENGTH(body) FROM opening
+               WHERE opening.tenant = run.tenant AND opening.run = run.id)",
         conditions: String::new(),
         params: vec![tenant.to_value()],
     };

@@ -80,7 +80,6 @@ pub(super) const TABLES: &[Table] = &[
             ("attempts", Integer),
             ("reason", Text),
             ("sealed", Text),
-            ("opening", Text),
             ("summary", Text),
             ("parent", Text),
             ("root", Text),
@@ -88,6 +87,7 @@ pub(super) const TABLES: &[Table] = &[
             ("needs", Text),
         ],
     ),
+    table("opening", 2, &[("tenant", Text), ("run", Text), ("body", Text)]),
     table(
         "turn",
         3,

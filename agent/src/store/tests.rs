@@ -28,6 +28,7 @@ const TABLES: &[(&str, usize)] = &[
     ("tenant", 5),
     ("variable", 3),
     ("run", 14),
+    ("opening", 3),
     ("turn", 5),
     ("call", 14),
     ("event", 6),

@@ -123,7 +123,7 @@ async fn an_unreadable_run_does_not_hide_the_others() {
     of.open(opened("broken")).await.unwrap();
     of.open(opened("good")).await.unwrap();
     let file = rusqlite::Connection::open(&path).unwrap();
-    file.execute("UPDATE run SET opening = '{' WHERE id = 'broken'", []).unwrap();
+    file.execute("UPDATE opening SET body = '{' WHERE run = 'broken'", []).unwrap();
     let ids: Vec<String> = of
         .runs(RunFilter::status(Status::Open))
         .await
@@ -158,6 +158,8 @@ async fn the_events_of_an_older_file_get_their_place_in_a_tree() {
         of.open(run).await.unwrap();
         of.turn(&id, turn(), Vec::new(), vec![event(&id)]).await.unwrap();
     }
+    let top = of.run("top").await.unwrap();
+    assert!(top.is_some());
     drop(of);
     let file = rusqlite::Connection::open(&path).unwrap();
     let roots = || -> Vec<(String, String)> {
@@ -171,7 +173,10 @@ async fn the_events_of_an_older_file_get_their_place_in_a_tree() {
     assert_eq!(recorded, expected.map(|(run, root)| (run.to_owned(), root.to_owned())));
     // Restores the file format of a version before the migration.
     file.execute_batch(
-        "DROP INDEX queue_of_place;
+        "ALTER TABLE run ADD COLUMN opening TEXT NOT NULL DEFAULT '';
+         UPDATE run SET opening = (SELECT body FROM opening WHERE run = id);
+         DROP TABLE opening;
+         DROP INDEX queue_of_place;
          ALTER TABLE run DROP COLUMN places;
          ALTER TABLE run DROP COLUMN needs;
          ALTER TABLE queue DROP COLUMN needs;
@@ -197,6 +202,7 @@ async fn the_events_of_an_older_file_get_their_place_in_a_tree() {
          PRAGMA user_version = 10;",
     )
     .unwrap();
-    Store::open(&path, HOUR).unwrap();
+    let migrated = Store::open(&path, HOUR).unwrap();
     assert_eq!(roots(), recorded);
+    assert_eq!(migrated.tenant(&Tenant::default()).run("top").await.unwrap(), top);
 }

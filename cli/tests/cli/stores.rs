@@ -22,7 +22,7 @@ fn a_store_is_copied_and_used_at_its_new_place() {
     let place = filled();
     let url = wattle_cases::postgres::url().unwrap_or_else(|| "m.db".to_owned());
     let there = wattle(&place, &["store", "copy", "s.db", &url]).code(0);
-    assert_eq!(there.stdout.lines().count(), 19, "{there:?}");
+    assert_eq!(there.stdout.lines().count(), 20, "{there:?}");
     assert!(there.stdout.contains("variable               1 rows  "), "{there:?}");
     assert!(there.stderr.contains("both stores have the same content"), "{there:?}");
     let back = wattle(&place, &["store", "copy", &url, "b.db", "--json"]).code(0);
@@ -69,15 +69,17 @@ fn a_check_reports_what_is_broken() {
     let done = wattle(&place, &["store", "check"]).code(0);
     assert_eq!(done.stdout, "");
     assert!(done.stderr.contains("rows checked, 0 findings"), "{done:?}");
-    let run = "INSERT INTO run (tenant, id, status, made, used, opening)
-               VALUES ('default', 'r', 'ended', 0, 0, 'no json');
+    let run = "INSERT INTO run (tenant, id, status, made, used)
+               VALUES ('default', 'q', 'ended', 0, 0), ('default', 'r', 'ended', 0, 0);
+               INSERT INTO opening VALUES ('default', 'r', 'no json');
                UPDATE session SET bytes = 5 WHERE id = 'main'";
     rusqlite::Connection::open(place.work().join("s.db")).unwrap().execute_batch(run).unwrap();
     let done = wattle(&place, &["store", "check"]).code(1);
     let lines: Vec<&str> = done.stdout.lines().collect();
     let size = "session default/main: its size is 2 bytes, but 5 are recorded";
-    assert!(lines.len() == 2 && lines[0] == size, "{done:?}");
-    assert!(lines[1].starts_with("run default/r: expected ident"), "{done:?}");
+    assert!(lines.len() == 3 && lines[0] == size, "{done:?}");
+    assert!(lines[1].starts_with("opening default/r: expected ident"), "{done:?}");
+    assert_eq!(lines[2], "run default/q: its start is missing in the table `opening`");
     let json = wattle(&place, &["store", "check", "s.db", "--json"]).code(1).json_lines();
     assert_eq!(json[0]["findings"][1]["key"], "default/r");
 }
@@ -85,8 +87,8 @@ fn a_check_reports_what_is_broken() {
 #[test]
 fn prune_removes_what_is_not_kept() {
     let place = filled();
-    let run = "INSERT INTO run (tenant, id, status, made, used, opening)
-               VALUES ('default', 'r', 'ended', 0, 0, '{}')";
+    let run = "INSERT INTO run (tenant, id, status, made, used)
+               VALUES ('default', 'r', 'ended', 0, 0)";
     rusqlite::Connection::open(place.work().join("s.db")).unwrap().execute_batch(run).unwrap();
     let old = place.home().join(".cache/wattle/search/tenant/index.db");
     std::fs::create_dir_all(old.parent().unwrap()).unwrap();

@@ -115,7 +115,6 @@ fn fill_run(transaction: &mut Transaction<'_>, n: i64) -> Result<(), Cause> {
             0_i64,
             "why \u{0}",
             none,
-            opening,
             none,
             none,
             none,
@@ -123,6 +122,7 @@ fn fill_run(transaction: &mut Transaction<'_>, n: i64) -> Result<(), Cause> {
             "serve"
         ],
     )?;
+    put("opening", params![tenant, run, opening])?;
     for k in 0..2_i64 {
         put("turn", params![tenant, run, k, k + 1, "{}", none])?;
         put("event", params![tenant, run, k + 1, run, k + 3, "{}"])?;

@@ -38,6 +38,16 @@ const MIGRATIONS: &[&str] = &[
     ALTER TABLE session_file ADD COLUMN object TEXT COLLATE \"C\";
     CREATE INDEX turn_of_object ON turn (object) WHERE object IS NOT NULL;
     CREATE INDEX file_of_object ON session_file (object) WHERE object IS NOT NULL",
+    // The start of each run, in a table of its own as in SQLite.
+    "CREATE TABLE opening (
+        tenant TEXT COLLATE \"C\" NOT NULL,
+        run TEXT COLLATE \"C\" NOT NULL,
+        body TEXT NOT NULL,
+        PRIMARY KEY (tenant, run),
+        FOREIGN KEY (tenant, run) REFERENCES run (tenant, id) ON DELETE CASCADE
+    );
+    INSERT INTO opening (tenant, run, body) SELECT tenant, id, opening FROM run;
+    ALTER TABLE run DROP COLUMN opening",
 ];
 
 /// Maximum number of attempts to create the schema while other processes do the same.
