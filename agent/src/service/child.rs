@@ -249,12 +249,12 @@ impl ServiceChildren {
             match known {
                 Some(run) => {
                     let driving = service.go_on(&store, &run, false, &mut position, &live, lineage);
-                    service.drive_locked(&store, &id, &live, driving, None).await;
+                    service.drive_locked(&store, &id, &live, Box::pin(driving), None).await;
                 }
                 None => {
                     let run = QueuedRun::new(id.clone(), message, origin);
                     let driving = service.begin(&store, run, &mut position, &live, lineage);
-                    service.drive_locked(&store, &id, &live, driving, None).await;
+                    service.drive_locked(&store, &id, &live, Box::pin(driving), None).await;
                 }
             }
         });

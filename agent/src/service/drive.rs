@@ -1,5 +1,6 @@
 //! The background tasks that drive new, queued, resumed and cancelled runs.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -94,6 +95,7 @@ impl RunService {
             let Place { mut position, slot: _slot } = place;
             let id = run.id.clone();
             let driving = service.begin(&store, run, &mut position, &live, Lineage::default());
+            let driving = Box::pin(driving);
             service.drive_locked(&store, &id, &live, driving, Some(lock)).await;
         });
         handle
@@ -130,19 +132,21 @@ impl RunService {
             let Place { mut position, slot: _slot } = place;
             let (id, lineage) = (run.id.clone(), Lineage::default());
             let driving = service.go_on(&store, &run, release, &mut position, &live, lineage);
+            let driving = Box::pin(driving);
             service.drive_locked(&store, &id, &live, driving, lock).await;
         });
         Ok(handle)
     }
 
     /// Drives a run with [`perform`](Self::perform). Locks the run first, unless the caller passes
-    /// its lock.
+    /// its lock. `driving` is boxed, because the future is large, and each function that it is
+    /// passed to would reserve space for it.
     pub(super) async fn drive_locked(
         &self,
         store: &TenantStore,
         run: &str,
         live: &LiveRun,
-        driving: impl Future<Output = Driven>,
+        driving: Pin<Box<impl Future<Output = Driven>>>,
         lock: Option<Lock>,
     ) {
         let lock = match lock {
@@ -183,10 +187,9 @@ impl RunService {
         store: &TenantStore,
         run: &str,
         live: &LiveRun,
-        driving: impl Future<Output = Driven>,
+        mut driving: Pin<Box<impl Future<Output = Driven>>>,
         lock: Lock,
     ) {
-        let mut driving = Box::pin(driving);
         let driven = tokio::select! {
             biased;
             () = lock.lost() => Driven::Lost,
