@@ -9,6 +9,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use criterion::measurement::WallTime;
 use criterion::{
@@ -17,9 +18,11 @@ use criterion::{
 use futures_util::future::join_all;
 use wattle_agent::journal::{self, RunOutcome, SharedJournal};
 use wattle_agent::model::{Model, ModelError, ModelReply, ModelRequest};
-use wattle_agent::{Job, Settings};
+use wattle_agent::{Job, Settings, Store, Tenant};
 use wattle_machine::Ending;
 use wattle_tests::World;
+
+const DAY: Duration = Duration::from_secs(24 * 3_600);
 
 /// A model that calls the same program with a new argument in each step, and then answers.
 struct Instant {
@@ -60,8 +63,12 @@ fn job(world: &World) -> Job {
 fn steps(c: &mut Criterion) {
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let world = World::new();
-    let store = world.store.clone();
-    let shared: SharedJournal = Arc::new(store);
+    let folder = tempfile::tempdir().unwrap();
+    let file = Store::open(&folder.path().join("s.db"), DAY).unwrap().tenant(&Tenant::default());
+    let journals: [(&str, SharedJournal); 2] = [
+        ("journal in memory", Arc::new(world.store.clone())),
+        ("journal in a file", Arc::new(file)),
+    ];
     let mut group = c.benchmark_group("steps");
     for steps in [8, 32, 128] {
         group.throughput(Throughput::Elements(u64::from(steps)));
@@ -73,21 +80,25 @@ fn steps(c: &mut Criterion) {
                 assert_eq!(report.steps, *steps);
             });
         });
-        group.bench_with_input(BenchmarkId::new("journal in memory", steps), &steps, |b, steps| {
-            b.to_async(&tokio).iter(async || {
-                let model = Instant { steps: *steps, asked: AtomicU32::new(0) };
-                let (settings, id) = (settings(*steps), journal::new_id());
-                let to = (&shared, id, serde_json::Value::Null);
-                let sink = |_: &wattle_machine::Envelope| {};
-                let run = journal::run(&world.host, &model, &settings, job(&world), &sink, to);
-                let RunOutcome::Done(report) = run.await.unwrap() else {
-                    unreachable!("nothing asks a person")
-                };
-                assert_eq!(report.steps, *steps);
+        for (name, journal) in &journals {
+            group.bench_with_input(BenchmarkId::new(*name, steps), &steps, |b, steps| {
+                b.to_async(&tokio).iter(async || {
+                    let model = Instant { steps: *steps, asked: AtomicU32::new(0) };
+                    let (settings, id) = (settings(*steps), journal::new_id());
+                    let to = (journal, id, serde_json::Value::Null);
+                    let sink = |_: &wattle_machine::Envelope| {};
+                    let run = journal::run(&world.host, &model, &settings, job(&world), &sink, to);
+                    let RunOutcome::Done(report) = run.await.unwrap() else {
+                        unreachable!("nothing asks a person")
+                    };
+                    assert_eq!(report.steps, *steps);
+                });
             });
-        });
+        }
     }
-    many_at_once(&mut group, &tokio, &world, &shared);
+    for (name, journal) in &journals {
+        many_at_once(&mut group, &tokio, &world, name, journal);
+    }
     group.finish();
 }
 
@@ -97,12 +108,13 @@ fn many_at_once(
     group: &mut BenchmarkGroup<'_, WallTime>,
     tokio: &tokio::runtime::Runtime,
     world: &World,
+    name: &str,
     journal: &SharedJournal,
 ) {
     const RUNS: u32 = 16;
     const STEPS: u32 = 32;
     group.throughput(Throughput::Elements(u64::from(RUNS * STEPS)));
-    group.bench_function(BenchmarkId::new("journal in memory, 16 runs at once", STEPS), |b| {
+    group.bench_function(BenchmarkId::new(format!("{name}, 16 runs at once"), STEPS), |b| {
         b.to_async(tokio).iter(async || {
             let models: Vec<_> =
                 (0..RUNS).map(|_| Instant { steps: STEPS, asked: AtomicU32::new(0) }).collect();
