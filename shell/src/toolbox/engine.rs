@@ -5,12 +5,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use wasmtime::{
-    Config, Engine, InstanceAllocationStrategy, InstancePre, Linker, OptLevel,
+    Config, Enabled, Engine, InstanceAllocationStrategy, InstancePre, Linker, OptLevel,
     PoolingAllocationConfig,
 };
 use wattle_rt::HostModule;
 
 use super::error::ToolboxError;
+use super::threads::Threads;
 use super::wasi::{self, Guest};
 
 /// Interval at which the epoch advances. It determines the precision of a stage's time limit and
@@ -30,6 +31,7 @@ pub(super) const THREAD_STACK: usize = STACK + (3 << 20);
 pub(super) struct CompiledModule {
     pub(super) engine: Engine,
     pub(super) instance: InstancePre<Guest>,
+    pub(super) threads: Threads,
 }
 
 impl CompiledModule {
@@ -49,7 +51,7 @@ impl CompiledModule {
         wasi::link(&mut linker).map_err(failed)?;
         let instance = linker.instantiate_pre(&module).map_err(failed)?;
         start_clock(&engine)?;
-        Ok(CompiledModule { engine, instance })
+        Ok(CompiledModule { engine, instance, threads: Threads::default() })
     }
 }
 
@@ -63,7 +65,10 @@ fn config() -> Config {
         .table_elements(100_000)
         .max_core_instance_size(8 << 20)
         .max_memory_size(MAX_MEMORY)
-        .linear_memory_keep_resident(64 << 10)
+        // The system reports which pages a command has changed. They are reset and stay mapped, so
+        // the next command does not fault on them.
+        .pagemap_scan(Enabled::Auto)
+        .linear_memory_keep_resident(1 << 20)
         .table_keep_resident(64 << 10);
     let mut config = Config::new();
     config
@@ -71,6 +76,8 @@ fn config() -> Config {
         .native_unwind_info(false)
         .concurrency_support(false)
         .epoch_interruption(true)
+        // A command ends by an error, for which a backtrace would cost more than a short command.
+        .wasm_backtrace_max_frames(None)
         .max_wasm_stack(STACK)
         .wasm_memory64(false)
         .wasm_multi_memory(false)

@@ -7,6 +7,7 @@
 mod engine;
 mod error;
 mod stage;
+mod threads;
 mod wait;
 mod wasi;
 

@@ -7,7 +7,7 @@ use wasmtime::{PoolConcurrencyLimitError, Store, Trap, UpdateDeadline};
 use wattle_capability::files::Files;
 use wattle_rt::Account;
 
-use super::engine::{CompiledModule, MAX_MEMORY, THREAD_STACK};
+use super::engine::{CompiledModule, MAX_MEMORY};
 use super::wait::{Waiter, cancellable};
 use super::wasi::{Exit, Guest};
 use crate::bounds::StageBounds;
@@ -30,17 +30,16 @@ pub(super) async fn run(
     let runtime = tokio::runtime::Handle::current();
     let name = command.name().to_owned();
     let stderr = command.fd(2).cloned();
+    let on_thread = Arc::clone(&compiled);
     let work = move || {
         waiter.bind_thread();
         let _entered = runtime.enter();
         // The receiver is gone if the caller dropped the future.
-        let _ = sender.send(run_instance(&compiled, command, files, spawn, bounds, waiter));
+        let _ = sender.send(run_instance(&on_thread, command, files, spawn, bounds, waiter));
     };
-    let thread =
-        std::thread::Builder::new().name("wattle-stage".to_owned()).stack_size(THREAD_STACK);
     let killed = |reason| (CommandOutcome::Killed(reason), None);
-    let (outcome, refusal) = match thread.spawn(work) {
-        Ok(_) => receiver
+    let (outcome, refusal) = match compiled.threads.run(work) {
+        Ok(()) => receiver
             .await
             .unwrap_or_else(|_| killed(KillReason::Crash("the host failed".to_owned()))),
         Err(cause) => killed(KillReason::Start(format!("failed to start its thread: {cause}"))),
