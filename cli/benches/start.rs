@@ -1,6 +1,7 @@
-//! Measures how long the binary takes to run a program from a file and print its result, and to
-//! start a server and answer its first HTTP request. The benchmark `true` starts a process that
-//! does nothing. Its time is the lower bound. Also prints the memory usage of an idle server.
+//! Measures how long the binary takes to print its version, to run a program from a file and print
+//! its result, and to start a server and answer its first HTTP request. The benchmark `true` starts
+//! a process that does nothing. Its time is the lower bound. Also prints the memory usage of an idle
+//! server.
 
 #![allow(
     clippy::unwrap_used,
@@ -33,6 +34,12 @@ fn start(c: &mut Criterion) {
     let program = folder.path().join("hello.wat");
     std::fs::write(&program, "(resv \"hello\") (i32.const 0)").unwrap();
     let mut group = c.benchmark_group("start");
+    group.bench_function("wattle --version", |b| {
+        b.iter(|| {
+            let output = Command::new(env!("CARGO_BIN_EXE_wattle")).arg("--version").output();
+            assert!(output.unwrap().stdout.starts_with(b"wattle "));
+        });
+    });
     group.bench_function("wattle exec", |b| {
         b.iter(|| {
             let mut wattle = Command::new(env!("CARGO_BIN_EXE_wattle"));
