@@ -100,7 +100,7 @@ impl ByteDevice {
             }
             ByteDevice::Random => {
                 let mut data = BytesMut::zeroed(max);
-                fastrand::fill(&mut data);
+                getrandom::fill(&mut data).map_err(|_| Errno::IO)?;
                 Ok(data.freeze())
             }
         }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use wasmtime::{
-    Config, Enabled, Engine, InstanceAllocationStrategy, InstancePre, Linker, OptLevel,
+    Config, Engine, InstanceAllocationStrategy, InstancePre, Linker, OptLevel,
     PoolingAllocationConfig,
 };
 use wattle_rt::HostModule;
@@ -65,10 +65,7 @@ fn config() -> Config {
         .table_elements(100_000)
         .max_core_instance_size(8 << 20)
         .max_memory_size(MAX_MEMORY)
-        // The system reports which pages a command has changed. They are reset and stay mapped, so
-        // the next command does not fault on them.
-        .pagemap_scan(Enabled::Auto)
-        .linear_memory_keep_resident(1 << 20)
+        .linear_memory_keep_resident(64 << 10)
         .table_keep_resident(64 << 10);
     let mut config = Config::new();
     config
@@ -76,7 +73,8 @@ fn config() -> Config {
         .native_unwind_info(false)
         .concurrency_support(false)
         .epoch_interruption(true)
-        // A command ends by an error, for which a backtrace would cost more than a short command.
+        // `proc_exit` ends each command with an error. Capturing its backtrace would take longer
+        // than a short command runs.
         .wasm_backtrace_max_frames(None)
         .max_wasm_stack(STACK)
         .wasm_memory64(false)

@@ -25,14 +25,14 @@ pub(super) struct Threads(Arc<Shared>);
 #[derive(Default)]
 struct Shared {
     state: Mutex<State>,
-    assigned: Condvar,
+    queued: Condvar,
 }
 
 #[derive(Default)]
 struct State {
-    /// Number of waiting threads to which no work is assigned.
+    /// Number of waiting threads, not counting those that will take the queued work.
     idle: usize,
-    /// Work that is assigned to waiting threads.
+    /// Work that waiting threads will take.
     work: VecDeque<Work>,
 }
 
@@ -47,7 +47,7 @@ impl Threads {
         if let Some(rest) = state.idle.checked_sub(1) {
             state.idle = rest;
             state.work.push_back(work);
-            self.0.assigned.notify_one();
+            self.0.queued.notify_one();
             return Ok(());
         }
         drop(state);
@@ -58,7 +58,7 @@ impl Threads {
 }
 
 impl Shared {
-    /// Does `work`, and then all work that is assigned to this thread.
+    /// Runs `work`, then further work until `next` returns `None`.
     fn work_from(&self, work: Work) {
         work();
         while let Some(work) = self.next() {
@@ -73,7 +73,7 @@ impl Shared {
             return None;
         }
         state.idle += 1;
-        let waited = self.assigned.wait_timeout_while(state, IDLE_TIME, |s| s.work.is_empty());
+        let waited = self.queued.wait_timeout_while(state, IDLE_TIME, |s| s.work.is_empty());
         let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
         let work = state.work.pop_front();
         if work.is_none() {

@@ -115,7 +115,7 @@ pub(super) fn now(guest: &Guest, clock: u32) -> Option<Duration> {
 }
 
 pub(super) fn random(_: &mut Guest, memory: &mut Memory<'_>, at: u32, len: u32) -> CallResult {
-    fastrand::fill(memory.bytes_mut(at, len)?);
+    getrandom::fill(memory.bytes_mut(at, len)?).map_err(|_| Errno::IO)?;
     Ok(())
 }
 
