@@ -14,7 +14,7 @@ use std::time::Duration;
 use place::Place;
 use tokio_postgres::NoTls;
 use wattle_agent::capability::kv::Backend as _;
-use wattle_agent::journal::{Journal as _, QueuedRun};
+use wattle_agent::journal::{Journal as _, QueuedRun, RunRecord, RunStart};
 use wattle_agent::machine::Message;
 use wattle_agent::{Store, Tenant, TenantStore};
 use wattle_cases::postgres;
@@ -60,6 +60,32 @@ async fn many_processes_can_start_at_the_same_time() {
         start.await.unwrap();
     }
     assert_eq!(of(&place.open(HOUR)).sessions().await.unwrap().len(), 8);
+}
+
+#[tokio::test]
+async fn the_runs_of_an_older_schema_keep_their_starts() {
+    let Some(place) = own_place() else { return };
+    let before = {
+        let store = of(&place.open(HOUR));
+        let start = RunStart::new("tea", serde_json::json!({"a": 1}));
+        store.open(RunRecord::new("r", start)).await.unwrap();
+        store.run("r").await.unwrap()
+    };
+    assert!(before.is_some());
+    // Restores the schema of the version before.
+    sql(
+        &place,
+        "ALTER TABLE run ADD COLUMN opening TEXT;
+         UPDATE run SET opening = (SELECT body FROM opening WHERE run = id);
+         ALTER TABLE run ALTER COLUMN opening SET NOT NULL;
+         DROP TABLE opening;
+         UPDATE version SET number = 3",
+    )
+    .await;
+    let migrated = of(&place.open(HOUR));
+    assert_eq!(migrated.run("r").await.unwrap(), before);
+    let other = RunRecord::new("s", RunStart::new("milk", serde_json::json!({})));
+    migrated.open(other).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -1,7 +1,7 @@
 //! Measures how long the binary takes to print its version, to run a program from a file and print
-//! its result, and to start a server and answer its first HTTP request. The benchmark `true` starts
-//! a process that does nothing. Its time is the lower bound. Also prints the memory usage of an idle
-//! server.
+//! its result, and to start a server and answer its first HTTP request. The benchmark `true`
+//! starts a process that does nothing. Its time is the lower bound. Also prints the memory usage
+//! of an idle server.
 
 #![allow(
     clippy::unwrap_used,

@@ -139,8 +139,8 @@ impl RunService {
     }
 
     /// Drives a run with [`perform`](Self::perform). Locks the run first, unless the caller passes
-    /// its lock. `driving` is boxed, because the future is large, and each function that it is
-    /// passed to would reserve space for it.
+    /// its lock. `driving` is boxed because it is large. Otherwise each function that takes the
+    /// future would reserve space for it.
     pub(super) async fn drive_locked(
         &self,
         store: &TenantStore,

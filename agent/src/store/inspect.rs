@@ -80,7 +80,7 @@ impl Store {
         Ok(inspection)
     }
 
-    /// Checks that no run has lost its start, which is in another table.
+    /// Checks that each run has a row in the table `opening`.
     async fn inspect_runs(&self, into: &mut Inspection) -> Result<(), StoreError> {
         let lost = self.read(|transaction| {
             let key = |row: &Row| Ok(describe(row.values()));
@@ -92,7 +92,7 @@ impl Store {
         });
         for key in lost.await? {
             if into.findings.len() < FINDINGS {
-                let problem = "its start is missing in the table `opening`".to_owned();
+                let problem = "its start is missing from the table `opening`".to_owned();
                 into.findings.push(Finding { table: "run", key, problem });
             }
         }

@@ -42,7 +42,8 @@ pub(super) fn known_status(name: &str) -> Result<Status, Cause> {
 
 /// The columns that a query for runs selects.
 pub(super) const RUN: &str = "id, session, status, made, used, attempts, reason, summary, (
-    SELECT body FROM opening WHERE opening.tenant = run.tenant AND opening.run = run.id) AS opening";
+         SELECT body FROM opening
+         WHERE opening.tenant = run.tenant AND opening.run = run.id) AS opening";
 
 /// Maximum number of events that one statement adds.
 const EVENTS: usize = 16;

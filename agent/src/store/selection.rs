@@ -95,8 +95,9 @@ pub(super) fn selected_runs(
         table: "run",
         columns: RUN,
         order: "made",
-        size: "COALESCE(OCTET_LENGTH(summary), 0) + (SELECT OCTET_LENGTH(body) FROM opening
-               WHERE opening.tenant = run.tenant AND opening.run = run.id)",
+        size: "COALESCE(OCTET_LENGTH(summary), 0) + COALESCE((
+                   SELECT OCTET_LENGTH(body) FROM opening
+                   WHERE opening.tenant = run.tenant AND opening.run = run.id), 1)",
         conditions: String::new(),
         params: vec![tenant.to_value()],
     };

@@ -79,7 +79,7 @@ fn a_check_reports_what_is_broken() {
     let size = "session default/main: its size is 2 bytes, but 5 are recorded";
     assert!(lines.len() == 3 && lines[0] == size, "{done:?}");
     assert!(lines[1].starts_with("opening default/r: expected ident"), "{done:?}");
-    assert_eq!(lines[2], "run default/q: its start is missing in the table `opening`");
+    assert_eq!(lines[2], "run default/q: its start is missing from the table `opening`");
     let json = wattle(&place, &["store", "check", "s.db", "--json"]).code(1).json_lines();
     assert_eq!(json[0]["findings"][1]["key"], "default/r");
 }

@@ -234,7 +234,9 @@ impl Postgres {
     /// Returns the server's properties. The first successful call creates or migrates the schema.
     async fn server(&self) -> Result<Server, DbError> {
         let prepare = async || {
-            let client = self.connection().await?;
+            // The connection does not return to the pool: if the caller stops waiting during a
+            // migration, its transaction is still open.
+            let client = Object::take(self.connection().await?);
             schema::prepare(&client, &self.0.schema, self.0.opening).await?;
             let statuses = "SELECT 1 FROM pg_proc WHERE proname = 'pg_current_xact_id'";
             let found = client.query_opt(statuses, &[]).await;

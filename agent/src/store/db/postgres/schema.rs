@@ -6,8 +6,7 @@
 
 use std::time::Duration;
 
-use deadpool_postgres::Object;
-use tokio_postgres::Error;
+use tokio_postgres::{Client, Error};
 
 use super::super::Opening;
 use super::super::error::{DbError, FailureKind};
@@ -42,11 +41,11 @@ const MIGRATIONS: &[&str] = &[
     "CREATE TABLE opening (
         tenant TEXT COLLATE \"C\" NOT NULL,
         run TEXT COLLATE \"C\" NOT NULL,
-        body TEXT NOT NULL,
-        PRIMARY KEY (tenant, run),
-        FOREIGN KEY (tenant, run) REFERENCES run (tenant, id) ON DELETE CASCADE
+        body TEXT NOT NULL
     );
     INSERT INTO opening (tenant, run, body) SELECT tenant, id, opening FROM run;
+    ALTER TABLE opening ADD PRIMARY KEY (tenant, run);
+    ALTER TABLE opening ADD FOREIGN KEY (tenant, run) REFERENCES run (tenant, id) ON DELETE CASCADE;
     ALTER TABLE run DROP COLUMN opening",
 ];
 
@@ -56,7 +55,7 @@ const ATTEMPTS: u32 = 5;
 /// Creates the schema if it is absent, then migrates it to the latest version. [`Opening`]
 /// describes the different rules for the source and the target of a copy.
 pub(super) async fn prepare(
-    client: &Object,
+    client: &Client,
     schema: &str,
     opening: Opening,
 ) -> Result<(), DbError> {
@@ -74,7 +73,7 @@ pub(super) async fn prepare(
     }
 }
 
-async fn create_or_migrate(client: &Object, schema: &str) -> Result<(), DbError> {
+async fn create_or_migrate(client: &Client, schema: &str) -> Result<(), DbError> {
     let mut attempt = 0;
     loop {
         attempt += 1;
@@ -93,7 +92,7 @@ async fn create_or_migrate(client: &Object, schema: &str) -> Result<(), DbError>
 ///
 /// # Errors
 /// If the version is newer than this program supports.
-async fn version(client: &Object, schema: &str) -> Result<Option<usize>, DbError> {
+async fn version(client: &Client, schema: &str) -> Result<Option<usize>, DbError> {
     let exists = "SELECT 1 FROM information_schema.tables
                   WHERE table_schema = $1 AND table_name = 'version'";
     if found(client.query_opt(exists, &[&schema]).await)?.is_none() {
@@ -115,7 +114,7 @@ fn known(number: i64, schema: &str) -> Result<usize, DbError> {
     })
 }
 
-async fn migrate(client: &Object, schema: &str) -> Result<(), DbError> {
+async fn migrate(client: &Client, schema: &str) -> Result<(), DbError> {
     let exists = "SELECT 1 FROM information_schema.schemata WHERE schema_name = $1";
     if found(client.query_opt(exists, &[&schema]).await)?.is_none() {
         found(client.batch_execute(&format!("CREATE SCHEMA IF NOT EXISTS \"{schema}\"")).await)?;
@@ -135,8 +134,9 @@ const VERSION_TABLE: &str = "
                              NULL);
     INSERT INTO version (one, number) VALUES (1, 0) ON CONFLICT DO NOTHING";
 
-async fn steps(client: &Object, schema: &str) -> Result<(), DbError> {
-    found(client.batch_execute("BEGIN").await)?;
+async fn steps(client: &Client, schema: &str) -> Result<(), DbError> {
+    // Moving the content of a large table takes longer than a statement may take otherwise.
+    found(client.batch_execute("BEGIN; SET LOCAL statement_timeout = 0").await)?;
     let row = found(client.query_one("SELECT number FROM version FOR UPDATE", &[]).await)?;
     let version = known(row.get(0), schema)?;
     for step in MIGRATIONS.get(version..).unwrap_or_default() {
