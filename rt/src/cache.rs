@@ -4,8 +4,8 @@
 //! hash of a module to its compiled code. Sources that differ only in whitespace and comments share
 //! code. Sources that differ in a string literal do not, because the literal is part of the module.
 //!
-//! Both layers are bounded in bytes and shared by all runs. Each entry is computed once, even if
-//! many tasks request it at the same time.
+//! Both layers are bounded in bytes and in their number of entries, and shared by all runs. Each
+//! entry is computed once, even if many tasks request it at the same time.
 
 use std::sync::Arc;
 
@@ -30,40 +30,48 @@ pub(crate) enum Preparation {
     Retry(Arc<Diagnostic>),
 }
 
+/// Maximum number of entries of each layer. The code of a program takes two memory mappings, and
+/// Linux permits a process 65,530 unless it is configured otherwise.
+const ENTRIES: u64 = 4_096;
+
 pub(crate) struct Programs {
     /// Programs by source. A lookup compares whole sources, not only hashes, so two sources never
     /// collide.
-    texts: Cache<String, PrepareResult, ByText>,
-    modules: Cache<Key, Arc<CompiledCode>, ByCode>,
+    texts: Cache<String, PrepareResult, Weights>,
+    modules: Cache<Key, Arc<CompiledCode>, Weights>,
 }
 
+/// The weights of the entries of a layer, in bytes.
 #[derive(Clone)]
-struct ByText;
+struct Weights {
+    /// Minimum weight of an entry. It limits the number of entries.
+    least: u64,
+}
 
-impl Weighter<String, PrepareResult> for ByText {
-    fn weight(&self, text: &String, _: &PrepareResult) -> u64 {
-        // The code is counted in the other layer. The source is stored twice: as the key and in the
-        // program.
-        512 + 2 * text.len() as u64
+impl Weighter<String, PrepareResult> for Weights {
+    fn weight(&self, text: &String, prepared: &PrepareResult) -> u64 {
+        // The source is stored twice: as the key and in the program. A program keeps its code, even
+        // if the other layer has removed the code.
+        let code = prepared.as_ref().map_or(0, |program| program.compiled().size());
+        (512 + 2 * text.len() as u64 + code as u64).max(self.least)
     }
 }
 
-#[derive(Clone)]
-struct ByCode;
-
-impl Weighter<Key, Arc<CompiledCode>> for ByCode {
+impl Weighter<Key, Arc<CompiledCode>> for Weights {
     fn weight(&self, _: &Key, compiled: &Arc<CompiledCode>) -> u64 {
-        1_024 + compiled.size() as u64
+        (1_024 + compiled.size() as u64).max(self.least)
     }
 }
 
 impl Programs {
-    /// Creates a cache that holds at most `bytes` of compiled code, and at most `bytes / 4` of
-    /// source.
+    /// Creates a cache that holds at most `bytes` of sources and compiled code. Each layer holds at
+    /// most half of it, because either layer may hold code that the other does not.
     pub(crate) fn new(bytes: u64) -> Self {
+        let half = bytes / 2;
+        let weights = Weights { least: half.div_ceil(ENTRIES) };
         Programs {
-            texts: Cache::with_weighter(4_096, bytes / 4, ByText),
-            modules: Cache::with_weighter(4_096, bytes, ByCode),
+            texts: Cache::with_weighter(ENTRIES as usize, half, weights.clone()),
+            modules: Cache::with_weighter(ENTRIES as usize, half, weights),
         }
     }
 
@@ -132,6 +140,17 @@ mod tests {
             assert_eq!(programs.text("(resv \"a\")", prepare).await.unwrap_err().code, "host-busy");
         }
         assert_eq!(attempts.get(), 3, "each use tries again");
+    }
+
+    #[tokio::test]
+    async fn the_number_of_entries_is_limited() {
+        let programs = Programs::new(1 << 30);
+        for number in 0..2 * ENTRIES {
+            let prepare = async { Preparation::Final(Err(diagnostic("unknown-name"))) };
+            programs.text(&format!("(f {number})"), prepare).await.unwrap_err();
+        }
+        let cached = programs.texts.len() as u64;
+        assert!((ENTRIES / 2..=ENTRIES).contains(&cached), "{cached} texts are cached");
     }
 
     #[tokio::test]

@@ -36,7 +36,8 @@ pub struct Limits {
     /// have separate slots: each level of nesting has half as many as the previous one, but at
     /// least one, so that no program waits for a slot held by its parent. Default 128.
     pub instances: u32,
-    /// Maximum size of the cache of compiled programs, in bytes. Default 256 MiB.
+    /// Maximum size of the cache of compiled programs and their sources, in bytes. Default 256 MiB.
+    /// In addition, the cache holds at most 4,096 sources and the code of 4,096 modules.
     pub cache: u64,
     /// Limits on one run, across all of its programs.
     pub run: AccountLimits,
