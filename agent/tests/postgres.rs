@@ -79,6 +79,7 @@ async fn the_runs_of_an_older_schema_keep_their_starts() {
          UPDATE run SET opening = (SELECT body FROM opening WHERE run = id);
          ALTER TABLE run ALTER COLUMN opening SET NOT NULL;
          DROP TABLE opening;
+         DROP INDEX session_of_use;
          UPDATE version SET number = 3",
     )
     .await;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use super::blob::GRACE;
-use super::db::{Transaction, params};
+use super::db::{ToValue as _, Transaction, Value, params};
 use super::{Store, TenantStore, now};
 use crate::error::{Cause, StoreError};
 use crate::tenant::Tenant;
@@ -255,6 +255,15 @@ fn prune_sessions(
     Ok(transaction.execute(&delete, params![at, abandoned])?)
 }
 
+/// Returns a query for at most `most` root runs of trees that ended before `at`, of one tenant or of
+/// all tenants, and the query's parameters. Each new run makes the query for its tenant, which
+/// therefore uses an index.
+fn ended_trees(tenant: Option<&str>, at: i64, most: u64) -> (String, Vec<Value>) {
+    let of_tenant = if tenant.is_some() { "AND run.tenant = ?2" } else { "" };
+    let query = format!("SELECT tenant, id FROM run WHERE {ENDED} {of_tenant} LIMIT {most}");
+    (query, [at.to_value()].into_iter().chain(tenant.map(|tenant| tenant.to_value())).collect())
+}
+
 /// Removes at most `most` runs whose trees ended before `at`, for one tenant or for all tenants.
 /// Returns the number of removed runs.
 pub(super) fn prune_runs(
@@ -264,13 +273,9 @@ pub(super) fn prune_runs(
     most: u64,
 ) -> Result<u64, Cause> {
     let began = Instant::now();
-    let tops = format!(
-        "SELECT tenant, id FROM run WHERE {ENDED} AND (CAST(?2 AS TEXT) IS NULL OR tenant = ?2)
-         LIMIT {most}"
-    );
-    let tops = transaction.query(&tops, params![at, tenant], |row| {
-        Ok((row.get::<String>(0)?, row.get::<String>(1)?))
-    })?;
+    let (tops, params) = ended_trees(tenant, at, most);
+    let tops = transaction
+        .query(&tops, &params, |row| Ok((row.get::<String>(0)?, row.get::<String>(1)?)))?;
     let mut removed = 0;
     for (tenant, top) in tops {
         if removed >= most || (removed > 0 && began.elapsed() > SLICE) {
@@ -416,6 +421,28 @@ mod tests {
         assert_eq!(store.prunable().await.unwrap(), before, "counting changes nothing");
         assert_eq!(store.prune().await.unwrap(), before);
         assert_eq!(store.prunable().await.unwrap(), Pruned::default());
+    }
+
+    /// Each run and each message of a session makes such a query first. Without an index, their times
+    /// would grow with the number of runs and sessions.
+    #[tokio::test]
+    async fn what_is_too_old_is_found_with_an_index() {
+        let store = Store::in_memory(Duration::from_secs(3_600)).unwrap();
+        let plan = async |query: String, params: Vec<Value>| -> Vec<String> {
+            let explain = move |transaction: &mut Transaction<'_>| {
+                transaction.query(&format!("EXPLAIN QUERY PLAN {query}"), &params, |row| row.get(3))
+            };
+            store.db.run(Access::Read, explain).await.unwrap()
+        };
+        let (runs, params) = ended_trees(Some("t"), 1, 8);
+        let runs = plan(runs, params).await;
+        assert!(runs[0].starts_with("SEARCH run USING INDEX run_of_"), "{runs:?}");
+        let sessions = format!("DELETE FROM session WHERE tenant = ?2 AND {UNUSED}");
+        let sessions = plan(sessions, params![1_i64, "t"].to_vec()).await;
+        assert!(
+            sessions[0].starts_with("SEARCH session USING INDEX session_of_use"),
+            "{sessions:?}"
+        );
     }
 
     #[tokio::test]

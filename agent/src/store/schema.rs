@@ -276,7 +276,8 @@ const MIGRATIONS: &[&str] = &[
     CREATE INDEX queue_of_place ON queue (tenant, position, id, session, made, priority, needs);
 ",
     // The start of each run, which can be large. It is not in the run's row, because each turn
-    // updates that row, and SQLite then writes the whole row.
+    // updates that row, and SQLite then writes the whole row. Also adds an index of sessions by
+    // their last use.
     "
     CREATE TABLE opening (
         tenant TEXT NOT NULL,
@@ -287,6 +288,7 @@ const MIGRATIONS: &[&str] = &[
     ) STRICT;
     INSERT INTO opening (tenant, run, body) SELECT tenant, id, opening FROM run;
     ALTER TABLE run DROP COLUMN opening;
+    CREATE INDEX session_of_use ON session (tenant, used);
 ",
 ];
 

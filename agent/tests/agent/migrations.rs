@@ -176,6 +176,7 @@ async fn the_events_of_an_older_file_get_their_place_in_a_tree() {
         "ALTER TABLE run ADD COLUMN opening TEXT NOT NULL DEFAULT '';
          UPDATE run SET opening = (SELECT body FROM opening WHERE run = id);
          DROP TABLE opening;
+         DROP INDEX session_of_use;
          DROP INDEX queue_of_place;
          ALTER TABLE run DROP COLUMN places;
          ALTER TABLE run DROP COLUMN needs;

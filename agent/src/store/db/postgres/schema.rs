@@ -37,7 +37,8 @@ const MIGRATIONS: &[&str] = &[
     ALTER TABLE session_file ADD COLUMN object TEXT COLLATE \"C\";
     CREATE INDEX turn_of_object ON turn (object) WHERE object IS NOT NULL;
     CREATE INDEX file_of_object ON session_file (object) WHERE object IS NOT NULL",
-    // The start of each run, in a table of its own as in SQLite.
+    // The start of each run, in a table of its own as in SQLite, and an index of sessions by their
+    // last use.
     "CREATE TABLE opening (
         tenant TEXT COLLATE \"C\" NOT NULL,
         run TEXT COLLATE \"C\" NOT NULL,
@@ -46,7 +47,8 @@ const MIGRATIONS: &[&str] = &[
     INSERT INTO opening (tenant, run, body) SELECT tenant, id, opening FROM run;
     ALTER TABLE opening ADD PRIMARY KEY (tenant, run);
     ALTER TABLE opening ADD FOREIGN KEY (tenant, run) REFERENCES run (tenant, id) ON DELETE CASCADE;
-    ALTER TABLE run DROP COLUMN opening",
+    ALTER TABLE run DROP COLUMN opening;
+    CREATE INDEX session_of_use ON session (tenant, used)",
 ];
 
 /// Maximum number of attempts to create the schema while other processes do the same.
