@@ -95,8 +95,7 @@ impl RunService {
             let Place { mut position, slot: _slot } = place;
             let id = run.id.clone();
             let driving = service.begin(&store, run, &mut position, &live, Lineage::default());
-            let driving = Box::pin(driving);
-            service.drive_locked(&store, &id, &live, driving, Some(lock)).await;
+            service.drive_locked(&store, &id, &live, Box::pin(driving), Some(lock)).await;
         });
         handle
     }
@@ -132,8 +131,7 @@ impl RunService {
             let Place { mut position, slot: _slot } = place;
             let (id, lineage) = (run.id.clone(), Lineage::default());
             let driving = service.go_on(&store, &run, release, &mut position, &live, lineage);
-            let driving = Box::pin(driving);
-            service.drive_locked(&store, &id, &live, driving, lock).await;
+            service.drive_locked(&store, &id, &live, Box::pin(driving), lock).await;
         });
         Ok(handle)
     }
