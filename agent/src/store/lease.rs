@@ -362,11 +362,14 @@ pub(super) fn check_fence(
     fence: Option<i64>,
 ) -> Result<(), Cause> {
     let Some(fence) = fence else { return Ok(()) };
-    let update = "UPDATE hold SET fence = fence WHERE tenant = ?1 AND name = ?2 AND fence = ?3";
-    match transaction.execute(update, params![tenant, name, fence])? {
-        0 => Err(LostLease(name.to_owned()).into()),
-        _ => Ok(()),
-    }
+    let is_held = if transaction.excludes_writers() {
+        let query = "SELECT 1 FROM hold WHERE tenant = ?1 AND name = ?2 AND fence = ?3";
+        transaction.first(query, params![tenant, name, fence])?.is_some()
+    } else {
+        let lock = "UPDATE hold SET fence = fence WHERE tenant = ?1 AND name = ?2 AND fence = ?3";
+        transaction.execute(lock, params![tenant, name, fence])? > 0
+    };
+    if is_held { Ok(()) } else { Err(LostLease(name.to_owned()).into()) }
 }
 
 /// Locks a name within the tenant. Returns `None` if it is already locked. If the caller stops

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::error::FailureKind;
-use super::{Database, DbError, RowSink, Statements, Transaction, Value};
+use super::{Database, DbError, RowSink, Statements, Transaction, Value, Work};
 use crate::error::Cause;
 
 /// The next failure to inject into a database. Cheap to clone.
@@ -51,19 +51,16 @@ impl Database {
 }
 
 /// Wraps `work` so that its statements fail as specified.
-pub(super) fn inject<T>(
-    faults: Option<Faults>,
-    mut work: impl FnMut(&mut Transaction<'_>) -> Result<T, Cause>,
-) -> impl FnMut(&mut Transaction<'_>) -> Result<T, Cause> {
-    move |transaction| {
-        let Some(faults) = &faults else { return work(transaction) };
+pub(super) fn inject(faults: Option<Faults>, mut work: Work) -> Work {
+    let Some(faults) = faults else { return work };
+    Box::new(move |transaction| {
+        let faults = &faults;
         let mut faulty = Faulty { faults, statements: &mut *transaction.statements };
         let mut inner = Transaction::new(&mut faulty);
-        let done = work(&mut inner)?;
+        work(&mut inner)?;
         transaction.is_discarded = inner.is_discarded;
-        faults.count()?;
-        Ok(done)
-    }
+        Ok(faults.count()?)
+    })
 }
 
 struct Faulty<'a> {
@@ -80,6 +77,10 @@ impl Statements for Faulty<'_> {
     fn execute(&mut self, sql: &str, params: &[Value]) -> Result<u64, DbError> {
         self.faults.count()?;
         self.statements.execute(sql, params)
+    }
+
+    fn excludes_writers(&self) -> bool {
+        self.statements.excludes_writers()
     }
 
     fn now(&mut self) -> Result<i64, DbError> {

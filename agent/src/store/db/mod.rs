@@ -23,7 +23,7 @@ pub(in crate::store) mod sqlite;
 mod value;
 
 use std::ops::ControlFlow;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::broadcast;
@@ -102,6 +102,10 @@ pub(in crate::store) type StoreObserver = dyn Fn(StoreTransaction) + Send + Sync
 /// A callback that receives rows. It can stop the query early.
 pub(in crate::store) type RowSink<'a> = dyn FnMut(Row) -> Result<ControlFlow<()>, Cause> + 'a;
 
+/// The work of a transaction, which keeps its own result. Without a type of its own for each
+/// transaction, the code of the engines is compiled only once.
+type Work = Box<dyn FnMut(&mut Transaction<'_>) -> Result<(), Cause> + Send>;
+
 /// The operations that an engine provides within an open transaction.
 pub(in crate::store) trait Statements {
     /// Executes a query and passes its rows to `row` one by one.
@@ -109,6 +113,9 @@ pub(in crate::store) trait Statements {
 
     /// Executes a statement and returns the number of changed rows.
     fn execute(&mut self, sql: &str, params: &[Value]) -> Result<u64, DbError>;
+
+    /// Returns true if no other transaction writes while a transaction with write access is open.
+    fn excludes_writers(&self) -> bool;
 
     /// Returns the database's current time, in milliseconds since 1970.
     fn now(&mut self) -> Result<i64, DbError>;
@@ -182,6 +189,12 @@ impl<'a> Transaction<'a> {
         Ok(self.first(sql, params)?.ok_or("the expected row is missing")?)
     }
 
+    /// Returns true if no other transaction writes while one with write access is open, so that rows
+    /// need not be locked.
+    pub(in crate::store) fn excludes_writers(&self) -> bool {
+        self.statements.excludes_writers()
+    }
+
     /// Returns the database's current time, in milliseconds since 1970.
     pub(in crate::store) fn now(&mut self) -> Result<i64, DbError> {
         self.statements.now()
@@ -235,8 +248,21 @@ impl Database {
     pub(in crate::store) async fn run<T: Send + 'static>(
         &self,
         access: Access,
-        work: impl FnMut(&mut Transaction<'_>) -> Result<T, Cause> + Send + 'static,
+        mut work: impl FnMut(&mut Transaction<'_>) -> Result<T, Cause> + Send + 'static,
     ) -> Result<T, Cause> {
+        let result = Arc::new(Mutex::new(None));
+        let slot = Arc::clone(&result);
+        let work: Work = Box::new(move |transaction| {
+            let done = work(transaction)?;
+            *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
+            Ok(())
+        });
+        self.perform(access, work).await?;
+        let done = result.lock().unwrap_or_else(PoisonError::into_inner).take();
+        done.ok_or_else(|| "the transaction was not attempted".into())
+    }
+
+    async fn perform(&self, access: Access, work: Work) -> Result<(), Cause> {
         #[cfg(test)]
         let work = faults::inject(self.faults.clone(), work);
         let began = self.observer.get().map(|observer| (observer, Instant::now()));

@@ -38,7 +38,7 @@ use self::tls::Tls;
 use self::url::Location;
 pub(in crate::store) use self::url::shown;
 use super::error::{DbError, FailureKind, kind_of};
-use super::{Access, Opening, Transaction};
+use super::{Access, Opening, Transaction, Work};
 use crate::error::Cause;
 
 /// Maximum number of connections per process.
@@ -87,14 +87,14 @@ struct Server {
 }
 
 /// The result of one attempt at a transaction.
-enum Attempt<T> {
-    /// The transaction has finished with this result.
-    Done(T),
+enum Attempt {
+    /// The transaction has finished.
+    Done,
     /// The transaction had no effect.
     Failed(Cause),
     /// The commit was sent, but its outcome is unknown. `number` is the transaction ID, if the
     /// server assigns one.
-    Unknown { result: T, number: Option<String>, cause: DbError },
+    Unknown { number: Option<String>, cause: DbError },
 }
 
 impl Postgres {
@@ -154,22 +154,17 @@ impl Postgres {
         &self.0.shown
     }
 
-    pub(super) async fn run<T: Send + 'static>(
-        &self,
-        access: Access,
-        work: impl FnMut(&mut Transaction<'_>) -> Result<T, Cause> + Send + 'static,
-    ) -> Result<T, Cause> {
-        let mut work = work;
+    pub(super) async fn run(&self, access: Access, mut work: Work) -> Result<(), Cause> {
         let (began, mut delay) = (Instant::now(), FIRST_DELAY);
         for attempt in 1.. {
             let ended;
             (work, ended) = self.attempt(access, work).await?;
             let cause = match ended {
-                Attempt::Done(result) => return Ok(result),
+                Attempt::Done => return Ok(()),
                 Attempt::Failed(cause) => cause,
-                Attempt::Unknown { result, number, cause } => {
+                Attempt::Unknown { number, cause } => {
                     if self.has_landed(number, &cause).await? {
-                        return Ok(result);
+                        return Ok(());
                     }
                     cause.into()
                 }
@@ -186,11 +181,7 @@ impl Postgres {
 
     /// Attempts a transaction once. Also returns `work`, so that the caller can repeat the
     /// transaction.
-    async fn attempt<T, W>(&self, access: Access, mut work: W) -> Result<(W, Attempt<T>), Cause>
-    where
-        T: Send + 'static,
-        W: FnMut(&mut Transaction<'_>) -> Result<T, Cause> + Send + 'static,
-    {
+    async fn attempt(&self, access: Access, mut work: Work) -> Result<(Work, Attempt), Cause> {
         let connected = async {
             let server = self.server().await?;
             Ok::<_, DbError>((server, self.connection().await?))
@@ -203,7 +194,7 @@ impl Postgres {
         let handle = Handle::current();
         let task = tokio::task::spawn_blocking(move || {
             let ended = transact(&client, &handle, (access, server), &mut work);
-            if !matches!(ended, Attempt::Done(_)) {
+            if !matches!(ended, Attempt::Done) {
                 // The session may be in any state, so its connection is not reused.
                 drop(Object::take(client));
             }
@@ -274,12 +265,12 @@ impl Postgres {
 }
 
 /// Attempts a transaction once. Must be called on a thread where blocking is allowed.
-fn transact<T>(
+fn transact(
     client: &Object,
     handle: &Handle,
     (access, server): (Access, Server),
-    work: &mut dyn FnMut(&mut Transaction<'_>) -> Result<T, Cause>,
-) -> Attempt<T> {
+    work: &mut Work,
+) -> Attempt {
     let begin = match (access, server.has_statuses) {
         (Access::Read, _) => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
         (_, true) => "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_current_xact_id()",
@@ -298,21 +289,21 @@ fn transact<T>(
     let done = work(&mut transaction);
     let is_discarded = transaction.is_discarded;
     let failed = statements.failed();
-    let result = match (done, failed) {
-        (Ok(result), false) => result,
-        (Ok(_), true) => return Attempt::Failed("a failed statement was ignored".into()),
+    match (done, failed) {
+        (Ok(()), false) => {}
+        (Ok(()), true) => return Attempt::Failed("a failed statement was ignored".into()),
         (Err(cause), _) => return Attempt::Failed(cause),
-    };
+    }
     if is_discarded {
         return match within(handle, client.batch_execute("ROLLBACK")) {
-            Ok(()) => Attempt::Done(result),
+            Ok(()) => Attempt::Done,
             Err(error) => Attempt::Failed(error.into()),
         };
     }
     match within(handle, client.batch_execute("COMMIT")) {
-        Ok(()) => Attempt::Done(result),
+        Ok(()) => Attempt::Done,
         Err(error) if error.kind == FailureKind::Lost && access != Access::Read => {
-            Attempt::Unknown { result, number, cause: error }
+            Attempt::Unknown { number, cause: error }
         }
         Err(error) => Attempt::Failed(error.into()),
     }

@@ -82,6 +82,10 @@ impl Statements for Open<'_> {
         self.ask(client.execute_raw(&statement, params))
     }
 
+    fn excludes_writers(&self) -> bool {
+        false
+    }
+
     fn now(&mut self) -> Result<i64, DbError> {
         const NOW: &str = "SELECT CAST(EXTRACT(EPOCH FROM CURRENT_TIMESTAMP) * 1000 AS BIGINT)";
         let statement = self.prepare(NOW)?;

@@ -13,14 +13,17 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, ToSql, TransactionBehavior, par
 use tokio::sync::Semaphore;
 
 use super::error::{DbError, FailureKind};
-use super::{Access, Row, RowSink, Statements, Transaction, Value};
+use super::{Access, Row, RowSink, Statements, Transaction, Value, Work};
 use crate::error::Cause;
-use writer::{GROUP, Writer};
+use writer::Writer;
 
 /// Maximum number of connections that read at the same time.
 const READERS: usize = 4;
 /// Maximum number of prepared statements that a connection caches.
 const STATEMENTS: usize = 128;
+/// Number of pages in the write-ahead log after which it is written back to the file. A page that
+/// changes often is written back once for all its changes in the log.
+const LOGGED: u32 = 4_000;
 /// Maximum time that a connection waits for a lock that another process holds.
 const BUSY: Duration = Duration::from_secs(10);
 
@@ -50,7 +53,7 @@ impl Sqlite {
         prepare(&mut connection)?;
         let (idle, permits) = (Mutex::default(), Semaphore::new(READERS));
         let readers = Some(Arc::new(Readers { path, idle, permits }));
-        Ok(Sqlite { writer: Arc::new(Writer::new(connection, GROUP)), readers })
+        Ok(Sqlite { writer: Arc::new(Writer::new(connection)), readers })
     }
 
     /// Creates an in-memory database. `prepare` creates its tables.
@@ -60,14 +63,10 @@ impl Sqlite {
         let mut connection = Connection::open_in_memory()?;
         configure(&connection)?;
         prepare(&mut connection)?;
-        Ok(Sqlite { writer: Arc::new(Writer::new(connection, 1)), readers: None })
+        Ok(Sqlite { writer: Arc::new(Writer::new(connection)), readers: None })
     }
 
-    pub(super) async fn run<T: Send + 'static>(
-        &self,
-        access: Access,
-        mut work: impl FnMut(&mut Transaction<'_>) -> Result<T, Cause> + Send + 'static,
-    ) -> Result<T, Cause> {
+    pub(super) async fn run(&self, access: Access, mut work: Work) -> Result<(), Cause> {
         let Some(readers) = self.readers.clone().filter(|_| access == Access::Read) else {
             return self.writer.run(access, work).await;
         };
@@ -99,10 +98,7 @@ impl Sqlite {
 }
 
 impl Readers {
-    fn read<T>(
-        &self,
-        work: &mut dyn FnMut(&mut Transaction<'_>) -> Result<T, Cause>,
-    ) -> Result<T, Cause> {
+    fn read(&self, work: &mut Work) -> Result<(), Cause> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut connection = match idle {
             Some(connection) => connection,
@@ -138,6 +134,7 @@ fn configure(connection: &Connection) -> Result<(), Cause> {
     let pragma = |name, value: &dyn ToSql| connection.pragma_update(None, name, value);
     pragma("journal_mode", &"WAL")
         .and_then(|()| pragma("synchronous", &"NORMAL"))
+        .and_then(|()| pragma("wal_autocheckpoint", &LOGGED))
         .and_then(|()| pragma("foreign_keys", &true))
         // The process may not be permitted to create temporary files.
         .and_then(|()| pragma("temp_store", &"MEMORY"))
@@ -224,6 +221,10 @@ impl Statements for Open<'_> {
         let mut statement = self.0.prepare_cached(sql).map_err(failure)?;
         let changed = statement.execute(params_from_iter(params)).map_err(failure)?;
         Ok(u64::try_from(changed).unwrap_or(u64::MAX))
+    }
+
+    fn excludes_writers(&self) -> bool {
+        true
     }
 
     fn now(&mut self) -> Result<i64, DbError> {

@@ -3,13 +3,12 @@
 //! ```text
 //! Writer::run ─► queue ─► one blocking thread: lock the connection, take what is queued
 //!                           ├ one transaction:  BEGIN … COMMIT
-//!                           └ several:          BEGIN, (SAVEPOINT … RELEASE)*, COMMIT
-//!                                               if that fails: each in a transaction of its own
+//!                           └ several:          one BEGIN … COMMIT for all
+//!                                               if one fails: each in a transaction of its own
 //! ```
 //!
-//! In a file, a commit writes every changed page to the log, and a durable one waits for the disk. In
-//! memory, a commit costs less than a savepoint, so each transaction has its own. Each transaction
-//! sees the changes of those before it, and its result is reported only after the commit.
+//! A commit writes every changed page to the log, and a durable one waits for the disk. Each
+//! transaction sees the changes of those before it, and its result is reported only after the commit.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,12 +19,12 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::super::error::{DbError, FailureKind};
-use super::super::{Access, Transaction};
+use super::super::{Access, Transaction, Work};
 use super::transact;
 use crate::error::Cause;
 
-/// Maximum number of transactions that share a commit to a file.
-pub(super) const GROUP: usize = 64;
+/// Maximum number of transactions that share a commit.
+const GROUP: usize = 64;
 /// Time after which a shared commit takes no more transactions, and after which other processes get
 /// a chance to write.
 const SLICE: Duration = Duration::from_millis(20);
@@ -39,37 +38,53 @@ pub(super) struct Writer {
     /// connection again before a waiting thread wakes up.
     turn: Mutex<()>,
     queue: Mutex<Queue>,
-    /// Maximum number of transactions that share a commit.
-    group: usize,
 }
 
 #[derive(Default)]
 struct Queue {
-    waiting: Vec<Box<dyn Waiting>>,
+    waiting: Vec<Queued>,
     /// If true, a [`Performer`] exists.
     has_performer: bool,
 }
 
 /// A transaction in the queue.
-trait Waiting: Send {
-    fn access(&self) -> Access;
+struct Queued {
+    access: Access,
+    /// The tokio runtime of the task that waits for the transaction.
+    runtime: Handle,
+    work: Work,
+    /// The result of the last attempt.
+    done: Option<Result<(), Cause>>,
+    sender: oneshot::Sender<Result<(), Cause>>,
+}
 
-    /// Returns the tokio runtime of the task that waits for the transaction.
-    fn runtime(&self) -> &Handle;
-
+impl Queued {
     /// Performs the transaction's statements and remembers the result. May be called again after
     /// the statements were rolled back. Returns true if their changes are to be committed.
-    fn attempt(&mut self, transaction: &mut Transaction<'_>) -> bool;
+    fn attempt(&mut self, transaction: &mut Transaction<'_>) -> bool {
+        let done = catch_unwind(AssertUnwindSafe(|| (self.work)(transaction)));
+        let done = done.unwrap_or_else(|_| Err("the transaction panicked".into()));
+        let is_kept = done.is_ok() && !transaction.is_discarded;
+        self.done = Some(done);
+        is_kept
+    }
 
     /// Sends the result of the last attempt or, if the attempt was not committed, the failure.
-    fn report(self: Box<Self>, committed: Result<(), DbError>);
+    fn report(self, committed: Result<(), DbError>) {
+        let result = match (committed, self.done) {
+            (Err(error), _) => Err(error.into()),
+            (Ok(()), Some(done)) => done,
+            (Ok(()), None) => Err("the transaction was not attempted".into()),
+        };
+        // Nobody waits for the result if the caller's future was dropped.
+        drop(self.sender.send(result));
+    }
 }
 
 impl Writer {
-    /// Creates a writer for which at most `group` transactions share a commit.
-    pub(super) fn new(connection: Connection, group: usize) -> Writer {
+    pub(super) fn new(connection: Connection) -> Writer {
         let (turn, queue) = (Mutex::default(), Mutex::default());
-        Writer { connection: Mutex::new(connection), turn, queue, group }
+        Writer { connection: Mutex::new(connection), turn, queue }
     }
 
     /// Locks the connection for work on the current thread.
@@ -80,14 +95,9 @@ impl Writer {
 
     /// Runs `work` in a transaction on a blocking thread. The transaction may share its commit with
     /// others.
-    pub(super) async fn run<T: Send + 'static>(
-        self: &Arc<Self>,
-        access: Access,
-        work: impl FnMut(&mut Transaction<'_>) -> Result<T, Cause> + Send + 'static,
-    ) -> Result<T, Cause> {
+    pub(super) async fn run(self: &Arc<Self>, access: Access, work: Work) -> Result<(), Cause> {
         let (sender, result) = oneshot::channel();
-        let runtime = Handle::current();
-        let queued = Box::new(Queued { access, runtime, work, done: None, sender });
+        let queued = Queued { access, runtime: Handle::current(), work, done: None, sender };
         if let Some(performer) = self.push(queued) {
             performer.start();
         }
@@ -95,8 +105,8 @@ impl Writer {
     }
 
     /// Adds a transaction to the queue. Returns a performer if there is none yet.
-    fn push(self: &Arc<Self>, queued: Box<dyn Waiting>) -> Option<Performer> {
-        let runtime = queued.runtime().clone();
+    fn push(self: &Arc<Self>, queued: Queued) -> Option<Performer> {
+        let runtime = queued.runtime.clone();
         let mut queue = self.queue();
         queue.waiting.push(queued);
         let is_first = !std::mem::replace(&mut queue.has_performer, true);
@@ -140,9 +150,9 @@ impl Performer {
     }
 
     /// Takes the next transactions from the queue. If there are none, the performer is done.
-    fn take_group(&mut self) -> Vec<Box<dyn Waiting>> {
+    fn take_group(&mut self) -> Vec<Queued> {
         let mut queue = self.writer.queue();
-        let count = queue.waiting.len().min(self.writer.group);
+        let count = queue.waiting.len().min(GROUP);
         self.is_done = count == 0;
         queue.has_performer = !self.is_done;
         queue.waiting.drain(..count).collect()
@@ -160,8 +170,8 @@ impl Drop for Performer {
         let stopped = self.runtime.id();
         let (lost, rest): (Vec<_>, Vec<_>) = std::mem::take(&mut queue.waiting)
             .into_iter()
-            .partition(|queued| queued.runtime().id() == stopped);
-        let next = rest.first().map(|queued| queued.runtime().clone());
+            .partition(|queued| queued.runtime.id() == stopped);
+        let next = rest.first().map(|queued| queued.runtime.clone());
         queue.waiting = rest;
         queue.has_performer = next.is_some();
         drop(queue);
@@ -174,7 +184,7 @@ impl Drop for Performer {
 
 /// Performs a group of transactions and reports the result of each. Returns those that were not
 /// attempted because the others took long.
-fn perform(connection: &mut Connection, mut group: Vec<Box<dyn Waiting>>) -> Vec<Box<dyn Waiting>> {
+fn perform(connection: &mut Connection, mut group: Vec<Queued>) -> Vec<Queued> {
     let mut left = Vec::new();
     if group.len() > 1 {
         let mut attempted = 0;
@@ -183,18 +193,21 @@ fn perform(connection: &mut Connection, mut group: Vec<Box<dyn Waiting>>) -> Vec
         if attempted > 0 {
             left = group.split_off(attempted);
         }
-        match done {
+        let committed = match done {
+            Ok(true) => Some(Ok(())),
+            Ok(false) => None,
             // After a failure of the disk, a second attempt could succeed although earlier changes
             // are lost.
-            Err(error) if attempted > 0 && error.kind != FailureKind::Disk => {}
-            done => {
-                group.into_iter().for_each(|queued| queued.report(done.clone()));
-                return left;
-            }
+            Err(error) if attempted > 0 && error.kind != FailureKind::Disk => None,
+            Err(error) => Some(Err(error)),
+        };
+        if let Some(committed) = committed {
+            group.into_iter().for_each(|queued| queued.report(committed.clone()));
+            return left;
         }
     }
     for mut queued in group {
-        let committed = transact(connection, queued.access(), &mut |transaction| {
+        let committed = transact(connection, queued.access, &mut |transaction| {
             if !queued.attempt(transaction) {
                 transaction.discard();
             }
@@ -206,14 +219,17 @@ fn perform(connection: &mut Connection, mut group: Vec<Box<dyn Waiting>>) -> Vec
 }
 
 /// Performs transactions of a group with one commit, until they have taken long, and counts them in
-/// `attempted`. If this fails, nothing has changed.
+/// `attempted`. Returns false if one of them failed or was discarded. Then nothing has changed, and
+/// nothing is reported. Most groups have no such transaction, and a savepoint for each would cost more
+/// than the second attempt.
 fn perform_together(
     connection: &mut Connection,
-    group: &mut [Box<dyn Waiting>],
+    group: &mut [Queued],
     attempted: &mut usize,
-) -> Result<(), DbError> {
-    let is_durable = group.iter().any(|queued| queued.access() == Access::Durable);
+) -> Result<bool, DbError> {
+    let is_durable = group.iter().any(|queued| queued.access == Access::Durable);
     let access = if is_durable { Access::Durable } else { Access::Write };
+    let mut is_kept = true;
     transact(connection, access, &mut |transaction| {
         let began = Instant::now();
         for queued in group.iter_mut() {
@@ -221,56 +237,15 @@ fn perform_together(
                 break;
             }
             *attempted += 1;
-            transaction.execute("SAVEPOINT queued", &[])?;
-            if !queued.attempt(&mut Transaction::new(&mut *transaction.statements)) {
-                // After some failures, SQLite has rolled back everything. This fails then.
-                transaction.execute("ROLLBACK TO queued", &[])?;
+            is_kept = queued.attempt(&mut Transaction::new(&mut *transaction.statements));
+            if !is_kept {
+                transaction.discard();
+                break;
             }
-            transaction.execute("RELEASE queued", &[])?;
         }
         Ok(())
-    })
-}
-
-struct Queued<T, W> {
-    access: Access,
-    runtime: Handle,
-    work: W,
-    /// The result of the last attempt.
-    done: Option<Result<T, Cause>>,
-    sender: oneshot::Sender<Result<T, Cause>>,
-}
-
-impl<T, W> Waiting for Queued<T, W>
-where
-    T: Send,
-    W: FnMut(&mut Transaction<'_>) -> Result<T, Cause> + Send,
-{
-    fn access(&self) -> Access {
-        self.access
-    }
-
-    fn runtime(&self) -> &Handle {
-        &self.runtime
-    }
-
-    fn attempt(&mut self, transaction: &mut Transaction<'_>) -> bool {
-        let done = catch_unwind(AssertUnwindSafe(|| (self.work)(transaction)));
-        let done = done.unwrap_or_else(|_| Err("the transaction panicked".into()));
-        let is_kept = done.is_ok() && !transaction.is_discarded;
-        self.done = Some(done);
-        is_kept
-    }
-
-    fn report(self: Box<Self>, committed: Result<(), DbError>) {
-        let result = match (committed, self.done) {
-            (Err(error), _) => Err(error.into()),
-            (Ok(()), Some(done)) => done,
-            (Ok(()), None) => Err("the transaction was not attempted".into()),
-        };
-        // Nobody waits for the result if the caller's future was dropped.
-        drop(self.sender.send(result));
-    }
+    })?;
+    Ok(is_kept)
 }
 
 #[cfg(test)]
@@ -280,6 +255,7 @@ mod tests {
 
     use futures_util::future::{BoxFuture, join_all};
 
+    use super::super::super::Database;
     use super::super::Sqlite;
     use super::*;
 
@@ -297,7 +273,7 @@ mod tests {
     }
 
     fn add(sqlite: &Sqlite, sql: &'static str) -> BoxFuture<'static, Result<u64, Cause>> {
-        let sqlite = sqlite.clone();
+        let database = Database::from(sqlite.clone());
         Box::pin(async move {
             let work = move |transaction: &mut Transaction<'_>| {
                 let changed = transaction.execute(sql, &[])?;
@@ -307,7 +283,7 @@ mod tests {
                 assert!(!sql.ends_with("/* panic */"), "on purpose");
                 Ok(changed)
             };
-            sqlite.run(Access::Write, work).await
+            database.run(Access::Write, work).await
         })
     }
 
@@ -328,7 +304,7 @@ mod tests {
         let query = |transaction: &mut Transaction<'_>| {
             transaction.query("SELECT id FROM parent ORDER BY id", &[], |row| row.get(0))
         };
-        sqlite.run(Access::Read, query).await.unwrap()
+        Database::from(sqlite.clone()).run(Access::Read, query).await.unwrap()
     }
 
     #[tokio::test]
@@ -367,12 +343,13 @@ mod tests {
         let runtime = || tokio::runtime::Builder::new_current_thread().build().unwrap();
         let (stopped, other) = (runtime(), runtime());
         let queue = |runtime: &tokio::runtime::Runtime, sql: &'static str| {
-            let work = move |transaction: &mut Transaction<'_>| -> Result<u64, Cause> {
-                Ok(transaction.execute(sql, &[])?)
-            };
+            let work: Work = Box::new(move |transaction| {
+                transaction.execute(sql, &[])?;
+                Ok(())
+            });
             let (sender, result) = oneshot::channel();
             let (access, runtime) = (Access::Write, runtime.handle().clone());
-            let queued = Box::new(Queued { access, runtime, work, done: None, sender });
+            let queued = Queued { access, runtime, work, done: None, sender };
             (sqlite.writer.push(queued), result)
         };
         let (performer, lost) = queue(&stopped, "INSERT INTO parent VALUES (1)");
@@ -380,7 +357,7 @@ mod tests {
         assert!(none.is_none());
         drop(performer.unwrap());
         assert!(lost.blocking_recv().is_err());
-        assert_eq!(kept.blocking_recv().unwrap().unwrap(), 1);
+        kept.blocking_recv().unwrap().unwrap();
         assert_eq!(other.block_on(add(&sqlite, "INSERT INTO parent VALUES (3)")).unwrap(), 1);
         assert_eq!(other.block_on(ids(&sqlite)), [2, 3]);
     }
