@@ -61,7 +61,7 @@ impl IssueTracker for IssueState {
             let line = line(&ticket)?;
             let add = move |old: Option<Vec<u8>>| {
                 let mut tickets = old.unwrap_or_default();
-                tickets.extend(line);
+                tickets.extend_from_slice(&line);
                 let over = tickets.len().saturating_sub(MAX_BYTES);
                 let whole = tickets
                     .iter()

@@ -88,7 +88,8 @@ impl Scene {
         let kv = scene.kv();
         for (key, value) in fixtures.kv.clone() {
             let (state, name) = kv.locate(&key);
-            let set = state.update(name.to_owned(), Box::new(|_| Ok(Some(value.into_bytes()))));
+            let set = state
+                .update(name.to_owned(), Box::new(move |_| Ok(Some(value.clone().into_bytes()))));
             set.await.map_err(|e| e.to_string())?;
         }
         for text in &fixtures.memory {

@@ -102,7 +102,7 @@ async fn each_change_is_made_once_although_connections_are_lost() {
                 let cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
                            WHERE application_name = 'wattle'";
                 sql(&place, cut).await;
-                tokio::time::sleep(Duration::from_millis(20)).await;
+                tokio::time::sleep(Duration::from_millis(60)).await;
             }
         }
     });

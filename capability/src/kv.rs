@@ -91,8 +91,9 @@ pub trait Backend: Send + Sync {
 }
 
 /// A function that computes the new value of a key from the old one. If it fails, the old value is
-/// kept.
-pub type Change = Box<dyn FnOnce(Option<Vec<u8>>) -> Result<Option<Vec<u8>>, Failure> + Send>;
+/// kept. A backend calls it again if it has to repeat the change, for example because another
+/// process has changed the key in the meantime.
+pub type Change = Box<dyn FnMut(Option<Vec<u8>>) -> Result<Option<Vec<u8>>, Failure> + Send>;
 
 /// The information about the old value that a repeated call needs. A backend records nothing else,
 /// so that replacing a large value again and again does not fill its storage.
@@ -236,7 +237,7 @@ impl Backend for InMemory {
 }
 
 impl Entries {
-    fn update(&mut self, key: String, change: Change) -> Result<(), Failure> {
+    fn update(&mut self, key: String, mut change: Change) -> Result<(), Failure> {
         let size = |value: &Vec<u8>| key.len() + value.len() + ENTRY;
         let old = self.values.get(&key);
         let held = old.map_or(0, size);
@@ -307,13 +308,15 @@ pub(crate) async fn get(run: &mut Run, k: String) -> Result<Vec<u8>, Failure> {
 pub(crate) async fn set(run: &mut Run, k: String, v: Vec<u8>) -> Result<(), Failure> {
     check_size(&v)?;
     let call = run.change_key();
-    run.config::<Kv>()?.update(call, &k, Kept::Nothing, Box::new(|_| Ok(Some(v)))).await
+    run.config::<Kv>()?
+        .update(call, &k, Kept::Nothing, Box::new(move |_| Ok(Some(v.clone()))))
+        .await
 }
 
 async fn del(run: &mut Run, k: String) -> Result<(), Failure> {
     let missing = no_key(&k);
     let call = run.change_key();
-    let change: Change = Box::new(|old| old.map(|_| None).ok_or(missing));
+    let change: Change = Box::new(move |old| old.map(|_| None).ok_or_else(|| missing.clone()));
     run.config::<Kv>()?.update(call, &k, Kept::Presence, change).await
 }
 
@@ -361,7 +364,7 @@ async fn cas(
     new.as_deref().map_or(Ok(()), check_size)?;
     let kv = run.config::<Kv>()?;
     update_and_return(run, &kv, &k, Kept::Equality(old.clone()), move |found| {
-        if found == old { Ok((new, true)) } else { Ok((found, false)) }
+        if found == old { Ok((new.clone(), true)) } else { Ok((found, false)) }
     })
     .await
 }
@@ -373,7 +376,7 @@ async fn update_and_return<T: Clone + Default + Send + 'static>(
     kv: &Kv,
     key: &str,
     kept: Kept,
-    change: impl FnOnce(Option<Vec<u8>>) -> Result<(Option<Vec<u8>>, T), Failure> + Send + 'static,
+    mut change: impl FnMut(Option<Vec<u8>>) -> Result<(Option<Vec<u8>>, T), Failure> + Send + 'static,
 ) -> Result<T, Failure> {
     let call = run.change_key();
     let found = Arc::new(Mutex::new(T::default()));

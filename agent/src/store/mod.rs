@@ -283,7 +283,6 @@ impl TenantStore {
         self.write(|transaction, _| {
             // A PostgreSQL standby allows a transaction to begin, and rejects only its first write.
             transaction.execute("UPDATE tenant SET used = used WHERE name = ?1", params![""])?;
-            transaction.discard();
             Ok(())
         })
         .await

@@ -91,10 +91,9 @@ impl State {
         &self,
         call: Option<(String, Kept)>,
         key: String,
-        change: Change,
+        mut change: Change,
     ) -> Result<(), Failure> {
         let owner = self.owner.clone();
-        let mut change = Computed::of(change);
         let work = move |transaction: &mut Transaction<'_>, (tenant, _): Owner<'_>| {
             // The owner's row is locked first, so that no other change happens between reading the
             // old value and writing the new one.
@@ -103,7 +102,7 @@ impl State {
             if let Some((call, kept)) = &call
                 && let Some(record) = record_of(transaction, tenant, call)?
             {
-                return Ok(change.value(kept.restore(record))?.map(drop));
+                return Ok(change(kept.restore(record)).map(drop));
             }
             let old = owner.value(transaction, tenant, &key)?;
             let old_size = old.as_ref().map_or(0, |value| size(&key, value));
@@ -112,7 +111,7 @@ impl State {
                 let record = kept.record(old.as_deref());
                 transaction.execute(insert, params![tenant, call, record])?;
             }
-            let new = match change.value(old)? {
+            let new = match change(old) {
                 Ok(new) => new,
                 Err(failure) => {
                     transaction.discard();
@@ -138,33 +137,6 @@ impl State {
             Ok(Ok(()))
         };
         self.of.run(Access::Write, work).await.map_err(store_failure)?
-    }
-}
-
-/// The result of a change. It is computed once, even if its transaction is repeated.
-enum Computed {
-    Not(Option<Change>),
-    From(Option<Vec<u8>>, Result<Option<Vec<u8>>, Failure>),
-}
-
-impl Computed {
-    fn of(change: Change) -> Computed {
-        Computed::Not(Some(change))
-    }
-
-    /// Returns the new value, which is computed on the first call.
-    ///
-    /// # Errors
-    /// If the new value was already computed from a different old value.
-    fn value(&mut self, old: Option<Vec<u8>>) -> Result<Result<Option<Vec<u8>>, Failure>, Cause> {
-        if let Computed::Not(change) = self {
-            let change = change.take().ok_or("a change of state panicked")?;
-            *self = Computed::From(old.clone(), change(old.clone()));
-        }
-        match self {
-            Computed::From(from, new) if *from == old => Ok(new.clone()),
-            _ => Err("another process changed the key at the same time; try again".into()),
-        }
     }
 }
 

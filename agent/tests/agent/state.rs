@@ -18,7 +18,7 @@ fn of(store: &Store, tenant: &str) -> TenantStore {
 
 async fn set(state: &dyn Backend, key: &str, value: &str) {
     let value = value.as_bytes().to_vec();
-    state.update(key.to_owned(), Box::new(|_| Ok(Some(value)))).await.unwrap();
+    state.update(key.to_owned(), Box::new(move |_| Ok(Some(value.clone())))).await.unwrap();
 }
 
 async fn get(state: &dyn Backend, key: &str) -> Option<String> {
@@ -101,7 +101,7 @@ async fn a_repeated_call_has_the_result_of_the_first() {
         let out = Arc::clone(&swapped);
         let change = Box::new(move |found: Option<Vec<u8>>| {
             *out.lock().unwrap() = Some(found == expected);
-            Ok(if found == expected { new } else { found })
+            Ok(if found == expected { new.clone() } else { found })
         });
         state.update_once(call.to_owned(), "k".to_owned(), kept, change).await.unwrap();
         swapped.lock().unwrap().unwrap()

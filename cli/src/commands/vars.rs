@@ -46,7 +46,7 @@ pub(crate) async fn vars(command: VarsCommand, outer: Layer) -> Result<Exit, Fau
                 return Err(Fault::usage("a variable needs a name"));
             }
             let value = if value == "-" { input::stdin()? } else { value.into_bytes() };
-            let set = Box::new(move |_| Ok(Some(value)));
+            let set = Box::new(move |_| Ok(Some(value.clone())));
             variables(flags)?.update(name, set).await.map_err(failed)?;
             Ok(Exit::Done)
         }

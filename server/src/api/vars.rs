@@ -85,7 +85,7 @@ async fn write(
     request: Request,
 ) -> Result<StatusCode, ApiError> {
     let value = read_bytes(request, shared.limits.body_bytes, &shared.limits).await?.to_vec();
-    caller.store.variables().update(key, Box::new(move |_| Ok(Some(value)))).await?;
+    caller.store.variables().update(key, Box::new(move |_| Ok(Some(value.clone())))).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -170,7 +170,7 @@ async fn stored_data_that_is_too_large_for_a_tenant_is_not_loaded() {
     let store = store();
     let state = store.state("s");
     let value = vec![b'x'; 5 << 20];
-    state.update("key".to_owned(), Box::new(move |_| Ok(Some(value)))).await.unwrap();
+    state.update("key".to_owned(), Box::new(move |_| Ok(Some(value.clone())))).await.unwrap();
     for name in ["one", "two", "three", "four", "five"] {
         let system_prompt = Some("p".repeat(1 << 20));
         let (agent, session_id) = (None, None);

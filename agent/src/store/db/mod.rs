@@ -2,15 +2,16 @@
 //!
 //! ```text
 //! a function of the store ─► Database::run(access, work) ─► work(&mut Transaction) ─► commit
-//!                               │ SQLite: one writer, several readers, on blocking threads
+//!                               │ SQLite: one writer, several readers, on blocking threads;
+//!                               │   a group shares a commit, and is repeated if one fails
 //!                               └ PostgreSQL: a bounded pool; failed transactions are repeated
 //! ```
 //!
 //! `work` is a function that takes a [`Transaction`]. Its SQL must work with both engines:
 //! parameters are `?1`, `?2`, …; a row that is read in order to be changed is first locked by an
-//! update; no statement relies on a rowid, on `SELECT *`, or on a function that only one engine
-//! supports. `work` may be called again if its transaction must be repeated, so it must not move
-//! captured values.
+//! update, unless [`Transaction::excludes_writers`]; no statement relies on a rowid, on
+//! `SELECT *`, or on a function that only one engine supports. `work` may be called again if its
+//! transaction must be repeated, so it must not move captured values.
 //!
 //! All changes made by `work` are committed together when it returns. If it fails or calls
 //! [`Transaction::discard`], none of them are kept.
@@ -42,8 +43,8 @@ use crate::error::Cause;
 pub(in crate::store) enum Access {
     /// The transaction only reads, and sees one consistent state of the database.
     Read,
-    /// The transaction may write. SQLite may lose the changes if the machine crashes soon
-    /// afterwards.
+    /// The transaction may write. SQLite may lose the changes if the machine crashes before its log
+    /// is on disk: at the next durable transaction, or when the log is written back.
     Write,
     /// The transaction may write, and its changes survive a crash of the machine.
     Durable,
@@ -189,8 +190,8 @@ impl<'a> Transaction<'a> {
         Ok(self.first(sql, params)?.ok_or("the expected row is missing")?)
     }
 
-    /// Returns true if no other transaction writes while one with write access is open, so that rows
-    /// need not be locked.
+    /// Returns true if no other transaction writes while one with write access is open, so that
+    /// rows need not be locked.
     pub(in crate::store) fn excludes_writers(&self) -> bool {
         self.statements.excludes_writers()
     }

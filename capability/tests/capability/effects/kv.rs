@@ -16,7 +16,7 @@ async fn cas(stored: Option<&str>, old: &str, new: &str) -> (String, Option<Stri
     let state = Arc::new(InMemory::default());
     if let Some(stored) = stored {
         let stored = stored.as_bytes().to_vec();
-        state.update("k".to_owned(), Box::new(|_| Ok(Some(stored)))).await.unwrap();
+        state.update("k".to_owned(), Box::new(move |_| Ok(Some(stored.clone())))).await.unwrap();
     }
     let kv = Kv { session: Arc::clone(&state) as _, tenant: Arc::new(InMemory::default()) };
     let grants = Arc::new((*world.grants()).clone().with(kv));

@@ -22,7 +22,8 @@ const READERS: usize = 4;
 /// Maximum number of prepared statements that a connection caches.
 const STATEMENTS: usize = 128;
 /// Number of pages in the write-ahead log after which it is written back to the file. A page that
-/// changes often is written back once for all its changes in the log.
+/// changes often is written back once for all its changes in the log. The log has 16 MiB then, and
+/// the commit that writes it back takes longer than others.
 const LOGGED: u32 = 4_000;
 /// Maximum time that a connection waits for a lock that another process holds.
 const BUSY: Duration = Duration::from_secs(10);

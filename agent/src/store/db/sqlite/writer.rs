@@ -4,11 +4,13 @@
 //! Writer::run ─► queue ─► one blocking thread: lock the connection, take what is queued
 //!                           ├ one transaction:  BEGIN … COMMIT
 //!                           └ several:          one BEGIN … COMMIT for all
-//!                                               if one fails: each in a transaction of its own
+//!                                               if one fails or is discarded: those before it
+//!                                               again, then those from it on
 //! ```
 //!
 //! A commit writes every changed page to the log, and a durable one waits for the disk. Each
-//! transaction sees the changes of those before it, and its result is reported only after the commit.
+//! transaction sees the changes of those before it, and its result is reported only after the
+//! commit.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -182,8 +184,8 @@ impl Drop for Performer {
     }
 }
 
-/// Performs a group of transactions and reports the result of each. Returns those that were not
-/// attempted because the others took long.
+/// Performs a group of transactions and reports their results. Returns those that have to be
+/// performed later: the others took long, or one of them failed.
 fn perform(connection: &mut Connection, mut group: Vec<Queued>) -> Vec<Queued> {
     let mut left = Vec::new();
     if group.len() > 1 {
@@ -194,34 +196,49 @@ fn perform(connection: &mut Connection, mut group: Vec<Queued>) -> Vec<Queued> {
             left = group.split_off(attempted);
         }
         let committed = match done {
-            Ok(true) => Some(Ok(())),
-            Ok(false) => None,
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                // The last attempt failed, so nothing has changed.
+                let failed = group.pop();
+                if group.is_empty() {
+                    failed.into_iter().for_each(|queued| queued.report(Ok(())));
+                    return left;
+                }
+                let mut later = perform(connection, group);
+                // It is the first of its next group, so that it spoils no other.
+                later.extend(failed);
+                later.append(&mut left);
+                return later;
+            }
             // After a failure of the disk, a second attempt could succeed although earlier changes
             // are lost.
-            Err(error) if attempted > 0 && error.kind != FailureKind::Disk => None,
-            Err(error) => Some(Err(error)),
-        };
-        if let Some(committed) = committed {
-            group.into_iter().for_each(|queued| queued.report(committed.clone()));
-            return left;
-        }
-    }
-    for mut queued in group {
-        let committed = transact(connection, queued.access, &mut |transaction| {
-            if !queued.attempt(transaction) {
-                transaction.discard();
+            Err(error) if attempted > 0 && error.kind != FailureKind::Disk => {
+                group.into_iter().for_each(|queued| perform_alone(connection, queued));
+                return left;
             }
-            Ok(())
-        });
-        queued.report(committed);
+            Err(error) => Err(error),
+        };
+        group.into_iter().for_each(|queued| queued.report(committed.clone()));
+        return left;
     }
+    group.into_iter().for_each(|queued| perform_alone(connection, queued));
     left
 }
 
+fn perform_alone(connection: &mut Connection, mut queued: Queued) {
+    let committed = transact(connection, queued.access, &mut |transaction| {
+        if !queued.attempt(transaction) {
+            transaction.discard();
+        }
+        Ok(())
+    });
+    queued.report(committed);
+}
+
 /// Performs transactions of a group with one commit, until they have taken long, and counts them in
-/// `attempted`. Returns false if one of them failed or was discarded. Then nothing has changed, and
-/// nothing is reported. Most groups have no such transaction, and a savepoint for each would cost more
-/// than the second attempt.
+/// `attempted`. Returns false if the last one failed or was discarded. Then nothing has changed.
+/// Most groups have no such transaction, and a savepoint for each would cost more than a second
+/// attempt.
 fn perform_together(
     connection: &mut Connection,
     group: &mut [Queued],
