@@ -1,9 +1,10 @@
 //! The built-in programs. The files in `programs/` are compiled into the binary.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
 
 use crate::problem::Problem;
-use crate::{Entry, Origin};
+use crate::{Entry, Name, Origin};
 
 macro_rules! files {
     ($($file:literal)*) => { &[$(($file, include_str!(concat!("../programs/", $file)))),*] };
@@ -85,12 +86,32 @@ const FILES: &[(&str, &str)] = files! {
     "web_title.wat"
 };
 
-/// Parses the built-in programs.
-pub(crate) fn programs() -> Vec<Result<Arc<Entry>, Problem>> {
-    FILES
-        .iter()
-        .map(|(file, text)| Entry::parse(text, Origin::BuiltIn(file)).map(Arc::new))
-        .collect()
+/// The programs that have been parsed, each at the index of its file. A program is parsed on first
+/// use. `None` stands for a file that is invalid; a test makes sure that there is none.
+static PARSED: [OnceLock<Option<Arc<Entry>>>; FILES.len()] =
+    [const { OnceLock::new() }; FILES.len()];
+
+/// Returns all built-in programs by name.
+pub(crate) fn programs() -> BTreeMap<Name, Arc<Entry>> {
+    let all = FILES.iter().zip(&PARSED).filter_map(parsed);
+    all.map(|entry| (entry.name().clone(), Arc::clone(entry))).collect()
+}
+
+/// Returns the built-in program with exactly this name, or `None` if there is none. Parses no other
+/// program.
+pub(crate) fn program(name: &str) -> Option<&'static Arc<Entry>> {
+    let is_named = |file: &str| file.strip_suffix(".wat") == Some(name);
+    FILES.iter().zip(&PARSED).find(|((file, _), _)| is_named(file)).and_then(parsed)
+}
+
+fn parsed(
+    ((file, text), parsed): (&'static (&'static str, &str), &'static OnceLock<Option<Arc<Entry>>>),
+) -> Option<&'static Arc<Entry>> {
+    parsed.get_or_init(|| parse(file, text).ok().map(Arc::new)).as_ref()
+}
+
+fn parse(file: &'static str, text: &str) -> Result<Entry, Problem> {
+    Entry::parse(text, Origin::BuiltIn(file))
 }
 
 #[cfg(test)]
@@ -110,9 +131,10 @@ mod tests {
 
     #[test]
     fn every_program_loads_under_the_name_of_its_file() {
-        for ((file, _), program) in FILES.iter().zip(programs()) {
-            let entry = program.unwrap_or_else(|problem| panic!("{problem}"));
+        for (file, text) in FILES {
+            let entry = parse(file, text).unwrap_or_else(|problem| panic!("{problem}"));
             assert_eq!(format!("{}.wat", entry.name()), *file);
+            assert!(program(entry.name().as_str()).is_some_and(|same| same.name() == entry.name()));
             assert!(entry.meta().examples.len() >= 2, "{file} has too few examples");
             assert!(
                 entry.meta().uses.is_some() && entry.meta().returns.is_some(),

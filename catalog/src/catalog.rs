@@ -13,12 +13,21 @@ const MAX_SUGGESTIONS: usize = 3;
 
 /// All programs by name, and the problems with files and folders that could not be loaded. A
 /// catalog is cheap to clone and never changes: a reload creates a new one.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Catalog {
-    entries: Arc<BTreeMap<Name, Arc<Entry>>>,
+    /// The programs. If the folders are empty, this is unset until a caller needs all built-in
+    /// programs. [`get`](Catalog::get) then parses only the one with the given name.
+    entries: Arc<OnceLock<BTreeMap<Name, Arc<Entry>>>>,
     problems: Arc<[Problem]>,
     /// The search index, built on first use.
     index: Arc<OnceLock<Index<Arc<Entry>>>>,
+}
+
+/// A catalog without programs.
+impl Default for Catalog {
+    fn default() -> Catalog {
+        Catalog::of_entries(BTreeMap::new())
+    }
 }
 
 impl Catalog {
@@ -41,22 +50,30 @@ impl Catalog {
 
     /// Creates a catalog with the given programs and without problems.
     pub(crate) fn of_entries(entries: BTreeMap<Name, Arc<Entry>>) -> Catalog {
-        Catalog { entries: Arc::new(entries), ..Catalog::default() }
+        Catalog::new(OnceLock::from(entries), Vec::new())
+    }
+
+    fn new(entries: OnceLock<BTreeMap<Name, Arc<Entry>>>, problems: Vec<Problem>) -> Catalog {
+        Catalog { entries: Arc::new(entries), problems: problems.into(), index: Arc::default() }
+    }
+
+    fn entries(&self) -> &BTreeMap<Name, Arc<Entry>> {
+        self.entries.get_or_init(builtin::programs)
     }
 
     /// Creates a catalog of the built-in programs and the programs in the folders.
     pub(crate) fn of_folders(folders: &[Folder]) -> Catalog {
-        let mut entries: BTreeMap<Name, Arc<Entry>> = BTreeMap::new();
+        if folders.iter().all(|folder| folder.contents().is_empty()) {
+            return Catalog::new(OnceLock::new(), Vec::new());
+        }
+        let mut entries = builtin::programs();
         let mut problems = Vec::new();
-        let mut built_in: BTreeSet<Name> = BTreeSet::new();
-        for (at, layer) in std::iter::once(builtin::programs())
-            .chain(folders.iter().map(Folder::contents))
-            .enumerate()
-        {
+        let built_in: BTreeSet<Name> = entries.keys().cloned().collect();
+        for layer in folders.iter().map(Folder::contents) {
             let mut named: BTreeMap<Name, Vec<Arc<Entry>>> = BTreeMap::new();
             for program in layer {
                 match program {
-                    Ok(entry) => match shadowing(&entry, &built_in).filter(|_| at > 0) {
+                    Ok(entry) => match shadowing(&entry, &built_in) {
                         Some(problem) => problems.push(problem),
                         None => named.entry(entry.name().clone()).or_default().push(entry),
                     },
@@ -74,17 +91,17 @@ impl Catalog {
                     (None, _) => {}
                 }
             }
-            if at == 0 {
-                built_in = entries.keys().cloned().collect();
-            }
         }
-        Catalog { entries: Arc::new(entries), problems: problems.into(), index: Arc::default() }
+        Catalog::new(OnceLock::from(entries), problems)
     }
 
     /// Returns the program with exactly this name, or `None` if there is none.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<Entry>> {
-        self.entries.get(name)
+        match self.entries.get() {
+            Some(entries) => entries.get(name),
+            None => builtin::program(name),
+        }
     }
 
     /// Returns the program names that are similar to `name`, at most three, closest first. They are
@@ -94,7 +111,7 @@ impl Catalog {
     pub fn nearest(&self, name: &str) -> Vec<&Name> {
         let distance = |known: &Name| nearest::distance(name, known.as_str());
         let mut close: Vec<(usize, &Name)> =
-            self.entries.keys().filter_map(|known| Some((distance(known)?, known))).collect();
+            self.entries().keys().filter_map(|known| Some((distance(known)?, known))).collect();
         close.sort();
         close.into_iter().take(MAX_SUGGESTIONS).map(|(_, known)| known).collect()
     }
@@ -112,7 +129,7 @@ impl Catalog {
 
     /// Returns an iterator over all programs, sorted by name.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<Entry>> {
-        self.entries.values()
+        self.entries().values()
     }
 
     /// Returns true if one catalog is a clone of the other. Catalogs that were created separately
@@ -125,13 +142,13 @@ impl Catalog {
     /// Returns the number of programs.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.entries.len()
+        self.entries().len()
     }
 
     /// Returns true if there are no programs.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.entries().is_empty()
     }
 
     /// Returns the problems with files and folders that could not be loaded, in the order of the
@@ -158,4 +175,22 @@ fn duplicate(entry: &Entry, other: &Entry) -> Problem {
     let fault =
         Fault::Duplicate { name: entry.name().to_string(), other: other.origin().to_string() };
     Problem::new(entry.origin().to_string(), None, fault)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_built_in_programs_are_parsed_when_all_of_them_are_needed() {
+        let folder = tempfile::tempdir().unwrap();
+        let catalog = Catalog::load(&[folder.path()]);
+        assert!(catalog.get("file_read").is_some() && catalog.get("file_red").is_none());
+        assert!(catalog.entries.get().is_none());
+        assert!(catalog.iter().any(|entry| entry.name().as_str() == "file_read"));
+        assert!(catalog.entries.get().is_some());
+        std::fs::write(folder.path().join("broken.wat"), "(out 1)").unwrap();
+        let catalog = Catalog::load(&[folder.path()]);
+        assert_eq!((catalog.problems().len(), catalog.len()), (1, Catalog::built_in().len()));
+    }
 }

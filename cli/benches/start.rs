@@ -48,6 +48,13 @@ fn start(c: &mut Criterion) {
             assert_eq!(output.stdout, b"hello\n");
         });
     });
+    group.bench_function("wattle exec of a catalog program", |b| {
+        b.iter(|| {
+            let mut wattle = Command::new(env!("CARGO_BIN_EXE_wattle"));
+            let wattle = wattle.args(["exec", "text_sort", "b\na"]).current_dir(folder.path());
+            assert_eq!(wattle.output().unwrap().stdout, b"a\nb\n");
+        });
+    });
     // The first server fills the cache of compiled modules.
     answer(&Server::start(ENDPOINT, folder.path(), &[]));
     group.bench_function("wattle serve", |b| {
