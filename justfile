@@ -26,9 +26,9 @@ bench-peers *ARGS:
 bench-scale *ARGS:
     tests/peers/growth {{ARGS}}
 
-# Wattle's times as ratios to bare wasmtime, and instruction counts, within the bounds of gate.txt.
+# Ratios of Wattle to bare wasmtime, in times and in instructions, within bounds.
 bench-gate *ARGS:
-    tests/peers/gate {{ARGS}}
+    tests/benches/gate/check {{ARGS}}
 
 # Fuzz targets are built like a release, but fast and with the names of functions.
 unstripped := "CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_STRIP=none"

@@ -6,6 +6,8 @@ from html import escape
 from peers import PEERS
 
 WIDTH, LEFT, RIGHT, TOP, ROW = 840, 330, 80, 44, 24
+# The distance of two lines of text.
+LINE = 16
 
 STYLE = """
   text { font: 13px system-ui, sans-serif; fill: #1f2328 }
@@ -91,13 +93,15 @@ def lines(heading, unit, across, series):
         value = count * ticks[0]
         place = f'x="{x(value):.1f}" y="{bottom + 20}" text-anchor="middle"'
         parts.append(f"<text {place}>{value:,.0f}</text>")
-    for index, (name, pairs) in enumerate(series.items()):
+    for index, pairs in enumerate(series.values()):
         path = "L".join(f"{x(at):.1f} {y(value):.1f}" for at, value in pairs)
+        parts.append(f'<path class="line{index}" d="M{path}"/>')
+    # Names of lines that end close to each other are written below each other.
+    lowest = top - LINE
+    for name, pairs in sorted(series.items(), key=lambda line: y(line[1][-1][1])):
         at, value = pairs[-1]
-        parts += [
-            f'<path class="line{index}" d="M{path}"/>',
-            f'<text x="{x(at) + 8:.1f}" y="{y(value) + 4:.1f}">{escape(name)}</text>',
-        ]
+        lowest = max(y(value), lowest + LINE)
+        parts.append(f'<text x="{x(at) + 8:.1f}" y="{lowest + 4:.1f}">{escape(name)}</text>')
     return "\n".join([*parts, "</svg>", ""])
 
 

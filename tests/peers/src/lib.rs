@@ -1,8 +1,6 @@
 //! Benchmarks that run the same jobs in Wattle and in its peers, to compare times and memory.
 //!
-//! - `peer` measures one peer with one job and prints the figures as a line of JSON.
-//! - `gate` prints the ratios of Wattle's times to those of bare wasmtime.
-//! - `work` performs one kind of work several times, so that its instructions can be counted.
+//! The program `peer` measures one peer with one job and prints the figures as a line of JSON.
 //!
 //! [`jobs`] loads the jobs, and [`sample`] measures them. [`wattle`] runs jobs in Wattle, and each
 //! of the other modules runs them in one peer. [`host`] contains the host functions for the
@@ -20,7 +18,6 @@ pub mod jobs;
 pub mod monty;
 pub mod quickjs;
 pub mod sample;
-pub mod typical;
 pub mod wattle;
 
 /// The result type of this crate. The error is a message for the person who runs the benchmark.
