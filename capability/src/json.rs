@@ -166,14 +166,14 @@ fn set(run: &mut Run, doc: &str, path: &str, value: &str) -> Result<String, Fail
     let path = Path::read(path)?;
     let mut document = read(run, doc)?.clone();
     path.put(&mut document, Document::read_or_text(value))?;
-    Ok(document.to_string())
+    Ok(document.to_json())
 }
 
 fn del(run: &mut Run, doc: &str, path: &str) -> Result<String, Failure> {
     let path = Path::read(path)?;
     let mut document = read(run, doc)?.clone();
     path.take(&mut document)?;
-    Ok(document.to_string())
+    Ok(document.to_json())
 }
 
 fn kind(run: &mut Run, doc: &str, path: &str) -> Result<&'static str, Failure> {
@@ -245,12 +245,12 @@ fn push(run: &mut Run, doc: &str, path: &str, value: &str) -> Result<String, Fai
         return Err(not_an_array(path, found));
     }
     parsed.after_last().put(&mut document, Document::read_or_text(value))?;
-    Ok(document.to_string())
+    Ok(document.to_json())
 }
 
 /// Converts a map value or an array item to JSON. Text that is not JSON becomes a JSON string.
 fn part(text: &[u8]) -> String {
-    Document::read_or_text(&String::from_utf8_lossy(text)).to_string()
+    Document::read_or_text(&String::from_utf8_lossy(text)).to_json()
 }
 
 fn make(run: &mut Run, fields: i32) -> Result<String, Failure> {
@@ -381,7 +381,7 @@ mod tests {
         ] {
             let mut changed = Document::read(document).unwrap();
             Path::read(path).unwrap().put(&mut changed, Document::read_or_text(value)).unwrap();
-            assert_eq!(changed.to_string(), expected, "{document} {path}");
+            assert_eq!(changed.to_json(), expected, "{document} {path}");
         }
         for (document, path) in [
             ("[1]", "[3]"),
@@ -404,7 +404,7 @@ mod tests {
             ("{}", "", Err(Code::EPARSE)),
         ] {
             let mut changed = Document::read(document).unwrap();
-            let taken = Path::read(path).unwrap().take(&mut changed).map(|()| changed.to_string());
+            let taken = Path::read(path).unwrap().take(&mut changed).map(|()| changed.to_json());
             assert_eq!(taken.map_err(|f| f.code), expected.map(str::to_owned), "{document} {path}");
         }
     }

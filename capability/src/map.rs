@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::str::FromStr;
 
+use foldhash::fast::RandomState;
 use indexmap::IndexMap;
 use wattle_rt::tape::RecordedValue;
 use wattle_rt::{Code, Failure, Record, Run, Value, capability, host, quote};
@@ -126,7 +127,7 @@ impl Value for Handle {
     fn restore(recorded: RecordedValue, caller: &mut host::Caller<'_>) -> Result<i32, Failure> {
         let RecordedValue::Items(items) = recorded else { return Err(host::wrong_recorded_type()) };
         let mut items = items.into_iter();
-        let mut entries = Entries::new();
+        let mut entries = Entries::default();
         while let (Some(key), Some(value)) = (items.next(), items.next()) {
             let key = String::from_utf8(key).map_err(|_| host::wrong_recorded_type())?;
             entries.insert(key, Entry::Text(value));
@@ -175,11 +176,11 @@ fn list_item(item: &[u8]) -> String {
     let text = String::from_utf8_lossy(item);
     match Document::read(&text) {
         Ok(Document::Text(_)) | Err(_) => quoted(&text),
-        Ok(document) => document.to_string(),
+        Ok(document) => document.to_json(),
     }
 }
 
-pub(crate) type Entries = IndexMap<String, Entry>;
+pub(crate) type Entries = IndexMap<String, Entry, RandomState>;
 
 /// The maps of a run.
 #[derive(Default)]
@@ -229,13 +230,29 @@ fn no_key(key: &str) -> Failure {
 }
 
 fn new(run: &mut Run) -> Result<Handle, Failure> {
-    make(run, Entries::new())
+    make(run, Entries::default())
 }
 
 fn set(run: &mut Run, h: i32, key: &str, value: &[u8]) -> Result<(), Failure> {
-    of(run, h)?;
-    run.charge(key.len() + value.len() + ENTRY)?;
-    of(run, h)?.insert(key.to_owned(), Entry::Text(value.to_vec()));
+    // A program may change the same value a million times. Only growth is charged.
+    let growth = match of(run, h)?.get(key) {
+        Some(Entry::Text(old)) => value.len().saturating_sub(old.capacity()),
+        Some(Entry::List(_)) => value.len(),
+        None => key.len() + value.len() + ENTRY,
+    };
+    if growth > 0 {
+        run.charge(growth)?;
+    }
+    let entries = of(run, h)?;
+    match entries.get_mut(key) {
+        Some(Entry::Text(old)) => {
+            old.clear();
+            old.reserve_exact(value.len());
+            old.extend_from_slice(value);
+        }
+        Some(list) => *list = Entry::Text(value.to_vec()),
+        None => drop(entries.insert(key.to_owned(), Entry::Text(value.to_vec()))),
+    }
     Ok(())
 }
 

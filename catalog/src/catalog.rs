@@ -63,13 +63,14 @@ impl Catalog {
 
     /// Creates a catalog of the built-in programs and the programs in the folders.
     pub(crate) fn of_folders(folders: &[Folder]) -> Catalog {
-        if folders.iter().all(|folder| folder.contents().is_empty()) {
+        let layers: Vec<_> = folders.iter().map(Folder::contents).collect();
+        if layers.iter().all(Vec::is_empty) {
             return Catalog::new(OnceLock::new(), Vec::new());
         }
         let mut entries = builtin::programs();
         let mut problems = Vec::new();
         let built_in: BTreeSet<Name> = entries.keys().cloned().collect();
-        for layer in folders.iter().map(Folder::contents) {
+        for layer in layers {
             let mut named: BTreeMap<Name, Vec<Arc<Entry>>> = BTreeMap::new();
             for program in layer {
                 match program {

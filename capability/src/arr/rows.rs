@@ -43,7 +43,7 @@ fn compare(a: &Key, b: &Key) -> Ordering {
 
 /// The location of the sort key in each row.
 enum Field<'k> {
-    Path(Path),
+    Path(Path<'k>),
     /// The index of a tab-separated column, counted from 0, and the key as the program wrote it.
     Column(usize, &'k str),
 }
@@ -143,6 +143,6 @@ fn typed(value: Document, by: &str, at: usize) -> Result<Key, Failure> {
         Document::Bool(yes) => Key::Bool(yes),
         Document::Number(number) => Key::Number(number.parse().unwrap_or(f64::INFINITY)),
         Document::Text(text) => Key::Text(text),
-        other => Key::Text(other.to_string()),
+        other => Key::Text(other.to_json()),
     })
 }

@@ -1,8 +1,7 @@
 //! A JSON document that keeps its numbers as written: `1.10` stays `1.10`, and an integer with
 //! thirty digits keeps all of them.
 
-use std::fmt;
-
+use foldhash::fast::RandomState;
 use hifijson::token::Lex as _;
 use hifijson::{Error as Bad, Expect, SliceLexer, num::LexWrite as _, str::LexAlloc as _};
 use indexmap::IndexMap;
@@ -24,7 +23,7 @@ pub(crate) enum Document {
     Text(String),
     Array(Vec<Document>),
     /// The fields, in source order. If a key is repeated, the last value is kept.
-    Object(Box<IndexMap<String, Document>>),
+    Object(Box<IndexMap<String, Document, RandomState>>),
 }
 
 impl Document {
@@ -79,7 +78,42 @@ impl Document {
     pub(crate) fn plain(&self) -> String {
         match self {
             Document::Text(text) => text.clone(),
-            other => other.to_string(),
+            other => other.to_json(),
+        }
+    }
+
+    /// Returns the document as JSON, without whitespace between tokens.
+    pub(crate) fn to_json(&self) -> String {
+        let mut json = String::new();
+        self.write(&mut json);
+        json
+    }
+
+    fn write(&self, json: &mut String) {
+        match self {
+            Document::Null => json.push_str("null"),
+            Document::Bool(true) => json.push_str("true"),
+            Document::Bool(false) => json.push_str("false"),
+            Document::Number(number) => json.push_str(number),
+            Document::Text(text) => write_quoted(text, json),
+            Document::Array(items) => {
+                json.push('[');
+                for (n, item) in items.iter().enumerate() {
+                    json.push_str(if n == 0 { "" } else { "," });
+                    item.write(json);
+                }
+                json.push(']');
+            }
+            Document::Object(fields) => {
+                json.push('{');
+                for (n, (key, value)) in fields.iter().enumerate() {
+                    json.push_str(if n == 0 { "" } else { "," });
+                    write_quoted(key, json);
+                    json.push(':');
+                    value.write(json);
+                }
+                json.push('}');
+            }
         }
     }
 
@@ -144,7 +178,7 @@ fn value(
             Document::Array(items)
         }
         b'{' => {
-            let mut fields = IndexMap::new();
+            let mut fields = IndexMap::default();
             lexer.discarded().seq(b'}', SliceLexer::ws_peek, |next, lexer| {
                 lexer.expect(|_| Some(next), b'"').ok_or(Expect::String)?;
                 let key = lexer.str_string().map_err(Bad::Str)?.into_owned();
@@ -170,33 +204,34 @@ fn position(text: &str, at: usize) -> String {
 
 /// Formats a string as a JSON string, with quotes.
 pub(crate) fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+    let mut json = String::with_capacity(text.len() + 2);
+    write_quoted(text, &mut json);
+    json
 }
 
-/// Writes the document as JSON, without whitespace between tokens.
-impl fmt::Display for Document {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Document::Null => f.write_str("null"),
-            Document::Bool(yes) => write!(f, "{yes}"),
-            Document::Number(number) => f.write_str(number),
-            Document::Text(text) => f.write_str(&quoted(text)),
-            Document::Array(items) => {
-                f.write_str("[")?;
-                for (n, item) in items.iter().enumerate() {
-                    write!(f, "{}{item}", if n == 0 { "" } else { "," })?;
-                }
-                f.write_str("]")
+/// Writes a string as a JSON string, with quotes. Escapes only what JSON requires.
+fn write_quoted(text: &str, json: &mut String) {
+    json.push('"');
+    let mut rest = text;
+    while let Some(at) = rest.bytes().position(|byte| matches!(byte, ..b' ' | b'"' | b'\\')) {
+        let (plain, special) = rest.split_at(at);
+        json.push_str(plain);
+        let mut special = special.chars();
+        match special.next() {
+            Some('\n') => json.push_str("\\n"),
+            Some('\r') => json.push_str("\\r"),
+            Some('\t') => json.push_str("\\t"),
+            Some('\u{8}') => json.push_str("\\b"),
+            Some('\u{c}') => json.push_str("\\f"),
+            Some(control) if control < ' ' => {
+                json.push_str(&format!("\\u{:04x}", u32::from(control)));
             }
-            Document::Object(fields) => {
-                f.write_str("{")?;
-                for (n, (key, value)) in fields.iter().enumerate() {
-                    write!(f, "{}{}:{value}", if n == 0 { "" } else { "," }, quoted(key))?;
-                }
-                f.write_str("}")
-            }
+            other => json.extend(Some('\\').into_iter().chain(other)),
         }
+        rest = special.as_str();
     }
+    json.push_str(rest);
+    json.push('"');
 }
 
 #[cfg(test)]
@@ -204,7 +239,7 @@ mod tests {
     use super::*;
 
     fn rewritten(text: &str) -> Result<String, Failure> {
-        Document::read(text).map(|document| document.to_string())
+        Document::read(text).map(|document| document.to_json())
     }
 
     #[test]
@@ -226,6 +261,17 @@ mod tests {
         assert_eq!(rewritten(" { \"a\" : [ 1 , 2 ] } \n").unwrap(), r#"{"a":[1,2]}"#);
         assert_eq!(rewritten(r#""\u00e4\ud834\udd1e\/""#).unwrap(), "\"ä𝄞/\"");
         assert_eq!(rewritten(r#"{"a":1,"b":2,"a":3}"#).unwrap(), r#"{"a":3,"b":2}"#);
+    }
+
+    #[test]
+    fn strings_are_escaped_as_serde_escapes_them() {
+        let all: String = (0..0x300).filter_map(char::from_u32).collect();
+        for text in ["", "a", "\"", "a\\", "\n\n", "ä\u{1f}𝄞", &all] {
+            assert_eq!(quoted(text), serde_json::Value::from(text).to_string());
+        }
+        for text in all.chars().map(String::from) {
+            assert_eq!(quoted(&text), serde_json::Value::from(text.as_str()).to_string());
+        }
     }
 
     #[test]

@@ -1,14 +1,16 @@
 //! Paths in a JSON document: `a.b[0].c`, `$.a`, `["odd key"]`, or a JSON pointer `/a/b/0`.
 
+use std::borrow::Cow;
+
 use wattle_rt::{Code, Failure, truncate};
 
 use super::document::{Document, MAX_DEPTH};
 
 /// A step of a path, from a value to one of its fields or items.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Step {
+enum Step<'t> {
     /// A key, or an index if the value is an array.
-    Name(String),
+    Name(Cow<'t, str>),
     /// An index in brackets. A negative index counts from the end.
     Index(i64),
     /// The position after an array's last item: `[-]`, or `-` in a pointer.
@@ -17,18 +19,18 @@ enum Step {
 
 /// A parsed path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Path {
+pub(crate) struct Path<'t> {
     /// The steps, each with the byte offset of its end in `text`.
-    steps: Vec<(Step, usize)>,
-    text: String,
+    steps: Vec<(Step<'t>, usize)>,
+    text: &'t str,
 }
 
-impl Path {
+impl<'t> Path<'t> {
     /// Parses a path.
     ///
     /// # Errors
     /// `EPARSE` if the path is invalid. The message states the reason.
-    pub(crate) fn read(text: &str) -> Result<Path, Failure> {
+    pub(crate) fn read(text: &'t str) -> Result<Path<'t>, Failure> {
         let steps = if text.starts_with('/') { pointer(text) } else { dotted(text)? };
         if steps.len() > MAX_DEPTH {
             return Err(Failure::new(
@@ -36,11 +38,11 @@ impl Path {
                 format!("the path has {} steps, more than {MAX_DEPTH}", steps.len()),
             ));
         }
-        Ok(Path { steps, text: text.to_owned() })
+        Ok(Path { steps, text })
     }
 
     /// Extends the path of an array to the position after the array's last item.
-    pub(crate) fn after_last(mut self) -> Path {
+    pub(crate) fn after_last(mut self) -> Path<'t> {
         self.steps.push((Step::AfterLast, self.text.len()));
         self
     }
@@ -89,16 +91,14 @@ impl Path {
             }
             slot = match (slot, step) {
                 (Document::Object(fields), step) => {
-                    fields.entry(key(step)).or_insert(Document::Null)
+                    fields.entry(key(step).into_owned()).or_insert(Document::Null)
                 }
                 (Document::Array(items), step) => {
                     let at = index(step, items.len()).unwrap_or(items.len());
                     if at == items.len() {
                         items.push(Document::Null);
                     }
-                    items
-                        .get_mut(at)
-                        .ok_or_else(|| Failure::new(Code::ENOENT, self.text.clone()))?
+                    items.get_mut(at).ok_or_else(|| Failure::new(Code::ENOENT, self.text))?
                 }
                 (other, _) => other,
             };
@@ -123,14 +123,14 @@ impl Path {
         let mut slot = document;
         for (step, _) in way {
             slot = match slot {
-                Document::Object(fields) => fields.get_mut(&key(step)),
+                Document::Object(fields) => fields.get_mut(&*key(step)),
                 Document::Array(items) => index(step, items.len()).and_then(|at| items.get_mut(at)),
                 _ => None,
             }
             .ok_or_else(|| Failure::new(Code::ENOENT, format!("nothing at {:?}", self.text)))?;
         }
         match slot {
-            Document::Object(fields) => drop(fields.shift_remove(&key(last))),
+            Document::Object(fields) => drop(fields.shift_remove(&*key(last))),
             Document::Array(items) => {
                 if let Some(at) = index(last, items.len()).filter(|at| *at < items.len()) {
                     items.remove(at);
@@ -172,17 +172,17 @@ impl Path {
 }
 
 /// Returns the step as an object key.
-fn key(step: &Step) -> String {
+fn key<'s>(step: &'s Step<'_>) -> Cow<'s, str> {
     match step {
-        Step::Name(name) => name.clone(),
-        Step::Index(index) => index.to_string(),
-        Step::AfterLast => "-".to_owned(),
+        Step::Name(name) => Cow::Borrowed(name),
+        Step::Index(index) => Cow::Owned(index.to_string()),
+        Step::AfterLast => Cow::Borrowed("-"),
     }
 }
 
 /// Returns the step as an index into an array of the given length, or `None` if the step is not an
 /// index or is out of range. The index may equal the length.
-fn index(step: &Step, length: usize) -> Option<usize> {
+fn index(step: &Step<'_>, length: usize) -> Option<usize> {
     let index = match step {
         Step::AfterLast => return Some(length),
         Step::Name(name) => name.parse().ok()?,
@@ -192,9 +192,9 @@ fn index(step: &Step, length: usize) -> Option<usize> {
     usize::try_from(index).ok().or_else(from_end).filter(|at| *at <= length)
 }
 
-fn child<'d>(value: &'d Document, step: &Step) -> Option<&'d Document> {
+fn child<'d>(value: &'d Document, step: &Step<'_>) -> Option<&'d Document> {
     match value {
-        Document::Object(fields) => fields.get(&key(step)),
+        Document::Object(fields) => fields.get(&*key(step)),
         Document::Array(items) => items.get(index(step, items.len())?),
         _ => None,
     }
@@ -202,7 +202,7 @@ fn child<'d>(value: &'d Document, step: &Step) -> Option<&'d Document> {
 
 /// Returns true if the step can set a child of the value. An object accepts any step, and an array
 /// accepts an index up to its length.
-fn can_set(value: &Document, step: &Step) -> bool {
+fn can_set(value: &Document, step: &Step<'_>) -> bool {
     match value {
         Document::Object(_) => true,
         Document::Array(items) => index(step, items.len()).is_some(),
@@ -211,7 +211,7 @@ fn can_set(value: &Document, step: &Step) -> bool {
 }
 
 /// Parses a JSON pointer (RFC 6901).
-fn pointer(text: &str) -> Vec<(Step, usize)> {
+fn pointer(text: &str) -> Vec<(Step<'_>, usize)> {
     let mut end = 0;
     let parts = text.split('/').skip(1);
     parts
@@ -220,7 +220,10 @@ fn pointer(text: &str) -> Vec<(Step, usize)> {
             let step = if part == "-" {
                 Step::AfterLast
             } else {
-                Step::Name(part.replace("~1", "/").replace("~0", "~"))
+                Step::Name(match part.contains('~') {
+                    true => Cow::Owned(part.replace("~1", "/").replace("~0", "~")),
+                    false => Cow::Borrowed(part),
+                })
             };
             (step, end)
         })
@@ -229,7 +232,7 @@ fn pointer(text: &str) -> Vec<(Step, usize)> {
 
 /// Parses a path that consists of names separated by dots and of indexes or quoted names in
 /// brackets.
-fn dotted(text: &str) -> Result<Vec<(Step, usize)>, Failure> {
+fn dotted(text: &str) -> Result<Vec<(Step<'_>, usize)>, Failure> {
     let bad = |why: &str| Failure::new(Code::EPARSE, format!("invalid path {text:?}: {why}"));
     let mut rest = text.strip_prefix('$').unwrap_or(text);
     let mut steps = Vec::new();
@@ -253,7 +256,7 @@ fn dotted(text: &str) -> Result<Vec<(Step, usize)>, Failure> {
             "" if steps.is_empty() && tail.is_empty() => {}
             "" if tail.starts_with('[') => {}
             "" => return Err(bad("a name is missing after a dot")),
-            name => steps.push((Step::Name(name.to_owned()), text.len() - tail.len())),
+            name => steps.push((Step::Name(name.into()), text.len() - tail.len())),
         }
         rest = tail;
     }
@@ -261,12 +264,12 @@ fn dotted(text: &str) -> Result<Vec<(Step, usize)>, Failure> {
 }
 
 /// Parses a step in brackets, starting after the `[`. Also returns the text after the `]`.
-fn bracket(inside: &str) -> Result<(Step, &str), &'static str> {
+fn bracket(inside: &str) -> Result<(Step<'_>, &str), &'static str> {
     for quote in ['"', '\''] {
         if let Some(quoted) = inside.strip_prefix(quote) {
             let (name, tail) = quoted.split_once(quote).ok_or("a quote is not closed")?;
             let tail = tail.strip_prefix(']').ok_or("`]` is missing")?;
-            return Ok((Step::Name(name.to_owned()), tail));
+            return Ok((Step::Name(name.into()), tail));
         }
     }
     let (index, tail) = inside.split_once(']').ok_or("`]` is missing")?;

@@ -211,7 +211,7 @@ pub(super) fn write(document: &Document, sep: Option<&str>) -> Result<String, Fa
             match fields.get(*name) {
                 None | Some(Document::Null) => table.write_field(b""),
                 Some(Document::Text(text)) => table.write_field(text),
-                Some(other) => table.write_field(other.to_string()),
+                Some(other) => table.write_field(other.to_json()),
             }
             .map_err(failed)?;
         }

@@ -51,7 +51,7 @@ async fn compile_and_run(
     artifacts: Option<OutputFolder>,
 ) -> Result<Exit, Fault> {
     let json = args.json;
-    let setup = Setup::new(config)?;
+    let setup = Setup::for_one_program(config)?;
     let Found { source, args, time } = find(&setup, &args.program, args.args)?;
     let runtime = setup.host.runtime();
     let cancel = crate::setup::interrupt();

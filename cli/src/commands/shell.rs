@@ -40,7 +40,7 @@ pub(crate) fn shell(args: ShellArgs, outer: Layer) -> Result<Exit, Fault> {
 }
 
 async fn open_and_run(args: ShellArgs, config: Config) -> Result<Exit, Fault> {
-    let setup = Setup::new(config)?;
+    let setup = Setup::for_one_program(config)?;
     let files = setup.files()?;
     let shell = Shell::new(Arc::new(setup.host.toolbox().clone()), Bounds::default());
     let mut session = shell.session(setup.confined(&files));

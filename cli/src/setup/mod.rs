@@ -49,6 +49,10 @@ use store::location;
 /// Default maximum number of steps per run.
 pub(crate) const RUN_STEPS: u32 = 12;
 
+/// Maximum number of programs that a command for a single program runs concurrently: this program
+/// and those that it starts.
+const INSTANCES_FOR_ONE_PROGRAM: u32 = 32;
+
 /// Maximum time that the process waits at exit for pending telemetry.
 const FLUSH: Duration = Duration::from_secs(2);
 
@@ -81,12 +85,27 @@ impl Setup {
     /// # Errors
     /// If the engine, its cache or the telemetry collector cannot be created.
     pub(crate) fn new(config: Config) -> Result<Setup, Fault> {
+        let limits = limits(&config);
+        Setup::with_limits(config, limits)
+    }
+
+    /// Creates a setup like [`new`](Setup::new) for a command that runs a single program. The
+    /// engine starts faster, because it has stacks for fewer nested programs.
+    ///
+    /// # Errors
+    /// The same as for [`new`](Setup::new).
+    pub(crate) fn for_one_program(config: Config) -> Result<Setup, Fault> {
+        let limits = Limits { instances: INSTANCES_FOR_ONE_PROGRAM, ..limits(&config) };
+        Setup::with_limits(config, limits)
+    }
+
+    fn with_limits(config: Config, limits: Limits) -> Result<Setup, Fault> {
         let folders = folders(&config);
         let egress =
             Egress::new(Policy { allow: config.allow_host.value.clone(), ..Policy::default() });
         let engine = engine(&config, &egress);
-        let host = Host::new(limits(&config), folders, egress)
-            .map_err(|error| Fault::failed(error.to_string()))?;
+        let host =
+            Host::new(limits, folders, egress).map_err(|error| Fault::failed(error.to_string()))?;
         let host = match cache_folder() {
             Some(folder) => {
                 host.with_cache(&folder).map_err(|error| Fault::failed(error.to_string()))?

@@ -103,3 +103,9 @@ async fn patterns_and_sorting_are_charged_to_the_account() {
     assert!(run(&account(640 << 10), state(), map).await.success());
     needs_more_than(640 << 10, state(), &format!("{map}\n(map.sort? $m \"num\")")).await;
 }
+
+#[tokio::test]
+async fn a_value_that_changes_often_is_charged_only_for_its_growth() {
+    let count = "(let $m (map.new))\n(for $i 0 100000 (map.incr? $m \"a\" 1))";
+    assert!(run(&account(640 << 10), Arc::new(InMemory::default()), count).await.success());
+}
