@@ -3,10 +3,11 @@
 
 use std::fs::{File, TryLockError};
 use std::io::{self, BufReader, Error, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
+use std::ops::Deref;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use wattle_capability::files::open_lines;
+use wattle_capability::files::{open_lines, open_lines_to_read};
 
 use crate::lines::{LINE_BYTES, Line, LineReader};
 
@@ -21,8 +22,70 @@ const CHUNK: u64 = 4_096;
 /// Number of bytes per step in a backward search from the end of the file.
 const BACK: u64 = 1 << 16;
 
+/// A ledger that can be read. Another process may append to it at the same time.
+pub(super) struct Ledger(File);
+
+impl Ledger {
+    /// Opens the file without locking it. Returns `None` if it does not exist.
+    ///
+    /// # Errors
+    /// If the file is not a regular file, or cannot be read.
+    pub(super) fn open(path: &Path) -> io::Result<Option<Ledger>> {
+        Ok(open_lines_to_read(path)?.map(Ledger))
+    }
+
+    /// Returns the length of the file, in bytes.
+    ///
+    /// # Errors
+    /// If the file's metadata cannot be read.
+    pub(super) fn length(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    /// Returns a reader of the lines from a byte position onwards.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub(super) fn lines_from(&self, position: u64) -> io::Result<LineReader<BufReader<File>>> {
+        LineReader::from(self.0.try_clone()?, position)
+    }
+
+    /// Returns a byte position such that all lines before it satisfy `is_older`. Lines are sorted
+    /// by time, so the file is searched backwards in large steps, and the position may be earlier
+    /// than necessary.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub(super) fn position_after(&self, is_older: impl Fn(&[u8]) -> bool) -> io::Result<u64> {
+        let mut from = self.length()?;
+        while from > 0 {
+            from = from.saturating_sub(BACK);
+            let mut lines = self.lines_from(from)?;
+            // The first line may be incomplete.
+            if from > 0 {
+                lines.next()?;
+            }
+            let begin = lines.position();
+            if let Some((_, Line::Whole(line))) = lines.next()?
+                && is_older(line)
+            {
+                return Ok(begin);
+            }
+        }
+        Ok(0)
+    }
+}
+
 /// A locked ledger. No other process can append to it.
-pub(super) struct LockedLedger(File);
+pub(super) struct LockedLedger(Ledger);
+
+impl Deref for LockedLedger {
+    type Target = Ledger;
+
+    fn deref(&self) -> &Ledger {
+        &self.0
+    }
+}
 
 impl LockedLedger {
     /// Locks the file and creates it if it is absent. Removes an incomplete last line, which a
@@ -49,7 +112,7 @@ impl LockedLedger {
                 }
             }
         }
-        let mut locked = LockedLedger(file);
+        let mut locked = LockedLedger(Ledger(file));
         locked.remove_incomplete_line()?;
         Ok(locked)
     }
@@ -58,7 +121,7 @@ impl LockedLedger {
         let length = self.length()?;
         let (begin, _) = self.last_line(length)?;
         let is_whole = length == 0 || self.read(length - 1, length)? == b"\n";
-        if is_whole { Ok(()) } else { self.0.set_len(begin) }
+        if is_whole { Ok(()) } else { self.0.0.set_len(begin) }
     }
 
     /// Returns the last line without its line break, or `None` if there is no line.
@@ -97,51 +160,10 @@ impl LockedLedger {
     }
 
     fn read(&mut self, from: u64, to: u64) -> io::Result<Vec<u8>> {
-        self.0.seek(SeekFrom::Start(from))?;
+        self.0.0.seek(SeekFrom::Start(from))?;
         let mut bytes = Vec::new();
-        (&self.0).take(to.saturating_sub(from)).read_to_end(&mut bytes)?;
+        (&self.0.0).take(to.saturating_sub(from)).read_to_end(&mut bytes)?;
         Ok(bytes)
-    }
-
-    /// Returns the length of the file, in bytes.
-    ///
-    /// # Errors
-    /// If the file's metadata cannot be read.
-    pub(super) fn length(&self) -> io::Result<u64> {
-        Ok(self.0.metadata()?.len())
-    }
-
-    /// Returns a reader of the lines from a byte position onwards.
-    ///
-    /// # Errors
-    /// If the file cannot be read.
-    pub(super) fn lines_from(&self, position: u64) -> io::Result<LineReader<BufReader<File>>> {
-        LineReader::from(self.0.try_clone()?, position)
-    }
-
-    /// Returns a byte position such that all lines before it satisfy `is_older`. Lines are sorted
-    /// by time, so the file is searched backwards in large steps, and the position may be earlier
-    /// than necessary.
-    ///
-    /// # Errors
-    /// If the file cannot be read.
-    pub(super) fn position_after(&mut self, is_older: impl Fn(&[u8]) -> bool) -> io::Result<u64> {
-        let mut from = self.length()?;
-        while from > 0 {
-            from = from.saturating_sub(BACK);
-            let mut lines = self.lines_from(from)?;
-            // The first line may be incomplete.
-            if from > 0 {
-                lines.next()?;
-            }
-            let begin = lines.position();
-            if let Some((_, Line::Whole(line))) = lines.next()?
-                && is_older(line)
-            {
-                return Ok(begin);
-            }
-        }
-        Ok(0)
     }
 
     /// Appends a line in one write and returns the byte position after the line.
@@ -149,7 +171,7 @@ impl LockedLedger {
     /// # Errors
     /// If the line cannot be written.
     pub(super) fn append(&mut self, line: &[u8]) -> io::Result<u64> {
-        self.0.write_all(&[line, b"\n"].concat())?;
+        self.0.0.write_all(&[line, b"\n"].concat())?;
         self.length()
     }
 }

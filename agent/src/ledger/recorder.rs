@@ -10,7 +10,7 @@ use wattle_capability::files::{
 };
 
 use super::chain::{Hash, genesis, hex, next, of, unhex};
-use super::file::LockedLedger;
+use super::file::{Ledger, LockedLedger};
 use super::seal::{PreviousLine, Seal, Subject};
 use super::{FinalSeal, LEDGER_FILE, Signer};
 use crate::lines::{Line, LineReader, append};
@@ -148,7 +148,7 @@ impl Recorder {
         }
         // While the ledger is locked, no other process can add seals.
         let mut ledger = LockedLedger::open(&self.folder.join(LEDGER_FILE))?;
-        chain.catch_up(&mut ledger)?;
+        chain.catch_up(&ledger)?;
         if chain.is_behind || self.may_be_partial {
             truncate_partial_line(&steps)?;
             // An incomplete line that is too long to be removed stays.
@@ -198,6 +198,11 @@ impl Recorder {
         // The lock is held for both writes, so that lines and seals have the same order.
         let locked = self.lock(&mut |_| {});
         if let Some(chain) = &mut self.chain {
+            if locked.is_err() {
+                // Another process may have ended the run in the meantime. If the ledger cannot be
+                // read either, the line is written nevertheless.
+                _ = chain.catch_up_unlocked(&self.folder.join(LEDGER_FILE));
+            }
             // The process that took over the run has already written this line.
             if chain.has_ended {
                 return Err(io::Error::other("another process has ended the run"));
@@ -241,13 +246,19 @@ impl Recorder {
 impl SealedChain {
     /// Reads the run's seals that other processes have added to the ledger. For example, a process
     /// that was paused while this process took over the run may add seals when it continues.
-    fn catch_up(&mut self, ledger: &mut LockedLedger) -> io::Result<()> {
+    fn catch_up(&mut self, ledger: &Ledger) -> io::Result<()> {
         let from = match self.read {
             Some(from) if from == ledger.length()? => return Ok(()),
             Some(from) => from,
             None => self.first_position(ledger)?,
         };
         self.learn(ledger.lines_from(from)?)
+    }
+
+    /// Reads seals like [`catch_up`](SealedChain::catch_up) while another process keeps the ledger
+    /// locked.
+    fn catch_up_unlocked(&mut self, ledger: &Path) -> io::Result<()> {
+        Ledger::open(ledger)?.map_or(Ok(()), |ledger| self.catch_up(&ledger))
     }
 
     /// Reads seals and continues the chain after the last seal that belongs to the run and is
@@ -271,7 +282,7 @@ impl SealedChain {
 
     /// Returns a byte position in the ledger before which there are no seals of the run. A new run
     /// may already have seals if another process tried to begin it.
-    fn first_position(&self, ledger: &mut LockedLedger) -> io::Result<u64> {
+    fn first_position(&self, ledger: &Ledger) -> io::Result<u64> {
         let Ok(id) = self.run.parse::<ulid::Ulid>() else { return ledger.position_after(|_| true) };
         let begin = id.timestamp_ms().saturating_sub(CLOCKS_MS);
         ledger.position_after(|line| Seal::parse(line).is_some_and(|seal| seal.time < begin))

@@ -3,22 +3,33 @@
 //! If the path of such a file is a link, the link is never followed, because a link that came with
 //! the workdir could point anywhere.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use crate::jail::{NO_SIDE_EFFECTS, is_absent, regular_file_meta};
 
+/// Maximum time to wait until no other process is writing a line or removing an incomplete one. A
+/// longer wait means that the process is paused.
+const LOCK_TIMEOUT: Duration = Duration::from_millis(100);
+/// Interval between attempts to lock a file.
+const LOCK_RETRY: Duration = Duration::from_millis(1);
+
 /// Appends a line to a file in one write. Creates the file if it does not exist.
 ///
 /// # Errors
 /// If the path is not a regular file, or the file cannot be written.
 pub fn append_line(path: &Path, line: &[u8]) -> io::Result<()> {
-    open(path, OpenOptions::new().create(true).append(true))?.write_all(line)
+    let mut file = open(path, OpenOptions::new().create(true).append(true))?;
+    // Several processes may append at the same time. Only the removal of an incomplete line has to
+    // wait. If this process cannot get the lock, the line is more important.
+    lock(&file, File::try_lock_shared);
+    file.write_all(line)
 }
 
 /// Opens a file for reading and appending. Creates the file if it does not exist.
@@ -40,21 +51,44 @@ pub fn open_lines_to_read(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// Returns true if the file exists and its last line has no line break.
+/// Returns true if the file exists, its last line has no line break, and no process is writing that
+/// line.
 ///
 /// # Errors
 /// If the path is not a regular file, or the file cannot be read.
 pub fn has_partial_line(path: &Path) -> io::Result<bool> {
     let Some(file) = open_lines_to_read(path)? else { return Ok(false) };
+    Ok(is_partial(&file)? && {
+        lock(&file, File::try_lock);
+        is_partial(&file)?
+    })
+}
+
+fn is_partial(file: &File) -> io::Result<bool> {
     let Some(last) = file.metadata()?.len().checked_sub(1) else { return Ok(false) };
     let mut byte = [0];
     file.read_exact_at(&mut byte, last)?;
     Ok(byte != *b"\n")
 }
 
+/// Locks a file until it is closed. Returns false if that is not possible within
+/// [`LOCK_TIMEOUT`].
+fn lock(file: &File, attempt: impl Fn(&File) -> Result<(), TryLockError>) -> bool {
+    let until = Instant::now() + LOCK_TIMEOUT;
+    loop {
+        match attempt(file) {
+            Ok(()) => return true,
+            Err(TryLockError::WouldBlock) if Instant::now() < until => {
+                std::thread::sleep(LOCK_RETRY);
+            }
+            Err(_) => return false,
+        }
+    }
+}
+
 /// Removes the last line if it has no line break. A process that was stopped while writing leaves
-/// such a line. Does nothing if the file does not exist, or if the line is longer than any line
-/// that the host writes.
+/// such a line. Does nothing if the file does not exist, if another process may be writing the
+/// line, or if the line is longer than any line that the host writes.
 ///
 /// # Errors
 /// If the path is not a regular file, or the file cannot be changed.
@@ -65,6 +99,10 @@ pub fn truncate_partial_line(path: &Path) -> io::Result<()> {
         return Ok(());
     }
     let file = open(path, OpenOptions::new().read(true).write(true))?;
+    // Without the lock, a line that another process has just completed could be removed.
+    if !lock(&file, File::try_lock) || !is_partial(&file)? {
+        return Ok(());
+    }
     let mut end = file.metadata()?.len();
     let first = end.saturating_sub(LONGEST);
     while end > first {
@@ -113,6 +151,23 @@ mod tests {
         File::create(&path).unwrap().set_len(1 << 40).unwrap();
         truncate_partial_line(&path).unwrap();
         assert_eq!(path.metadata().unwrap().len(), 1 << 40);
+    }
+
+    #[test]
+    fn a_line_that_another_process_is_writing_is_not_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lines");
+        std::fs::write(&path, "a\nb").unwrap();
+        let writer = open_lines(&path).unwrap();
+        writer.lock_shared().unwrap();
+        truncate_partial_line(&path).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "a\nb");
+        append_line(&path, b"\n").unwrap();
+        assert!(!has_partial_line(&path).unwrap());
+        append_line(&path, b"c").unwrap();
+        drop(writer);
+        truncate_partial_line(&path).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "a\nb\n");
     }
 
     #[test]

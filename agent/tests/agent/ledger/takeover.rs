@@ -1,11 +1,12 @@
 //! Tests of a run whose trace is written by two processes: one was paused, and the other took over
 //! the run.
 
+use std::fs::File;
 use std::path::Path;
 
 use tempfile::TempDir;
 use wattle_agent::STEPS_FILE;
-use wattle_agent::ledger::{FinalSeal, Keys, Pins, Recorder, Verification, verify};
+use wattle_agent::ledger::{FinalSeal, Keys, LEDGER_FILE, Pins, Recorder, Verification, verify};
 
 use super::traces::{TENANT, is_valid, recorder, step_line};
 
@@ -86,6 +87,22 @@ fn nothing_is_added_to_a_run_whose_end_another_process_has_sealed() {
     assert!(is_valid(&verified), "{verified:?}");
     let steps = std::fs::read_to_string(shared.path().join(STEPS_FILE)).unwrap();
     assert_eq!(steps.lines().count(), 2);
+}
+
+#[test]
+fn nothing_is_added_after_the_end_while_a_third_process_keeps_the_ledger_locked() {
+    let shared = Shared::new();
+    for run in ["one", "01M848KZ6C1FZVRNZQYS2W6EFM"] {
+        let (mut paused, mut other) = (shared.begin(run), shared.begin(run));
+        other.line(&step_line(run, 1)).unwrap();
+        let sealed = other.end().unwrap().unwrap();
+        let locked = File::open(shared.path().join(LEDGER_FILE)).unwrap();
+        locked.lock().unwrap();
+        paused.line(&step_line(run, 1)).unwrap_err();
+        drop(locked);
+        let verified = shared.verified(&[sealed]);
+        assert!(is_valid(&verified), "{verified:?}");
+    }
 }
 
 #[test]
