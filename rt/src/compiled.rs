@@ -1,8 +1,9 @@
 //! Compiled WebAssembly modules that belong to the host, stored in files that processes share.
 //!
-//! Compiling such a module takes seconds. Its machine code is stored in a file, which later
-//! processes map into their memory. The name of the file contains two hashes: one of the module
-//! together with the engine's version and settings, and one of the file's content.
+//! Compiling a large module takes seconds, and a built-in program some milliseconds. The machine
+//! code is stored in a file, which later processes map into their memory. The name of the file
+//! contains two hashes: one of the module together with the engine's version and settings, and one
+//! of the file's content.
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
@@ -22,7 +23,7 @@ const UNUSED: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// Maximum size of a file, in bytes.
 const MAX_FILE: u64 = 256 << 20;
 
-/// A module that belongs to the host, not to a program.
+/// A module that belongs to the host: a guest, or a built-in program.
 #[derive(Clone, Copy, Debug)]
 pub struct HostModule<'a> {
     /// The module's name in the cache folder, such as `jq`. It consists of letters, digits and `_`.

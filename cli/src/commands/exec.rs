@@ -18,7 +18,7 @@ use crate::changes::{self, Fate};
 use crate::config::{Config, Layer, Origin as Source};
 use crate::fault::{Exit, Fault};
 use crate::output::{BAD, DIM, paint, visible};
-use crate::setup::{RUN_STEPS, Setup};
+use crate::setup::{RUN_STEPS, Setup, cache_folder};
 use crate::walls::{self, Needs};
 use crate::{input, output, threads};
 
@@ -27,6 +27,7 @@ struct Found {
     source: String,
     args: Vec<String>,
     time: Duration,
+    is_built_in: bool,
 }
 
 /// Runs a program and prints its results.
@@ -52,13 +53,19 @@ async fn compile_and_run(
 ) -> Result<Exit, Fault> {
     let json = args.json;
     let setup = Setup::for_one_program(config)?;
-    let Found { source, args, time } = find(&setup, &args.program, args.args)?;
+    let Found { source, args, time, is_built_in } = find(&setup, &args.program, args.args)?;
     let runtime = setup.host.runtime();
     let cancel = crate::setup::interrupt();
+    let prepare = async {
+        match cache_folder().filter(|_| is_built_in) {
+            Some(cache) => runtime.prepare_stored(&source, &cache).await,
+            None => runtime.prepare(&source).await,
+        }
+    };
     let prepared = tokio::select! {
         biased;
         () = cancel.cancelled() => return Ok(Exit::Interrupted),
-        prepared = tokio::time::timeout(time, runtime.prepare(&source)) => prepared,
+        prepared = tokio::time::timeout(time, prepare) => prepared,
     };
     let program = match prepared {
         Ok(Ok(program)) => program,
@@ -162,7 +169,7 @@ fn find(setup: &Setup, program: &str, given: Vec<String>) -> Result<Found, Fault
         if let Ok(entry) = Entry::parse(&source, Origin::File(program.into())) {
             return called(&entry, &given, limit);
         }
-        return Ok(Found { source, args: given, time: limit });
+        return Ok(Found { source, args: given, time: limit, is_built_in: false });
     }
     Err(super::no_program(&catalog, program, ", and no such file", super::LIST))
 }
@@ -172,7 +179,8 @@ fn find(setup: &Setup, program: &str, given: Vec<String>) -> Result<Found, Fault
 fn called(entry: &Entry, given: &[String], limit: Duration) -> Result<Found, Fault> {
     let args = entry.arguments(given).map_err(|e| Fault::usage(e.to_string()).hint(e.hint()))?;
     let time = entry.meta().timeout.map_or(limit, |time| time.min(limit));
-    Ok(Found { source: entry.source().to_string(), args, time })
+    let is_built_in = matches!(entry.origin(), Origin::BuiltIn(_));
+    Ok(Found { source: entry.source().to_string(), args, time, is_built_in })
 }
 
 /// Prints a program's results on stdout. Prints the log and the reason for any failure on stderr.

@@ -415,7 +415,7 @@ fn limits(config: &Config) -> Limits {
 
 /// Returns the folder for compiled programs, which all processes share, or `None` if the user has
 /// no home directory.
-fn cache_folder() -> Option<PathBuf> {
+pub(crate) fn cache_folder() -> Option<PathBuf> {
     etcetera::base_strategy::Xdg::new().ok().map(|base| base.cache_dir().join("wattle"))
 }
 

@@ -1,16 +1,17 @@
 //! Preparation of programs: compiling and linking a source, and mapping positions in the module
 //! back to the source.
 
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use wasmtime::Module;
 use wattle_lang::{AssembledModule, cost};
 
 use super::{Inner, Runtime};
-use crate::cache::{Key, Preparation};
+use crate::cache::{Key, Preparation, PrepareResult};
 use crate::pool::catch_panic;
 use crate::program::{CompiledCode, Program};
-use crate::{Diagnostic, FixResult, Interruption, Position, Severity};
+use crate::{Diagnostic, FixResult, HostModule, Interruption, Position, Severity};
 
 /// Maximum length of a source that the calling thread processes, in bytes. The pool processes
 /// longer sources and sources that cost more to compile than their length suggests.
@@ -37,13 +38,34 @@ impl Runtime {
     pub async fn prepare(&self, source: &str) -> Result<Program, Arc<Diagnostic>> {
         match self.inner.programs.cached(source) {
             Some(prepared) => prepared,
-            // This future is large. Boxing it keeps it out of the futures that contain this one.
-            None => Box::pin(self.inner.programs.text(source, self.prepare_uncached(source))).await,
+            None => self.prepare_uncached(source, None).await,
         }
     }
 
-    async fn prepare_uncached(&self, source: &str) -> Preparation {
-        match self.assemble_and_compile(source).await {
+    /// Compiles a source that belongs to the host, such as that of a built-in program, like
+    /// [`prepare`](Runtime::prepare). The machine code is stored in the folder `cache`, from which
+    /// other processes [load](HostModule::load) it.
+    ///
+    /// # Errors
+    /// The same as for [`prepare`](Runtime::prepare).
+    pub async fn prepare_stored(
+        &self,
+        source: &str,
+        cache: &Path,
+    ) -> Result<Program, Arc<Diagnostic>> {
+        match self.inner.programs.cached(source) {
+            Some(prepared) => prepared,
+            None => self.prepare_uncached(source, Some(cache)).await,
+        }
+    }
+
+    async fn prepare_uncached(&self, source: &str, cache: Option<&Path>) -> PrepareResult {
+        // This future is large. Boxing it keeps it out of the futures that contain this one.
+        Box::pin(self.inner.programs.text(source, self.prepare_now(source, cache))).await
+    }
+
+    async fn prepare_now(&self, source: &str, cache: Option<&Path>) -> Preparation {
+        match self.assemble_and_compile(source, cache).await {
             Ok(program) => Preparation::Final(Ok(program)),
             Err(rejected) => {
                 let busy = matches!(rejected, PrepareError::Unfinished(Interruption::Busy));
@@ -57,7 +79,11 @@ impl Runtime {
         }
     }
 
-    async fn assemble_and_compile(&self, source: &str) -> Result<Program, PrepareError> {
+    async fn assemble_and_compile(
+        &self,
+        source: &str,
+        cache: Option<&Path>,
+    ) -> Result<Program, PrepareError> {
         let assemble =
             |inner: &Inner, source: &str| wattle_lang::assemble(source, &inner.signatures);
         let assembled = self.inline_or_pooled(source, assemble).await?;
@@ -68,27 +94,33 @@ impl Runtime {
             .update(assembled.module.as_bytes())
             .finalize()
             .into();
-        let compiled = self.inner.programs.module(key, self.compile(source, &assembled)).await?;
+        let compile = self.compile(source, &assembled, cache);
+        let compiled = self.inner.programs.module(key, compile).await?;
         Ok(Program::new(source.to_owned(), assembled.warnings.clone(), compiled))
     }
 
     /// Compiles a module on the calling thread if compilation is certain to be quick, and otherwise
-    /// on the pool.
+    /// on the pool. A module that is stored in a folder is always processed on the pool, because
+    /// files block.
     async fn compile(
         &self,
         source: &str,
         assembled: &Arc<AssembledModule>,
+        cache: Option<&Path>,
     ) -> Result<Arc<CompiledCode>, PrepareError> {
-        if is_small(source)
+        if cache.is_none()
+            && is_small(source)
             && let Some(compiled) = catch_panic(|| self.inner.compile_if_quick(assembled))
                 .map_err(PrepareError::Unfinished)?
         {
             return Ok(compiled);
         }
-        let assembled = Arc::clone(assembled);
-        self.pooled(source, move |inner, source| inner.compile(source, &assembled))
-            .await?
-            .map_err(PrepareError::Invalid)
+        let (assembled, cache) = (Arc::clone(assembled), cache.map(Path::to_owned));
+        self.pooled(source, move |inner, source| {
+            inner.compile(source, &assembled, cache.as_deref())
+        })
+        .await?
+        .map_err(PrepareError::Invalid)
     }
 
     /// Processes a source on the calling thread if the source is small, and otherwise on the pool.
@@ -185,16 +217,26 @@ fn is_small(source: &str) -> bool {
 }
 
 impl Inner {
-    /// Encodes, compiles and links a module.
+    /// Encodes, compiles and links a module. With a folder `cache`, loads the compiled module from
+    /// it, or stores it there.
     fn compile(
         &self,
         source: &str,
         assembled: &AssembledModule,
+        cache: Option<&Path>,
     ) -> Result<Arc<CompiledCode>, Box<Diagnostic>> {
         let compiled = || {
             let binary = assembled.encode()?;
             cost::of(&binary).map_err(|_| wasmtime::Error::msg("it costs too much to compile"))?;
-            let compiled = self.link(assembled, binary)?;
+            let module = match cache {
+                Some(_) => HostModule { name: "program", identity: &binary }.load(
+                    &self.engine,
+                    cache,
+                    || Ok(binary.clone()),
+                )?,
+                None => Module::from_binary(&self.engine, &binary)?,
+            };
+            let compiled = self.link(assembled, &module, binary)?;
             // On this thread of the pool, because that can take long for a large module.
             compiled.authority();
             Ok(compiled)
@@ -207,23 +249,24 @@ impl Inner {
     fn compile_if_quick(&self, assembled: &AssembledModule) -> Option<Arc<CompiledCode>> {
         let binary = assembled.encode().ok()?;
         cost::of(&binary).ok().filter(cost::Cost::is_quick)?;
-        self.link(assembled, binary).ok()
+        let module = Module::from_binary(&self.engine, &binary).ok()?;
+        self.link(assembled, &module, binary).ok()
     }
 
-    /// Compiles and links a binary.
+    /// Links a module.
     fn link(
         &self,
         assembled: &AssembledModule,
+        module: &Module,
         binary: Vec<u8>,
     ) -> wasmtime::Result<Arc<CompiledCode>> {
-        let module = Module::from_binary(&self.engine, &binary)?;
         let export = |name| {
             module
                 .get_export_index(name)
                 .ok_or_else(|| wasmtime::Error::msg(format!("the module has no export `{name}`")))
         };
         let (run, memory) = (export("run")?, export("mem.tape")?);
-        let instance = self.linker.instantiate_pre(&module)?;
+        let instance = self.linker.instantiate_pre(module)?;
         let mut capabilities: Vec<&'static str> =
             assembled.imports.iter().map(|import| import.module).collect();
         capabilities.sort_unstable();

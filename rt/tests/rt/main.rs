@@ -1,5 +1,5 @@
 //! Tests of the runtime through its public API: the account of a run, the limits on programs and
-//! guests, and panics in host functions.
+//! guests, panics in host functions, and stored machine code.
 
 #![allow(
     clippy::unwrap_used,
@@ -12,3 +12,4 @@ mod account;
 mod cost;
 mod guest;
 mod panics;
+mod stored;
