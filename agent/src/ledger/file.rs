@@ -5,17 +5,10 @@ use std::fs::{File, TryLockError};
 use std::io::{self, BufReader, Error, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
 use std::ops::Deref;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
-use wattle_capability::files::{open_lines, open_lines_to_read};
+use wattle_capability::files::{lock_soon, open_lines, open_lines_to_read};
 
 use crate::lines::{LINE_BYTES, Line, LineReader};
-
-/// Maximum time to wait for the lock. A process holds it only during two writes, so a longer wait
-/// means that the process is paused.
-const LOCK_TIMEOUT: Duration = Duration::from_millis(100);
-/// Interval between attempts to take the lock.
-const LOCK_RETRY: Duration = Duration::from_millis(1);
 
 /// Number of bytes per read in a backward search for a line break.
 const CHUNK: u64 = 4_096;
@@ -96,22 +89,12 @@ impl LockedLedger {
     /// 100 ms. In the last case, the kind of the error is [`ErrorKind::WouldBlock`].
     pub(super) fn open(path: &Path) -> io::Result<LockedLedger> {
         let file = open_lines(path)?;
-        let until = Instant::now() + LOCK_TIMEOUT;
-        loop {
-            match file.try_lock() {
-                Ok(()) => break,
-                Err(TryLockError::Error(error)) => return Err(error),
-                Err(TryLockError::WouldBlock) if Instant::now() < until => {
-                    std::thread::sleep(LOCK_RETRY)
-                }
-                Err(TryLockError::WouldBlock) => {
-                    return Err(Error::new(
-                        ErrorKind::WouldBlock,
-                        "another process keeps it locked",
-                    ));
-                }
+        lock_soon(&file, File::try_lock).map_err(|failed| match failed {
+            TryLockError::Error(error) => error,
+            TryLockError::WouldBlock => {
+                Error::new(ErrorKind::WouldBlock, "another process keeps it locked")
             }
-        }
+        })?;
         let mut locked = LockedLedger(Ledger(file));
         locked.remove_incomplete_line()?;
         Ok(locked)

@@ -14,8 +14,8 @@ use rustix::io::Errno;
 
 use crate::jail::{NO_SIDE_EFFECTS, is_absent, regular_file_meta};
 
-/// Maximum time to wait until no other process is writing a line or removing an incomplete one. A
-/// longer wait means that the process is paused.
+/// Maximum time to wait for a lock. A process holds it only during one or two writes, so a longer
+/// wait means that the process is paused.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(100);
 /// Interval between attempts to lock a file.
 const LOCK_RETRY: Duration = Duration::from_millis(1);
@@ -28,7 +28,7 @@ pub fn append_line(path: &Path, line: &[u8]) -> io::Result<()> {
     let mut file = open(path, OpenOptions::new().create(true).append(true))?;
     // Several processes may append at the same time. Only the removal of an incomplete line has to
     // wait. If this process cannot get the lock, the line is more important.
-    lock(&file, File::try_lock_shared);
+    _ = lock_soon(&file, File::try_lock_shared);
     file.write_all(line)
 }
 
@@ -59,7 +59,7 @@ pub fn open_lines_to_read(path: &Path) -> io::Result<Option<File>> {
 pub fn has_partial_line(path: &Path) -> io::Result<bool> {
     let Some(file) = open_lines_to_read(path)? else { return Ok(false) };
     Ok(is_partial(&file)? && {
-        lock(&file, File::try_lock);
+        _ = lock_soon(&file, File::try_lock);
         is_partial(&file)?
     })
 }
@@ -71,17 +71,22 @@ fn is_partial(file: &File) -> io::Result<bool> {
     Ok(byte != *b"\n")
 }
 
-/// Locks a file until it is closed. Returns false if that is not possible within
-/// [`LOCK_TIMEOUT`].
-fn lock(file: &File, attempt: impl Fn(&File) -> Result<(), TryLockError>) -> bool {
+/// Locks a file until it is closed. `attempt` takes the lock without waiting, and is repeated for
+/// at most 100 ms.
+///
+/// # Errors
+/// The error of the last attempt.
+pub fn lock_soon(
+    file: &File,
+    attempt: impl Fn(&File) -> Result<(), TryLockError>,
+) -> Result<(), TryLockError> {
     let until = Instant::now() + LOCK_TIMEOUT;
     loop {
         match attempt(file) {
-            Ok(()) => return true,
             Err(TryLockError::WouldBlock) if Instant::now() < until => {
                 std::thread::sleep(LOCK_RETRY);
             }
-            Err(_) => return false,
+            ended => return ended,
         }
     }
 }
@@ -95,12 +100,12 @@ fn lock(file: &File, attempt: impl Fn(&File) -> Result<(), TryLockError>) -> boo
 pub fn truncate_partial_line(path: &Path) -> io::Result<()> {
     const CHUNK: u64 = 1 << 16;
     const LONGEST: u64 = 16 << 20;
-    if !has_partial_line(path)? {
+    if !open_lines_to_read(path)?.map_or(Ok(false), |file| is_partial(&file))? {
         return Ok(());
     }
     let file = open(path, OpenOptions::new().read(true).write(true))?;
     // Without the lock, a line that another process has just completed could be removed.
-    if !lock(&file, File::try_lock) || !is_partial(&file)? {
+    if lock_soon(&file, File::try_lock).is_err() || !is_partial(&file)? {
         return Ok(());
     }
     let mut end = file.metadata()?.len();

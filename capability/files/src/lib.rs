@@ -85,7 +85,7 @@ pub use files::Files;
 pub use git_names::{has_repository_layout, is_repository};
 pub use host_files::{HostFiles, HostPaths};
 pub use host_lines::{
-    append_line, has_partial_line, open_lines, open_lines_to_read, truncate_partial_line,
+    append_line, has_partial_line, lock_soon, open_lines, open_lines_to_read, truncate_partial_line,
 };
 pub use host_reads::{read_open_file, read_regular_file};
 pub use reader::Reader;
