@@ -1,10 +1,14 @@
 //! The WebAssembly guests that host functions use. Each guest is compiled on first use, once per
 //! process, and cached on disk for later processes.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use wattle_rt::{Code, Failure, Guest};
+use wattle_rt::{Code, Failure, Guest, HostModule};
+
+/// Maximum size of an uncompressed module, in bytes.
+const MAX_MODULE: usize = 64 << 20;
 
 /// The cache folder for compiled guests. If it is not set, nothing is cached on disk.
 static FOLDER: OnceLock<PathBuf> = OnceLock::new();
@@ -18,16 +22,17 @@ pub fn keep_compiled_in(folder: &Path) {
 /// A guest that is compiled on first use.
 pub(crate) struct LazyGuest {
     name: &'static str,
-    module: &'static [u8],
+    /// The module, compressed with zstd.
+    packed: &'static [u8],
     compiled: OnceLock<Arc<Guest>>,
     /// The lock held during compilation.
     compiling: Mutex<()>,
 }
 
 impl LazyGuest {
-    /// Creates a guest from its name and its module, without compiling it.
-    pub(crate) const fn new(name: &'static str, module: &'static [u8]) -> LazyGuest {
-        LazyGuest { name, module, compiled: OnceLock::new(), compiling: Mutex::new(()) }
+    /// Creates a guest from its name and its compressed module, without compiling it.
+    pub(crate) const fn new(name: &'static str, packed: &'static [u8]) -> LazyGuest {
+        LazyGuest { name, packed, compiled: OnceLock::new(), compiling: Mutex::new(()) }
     }
 
     /// Starts compiling the guest in the background, so that later calls wait less.
@@ -58,8 +63,18 @@ impl LazyGuest {
         if let Some(guest) = self.compiled.get() {
             return Ok(Arc::clone(guest));
         }
-        let guest = Guest::new(self.name, self.module, FOLDER.get().map(PathBuf::as_path));
+        let module = HostModule { name: self.name, identity: self.packed };
+        let cache = FOLDER.get().map(PathBuf::as_path);
+        let guest = Guest::new(module, cache, || unpack(self.packed));
         let guest = Arc::new(guest.map_err(|error| error.to_string())?);
         Ok(Arc::clone(self.compiled.get_or_init(|| guest)))
     }
+}
+
+/// Decompresses a module that was compressed with zstd.
+///
+/// # Errors
+/// If the bytes are not compressed data, or if the module has more than 64 MiB.
+pub fn unpack(packed: &[u8]) -> io::Result<Vec<u8>> {
+    zstd::bulk::decompress(packed, MAX_MODULE)
 }

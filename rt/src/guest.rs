@@ -10,6 +10,7 @@
 //! output_len () → bytes              returns the length of the output
 //! ```
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -108,14 +109,18 @@ impl ResourceLimiter for State {
 }
 
 impl Guest {
-    /// Compiles a guest, or [loads](HostModule::load) it from the folder `cache`, where `name`
-    /// identifies it. This blocks the calling thread: for about a second per megabyte if the module
-    /// is compiled, and for a few milliseconds if it is loaded.
+    /// [Loads](HostModule::load) a guest from the folder `cache`, or compiles its `binary`. This
+    /// blocks the calling thread: for about a second per megabyte if the module is compiled, and for
+    /// a few milliseconds if it is loaded.
     ///
     /// # Errors
-    /// If the engine cannot be created, if the bytes are not a module, or if the module has
+    /// If the engine cannot be created, if `binary` fails, or if its result is not a module or has
     /// imports.
-    pub fn new(name: &str, module: &[u8], cache: Option<&Path>) -> Result<Guest, EngineError> {
+    pub fn new(
+        module: HostModule<'_>,
+        cache: Option<&Path>,
+        binary: impl FnOnce() -> io::Result<Vec<u8>>,
+    ) -> Result<Guest, EngineError> {
         let mut config = wasmtime::Config::new();
         config
             .cranelift_opt_level(wasmtime::OptLevel::Speed)
@@ -125,8 +130,7 @@ impl Guest {
             .max_wasm_stack(512 << 10)
             .async_stack_size(768 << 10);
         let engine = Engine::new(&config)?;
-        let binary = || Ok(module.to_vec());
-        let module = HostModule { name, identity: module }.load(&engine, cache, binary)?;
+        let module = module.load(&engine, cache, || Ok(binary()?))?;
         let instance = Linker::new(&engine).instantiate_pre(&module)?;
         start_clock(&engine)?;
         Ok(Guest { instance, engine })

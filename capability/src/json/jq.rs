@@ -12,7 +12,7 @@ use crate::guests::LazyGuest;
 use crate::map;
 
 /// The jq guest, built from `shell/toolbox/jq`.
-static JQ: LazyGuest = LazyGuest::new("jq", include_bytes!("jq.wasm"));
+static JQ: LazyGuest = LazyGuest::new("jq", include_bytes!("jq.wasm.zst"));
 /// Maximum memory of a filter, in bytes.
 const MAX_MEMORY: usize = 128 << 20;
 /// Maximum length of a filter, in bytes.

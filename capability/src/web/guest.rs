@@ -9,7 +9,7 @@ use wattle_rt::{Account, Code, Failure, GuestAnswer, GuestBounds, GuestFault};
 use crate::guests::LazyGuest;
 
 /// The guest built from `shell/toolbox/pages`.
-static PAGES: LazyGuest = LazyGuest::new("pages", include_bytes!("pages.wasm"));
+static PAGES: LazyGuest = LazyGuest::new("pages", include_bytes!("pages.wasm.zst"));
 
 /// Maximum memory of a conversion, in bytes.
 pub(crate) const MEMORY: usize = 64 << 20;

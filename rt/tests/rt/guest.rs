@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use wattle_rt::{Account, AccountLimits, Code, Guest, GuestAnswer, GuestBounds, GuestFault};
+use wattle_rt::{
+    Account, AccountLimits, Code, Guest, GuestAnswer, GuestBounds, GuestFault, HostModule,
+};
 
 const PAGE: usize = 64 << 10;
 
@@ -20,7 +22,8 @@ fn guest(answer: &str) -> Guest {
     );
     let buffer = wast::parser::ParseBuffer::new(&text).unwrap();
     let module = wast::parser::parse::<wast::Wat<'_>>(&buffer).unwrap().encode().unwrap();
-    Guest::new("test", &module, None).unwrap()
+    let named = HostModule { name: "test", identity: &module };
+    Guest::new(named, None, || Ok(module.clone())).unwrap()
 }
 
 const ENDLESS: &str = "(loop $l (br $l)) (i32.const 0)";

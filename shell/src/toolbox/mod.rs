@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use wattle_capability::files::Files;
+use wattle_capability::guests::unpack;
 
 pub use error::ToolboxError;
 
@@ -29,8 +30,6 @@ use engine::CompiledModule;
 const MODULE: &[u8] = include_bytes!("commands.wasm.zst");
 /// The manifest of the module: the hash of its sources, and the names of its commands.
 const MANIFEST: &str = include_str!("commands.txt");
-/// Maximum size of the uncompressed module, in bytes.
-const MAX_MODULE: usize = 64 << 20;
 
 /// The bundled commands of the shell. Clones share the compiled module.
 #[derive(Clone)]
@@ -177,7 +176,7 @@ impl Inner {
             Module::Plain(wasm) => CompiledModule::new(wasm, || Ok(wasm.clone()), cache),
             Module::Packed => {
                 let unpack = || {
-                    zstd::bulk::decompress(MODULE, MAX_MODULE).map_err(|cause| {
+                    unpack(MODULE).map_err(|cause| {
                         wasmtime::Error::msg(format!("failed to decompress the module: {cause}"))
                     })
                 };
