@@ -9,7 +9,6 @@
     reason = "a bench that cannot run fails by a panic"
 )]
 
-use std::path::Path;
 use std::process::{Command as Process, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +16,7 @@ use std::time::Duration;
 use criterion::{Criterion, criterion_group, criterion_main};
 use futures_util::future::{BoxFuture, join_all};
 use wattle_capability::files::{Files, OVERLAY_LIMIT};
+use wattle_cases::guests::SharedGuests;
 use wattle_shell::{Command, Spawn, StageBounds, Status, Stream, Toolbox};
 
 /// Size of the input to sort, in bytes.
@@ -127,8 +127,7 @@ const PIPELINES: &[(&str, &[&[&str]])] = &[
 
 fn shell(c: &mut Criterion) {
     let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    let toolbox =
-        Toolbox::new(Some(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("toolbox"))).unwrap();
+    let toolbox = Toolbox::new(Some(SharedGuests::in_target().folder())).unwrap();
     tokio.block_on(toolbox.prepare()).unwrap();
     let folder = tempfile::tempdir().unwrap();
     for (name, size) in [("line.txt", 1), ("sorted.txt", SORTED), ("searched.txt", SEARCHED)] {

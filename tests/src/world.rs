@@ -10,6 +10,7 @@ use wattle_agent::model::Model;
 use wattle_agent::{Access, Host, Job, Report, STEPS_FILE, Settings, Tenant, TenantStore};
 use wattle_capability::egress::{Egress, Policy};
 use wattle_capability::files::Files;
+use wattle_cases::guests::SharedGuests;
 use wattle_catalog::Catalog;
 use wattle_machine::Envelope;
 use wattle_rt::Limits;
@@ -30,6 +31,12 @@ pub struct World {
     pub dir: tempfile::TempDir,
 }
 
+/// Creates a host with the built-in programs. Its compiled guests are shared with other tests.
+pub fn built_in_host(limits: Limits) -> Host {
+    let host = Host::new(limits, Catalog::built_in(), Egress::new(Policy::default())).unwrap();
+    host.with_cache(SharedGuests::in_target().folder()).unwrap()
+}
+
 impl World {
     /// Creates an environment with the default limits.
     pub fn new() -> World {
@@ -38,7 +45,7 @@ impl World {
 
     /// Creates an environment with the given limits.
     pub fn with(limits: Limits) -> World {
-        let host = Host::new(limits, Catalog::built_in(), Egress::new(Policy::default())).unwrap();
+        let host = built_in_host(limits);
         let store = empty_store().tenant(&Tenant::default());
         World { host, store, dir: tempfile::tempdir().unwrap() }
     }

@@ -27,6 +27,7 @@ use wattle_capability::shell::{Sh, Shell, ShellOutput};
 use wattle_capability::tool::{ToolBox, Tools};
 use wattle_capability::wattle::{CatalogIndex, ProgramSummary, Wattle};
 use wattle_capability::web::{self, Engine, EngineKind};
+use wattle_cases::guests::SharedGuests;
 use wattle_rt::{
     Account, Code, Failure, Grants, Limits, NestedContext, Outcome, RunError, Runtime,
 };
@@ -44,9 +45,7 @@ impl World {
 
     pub(crate) fn with(limits: Limits) -> World {
         // A debug build takes many seconds to compile a guest, so the tests share compiled guests.
-        if let Some(folder) = option_env!("CARGO_TARGET_TMPDIR") {
-            wattle_capability::guests::keep_compiled_in(folder.as_ref());
-        }
+        wattle_capability::guests::keep_compiled_in(SharedGuests::in_target().folder());
         let runtime = Runtime::new(wattle_capability::ALL, limits).unwrap();
         World { runtime, files: Arc::new(Files::overlay(None, 64 << 20)), tracker: Arc::default() }
     }

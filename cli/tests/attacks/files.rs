@@ -20,8 +20,8 @@ const OWN: [&str; 4] = ["_steps.jsonl", "_ledger.jsonl", "_issues.jsonl", "event
 pub(crate) struct Place(tempfile::TempDir);
 
 /// Returns the compiled guests that tests share.
-fn guests() -> SharedGuests {
-    SharedGuests::in_folder(env!("CARGO_TARGET_TMPDIR"))
+pub(crate) fn guests() -> SharedGuests {
+    SharedGuests::in_target()
 }
 
 impl Drop for Place {

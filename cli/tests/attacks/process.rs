@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use rexpect::process::{PtyProcess, WaitStatus};
 use wattle_tests::provider::{Answer, Provider};
 
-use crate::files::Place;
+use crate::files::{Place, guests};
 use crate::format::Call;
 use crate::text::Values;
 
@@ -35,6 +35,7 @@ pub(crate) fn wattle(place: &Place) -> Command {
 /// test has already compiled them. Compiling them during an attack could exceed the attack's time
 /// limit.
 pub(crate) fn warm_up() {
+    let _alone = guests().lock().unwrap();
     let pages =
         Provider::answering(|_| Answer::body("<p>warm").header("content-type", "text/html"));
     let (url, host) = (pages.base_url(), pages.host());

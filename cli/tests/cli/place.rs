@@ -40,7 +40,7 @@ pub(crate) fn json(text: &str) -> serde_json::Value {
 
 /// Returns the compiled guests that tests share.
 fn guests() -> SharedGuests {
-    SharedGuests::in_folder(env!("CARGO_TARGET_TMPDIR"))
+    SharedGuests::in_target()
 }
 
 impl Drop for Place {

@@ -22,7 +22,7 @@ pub(crate) struct Terminal(PtySession);
 
 impl Drop for Place {
     fn drop(&mut self) {
-        SharedGuests::in_folder(env!("CARGO_TARGET_TMPDIR")).keep(self.0.path());
+        SharedGuests::in_target().keep(self.0.path());
     }
 }
 
@@ -30,7 +30,7 @@ impl Place {
     pub(crate) fn new() -> Place {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("work")).unwrap();
-        SharedGuests::in_folder(env!("CARGO_TARGET_TMPDIR")).lend(dir.path());
+        SharedGuests::in_target().lend(dir.path());
         Place(dir)
     }
 

@@ -12,6 +12,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use wattle_capability::files::{Files, OVERLAY_LIMIT};
+use wattle_cases::guests::SharedGuests;
 use wattle_shell::{Bounds, Shell, Toolbox};
 
 /// Time limit of one script.
@@ -24,8 +25,8 @@ fn folder() -> PathBuf {
 fn shell() -> &'static Shell {
     static SHELL: OnceLock<Shell> = OnceLock::new();
     SHELL.get_or_init(|| {
-        let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("toolbox");
-        Shell::new(Arc::new(Toolbox::new(Some(&cache)).unwrap()), Bounds::default())
+        let toolbox = Toolbox::new(Some(SharedGuests::in_target().folder())).unwrap();
+        Shell::new(Arc::new(toolbox), Bounds::default())
     })
 }
 

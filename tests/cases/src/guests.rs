@@ -3,6 +3,8 @@
 //! Each test of the `wattle` binary has its own home folder and therefore starts with an empty
 //! cache. Compiling the guests for every test would take most of the test time.
 
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// File name prefixes of the compiled guests.
@@ -13,10 +15,36 @@ const GUESTS: [&str; 3] = ["commands-", "jq-", "pages-"];
 pub struct SharedGuests(PathBuf);
 
 impl SharedGuests {
-    /// Returns the shared folder inside `target`, the folder that cargo provides for test files.
+    /// Returns the shared folder in the target folder, which is found from the path of the running
+    /// test: `TARGET/PROFILE/deps/TEST`.
+    ///
+    /// # Panics
+    /// If the path of the running program is not known.
     #[must_use]
-    pub fn in_folder(target: &str) -> SharedGuests {
-        SharedGuests(Path::new(target).join("guests"))
+    #[expect(clippy::expect_used, reason = "a test may panic")]
+    pub fn in_target() -> SharedGuests {
+        let test = std::env::current_exe().expect("a test knows its path");
+        let target = test.ancestors().nth(3).unwrap_or(Path::new("."));
+        SharedGuests(target.join("tmp/guests"))
+    }
+
+    /// Returns the path of the shared folder. A test that compiles guests in its own process uses it as the
+    /// cache folder.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.0
+    }
+
+    /// Waits until no other test compiles the guests, and lets the others wait until the returned
+    /// file is closed. Tests that start at the same time would each compile them.
+    ///
+    /// # Errors
+    /// If the folder cannot be created, or its file cannot be locked.
+    pub fn lock(&self) -> io::Result<File> {
+        std::fs::create_dir_all(&self.0)?;
+        let file = File::create(self.0.join("compiling.lock"))?;
+        file.lock()?;
+        Ok(file)
     }
 
     /// Adds the shared guests to the cache in a home folder.

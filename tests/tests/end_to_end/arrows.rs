@@ -43,6 +43,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "wattle",
             "wattle-agent",
             "wattle-capability",
+            "wattle-cases",
             "wattle-catalog",
             "wattle-lang",
             "wattle-machine",

@@ -10,11 +10,11 @@ use std::sync::Arc;
 
 use watch::Log;
 use wattle_agent::{Access, Host, Scene, Trusted};
-use wattle_capability::egress::{Egress, Policy};
 use wattle_capability::files::Files;
 use wattle_capability::policy::Verdict;
 use wattle_catalog::{Catalog, Entry, Example, Fixtures};
 use wattle_rt::{Guard, Limits, Program, Service, Target};
+use wattle_tests::built_in_host;
 
 /// Runs an example and returns all of its effects.
 async fn effects_of(
@@ -75,8 +75,7 @@ async fn effects_of(
 
 #[tokio::test]
 async fn no_catalog_program_has_an_effect_that_is_denied_or_not_approved() {
-    let host =
-        Host::new(Limits::default(), Catalog::built_in(), Egress::new(Policy::default())).unwrap();
+    let host = built_in_host(Limits::default());
     let catalog = Catalog::built_in();
     let (mut wrong, mut runs, mut effects) = (Vec::new(), 0_usize, 0_usize);
     for entry in catalog.iter() {

@@ -1,18 +1,16 @@
 //! Tests of the bundled commands as stages.
 
-use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use wattle_capability::files::{Files, OVERLAY_LIMIT};
+use wattle_cases::guests::SharedGuests;
 use wattle_shell::{Command, CommandOutcome, StageBounds, Status, Stream, Toolbox};
 
 use super::guest::Echo;
 
 fn toolbox() -> &'static Toolbox {
     static TOOLBOX: OnceLock<Toolbox> = OnceLock::new();
-    TOOLBOX.get_or_init(|| {
-        Toolbox::new(Some(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("toolbox"))).unwrap()
-    })
+    TOOLBOX.get_or_init(|| Toolbox::new(Some(SharedGuests::in_target().folder())).unwrap())
 }
 
 fn files() -> Arc<Files> {

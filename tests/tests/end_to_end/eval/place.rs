@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use wattle_agent::Host;
 use wattle_agent::model::Model;
-use wattle_capability::egress::{Egress, Policy};
-use wattle_catalog::Catalog;
 use wattle_eval::{
     Answers, Approach, Attempt, Contender, Earlier, Evaluation, Plan, Results, Suite, evaluate,
 };
 use wattle_rt::Limits;
+use wattle_tests::built_in_host;
 
 /// A temporary folder with tasks, and a host that runs them.
 pub(crate) struct Place {
@@ -21,9 +20,7 @@ pub(crate) struct Place {
 impl Place {
     /// Creates a suite with the given files.
     pub(crate) fn new(files: &[(&str, &str)]) -> Place {
-        let host =
-            Host::new(Limits::default(), Catalog::built_in(), Egress::new(Policy::default()))
-                .unwrap();
+        let host = built_in_host(Limits::default());
         let place = Place { dir: tempfile::tempdir().unwrap(), host };
         files.iter().for_each(|(path, content)| place.write(path, content));
         place

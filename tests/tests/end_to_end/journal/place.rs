@@ -6,12 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use wattle_agent::capability::PortFuture;
-use wattle_agent::capability::egress::{Egress, HeaderMap, Incoming, Outgoing, Policy, StatusCode};
+use wattle_agent::capability::egress::{HeaderMap, Incoming, Outgoing, StatusCode};
 use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
 use wattle_agent::capability::http;
 use wattle_agent::capability::kv::Backend as _;
 use wattle_agent::capability::policy::{self, NoApprover, Preflight};
-use wattle_agent::catalog::Catalog;
 use wattle_agent::journal::{
     self, Approval, ResumeOptions, RunOutcome, RunRecord, SharedJournal, Status,
 };
@@ -22,7 +21,7 @@ use wattle_agent::rt::{Grants, Limits};
 use wattle_agent::{
     Access, Cancel, Hooks, Host, Job, Meter, RunTree, STEPS_FILE, Settings, Tenant, TenantStore,
 };
-use wattle_tests::empty_store;
+use wattle_tests::{built_in_host, empty_store};
 
 /// A test environment: a host, a store, a workdir and a network.
 pub(crate) struct Place {
@@ -133,9 +132,7 @@ pub(crate) fn done() -> String {
 
 impl Place {
     pub(crate) fn new() -> Place {
-        let host =
-            Host::new(Limits::default(), Catalog::built_in(), Egress::new(Policy::default()))
-                .unwrap();
+        let host = built_in_host(Limits::default());
         Place::with(host)
     }
 
