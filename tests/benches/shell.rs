@@ -9,6 +9,7 @@
     reason = "a bench that cannot run fails by a panic"
 )]
 
+use std::path::Path;
 use std::process::{Command as Process, Stdio};
 use std::sync::Arc;
 use std::time::Duration;

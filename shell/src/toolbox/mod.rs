@@ -27,9 +27,9 @@ use crate::command::{Command, CommandOutcome, Commands, KillReason, Spawn};
 use engine::CompiledModule;
 
 /// The compressed module, built from `shell/toolbox/commands`.
-const MODULE: &[u8] = include_bytes!("commands.wasm.zst");
+static MODULE: &[u8] = include_bytes!("commands.wasm.zst");
 /// The manifest of the module: the hash of its sources, and the names of its commands.
-const MANIFEST: &str = include_str!("commands.txt");
+static MANIFEST: &str = include_str!("commands.txt");
 
 /// The bundled commands of the shell. Clones share the compiled module.
 #[derive(Clone)]
