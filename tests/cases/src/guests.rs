@@ -28,8 +28,8 @@ impl SharedGuests {
         SharedGuests(target.join("tmp/guests"))
     }
 
-    /// Returns the path of the shared folder. A test that compiles guests in its own process uses it as the
-    /// cache folder.
+    /// Returns the path of the shared folder. A test that compiles guests in its own process uses it
+    /// as the cache folder.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.0
