@@ -35,8 +35,8 @@ impl SharedGuests {
         &self.0
     }
 
-    /// Waits until no other test compiles the guests, and lets the others wait until the returned
-    /// file is closed. Tests that start at the same time would each compile them.
+    /// Waits until no other test is compiling the guests, and makes the other tests wait until the
+    /// returned file is closed. Otherwise, tests that start at the same time would all compile them.
     ///
     /// # Errors
     /// If the folder cannot be created, or its file cannot be locked.

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use wattle_agent::{Access, CatalogDiff, Host, Job, Settings};
 use wattle_capability::egress::{Egress, Policy};
 use wattle_capability::files::Files;
-use wattle_catalog::{Catalog, Folders};
+use wattle_catalog::Folders;
 use wattle_machine::{Message, Role};
 use wattle_rt::{Grants, Limits};
-use wattle_tests::Scripted;
+use wattle_tests::{Scripted, built_in_host};
 
 fn host(folder: &Path) -> Host {
     let folders = Folders::open(&[folder], &|_| Ok(()));
@@ -158,8 +158,7 @@ async fn a_prompt_depends_on_the_first_message_of_a_conversation_alone() {
 
 #[test]
 fn the_manual_answers_by_name_and_by_words() {
-    let host =
-        Host::new(Limits::default(), Catalog::built_in(), Egress::new(Policy::default())).unwrap();
+    let host = built_in_host(Limits::default());
     let guide = host.manual();
     for (topic, expected) in [
         ("str.cat", "str.cat (a, b)"),
@@ -196,8 +195,7 @@ fn the_manual_answers_by_name_and_by_words() {
 
 #[tokio::test]
 async fn help_needs_its_grant_and_touches_nothing() {
-    let host =
-        Host::new(Limits::default(), Catalog::built_in(), Egress::new(Policy::default())).unwrap();
+    let host = built_in_host(Limits::default());
     let program = host.runtime().prepare("(ret (help.about? \"str\"))").await.unwrap();
     assert_eq!(program.missing(&Grants::new().allow("sys")), ["help"]);
 }

@@ -132,8 +132,7 @@ pub(crate) fn done() -> String {
 
 impl Place {
     pub(crate) fn new() -> Place {
-        let host = built_in_host(Limits::default());
-        Place::with(host)
+        Place::with(built_in_host(Limits::default()))
     }
 
     pub(crate) fn with(host: Host) -> Place {
