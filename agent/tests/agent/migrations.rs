@@ -1,6 +1,7 @@
 //! Tests of database files that were written by an older version or are damaged.
 
 use std::path::Path;
+use std::sync::Barrier;
 use std::time::Duration;
 
 use wattle_agent::capability::kv::{Backend as _, Kept};
@@ -113,6 +114,24 @@ fn a_migration_that_fails_leaves_the_file_as_it_was() {
     assert_eq!(version, 5);
     old.execute_batch("DROP TABLE new_changed").unwrap();
     Store::open(&path, HOUR).unwrap();
+}
+
+/// SQLite does not wait for another process that sets up the write-ahead log of the same new file.
+#[test]
+fn a_new_file_is_opened_by_several_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    for round in 0..20 {
+        let path = folder.path().join(format!("{round}.db"));
+        let all = Barrier::new(8);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    all.wait();
+                    Store::open(&path, HOUR).unwrap();
+                });
+            }
+        });
+    }
 }
 
 #[tokio::test]

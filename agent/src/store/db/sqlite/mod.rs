@@ -5,7 +5,7 @@ mod writer;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
 use rusqlite::types::ValueRef;
@@ -27,6 +27,8 @@ const STATEMENTS: usize = 128;
 const LOGGED: u32 = 4_000;
 /// Maximum time that a connection waits for a lock that another process holds.
 const BUSY: Duration = Duration::from_secs(10);
+/// Time until a statement for which SQLite does not wait is repeated.
+const PAUSE: Duration = Duration::from_millis(2);
 
 /// The connections to a file or to an in-memory database. Cheap to clone.
 #[derive(Clone)]
@@ -133,13 +135,31 @@ fn configure(connection: &Connection) -> Result<(), Cause> {
     // Otherwise a cached statement is prepared again whenever the values of its parameters change.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     let pragma = |name, value: &dyn ToSql| connection.pragma_update(None, name, value);
-    pragma("journal_mode", &"WAL")
+    until_unlocked(|| pragma("journal_mode", &"WAL"))
         .and_then(|()| pragma("synchronous", &"NORMAL"))
         .and_then(|()| pragma("wal_autocheckpoint", &LOGGED))
         .and_then(|()| pragma("foreign_keys", &true))
         // The process may not be permitted to create temporary files.
         .and_then(|()| pragma("temp_store", &"MEMORY"))
         .map_err(|error| failure(error).into())
+}
+
+/// Repeats a statement for as long as another process holds a lock, up to [`BUSY`]. SQLite waits by
+/// itself, but for a statement that already reads and begins to write, like the one that sets up
+/// the log of a new file.
+fn until_unlocked(statement: impl Fn() -> rusqlite::Result<()>) -> rusqlite::Result<()> {
+    let started = Instant::now();
+    loop {
+        match statement() {
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+                    && started.elapsed() < BUSY =>
+            {
+                std::thread::sleep(PAUSE);
+            }
+            done => return done,
+        }
+    }
 }
 
 /// Runs `work` in a transaction, and returns its result.
