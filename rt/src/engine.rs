@@ -98,8 +98,7 @@ pub fn engine_config(limits: &Limits) -> wasmtime::Result<wasmtime::Config> {
         .table_elements(10_000)
         .max_memory_size(limits.memory)
         .linear_memory_keep_resident(8 << 10)
-        .table_keep_resident(8 << 10)
-        .async_stack_keep_resident(8 << 10);
+        .table_keep_resident(8 << 10);
 
     let mut config = wasmtime::Config::new();
     config

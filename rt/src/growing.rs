@@ -4,7 +4,7 @@
 //! to a string may extend the string in place: the memory block of the string has free space at its
 //! end, so an append copies only the added part.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use crate::host::{Caller, memory, out_of_memory, reserve, wrong_recorded_type};
 use crate::tape::RecordedValue;
@@ -24,7 +24,7 @@ const LENGTH: usize = 4;
 /// maximum length of its string, in bytes. The host allocates all blocks above the program's static
 /// data.
 #[derive(Debug, Default)]
-pub(crate) struct GrowingStrings(HashMap<u32, usize>);
+pub(crate) struct GrowingStrings(BTreeMap<u32, usize>);
 
 /// A string in the program's memory, and the text to append to it. The program gets the address of
 /// the result. The address does not change if `in_place` is true and the block has room.

@@ -16,6 +16,7 @@ mod authority;
 mod cache;
 mod capability;
 mod compiled;
+mod data;
 mod deadline;
 mod engine;
 mod failure;

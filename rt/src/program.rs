@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use wasmtime::{InstancePre, ModuleExport};
 
+use crate::data::Segment;
 use crate::{Authority, Diagnostic, Grants, Run, Signature};
 
 /// A compiled program. It is cheap to clone, is shared by its runs, and holds no per-run state.
@@ -21,11 +22,13 @@ pub(crate) struct CompiledCode {
     pub(crate) instance: InstancePre<Run>,
     pub(crate) run: ModuleExport,
     pub(crate) memory: ModuleExport,
+    /// The initial content of the memory, which is not in the compiled code.
+    pub(crate) data: Vec<Segment>,
     /// The first address after the static data.
     pub(crate) heap: u32,
     /// The host functions that the module imports. The module can call no others.
     pub(crate) imports: Vec<Signature>,
-    /// The module's binary, from which its authority is determined.
+    /// The module's binary, with its data. Its authority is determined from it.
     pub(crate) binary: Vec<u8>,
     pub(crate) authority: OnceLock<Authority>,
     /// The namespaces of the imported host functions.
@@ -37,6 +40,22 @@ impl CompiledCode {
     pub(crate) fn size(&self) -> usize {
         let image = self.instance.module().image_range();
         (image.end as usize).saturating_sub(image.start as usize) + self.binary.len()
+    }
+
+    /// Copies the initial content into the memory of a new instance.
+    ///
+    /// # Errors
+    /// If the memory has no room for it. Data without room is never separated from the code.
+    pub(crate) fn initialize(&self, memory: &mut [u8]) -> wasmtime::Result<()> {
+        for segment in &self.data {
+            let target = memory.get_mut(segment.addresses.clone());
+            let content = self.binary.get(segment.content.clone());
+            let (Some(target), Some(content)) = (target, content) else {
+                return Err(wasmtime::Error::msg("the memory has no room for the module's data"));
+            };
+            target.copy_from_slice(content);
+        }
+        Ok(())
     }
 
     /// Returns the host function calls that the module may make. They are determined on first use,

@@ -84,12 +84,13 @@ pub struct Run {
     pub(crate) memory_limit: MemoryLimit,
     pub(crate) deadline: Deadline,
     pub(crate) tape: Option<TapeCursor>,
-    pub(crate) calls: Vec<CallCount>,
-    pub(crate) failed: Option<FailedCall>,
+    pub(crate) calls: Vec<Calls>,
+    /// The last failed call. Boxed, because a run is moved several times before it starts.
+    pub(crate) failed: Option<Box<FailedCall>>,
     /// The second-to-last failed call.
-    pub(crate) failed_before: Option<FailedCall>,
-    /// The index of the host function that was called last.
-    pub(crate) last: Option<usize>,
+    pub(crate) failed_before: Option<Box<FailedCall>>,
+    /// The host function that was called last.
+    pub(crate) last: Option<&'static str>,
 }
 
 /// The limit on a program's memory.
@@ -124,18 +125,10 @@ impl ResourceLimiter for MemoryLimit {
     }
 }
 
-/// The number of calls to a host function in a run, and how many of them failed.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct CallCount {
-    pub(crate) function: usize,
-    pub(crate) calls: u64,
-    pub(crate) failed: u64,
-}
-
 /// A failed host call and its offset in the module's binary.
 #[derive(Clone, Debug)]
 pub(crate) struct FailedCall {
-    pub(crate) function: usize,
+    pub(crate) function: &'static str,
     pub(crate) failure: Failure,
     pub(crate) offset: Option<usize>,
 }
@@ -306,15 +299,7 @@ impl Run {
     pub fn absorb(&mut self, outcome: &Outcome) {
         outcome.log.iter().for_each(|line| self.log(line));
         self.nested_fuel = self.nested_fuel.saturating_add(outcome.fuel.unwrap_or(0));
-        for call in &outcome.calls {
-            match self.nested_calls.iter_mut().find(|known| known.function == call.function) {
-                Some(known) => {
-                    (known.calls, known.failed) =
-                        (known.calls + call.calls, known.failed + call.failed)
-                }
-                None => self.nested_calls.push(call.clone()),
-            }
-        }
+        outcome.calls.iter().for_each(|calls| add_calls(&mut self.nested_calls, calls.clone()));
     }
 
     /// Returns the configuration of a granted capability.
@@ -447,19 +432,39 @@ impl Run {
         self.budget.min(self.account().free())
     }
 
-    pub(crate) fn count(&mut self, function: usize) {
+    /// Counts a call to a host function.
+    pub(crate) fn count(&mut self, function: &'static str) {
         self.last = Some(function);
-        match self.calls.iter_mut().find(|c| c.function == function) {
-            Some(count) => count.calls += 1,
-            None => self.calls.push(CallCount { function, calls: 1, failed: 0 }),
+        match self.calls_of(function) {
+            Some(known) => known.calls += 1,
+            None => self.calls.push(Calls { function, calls: 1, failed: 0 }),
         }
     }
 
-    pub(crate) fn fail(&mut self, function: usize, failure: Failure, offset: Option<usize>) {
-        if let Some(count) = self.calls.iter_mut().find(|c| c.function == function) {
-            count.failed += 1;
+    /// Records that the call to a host function failed. `offset` is that of the call in the module's
+    /// binary.
+    pub(crate) fn fail(&mut self, function: &'static str, failure: Failure, offset: Option<usize>) {
+        if let Some(known) = self.calls_of(function) {
+            known.failed += 1;
         }
-        self.failed_before = self.failed.replace(FailedCall { function, failure, offset });
+        let failed = Box::new(FailedCall { function, failure, offset });
+        self.failed_before = self.failed.replace(failed);
+    }
+
+    fn calls_of(&mut self, function: &'static str) -> Option<&mut Calls> {
+        // The name of a function is usually one constant, so this rarely compares the characters.
+        let is_same =
+            |known: &Calls| std::ptr::eq(known.function, function) || known.function == function;
+        self.calls.iter_mut().find(|known| is_same(known))
+    }
+
+    /// Returns the calls of this program, followed by those of nested programs.
+    pub(crate) fn take_calls(&mut self) -> Vec<Calls> {
+        let mut calls = std::mem::take(&mut self.calls);
+        for nested in self.nested_calls.drain(..) {
+            add_calls(&mut calls, nested);
+        }
+        calls
     }
 
     pub(crate) fn take_results(&mut self) -> Vec<Vec<u8>> {
@@ -476,5 +481,16 @@ impl Run {
 
     pub(crate) fn take_log(&mut self) -> Vec<String> {
         std::mem::take(&mut self.log)
+    }
+}
+
+/// Adds the calls of one function to a list that has one entry for each function.
+fn add_calls(list: &mut Vec<Calls>, added: Calls) {
+    match list.iter_mut().find(|known| known.function == added.function) {
+        Some(known) => {
+            known.calls += added.calls;
+            known.failed += added.failed;
+        }
+        None => list.push(added),
     }
 }

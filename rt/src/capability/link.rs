@@ -22,7 +22,7 @@ macro_rules! __link {
 #[macro_export]
 macro_rules! __linked {
     (
-        fn [], $linker:ident, $id:ident, $module:literal, $name:expr,
+        fn [], $linker:ident, $module:literal, $name:expr,
         ($($p:ident : $ty:ident),*), [$($rty:ident)?], [$($code:ident)*],
         $touches:expr, $function:path
     ) => {
@@ -33,7 +33,7 @@ macro_rules! __linked {
             | {
                 let outcome = $crate::host::call::<_, $crate::Failure>(
                     &mut caller,
-                    $id,
+                    concat!($module, ".", $name),
                     |memory, run| {
                         let _ = memory;
                         $(let $p = $crate::kind::read::<$crate::kind::word::$ty>(
@@ -50,12 +50,12 @@ macro_rules! __linked {
                         $function(run, $($p),*)
                     },
                 );
-                $crate::__push!(caller, $id, outcome, [$($rty)?], [$($code)*])
+                $crate::__push!(caller, concat!($module, ".", $name), outcome, [$($rty)?], [$($code)*])
             })
             .map(drop)
     };
     (
-        fn [$($effect:ident)+], $linker:ident, $id:ident, $module:literal, $name:expr,
+        fn [$($effect:ident)+], $linker:ident, $module:literal, $name:expr,
         ($($p:ident : $ty:ident),*), [$($rty:ident)?], [$($code:ident)*],
         $touches:expr, $function:path
     ) => {
@@ -66,7 +66,7 @@ macro_rules! __linked {
             | {
                 let outcome = $crate::host::call::<_, $crate::host::CallError>(
                     &mut caller,
-                    $id,
+                    concat!($module, ".", $name),
                     |memory, run| {
                         let _ = memory;
                         $(let $p = $crate::kind::read::<$crate::kind::word::$ty>(
@@ -104,12 +104,12 @@ macro_rules! __linked {
                     },
                 );
                 let outcome = $crate::host::split_halt(outcome)?;
-                $crate::__push!(caller, $id, outcome, [$($rty)?], [$($code)*])
+                $crate::__push!(caller, concat!($module, ".", $name), outcome, [$($rty)?], [$($code)*])
             })
             .map(drop)
     };
     (
-        async [], $linker:ident, $id:ident, $module:literal, $name:expr,
+        async [], $linker:ident, $module:literal, $name:expr,
         ($($p:ident : $ty:ident),*), [$($rty:ident)?], [$($code:ident)*],
         $touches:expr, $function:path
     ) => {
@@ -118,9 +118,9 @@ macro_rules! __linked {
                 mut caller: $crate::host::Caller<'_>,
                 ($($p,)*): ($($crate::kind::Raw<$crate::kind::word::$ty>,)*)
             | {
-                let time = $crate::host::CallTime::of(&caller, $id);
+                let time = $crate::host::CallTime::of(&caller, concat!($module, ".", $name));
                 Box::new(time.limit(async move {
-                    let read = $crate::host::begin(&mut caller, $id, |memory| {
+                    let read = $crate::host::begin(&mut caller, concat!($module, ".", $name), |memory| {
                         let _ = memory;
                         Ok(($($crate::kind::own::<$crate::kind::word::$ty>(
                             memory,
@@ -141,13 +141,13 @@ macro_rules! __linked {
                         Ok(($($p,)*)) => $function(caller.data_mut(), $($p),*).await,
                         Err(failure) => Err(failure),
                     };
-                    $crate::__push!(caller, $id, outcome, [$($rty)?], [$($code)*])
+                    $crate::__push!(caller, concat!($module, ".", $name), outcome, [$($rty)?], [$($code)*])
                 }))
             })
             .map(drop)
     };
     (
-        async [$($effect:ident)+], $linker:ident, $id:ident, $module:literal, $name:expr,
+        async [$($effect:ident)+], $linker:ident, $module:literal, $name:expr,
         ($($p:ident : $ty:ident),*), [$($rty:ident)?], [$($code:ident)*],
         $touches:expr, $function:path
     ) => {
@@ -156,9 +156,9 @@ macro_rules! __linked {
                 mut caller: $crate::host::Caller<'_>,
                 ($($p,)*): ($($crate::kind::Raw<$crate::kind::word::$ty>,)*)
             | {
-                let time = $crate::host::CallTime::of(&caller, $id);
+                let time = $crate::host::CallTime::of(&caller, concat!($module, ".", $name));
                 Box::new(time.limit(async move {
-                    let read = $crate::host::begin(&mut caller, $id, |memory| {
+                    let read = $crate::host::begin(&mut caller, concat!($module, ".", $name), |memory| {
                         let _ = memory;
                         Ok(($($crate::kind::own::<$crate::kind::word::$ty>(
                             memory,
@@ -207,7 +207,7 @@ macro_rules! __linked {
                                 .map_err($crate::host::halted)?
                         }
                     };
-                    $crate::__push!(caller, $id, outcome, [$($rty)?], [$($code)*])
+                    $crate::__push!(caller, concat!($module, ".", $name), outcome, [$($rty)?], [$($code)*])
                 }))
             })
             .map(drop)
@@ -217,16 +217,16 @@ macro_rules! __linked {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __push {
-    ($caller:ident, $id:ident, $outcome:ident, [], []) => {
-        $crate::host::unit_or_trap(&mut $caller, $id, $outcome)
+    ($caller:ident, $called:expr, $outcome:ident, [], []) => {
+        $crate::host::unit_or_trap(&mut $caller, $called, $outcome)
     };
-    ($caller:ident, $id:ident, $outcome:ident, [$rty:ident], []) => {
-        $crate::host::value_or_trap(&mut $caller, $id, $outcome)
+    ($caller:ident, $called:expr, $outcome:ident, [$rty:ident], []) => {
+        $crate::host::value_or_trap(&mut $caller, $called, $outcome)
     };
-    ($caller:ident, $id:ident, $outcome:ident, [], [$($code:ident)+]) => {
-        $crate::host::unit_and_err(&mut $caller, $id, $outcome)
+    ($caller:ident, $called:expr, $outcome:ident, [], [$($code:ident)+]) => {
+        $crate::host::unit_and_err(&mut $caller, $called, $outcome)
     };
-    ($caller:ident, $id:ident, $outcome:ident, [$rty:ident], [$($code:ident)+]) => {
-        $crate::host::value_and_err(&mut $caller, $id, $outcome)
+    ($caller:ident, $called:expr, $outcome:ident, [$rty:ident], [$($code:ident)+]) => {
+        $crate::host::value_and_err(&mut $caller, $called, $outcome)
     };
 }

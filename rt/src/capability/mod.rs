@@ -44,7 +44,7 @@ pub struct Function {
     /// The effect that a call has outside the program.
     pub effect: CallEffect,
     #[doc(hidden)]
-    pub link: fn(&mut Linker<Run>, usize) -> wasmtime::Result<()>,
+    pub link: fn(&mut Linker<Run>) -> wasmtime::Result<()>,
 }
 
 /// The part of a row that a model's prompt contains. The manual contains the whole row.
@@ -179,8 +179,8 @@ macro_rules! capability {
                     prompt_detail: $crate::__prompt_detail!($($detail)?),
                     waits: $crate::__waits!($kind),
                     effect: $crate::__effect!($kind $($effect)?),
-                    link: |linker, id| $crate::__link!(
-                        $kind [$($effect)?], linker, id, $module,
+                    link: |linker| $crate::__link!(
+                        $kind [$($effect)?], linker, $module,
                         concat!(stringify!($name) $(, "/", stringify!($suffix))?),
                         ($($param : $ty),*), [$($rty)?], [$($($code)+)?],
                         $crate::__touches!($($($touch $($at)?),+)?), $function

@@ -34,12 +34,12 @@ pub fn touch(run: &Run, function: &'static str, touches: &[Touch]) -> Result<(),
 #[doc(hidden)]
 pub fn call<R, E: From<Failure>>(
     caller: &mut Caller<'_>,
-    id: usize,
+    function: &'static str,
     f: impl FnOnce(&[u8], &mut Run) -> Result<R, E>,
 ) -> Result<R, E> {
     let memory = memory(caller)?;
     let (bytes, run) = memory.data_and_store_mut(caller.as_context_mut());
-    run.count(id);
+    run.count(function);
     f(bytes, run)
 }
 
@@ -47,10 +47,10 @@ pub fn call<R, E: From<Failure>>(
 #[doc(hidden)]
 pub fn begin<R>(
     caller: &mut Caller<'_>,
-    id: usize,
+    function: &'static str,
     f: impl FnOnce(&[u8]) -> Result<R, Failure>,
 ) -> Result<R, Failure> {
-    caller.data_mut().count(id);
+    caller.data_mut().count(function);
     f(memory(caller)?.data(caller.as_context()))
 }
 
@@ -58,20 +58,20 @@ pub fn begin<R>(
 #[derive(Debug, thiserror::Error)]
 #[error("the program ran out of time in a host function")]
 pub(crate) struct OutOfTime {
-    pub(crate) function: usize,
+    pub(crate) function: &'static str,
 }
 
 /// The time limit of an asynchronous call.
 #[doc(hidden)]
 pub struct CallTime {
     deadline: Deadline,
-    function: usize,
+    function: &'static str,
 }
 
 impl CallTime {
     /// Returns the time limit of a call, which is the program's deadline.
     #[must_use]
-    pub fn of(caller: &Caller<'_>, function: usize) -> CallTime {
+    pub fn of(caller: &Caller<'_>, function: &'static str) -> CallTime {
         CallTime { deadline: caller.data().deadline.clone(), function }
     }
 
@@ -96,57 +96,57 @@ impl CallTime {
 #[doc(hidden)]
 pub fn unit_or_trap<T>(
     caller: &mut Caller<'_>,
-    id: usize,
+    function: &'static str,
     outcome: Result<T, Failure>,
 ) -> wasmtime::Result<()> {
-    outcome.map(drop).map_err(|failure| trap(caller, id, failure))
+    outcome.map(drop).map_err(|failure| trap(caller, function, failure))
 }
 
 #[doc(hidden)]
 pub fn value_or_trap<V: Value>(
     caller: &mut Caller<'_>,
-    id: usize,
+    function: &'static str,
     outcome: Result<V, Failure>,
 ) -> wasmtime::Result<V::Raw> {
-    outcome.and_then(|value| value.store(caller)).map_err(|failure| trap(caller, id, failure))
+    outcome.and_then(|value| value.store(caller)).map_err(|failure| trap(caller, function, failure))
 }
 
 #[doc(hidden)]
 pub fn unit_and_err<T>(
     caller: &mut Caller<'_>,
-    id: usize,
+    function: &'static str,
     outcome: Result<T, Failure>,
 ) -> wasmtime::Result<i32> {
     Ok(match outcome {
         Ok(_) => Code::SUCCESS.number(),
-        Err(failure) => record_failure(caller, id, failure),
+        Err(failure) => record_failure(caller, function, failure),
     })
 }
 
 #[doc(hidden)]
 pub fn value_and_err<V: Value>(
     caller: &mut Caller<'_>,
-    id: usize,
+    function: &'static str,
     outcome: Result<V, Failure>,
 ) -> wasmtime::Result<(V::Raw, i32)> {
     Ok(match outcome.and_then(|value| value.store(caller)) {
         Ok(value) => (value, Code::SUCCESS.number()),
-        Err(failure) => (V::Raw::default(), record_failure(caller, id, failure)),
+        Err(failure) => (V::Raw::default(), record_failure(caller, function, failure)),
     })
 }
 
 /// Records the failure of a host function and returns the error code that the program gets.
-fn record_failure(caller: &mut Caller<'_>, id: usize, failure: Failure) -> i32 {
+fn record_failure(caller: &mut Caller<'_>, function: &'static str, failure: Failure) -> i32 {
     let (offset, code) = (call_offset(caller), failure.code.number());
-    caller.data_mut().fail(id, failure.truncated(), offset);
+    caller.data_mut().fail(function, failure.truncated(), offset);
     code
 }
 
 /// Records the failure of a host function that has no error result. Returns the error that ends the
 /// program.
-fn trap(caller: &mut Caller<'_>, id: usize, failure: Failure) -> wasmtime::Error {
+fn trap(caller: &mut Caller<'_>, function: &'static str, failure: Failure) -> wasmtime::Error {
     let (offset, failure) = (call_offset(caller), failure.truncated());
-    caller.data_mut().fail(id, failure.clone(), offset);
+    caller.data_mut().fail(function, failure.clone(), offset);
     wasmtime::Error::new(failure)
 }
 

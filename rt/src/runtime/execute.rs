@@ -7,17 +7,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
+use tokio::sync::SemaphorePermit;
 use wasmtime::{Store, UpdateDeadline};
 use wattle_lang::FAIL;
 
 use super::{EngineError, Inner, RunError, Runtime};
 use crate::deadline::Deadline;
 use crate::host::OutOfTime;
-use crate::outcome::{Bug, CallFailure, Calls, Exit, Outcome, Trap, TrapKind};
+use crate::outcome::{Bug, CallFailure, Exit, Outcome, Trap, TrapKind};
 use crate::pool::panic_message;
 use crate::program::{CompiledCode, Program};
 use crate::run::FailedCall;
-use crate::tape::{CallId, PriorEnd, TapeCursor};
+use crate::tape::{CallId, Halt, PriorEnd, TapeCursor};
 use crate::{Account, Code, Failure, Grants, NestedContext, Preview, Run};
 
 /// The parameters of one run of a program, in addition to the program and its grants.
@@ -28,9 +29,8 @@ struct Launch {
     /// The level of nesting, which is 0 for a top-level program.
     level: usize,
     tape: Option<TapeCursor>,
-    account: Account,
-    /// The deadline of the parent program, if there is one.
-    deadline: Option<Deadline>,
+    /// The account and the deadline of the parent program, if there is one.
+    parent: Option<(Account, Deadline)>,
 }
 
 /// The module offsets that belong to an outcome. Their positions in the author's source are looked
@@ -53,13 +53,13 @@ impl Runtime {
     /// [`RunError::Denied`] if a grant is missing and [`RunError::Refused`] if the run's guard
     /// denies the program; in both cases nothing was executed. [`RunError::Bug`] if a host
     /// function panics, and [`RunError::Engine`] if the host itself fails.
-    pub async fn run(
+    pub fn run(
         &self,
         program: &Program,
         grants: &Arc<Grants>,
         args: Vec<String>,
-    ) -> Result<Outcome, RunError> {
-        self.run_within(program, grants, args, self.inner.limits.time).await
+    ) -> impl Future<Output = Result<Outcome, RunError>> + Send {
+        self.run_within(program, grants, args, self.inner.limits.time)
     }
 
     /// Runs a program as [`run`](Runtime::run) does, for at most `time` or the runtime's limit,
@@ -67,17 +67,15 @@ impl Runtime {
     ///
     /// # Errors
     /// The same as for [`run`](Runtime::run).
-    pub async fn run_within(
+    pub fn run_within(
         &self,
         program: &Program,
         grants: &Arc<Grants>,
         args: Vec<String>,
         time: Duration,
-    ) -> Result<Outcome, RunError> {
+    ) -> impl Future<Output = Result<Outcome, RunError>> + Send {
         let tape = grants.tape().cloned().map(TapeCursor::root);
-        let account = grants.account().cloned().unwrap_or_else(|| self.open_account());
-        self.launch(program, grants, Launch { args, time, level: 0, tape, account, deadline: None })
-            .await
+        self.launch(program, grants, Launch { args, time, level: 0, tape, parent: None })
     }
 
     /// Runs a nested program as [`run`](Runtime::run) does, for at most `time` or the runtime's
@@ -85,21 +83,17 @@ impl Runtime {
     ///
     /// # Errors
     /// The same as for [`run`](Runtime::run).
-    pub async fn run_nested(
+    pub fn run_nested(
         &self,
         program: &Program,
         grants: &Arc<Grants>,
         args: Vec<String>,
         time: Duration,
         nested: NestedContext,
-    ) -> Result<Outcome, RunError> {
+    ) -> impl Future<Output = Result<Outcome, RunError>> + Send {
         let NestedContext { level, deadline, tape, account } = nested;
-        self.launch(
-            program,
-            grants,
-            Launch { args, time, level, tape, account, deadline: Some(deadline) },
-        )
-        .await
+        let parent = Some((account, deadline));
+        self.launch(program, grants, Launch { args, time, level, tape, parent })
     }
 
     async fn launch(
@@ -122,9 +116,23 @@ impl Runtime {
                 Ok(Some((_, Some(PriorEnd::Refused(why))))) => return Err(RunError::Refused(why)),
                 Ok(opened) => tape.zip(opened.map(|(id, _)| id)),
             };
-        let grants = self.guarded(program, grants, &launch, opened.as_ref()).await?;
+        let guarded = self.guarded(program, grants, &launch, opened.as_ref()).await?;
+        let slot = self.inner.slot(launch.level).await;
+        let account = match (&launch.parent, grants.account()) {
+            (Some((account, _)), _) | (None, Some(account)) => account.clone(),
+            (None, None) => self.open_account(),
+        };
+        let started = Instant::now();
+        let mut store = self.inner.store(launch, guarded, account.clone(), started)?;
+        let (ended, end) = {
+            // The future is pinned here because it is large and therefore expensive to move.
+            let call = AssertUnwindSafe(call_run(&mut store, program.compiled()));
+            account.metered_since(started, pin!(call.catch_unwind())).await
+        };
+        let halt = opened.as_ref().and_then(|(cursor, _)| cursor.tape.halted());
         let (mut outcome, offsets) =
-            self.inner.execute(program, grants, launch, opened.as_ref()).await?;
+            self.inner.outcome(store, ended, halt, end.duration_since(started))?;
+        drop(slot);
         self.add_positions(program, &mut outcome, offsets).await;
         let halted = matches!(&outcome.exit, Exit::Trapped(trap) if trap.kind == TrapKind::Halted);
         if let Some((tape, id)) = opened.filter(|_| !halted) {
@@ -170,55 +178,29 @@ impl Runtime {
 }
 
 impl Inner {
-    /// Runs the program in a new instance as soon as a slot at its level of nesting is free.
-    async fn execute(
-        &self,
-        program: &Program,
-        grants: Arc<Grants>,
-        launch: Launch,
-        opened: Option<&(TapeCursor, CallId)>,
-    ) -> Result<(Outcome, Offsets), RunError> {
-        // Exhausting the instance pool is an error, so wait here instead. The semaphore is never
-        // closed.
-        let _slot = match self.slots.get(launch.level) {
-            Some(slots) => match slots.try_acquire() {
-                Ok(slot) => Some(slot),
-                Err(_) => slots.acquire().await.ok(),
-            },
-            None => None,
-        };
-        let started = Instant::now();
-        let deadline = Deadline::new(started, launch.time.min(self.limits.time), launch.deadline);
-        let time = deadline.time();
-        let account = launch.account.clone();
-        let nested = NestedContext {
-            level: launch.level,
-            deadline,
-            tape: launch.tape,
-            account: launch.account,
-        };
-        let mut store = self.store(Run::new(launch.args, grants, self.limits.memory, nested))?;
-        let (ended, end) = {
-            // The future is pinned here because it is large and therefore expensive to move.
-            let call = AssertUnwindSafe(call_run(&mut store, program.compiled()));
-            account.metered_since(started, pin!(call.catch_unwind())).await
-        };
-        // After a panic, the store may be in any state. Only the name of the last function called
-        // is read from it before it is dropped.
-        let ended = ended.map_err(|payload| self.bug(store.data(), payload))?;
-        let duration = end.duration_since(started);
-        let halt = opened.and_then(|(cursor, _)| cursor.tape.halted());
-        let (exit, trap) = match (halt, ended) {
-            (Some(halt), _) => (Exit::Trapped(Trap::halted(halt)), Vec::new()),
-            (None, Ok(code)) => (Exit::Returned(Code(code)), Vec::new()),
-            (None, Err(error)) => self.trapped(&store, error, time)?,
-        };
-        let (outcome, failed_call) = self.outcome(store, exit, duration);
-        Ok((outcome, Offsets { trap, failed_call }))
+    /// Waits for a slot at a level of nesting. Exhausting the instance pool would be an error.
+    async fn slot(&self, level: usize) -> Option<SemaphorePermit<'_>> {
+        let slots = self.slots.get(level)?;
+        match slots.try_acquire() {
+            Ok(slot) => Some(slot),
+            // The semaphore is never closed.
+            Err(_) => slots.acquire().await.ok(),
+        }
     }
 
     /// Creates the store of a run and sets its limits on memory, time and fuel.
-    fn store(&self, run: Run) -> Result<Store<Run>, EngineError> {
+    fn store(
+        &self,
+        launch: Launch,
+        grants: Arc<Grants>,
+        account: Account,
+        started: Instant,
+    ) -> Result<Store<Run>, EngineError> {
+        let Launch { args, time, level, tape, parent } = launch;
+        let time = time.min(self.limits.time);
+        let deadline = Deadline::new(started, time, parent.map(|(_, deadline)| deadline));
+        let nested = NestedContext { level, deadline, tape, account };
+        let run = Run::new(args, grants, self.limits.memory, nested);
         let mut store = Store::new(&self.engine, run);
         store.limiter(|run| &mut run.memory_limit);
         store.set_epoch_deadline(1);
@@ -233,66 +215,23 @@ impl Inner {
         Ok(store)
     }
 
-    /// Converts a panic in a host function into the bug that ends the run. A bug in a nested
-    /// program is passed on unchanged.
-    fn bug(&self, run: &Run, payload: Box<dyn Any + Send>) -> Bug {
-        match payload.downcast::<Bug>() {
-            Ok(nested) => *nested,
-            Err(payload) => Bug::new(
-                run.last.map(|function| self.name(function)),
-                &panic_message(payload.as_ref()),
-            ),
-        }
-    }
-
-    fn name(&self, function: usize) -> &'static str {
-        self.functions.get(function).map_or("", |f| f.name)
-    }
-
-    /// Converts an error from the engine into a trap. Returns the trap and the offsets of the
-    /// innermost frames. An error that is not a trap is a failure of the host itself.
-    fn trapped(
-        &self,
-        store: &Store<Run>,
-        error: wasmtime::Error,
-        time: Duration,
-    ) -> Result<(Exit, Vec<Option<usize>>), EngineError> {
-        let run = store.data();
-        let (kind, message) = if let Some(failure) = error.downcast_ref::<Failure>() {
-            let function = run.failed.as_ref().map_or("", |f| self.name(f.function));
-            match function {
-                wattle_lang::TRAP => (TrapKind::Host(failure.code), failure.reason.clone()),
-                _ => (TrapKind::Host(failure.code), format!("`{function}` failed: {failure}")),
-            }
-        } else if let Some(late) = error.downcast_ref::<OutOfTime>() {
-            (TrapKind::Time, format!("{} in `{}`", out_of_time(time), self.name(late.function)))
-        } else if let Some(wasmtime::Trap::Interrupt) = error.downcast_ref()
-            && run.account().is_out_of_cpu()
-        {
-            (TrapKind::Time, run.account().out_of_cpu())
-        } else if let Some(trap) = error.downcast_ref::<wasmtime::Trap>() {
-            describe(*trap, time)
-        } else if let Some(failure) = &run.memory_limit.refused {
-            (TrapKind::Memory, failure.reason.clone())
-        } else {
-            return Err(EngineError(error));
-        };
-        // A stack overflow occurs before the first instruction of a function. The position is then
-        // that of the call, which is in the second frame.
-        let frames =
-            error.downcast_ref::<wasmtime::WasmBacktrace>().map_or(&[][..], |trace| trace.frames());
-        let offsets = frames.iter().take(2).map(wasmtime::FrameInfo::module_offset).collect();
-        Ok((Exit::Trapped(Trap { kind, message, position: None }), offsets))
-    }
-
     /// Collects the outcome of a run from its store. Returns the outcome, still without source
-    /// positions, and the offset of the host call that explains the exit.
+    /// positions, and the offsets from which they are determined.
     fn outcome(
         &self,
         mut store: Store<Run>,
-        exit: Exit,
+        ended: Result<wasmtime::Result<i32>, Box<dyn Any + Send>>,
+        halt: Option<Halt>,
         duration: Duration,
-    ) -> (Outcome, Option<usize>) {
+    ) -> Result<(Outcome, Offsets), RunError> {
+        // After a panic, the store may be in any state. Only the name of the last function called
+        // is read from it before it is dropped.
+        let ended = ended.map_err(|payload| bug(store.data(), payload))?;
+        let (exit, trap) = match (halt, ended) {
+            (Some(halt), _) => (Exit::Trapped(Trap::halted(halt)), Vec::new()),
+            (None, Ok(code)) => (Exit::Returned(Code(code)), Vec::new()),
+            (None, Err(error)) => trapped(store.data(), error)?,
+        };
         let memory_bytes = store.data().memory.map_or(0, |memory| memory.data_size(&store) as u64);
         let own_fuel =
             self.limits.fuel.map(|given| given.saturating_sub(store.get_fuel().unwrap_or(0)));
@@ -303,51 +242,78 @@ impl Inner {
         };
         let failed = run.failed.take().filter(|failed| explains(failed.failure.code));
         let before = run.failed_before.take();
-        let mut calls: Vec<Calls> = run
-            .calls
-            .iter()
-            .map(|c| Calls { function: self.name(c.function), calls: c.calls, failed: c.failed })
-            .collect();
-        for nested in run.nested_calls.drain(..) {
-            match calls.iter_mut().find(|own| own.function == nested.function) {
-                Some(own) => {
-                    (own.calls, own.failed) = (own.calls + nested.calls, own.failed + nested.failed)
-                }
-                None => calls.push(nested),
-            }
-        }
-        let offset = failed.as_ref().and_then(|failed| failed.offset);
+        let failed_call = failed.as_ref().and_then(|failed| failed.offset);
         let succeeded = exit == Exit::Returned(Code::SUCCESS);
         let artifacts = run.take_artifacts();
         let outcome = Outcome {
-            calls,
+            calls: run.take_calls(),
             answer: run.take_answer().filter(|_| succeeded),
             artifacts: if succeeded { artifacts } else { Vec::new() },
             results: run.take_results(),
             log: run.take_log(),
             exit,
-            failure: failed.map(|failed| self.call_failure(failed, before)),
+            failure: failed.map(|failed| call_failure(*failed, before)),
             fuel: own_fuel.map(|own| own.saturating_add(run.nested_fuel)),
             memory_bytes,
             duration,
         };
-        (outcome, offset)
+        Ok((outcome, Offsets { trap, failed_call }))
     }
+}
 
-    /// Describes the failed call that ended a program. `before` is the previous failed call, if
-    /// there is one.
-    fn call_failure(&self, failed: FailedCall, before: Option<FailedCall>) -> CallFailure {
-        let FailedCall { function, mut failure, .. } = failed;
-        let function = Some(self.name(function)).filter(|name| *name != FAIL);
-        if let Some(before) = before.filter(|_| function.is_none()) {
-            let name = self.name(before.function);
-            // A program may pass on the reason for an earlier failure.
-            if name != FAIL && !failure.reason.contains(&before.failure.reason) {
-                failure.reason += &format!(" (before that, `{name}` failed: {})", before.failure);
-            }
-        }
-        CallFailure { function, failure, position: None }
+/// Converts a panic in a host function into the bug that ends the run. A bug in a nested program
+/// is passed on unchanged.
+fn bug(run: &Run, payload: Box<dyn Any + Send>) -> Bug {
+    match payload.downcast::<Bug>() {
+        Ok(nested) => *nested,
+        Err(payload) => Bug::new(run.last, &panic_message(payload.as_ref())),
     }
+}
+
+/// Converts an error from the engine into a trap. Returns the trap and the offsets of the
+/// innermost frames. An error that is not a trap is a failure of the host itself.
+fn trapped(run: &Run, error: wasmtime::Error) -> Result<(Exit, Vec<Option<usize>>), EngineError> {
+    let time = run.deadline.time();
+    let (kind, message) = if let Some(failure) = error.downcast_ref::<Failure>() {
+        let function = run.failed.as_ref().map_or("", |failed| failed.function);
+        match function {
+            wattle_lang::TRAP => (TrapKind::Host(failure.code), failure.reason.clone()),
+            _ => (TrapKind::Host(failure.code), format!("`{function}` failed: {failure}")),
+        }
+    } else if let Some(late) = error.downcast_ref::<OutOfTime>() {
+        (TrapKind::Time, format!("{} in `{}`", out_of_time(time), late.function))
+    } else if let Some(wasmtime::Trap::Interrupt) = error.downcast_ref()
+        && run.account().is_out_of_cpu()
+    {
+        (TrapKind::Time, run.account().out_of_cpu())
+    } else if let Some(trap) = error.downcast_ref::<wasmtime::Trap>() {
+        describe(*trap, time)
+    } else if let Some(failure) = &run.memory_limit.refused {
+        (TrapKind::Memory, failure.reason.clone())
+    } else {
+        return Err(EngineError(error));
+    };
+    // A stack overflow occurs before the first instruction of a function. The position is then
+    // that of the call, which is in the second frame.
+    let frames =
+        error.downcast_ref::<wasmtime::WasmBacktrace>().map_or(&[][..], |trace| trace.frames());
+    let offsets = frames.iter().take(2).map(wasmtime::FrameInfo::module_offset).collect();
+    Ok((Exit::Trapped(Trap { kind, message, position: None }), offsets))
+}
+
+/// Describes the failed call that ended a program. `before` is the previous failed call, if there is
+/// one.
+fn call_failure(failed: FailedCall, before: Option<Box<FailedCall>>) -> CallFailure {
+    let FailedCall { function, mut failure, .. } = failed;
+    let function = Some(function).filter(|name| *name != FAIL);
+    if let Some(before) = before.filter(|_| function.is_none()) {
+        let name = before.function;
+        // A program may pass on the reason for an earlier failure.
+        if name != FAIL && !failure.reason.contains(&before.failure.reason) {
+            failure.reason += &format!(" (before that, `{name}` failed: {})", before.failure);
+        }
+    }
+    CallFailure { function, failure, position: None }
 }
 
 /// Instantiates the program and calls its function `run`.
@@ -357,7 +323,9 @@ async fn call_run(store: &mut Store<Run>, compiled: &CompiledCode) -> wasmtime::
     let memory = instance
         .get_module_export(&mut *store, &compiled.memory)
         .and_then(wasmtime::Extern::into_memory);
-    store.data_mut().memory = Some(memory.ok_or_else(|| missing("memory"))?);
+    let memory = memory.ok_or_else(|| missing("memory"))?;
+    compiled.initialize(memory.data_mut(&mut *store))?;
+    store.data_mut().memory = Some(memory);
     store.data_mut().heap = compiled.heap;
     let run = instance
         .get_module_export(&mut *store, &compiled.run)

@@ -13,7 +13,7 @@ use crate::engine::{Limits, engine, settings_hasher};
 use crate::outcome::Bug;
 use crate::pool::{Bounds, Pool};
 use crate::run::LEVELS;
-use crate::{Account, Capability, Function, Run, Signatures};
+use crate::{Account, Capability, Run, Signatures};
 
 /// A compiler and executor of programs. A process has one runtime, which is cheap to clone and
 /// shared by all runs.
@@ -27,7 +27,6 @@ struct Inner {
     linker: Linker<Run>,
     limits: Limits,
     capabilities: Vec<Capability>,
-    functions: Vec<&'static Function>,
     signatures: Signatures,
     programs: Programs,
     /// The account of the process.
@@ -86,18 +85,16 @@ impl Runtime {
         let pool = Pool::new(Bounds::new(limits.compile));
         let engine = engine(&limits, pool.tick())?;
         let mut linker = Linker::new(&engine);
-        let functions: Vec<&'static Function> =
-            capabilities.iter().flat_map(|c| c.functions).collect();
-        for (id, function) in functions.iter().enumerate() {
-            (function.link)(&mut linker, id)?;
+        let functions = || capabilities.iter().flat_map(|capability| capability.functions);
+        for function in functions() {
+            (function.link)(&mut linker)?;
         }
         let inner = Inner {
             settings: settings(&engine, capabilities),
             engine,
             linker,
             capabilities: capabilities.to_vec(),
-            signatures: Signatures::new(functions.iter().map(|f| f.signature)),
-            functions,
+            signatures: Signatures::new(functions().map(|function| function.signature)),
             programs: Programs::new(limits.cache),
             account: Account::of_process(limits.process_memory),
             pool,

@@ -9,6 +9,7 @@ use wattle_lang::{AssembledModule, cost};
 
 use super::{Inner, Runtime};
 use crate::cache::{Key, Preparation, PrepareResult};
+use crate::data::{self, Segment};
 use crate::pool::catch_panic;
 use crate::program::{CompiledCode, Program};
 use crate::{Diagnostic, FixResult, HostModule, Interruption, Position, Severity};
@@ -228,15 +229,8 @@ impl Inner {
         let compiled = || {
             let binary = assembled.encode()?;
             cost::of(&binary).map_err(|_| wasmtime::Error::msg("it costs too much to compile"))?;
-            let module = match cache {
-                Some(_) => HostModule { name: "program", identity: &binary }.load(
-                    &self.engine,
-                    cache,
-                    || Ok(binary.clone()),
-                )?,
-                None => Module::from_binary(&self.engine, &binary)?,
-            };
-            let compiled = self.link(assembled, &module, binary)?;
+            let (module, data) = self.module(&binary, cache)?;
+            let compiled = self.link(assembled, &module, binary, data)?;
             // On this thread of the pool, because that can take long for a large module.
             compiled.authority();
             Ok(compiled)
@@ -249,16 +243,35 @@ impl Inner {
     fn compile_if_quick(&self, assembled: &AssembledModule) -> Option<Arc<CompiledCode>> {
         let binary = assembled.encode().ok()?;
         cost::of(&binary).ok().filter(cost::Cost::is_quick)?;
-        let module = Module::from_binary(&self.engine, &binary).ok()?;
-        self.link(assembled, &module, binary).ok()
+        let (module, data) = self.module(&binary, None).ok()?;
+        self.link(assembled, &module, binary, data).ok()
     }
 
-    /// Links a module.
+    /// Compiles a binary, or loads its machine code from the folder `cache`. Returns the module and
+    /// the data that it does not contain.
+    fn module(
+        &self,
+        binary: &[u8],
+        cache: Option<&Path>,
+    ) -> wasmtime::Result<(Module, Vec<Segment>)> {
+        let (code, data) = data::separate(binary);
+        let module = match cache {
+            Some(_) => {
+                HostModule { name: "program", identity: &code }
+                    .load(&self.engine, cache, || Ok(code.to_vec()))?
+            }
+            None => Module::from_binary(&self.engine, &code)?,
+        };
+        Ok((module, data))
+    }
+
+    /// Links a module that was compiled from `binary` without its `data`.
     fn link(
         &self,
         assembled: &AssembledModule,
         module: &Module,
         binary: Vec<u8>,
+        data: Vec<Segment>,
     ) -> wasmtime::Result<Arc<CompiledCode>> {
         let export = |name| {
             module
@@ -275,6 +288,7 @@ impl Inner {
             instance,
             run,
             memory,
+            data,
             heap: assembled.heap_base,
             capabilities,
             imports: assembled.imports.clone(),
