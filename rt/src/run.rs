@@ -452,10 +452,11 @@ impl Run {
     }
 
     fn calls_of(&mut self, function: &'static str) -> Option<&mut Calls> {
-        // The name of a function is usually one constant, so this rarely compares the characters.
-        let is_same =
-            |known: &Calls| std::ptr::eq(known.function, function) || known.function == function;
-        self.calls.iter_mut().find(|known| is_same(known))
+        // The name of a function is usually the same constant at each of its calls.
+        let at = (self.calls.iter())
+            .position(|known| std::ptr::eq(known.function, function))
+            .or_else(|| self.calls.iter().position(|known| known.function == function))?;
+        self.calls.get_mut(at)
     }
 
     /// Returns the calls of this program, followed by those of nested programs.

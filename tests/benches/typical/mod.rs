@@ -38,7 +38,7 @@ pub(crate) fn tokio() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }
 
-/// A runtime with grants for all pure capabilities.
+/// A runtime with grants for all pure capabilities, and an account, as the programs of a run have.
 pub(crate) struct Wattle {
     runtime: Runtime,
     grants: Arc<Grants>,
@@ -49,14 +49,14 @@ impl Wattle {
     pub(crate) fn new(instances: u32) -> Wattle {
         let limits = Limits { instances, ..Limits::default() };
         let runtime = Runtime::new(wattle_capability::ALL, limits).unwrap();
-        Wattle { runtime, grants: Arc::new(wattle_capability::pure_grants()) }
+        let grants = wattle_capability::pure_grants().charged_to(runtime.open_account());
+        Wattle { runtime, grants: Arc::new(grants) }
     }
 
     /// Runs a program, which is compiled if it is not cached.
     pub(crate) async fn run(&self, text: &str) {
         let program = self.runtime.prepare(text).await.unwrap();
-        let args = vec!["world".to_owned()];
-        let outcome = self.runtime.run(&program, &self.grants, args).await.unwrap();
+        let outcome = self.runtime.run(&program, &self.grants, args()).await.unwrap();
         assert!(outcome.success());
         black_box(outcome.results);
     }
@@ -67,8 +67,14 @@ impl Wattle {
     }
 }
 
+/// Returns the arguments of one run of a program.
+fn args() -> Vec<String> {
+    vec!["world".to_owned()]
+}
+
 /// The state that the module's imports need.
 pub(crate) struct State {
+    args: Vec<String>,
     memory: Option<Memory>,
     /// The first free address.
     free: u32,
@@ -105,8 +111,9 @@ impl Bare {
         let engine = Engine::new(config).unwrap();
         let mut linker: Linker<State> = Linker::new(&engine);
         linker
-            .func_wrap("sys", "argv", |mut caller: Caller<'_, State>, _: i32| {
-                (put(&mut caller, b"world"), 0i32)
+            .func_wrap("sys", "argv", |mut caller: Caller<'_, State>, index: i32| {
+                let arg = std::mem::take(&mut caller.data_mut().args[index as usize]);
+                (put(&mut caller, arg.as_bytes()), 0i32)
             })
             .unwrap();
         linker
@@ -139,7 +146,8 @@ impl Bare {
     }
 
     fn store(&self, heap: u32) -> Store<State> {
-        Store::new(&self.engine, State { memory: None, free: heap, results: Vec::new() })
+        let state = State { args: args(), memory: None, free: heap, results: Vec::new() };
+        Store::new(&self.engine, state)
     }
 
     /// Runs a module on a separate stack, as Wattle does.
