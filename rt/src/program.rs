@@ -36,10 +36,12 @@ pub(crate) struct CompiledCode {
 }
 
 impl CompiledCode {
-    /// Returns the size of the machine code, its metadata and the module's binary, in bytes.
+    /// Returns the size of the machine code, its metadata, the module's binary and the list of its
+    /// data, in bytes.
     pub(crate) fn size(&self) -> usize {
         let image = self.instance.module().image_range();
-        (image.end as usize).saturating_sub(image.start as usize) + self.binary.len()
+        let machine_code = (image.end as usize).saturating_sub(image.start as usize);
+        machine_code + self.binary.len() + size_of_val(self.data.as_slice())
     }
 
     /// Copies the initial content into the memory of a new instance.
