@@ -435,28 +435,19 @@ impl Run {
     /// Counts a call to a host function.
     pub(crate) fn count(&mut self, function: &'static str) {
         self.last = Some(function);
-        match self.calls_of(function) {
+        // The name of a function is usually the same constant at each of its calls.
+        match self.calls.iter_mut().find(|known| std::ptr::eq(known.function, function)) {
             Some(known) => known.calls += 1,
-            None => self.calls.push(Calls { function, calls: 1, failed: 0 }),
+            None => add_calls(&mut self.calls, Calls { function, calls: 1, failed: 0 }),
         }
     }
 
     /// Records that the call to a host function failed. `offset` is that of the call in the module's
     /// binary.
     pub(crate) fn fail(&mut self, function: &'static str, failure: Failure, offset: Option<usize>) {
-        if let Some(known) = self.calls_of(function) {
-            known.failed += 1;
-        }
+        add_calls(&mut self.calls, Calls { function, calls: 0, failed: 1 });
         let failed = Box::new(FailedCall { function, failure, offset });
         self.failed_before = self.failed.replace(failed);
-    }
-
-    fn calls_of(&mut self, function: &'static str) -> Option<&mut Calls> {
-        // The name of a function is usually the same constant at each of its calls.
-        let at = (self.calls.iter())
-            .position(|known| std::ptr::eq(known.function, function))
-            .or_else(|| self.calls.iter().position(|known| known.function == function))?;
-        self.calls.get_mut(at)
     }
 
     /// Returns the calls of this program, followed by those of nested programs.
