@@ -9,10 +9,10 @@ use std::ops::Range;
 
 use wasmparser::{Data, DataKind, MemoryType, Operator, Parser, Payload};
 
+use crate::host::PAGE;
+
 /// Length of the magic number and the version at the start of a binary, in bytes.
 const HEADER: usize = 8;
-/// Size of a page of memory, in bytes.
-const PAGE: u64 = 64 << 10;
 
 /// A part of the memory's initial content.
 #[derive(Debug, PartialEq, Eq)]
@@ -42,8 +42,8 @@ fn find(binary: &[u8]) -> Option<(Range<usize>, Vec<Segment>)> {
         let payload = payload.ok()?;
         let content = payload.as_section().map(|(_, content)| content);
         match payload {
-            // The function would run before the data is copied. A number of segments is present if
-            // instructions use segments.
+            // A start function would run before the data is copied. A module counts its segments
+            // only if instructions refer to them.
             Payload::StartSection { .. } | Payload::DataCountSection { .. } => return None,
             Payload::MemorySection(memories) => {
                 size = memories.into_iter().next()?.ok().as_ref().and_then(initial_size);

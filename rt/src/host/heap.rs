@@ -4,7 +4,7 @@ use super::Caller;
 use crate::{Code, Failure};
 
 /// Size of a page of WebAssembly memory, in bytes.
-const PAGE: u64 = 65_536;
+pub(crate) const PAGE: u64 = 65_536;
 
 pub(super) fn store_bytes(caller: &mut Caller<'_>, bytes: &[u8]) -> Result<i32, Failure> {
     let length = u32::try_from(bytes.len()).map_err(|_| out_of_memory(bytes.len()))?;

@@ -10,7 +10,7 @@ use wasmtime::{AsContext, AsContextMut, WasmBacktrace};
 use crate::deadline::Deadline;
 use crate::{Code, Failure, Run, Touch};
 
-pub(crate) use heap::{memory, out_of_memory, reserve};
+pub(crate) use heap::{PAGE, memory, out_of_memory, reserve};
 pub use taped::{CallError, CallValue, TapedCall, add, halted, not_performed, split_halt};
 pub use value::{Allocation, Record, Value, wrong_recorded_type};
 

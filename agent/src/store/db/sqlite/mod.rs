@@ -27,7 +27,7 @@ const STATEMENTS: usize = 128;
 const LOGGED: u32 = 4_000;
 /// Maximum time that a connection waits for a lock that another process holds.
 const BUSY: Duration = Duration::from_secs(10);
-/// Time until a statement for which SQLite does not wait is repeated.
+/// Interval between attempts at a statement in which SQLite itself does not wait for locks.
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// The connections to a file or to an in-memory database. Cheap to clone.
@@ -144,9 +144,9 @@ fn configure(connection: &Connection) -> Result<(), Cause> {
         .map_err(|error| failure(error).into())
 }
 
-/// Repeats a statement for as long as another process holds a lock, up to [`BUSY`]. SQLite waits by
-/// itself, but for a statement that already reads and begins to write, like the one that sets up
-/// the log of a new file.
+/// Repeats a statement while another process holds a lock, for at most [`BUSY`]. SQLite itself waits
+/// for locks, except in a statement that reads before it writes, such as the one that sets up the
+/// log of a new file.
 fn until_unlocked(statement: impl Fn() -> rusqlite::Result<()>) -> rusqlite::Result<()> {
     let started = Instant::now();
     loop {
