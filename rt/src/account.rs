@@ -26,9 +26,9 @@ use crate::{Code, Failure};
 pub(crate) use meter::timed;
 use meter::{Meter, Metering, processor_time};
 
-/// Size of the portions in which memory is taken from an account, in bytes. One portion covers many
-/// small allocations, so that they cost a single atomic operation.
-const PORTION: usize = 64 << 10;
+/// Number of bytes that a charge takes from its account in advance. They cover many small
+/// allocations, which then do not access the account.
+const ADVANCE: usize = 16 << 10;
 
 /// The limits on one run, across all of its programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -395,7 +395,7 @@ pub struct MemoryCharge {
     account: Account,
     /// The number of bytes charged.
     bytes: usize,
-    /// The number of charged bytes in use. The rest is the unused part of a portion.
+    /// The number of charged bytes in use. The rest was taken in advance.
     used: usize,
 }
 
@@ -416,10 +416,10 @@ impl MemoryCharge {
         let used = self.used.saturating_add(bytes);
         if used > self.bytes {
             let missing = used - self.bytes;
-            let portion = missing.next_multiple_of(PORTION);
-            // Close to the limit, the exact amount may fit even if a whole portion does not.
-            let taken = match self.account.take(portion, 0) {
-                Ok(()) => portion,
+            let ample = missing.saturating_add(ADVANCE);
+            // Close to the limit, the exact amount may fit even if more does not.
+            let taken = match self.account.take(ample, 0) {
+                Ok(()) => ample,
                 Err(_) => self
                     .account
                     .take(missing, 0)

@@ -19,7 +19,7 @@ struct Inner {
 
 /// Compiled and pre-linked code. Several sources may share it.
 pub(crate) struct CompiledCode {
-    pub(crate) instance: InstancePre<Run>,
+    pub(crate) instance: InstancePre<Box<Run>>,
     pub(crate) run: ModuleExport,
     pub(crate) memory: ModuleExport,
     /// The initial content of the memory, which is not in the compiled code.

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use wasmtime::{Memory, ResourceLimiter};
 
-use crate::deadline::{Deadline, Pause};
+use crate::deadline::{Deadline, Pause, SharedDeadline};
 use crate::growing::GrowingStrings;
 use crate::host::{CallValue, Record, TapedCall, wrong_recorded_type};
 use crate::outcome::Artifact;
@@ -30,7 +30,7 @@ pub(crate) const LEVELS: usize = 3;
 #[derive(Clone, Debug)]
 pub struct NestedContext {
     pub(crate) level: usize,
-    pub(crate) deadline: Deadline,
+    pub(crate) deadline: SharedDeadline,
     /// The cursor on the tape of the run, if the run has a tape.
     pub(crate) tape: Option<TapeCursor>,
     /// The account of the run.
@@ -46,6 +46,14 @@ impl NestedContext {
         let tape = self.tape.as_ref().map(|cursor| cursor.child(index));
         NestedContext { tape, ..self.clone() }
     }
+}
+
+/// The place of a program among the programs of its run.
+pub(crate) struct RunContext {
+    pub(crate) level: usize,
+    pub(crate) deadline: Deadline,
+    pub(crate) tape: Option<TapeCursor>,
+    pub(crate) account: Account,
 }
 
 /// Maximum number of artifacts per program.
@@ -85,7 +93,7 @@ pub struct Run {
     pub(crate) deadline: Deadline,
     pub(crate) tape: Option<TapeCursor>,
     pub(crate) calls: Vec<Calls>,
-    /// The last failed call. Boxed, because a run is moved several times before it starts.
+    /// The last failed call. Boxed, because few runs have one.
     pub(crate) failed: Option<Box<FailedCall>>,
     /// The second-to-last failed call.
     pub(crate) failed_before: Option<Box<FailedCall>>,
@@ -138,9 +146,9 @@ impl Run {
         args: Vec<String>,
         grants: Arc<Grants>,
         memory_limit: usize,
-        nested: NestedContext,
+        context: RunContext,
     ) -> Self {
-        let NestedContext { level, deadline, tape, account } = nested;
+        let RunContext { level, deadline, tape, account } = context;
         Run {
             args,
             grants,
@@ -226,7 +234,7 @@ impl Run {
     /// Suspends the deadlines of the program and its parents until the pause is dropped. A host
     /// function holds a pause while it waits for work that has its own time limits.
     pub fn pause(&self) -> Pause {
-        self.deadline.pause()
+        self.deadline.shared().pause()
     }
 
     /// Stops the program until a person has answered a question. Returns the failure that the
@@ -253,7 +261,7 @@ impl Run {
             let account = self.account().clone();
             return Ok(NestedContext {
                 level: self.level + 1,
-                deadline: self.deadline.clone(),
+                deadline: self.deadline.shared().clone(),
                 tape,
                 account,
             });

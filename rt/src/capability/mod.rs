@@ -44,7 +44,7 @@ pub struct Function {
     /// The effect that a call has outside the program.
     pub effect: CallEffect,
     #[doc(hidden)]
-    pub link: fn(&mut Linker<Run>) -> wasmtime::Result<()>,
+    pub link: fn(&mut Linker<Box<Run>>) -> wasmtime::Result<()>,
 }
 
 /// The part of a row that a model's prompt contains. The manual contains the whole row.

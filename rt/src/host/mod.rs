@@ -7,7 +7,7 @@ mod value;
 
 use wasmtime::{AsContext, AsContextMut, WasmBacktrace};
 
-use crate::deadline::Deadline;
+use crate::deadline::SharedDeadline;
 use crate::{Code, Failure, Run, Touch};
 
 pub(crate) use heap::{PAGE, memory, out_of_memory, reserve};
@@ -15,7 +15,7 @@ pub use taped::{CallError, CallValue, TapedCall, add, halted, not_performed, spl
 pub use value::{Allocation, Record, Value, wrong_recorded_type};
 
 /// The engine's handle to a call in progress.
-pub type Caller<'a> = wasmtime::Caller<'a, Run>;
+pub type Caller<'a> = wasmtime::Caller<'a, Box<Run>>;
 
 /// Runs the admission checks for a call.
 #[doc(hidden)]
@@ -64,7 +64,7 @@ pub(crate) struct OutOfTime {
 /// The time limit of an asynchronous call.
 #[doc(hidden)]
 pub struct CallTime {
-    deadline: Deadline,
+    deadline: SharedDeadline,
     function: &'static str,
 }
 
@@ -72,7 +72,7 @@ impl CallTime {
     /// Returns the time limit of a call, which is the program's deadline.
     #[must_use]
     pub fn of(caller: &Caller<'_>, function: &'static str) -> CallTime {
-        CallTime { deadline: caller.data().deadline.clone(), function }
+        CallTime { deadline: caller.data().deadline.shared().clone(), function }
     }
 
     /// Performs the call. If its time runs out, returns the error that ends the program.

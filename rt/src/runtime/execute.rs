@@ -1,6 +1,7 @@
 //! Execution of prepared programs.
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
@@ -12,12 +13,12 @@ use wasmtime::{Store, UpdateDeadline};
 use wattle_lang::FAIL;
 
 use super::{EngineError, Inner, RunError, Runtime};
-use crate::deadline::Deadline;
+use crate::deadline::{Deadline, SharedDeadline};
 use crate::host::OutOfTime;
 use crate::outcome::{Bug, CallFailure, Exit, Outcome, Trap, TrapKind};
 use crate::pool::panic_message;
 use crate::program::{CompiledCode, Program};
-use crate::run::FailedCall;
+use crate::run::{FailedCall, RunContext};
 use crate::tape::{CallId, Halt, PriorEnd, TapeCursor};
 use crate::{Account, Code, Failure, Grants, NestedContext, Preview, Run};
 
@@ -30,7 +31,7 @@ struct Launch {
     level: usize,
     tape: Option<TapeCursor>,
     /// The account and the deadline of the parent program, if there is one.
-    parent: Option<(Account, Deadline)>,
+    parent: Option<(Account, SharedDeadline)>,
 }
 
 /// The module offsets that belong to an outcome. Their positions in the author's source are looked
@@ -119,11 +120,12 @@ impl Runtime {
         let guarded = self.guarded(program, grants, &launch, opened.as_ref()).await?;
         let slot = self.inner.slot(launch.level).await;
         let account = match (&launch.parent, grants.account()) {
-            (Some((account, _)), _) | (None, Some(account)) => account.clone(),
-            (None, None) => self.open_account(),
+            (Some((account, _)), _) => Cow::Owned(account.clone()),
+            (None, Some(account)) => Cow::Borrowed(account),
+            (None, None) => Cow::Owned(self.open_account()),
         };
         let started = Instant::now();
-        let mut store = self.inner.store(launch, guarded, account.clone(), started)?;
+        let mut store = self.inner.store(launch, guarded, Account::clone(&account), started)?;
         let (ended, end) = {
             // The future is pinned here because it is large and therefore expensive to move.
             let call = AssertUnwindSafe(call_run(&mut store, program.compiled()));
@@ -195,12 +197,13 @@ impl Inner {
         grants: Arc<Grants>,
         account: Account,
         started: Instant,
-    ) -> Result<Store<Run>, EngineError> {
+    ) -> Result<Store<Box<Run>>, EngineError> {
         let Launch { args, time, level, tape, parent } = launch;
         let time = time.min(self.limits.time);
         let deadline = Deadline::new(started, time, parent.map(|(_, deadline)| deadline));
-        let nested = NestedContext { level, deadline, tape, account };
-        let run = Run::new(args, grants, self.limits.memory, nested);
+        let context = RunContext { level, deadline, tape, account };
+        // The store itself takes almost a kilobyte, and a larger allocation would be much slower.
+        let run = Box::new(Run::new(args, grants, self.limits.memory, context));
         let mut store = Store::new(&self.engine, run);
         store.limiter(|run| &mut run.memory_limit);
         store.set_epoch_deadline(1);
@@ -219,7 +222,7 @@ impl Inner {
     /// positions, and the offsets from which they are determined.
     fn outcome(
         &self,
-        mut store: Store<Run>,
+        mut store: Store<Box<Run>>,
         ended: Result<wasmtime::Result<i32>, Box<dyn Any + Send>>,
         halt: Option<Halt>,
         duration: Duration,
@@ -317,7 +320,7 @@ fn call_failure(failed: FailedCall, before: Option<Box<FailedCall>>) -> CallFail
 }
 
 /// Instantiates the program and calls its function `run`.
-async fn call_run(store: &mut Store<Run>, compiled: &CompiledCode) -> wasmtime::Result<i32> {
+async fn call_run(store: &mut Store<Box<Run>>, compiled: &CompiledCode) -> wasmtime::Result<i32> {
     let instance = compiled.instance.instantiate_async(&mut *store).await?;
     let missing = |what: &str| wasmtime::Error::msg(format!("the module has no {what}"));
     let memory = instance

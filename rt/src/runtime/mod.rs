@@ -24,7 +24,7 @@ pub struct Runtime {
 
 struct Inner {
     engine: Engine,
-    linker: Linker<Run>,
+    linker: Linker<Box<Run>>,
     limits: Limits,
     capabilities: Vec<Capability>,
     signatures: Signatures,

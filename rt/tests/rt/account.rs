@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use wattle_rt::{Account, AccountLimits, Code, Exit, Grants, Limits, Runtime, TrapKind};
 
-/// Size of the portions in which memory is taken from an account, in bytes.
-const PORTION: usize = 64 << 10;
+/// Number of bytes that a charge takes from its account in advance.
+const ADVANCE: usize = 16 << 10;
 
 fn small() -> AccountLimits {
     AccountLimits { memory: 1 << 20, cpu: Duration::from_millis(50), received: 1_000 }
@@ -40,16 +40,18 @@ fn memory_is_charged_to_the_run_and_the_process_until_it_is_released() {
 }
 
 #[test]
-fn held_memory_grows_in_portions_up_to_the_last_byte() {
+fn memory_is_taken_in_advance_up_to_the_last_byte() {
     let run =
-        Account::of_process(usize::MAX).open_run(AccountLimits { memory: PORTION + 10, ..small() });
+        Account::of_process(usize::MAX).open_run(AccountLimits { memory: ADVANCE + 10, ..small() });
     let mut held = run.nothing();
     held.grow(1).unwrap();
-    assert_eq!((held.used(), run.held()), (1, PORTION));
-    held.grow(PORTION + 9).unwrap();
-    assert_eq!(run.held(), PORTION + 10);
+    assert_eq!((held.used(), run.held()), (1, ADVANCE + 1));
+    held.grow(ADVANCE).unwrap();
+    assert_eq!((held.used(), run.held()), (ADVANCE + 1, ADVANCE + 1));
+    held.grow(9).unwrap();
+    assert_eq!(run.held(), ADVANCE + 10);
     assert!(held.grow(1).is_err());
-    assert_eq!(held.used(), PORTION + 10);
+    assert_eq!(held.used(), ADVANCE + 10);
     held.shrink_to(5);
     assert_eq!(run.held(), 5);
 }
