@@ -121,7 +121,7 @@ fn matches(glob: &[u8], path: &[u8]) -> bool {
 }
 
 pub(crate) fn contains(bytes: &[u8], part: &[u8]) -> bool {
-    bytes.windows(part.len()).any(|window| window == part)
+    memchr::memmem::find(bytes, part).is_some()
 }
 
 /// Collects the content of each file and the target of each link under a folder.
