@@ -130,12 +130,14 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, Cause> {
 
 /// Configures a connection to use a write-ahead log and to wait for other processes.
 fn configure(connection: &Connection) -> Result<(), Cause> {
-    connection.busy_timeout(BUSY)?;
+    // `until_unlocked` waits instead of SQLite.
+    connection.busy_timeout(Duration::ZERO)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     // Otherwise a cached statement is prepared again whenever the values of its parameters change.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     let pragma = |name, value: &dyn ToSql| connection.pragma_update(None, name, value);
     until_unlocked(|| pragma("journal_mode", &"WAL"))
+        .and_then(|()| connection.busy_timeout(BUSY))
         .and_then(|()| pragma("synchronous", &"NORMAL"))
         .and_then(|()| pragma("wal_autocheckpoint", &LOGGED))
         .and_then(|()| pragma("foreign_keys", &true))
@@ -144,9 +146,9 @@ fn configure(connection: &Connection) -> Result<(), Cause> {
         .map_err(|error| failure(error).into())
 }
 
-/// Repeats a statement while another process holds a lock, for at most [`BUSY`]. SQLite itself waits
-/// for locks, except in a statement that reads before it writes, such as the one that sets up the
-/// log of a new file.
+/// Repeats a statement while another process holds a lock, for at most [`BUSY`]. SQLite itself does
+/// not wait in a statement that reads before it writes, such as the one that sets up the log of a
+/// new file.
 fn until_unlocked(statement: impl Fn() -> rusqlite::Result<()>) -> rusqlite::Result<()> {
     let started = Instant::now();
     loop {
