@@ -1,6 +1,7 @@
 //! `map`: maps from strings to strings in insertion order, which the host stores for the run.
 
 use std::borrow::Cow;
+use std::fmt::Display;
 use std::str::FromStr;
 
 use foldhash::fast::RandomState;
@@ -155,6 +156,26 @@ impl Entry {
         }
     }
 
+    /// Returns the maximum length of a text that can replace this one in place, in bytes.
+    fn space(&self) -> usize {
+        match self {
+            Entry::Text(text) => text.capacity(),
+            Entry::List(_) => 0,
+        }
+    }
+
+    /// Replaces a text by one that fits into its space. Otherwise changes nothing and returns false.
+    fn overwrite(&mut self, text: &[u8]) -> bool {
+        match self {
+            Entry::Text(old) if text.len() <= old.capacity() => {
+                old.clear();
+                old.extend_from_slice(text);
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// Returns the value as a list. A JSON array is split into its items. Any other string becomes
     /// the only item.
     fn items(&self) -> Cow<'_, [Vec<u8>]> {
@@ -235,14 +256,16 @@ fn new(run: &mut Run) -> Result<Handle, Failure> {
 
 fn set(run: &mut Run, h: i32, key: &str, value: &[u8]) -> Result<(), Failure> {
     // A program may change the same value a million times. Only growth is charged.
-    let growth = match of(run, h)?.get(key) {
-        Some(Entry::Text(old)) => value.len().saturating_sub(old.capacity()),
-        Some(Entry::List(_)) => value.len(),
+    let growth = match of(run, h)?.get_mut(key) {
+        Some(old) => {
+            if old.overwrite(value) {
+                return Ok(());
+            }
+            value.len().saturating_sub(old.space())
+        }
         None => key.len() + value.len() + ENTRY,
     };
-    if growth > 0 {
-        run.charge(growth)?;
-    }
+    run.charge(growth)?;
     let entries = of(run, h)?;
     match entries.get_mut(key) {
         Some(Entry::Text(old)) => {
@@ -269,29 +292,43 @@ fn del(run: &mut Run, h: i32, key: &str) -> Result<(), Failure> {
 }
 
 fn incr(run: &mut Run, h: i32, key: &str, n: i32) -> Result<i32, Failure> {
-    let old: i32 = parsed(run, h, key)?.unwrap_or(0);
-    let sum = old.checked_add(n).ok_or_else(|| {
-        let more = "pass an i64 for larger sums";
-        Failure::new(Code::EBOUND, format!("{old} + {n} is out of the integer range; {more}"))
-    })?;
-    set(run, h, key, sum.to_string().as_bytes())?;
-    Ok(sum)
+    change(run, h, key, |old: i32| {
+        old.checked_add(n).ok_or_else(|| {
+            let more = "pass an i64 for larger sums";
+            Failure::new(Code::EBOUND, format!("{old} + {n} is out of the integer range; {more}"))
+        })
+    })
 }
 
 fn incr_long(run: &mut Run, h: i32, key: &str, n: i64) -> Result<i64, Failure> {
-    let old: i64 = parsed(run, h, key)?.unwrap_or(0);
-    let sum = old.checked_add(n).ok_or_else(|| {
-        Failure::new(Code::EBOUND, format!("{old} + {n} is out of the range of an i64"))
-    })?;
-    set(run, h, key, sum.to_string().as_bytes())?;
-    Ok(sum)
+    change(run, h, key, |old: i64| {
+        old.checked_add(n).ok_or_else(|| {
+            Failure::new(Code::EBOUND, format!("{old} + {n} is out of the range of an i64"))
+        })
+    })
 }
 
-/// Parses a key's value as an integer. Returns `None` if the key is missing.
-fn parsed<T: FromStr>(run: &mut Run, h: i32, key: &str) -> Result<Option<T>, Failure> {
-    let Some(value) = of(run, h)?.get(key) else { return Ok(None) };
+/// Changes the integer of a key, which is 0 if the key is missing. Returns the new integer.
+fn change<T: Copy + Default + Display + FromStr>(
+    run: &mut Run,
+    h: i32,
+    key: &str,
+    change: impl FnOnce(T) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let value = of(run, h)?.get_mut(key);
+    let old = value.as_deref().map_or(Ok(T::default()), |value| integer(key, value))?;
+    let new = change(old)?;
+    let text = new.to_string();
+    if !value.is_some_and(|value| value.overwrite(text.as_bytes())) {
+        set(run, h, key, text.as_bytes())?;
+    }
+    Ok(new)
+}
+
+/// Parses the value of a key as an integer.
+fn integer<T: FromStr>(key: &str, value: &Entry) -> Result<T, Failure> {
     let number = std::str::from_utf8(&value.text()).ok().and_then(|text| text.trim().parse().ok());
-    number.map(Some).ok_or_else(|| {
+    number.ok_or_else(|| {
         Failure::new(Code::EPARSE, format!("the map's value of {key:?} is not an integer"))
     })
 }
