@@ -156,23 +156,17 @@ impl Entry {
         }
     }
 
-    /// Returns the maximum length of a text that can replace this one in place, in bytes.
-    fn space(&self) -> usize {
-        match self {
-            Entry::Text(text) => text.capacity(),
-            Entry::List(_) => 0,
-        }
-    }
-
-    /// Replaces a text by one that fits into its space. Otherwise changes nothing and returns false.
-    fn overwrite(&mut self, text: &[u8]) -> bool {
+    /// Replaces a text by one that fits into its space. Otherwise changes nothing and returns the
+    /// number of bytes by which the value would grow.
+    fn overwrite(&mut self, text: &[u8]) -> Result<(), usize> {
         match self {
             Entry::Text(old) if text.len() <= old.capacity() => {
                 old.clear();
                 old.extend_from_slice(text);
-                true
+                Ok(())
             }
-            _ => false,
+            Entry::Text(old) => Err(text.len() - old.capacity()),
+            Entry::List(_) => Err(text.len()),
         }
     }
 
@@ -256,16 +250,14 @@ fn new(run: &mut Run) -> Result<Handle, Failure> {
 
 fn set(run: &mut Run, h: i32, key: &str, value: &[u8]) -> Result<(), Failure> {
     // A program may change the same value a million times. Only growth is charged.
-    let growth = match of(run, h)?.get_mut(key) {
-        Some(old) => {
-            if old.overwrite(value) {
-                return Ok(());
-            }
-            value.len().saturating_sub(old.space())
-        }
+    let growth = match of(run, h)?.get_mut(key).map(|old| old.overwrite(value)) {
+        Some(Ok(())) => return Ok(()),
+        Some(Err(growth)) => growth,
         None => key.len() + value.len() + ENTRY,
     };
-    run.charge(growth)?;
+    if growth > 0 {
+        run.charge(growth)?;
+    }
     let entries = of(run, h)?;
     match entries.get_mut(key) {
         Some(Entry::Text(old)) => {
@@ -292,7 +284,7 @@ fn del(run: &mut Run, h: i32, key: &str) -> Result<(), Failure> {
 }
 
 fn incr(run: &mut Run, h: i32, key: &str, n: i32) -> Result<i32, Failure> {
-    change(run, h, key, |old: i32| {
+    update(run, h, key, |old: i32| {
         old.checked_add(n).ok_or_else(|| {
             let more = "pass an i64 for larger sums";
             Failure::new(Code::EBOUND, format!("{old} + {n} is out of the integer range; {more}"))
@@ -301,25 +293,27 @@ fn incr(run: &mut Run, h: i32, key: &str, n: i32) -> Result<i32, Failure> {
 }
 
 fn incr_long(run: &mut Run, h: i32, key: &str, n: i64) -> Result<i64, Failure> {
-    change(run, h, key, |old: i64| {
+    update(run, h, key, |old: i64| {
         old.checked_add(n).ok_or_else(|| {
             Failure::new(Code::EBOUND, format!("{old} + {n} is out of the range of an i64"))
         })
     })
 }
 
-/// Changes the integer of a key, which is 0 if the key is missing. Returns the new integer.
-fn change<T: Copy + Default + Display + FromStr>(
+/// Replaces the integer of a key by what `new` computes from it. The integer of a missing key is 0.
+/// Returns the new integer.
+fn update<T: Copy + Default + Display + FromStr>(
     run: &mut Run,
     h: i32,
     key: &str,
-    change: impl FnOnce(T) -> Result<T, Failure>,
+    new: impl FnOnce(T) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let value = of(run, h)?.get_mut(key);
     let old = value.as_deref().map_or(Ok(T::default()), |value| integer(key, value))?;
-    let new = change(old)?;
+    let new = new(old)?;
     let text = new.to_string();
-    if !value.is_some_and(|value| value.overwrite(text.as_bytes())) {
+    let is_done = value.is_some_and(|value| value.overwrite(text.as_bytes()).is_ok());
+    if !is_done {
         set(run, h, key, text.as_bytes())?;
     }
     Ok(new)
