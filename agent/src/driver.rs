@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use futures_util::future::join_all;
+use wattle_capability::fs::Fs;
 use wattle_capability::history::RunHistoryGrant;
 use wattle_catalog::Catalog;
 use wattle_machine::{
@@ -276,7 +277,7 @@ impl<'a> Performer<'a> {
         let resumed = recorder.and_then(TurnRecorder::resumed);
         let session = job.session_id.clone().or_else(|| job.label.clone());
         let author = Author { agent: &settings.agent, model: model.name(), session };
-        let output = (job.workdir.as_deref(), host.mask().clone());
+        let output = (job.trace_dir.as_deref(), host.mask().clone());
         let spans = host.collector();
         let spans = spans.map(|to| RunSpans::new((to, host.mask()), run_id, &author));
         let trace = Trace::open(run_id, author, output, job.signer.clone(), resumed.is_some());
@@ -287,6 +288,10 @@ impl<'a> Performer<'a> {
         >::clone(
             &history,
         )));
+        let grants = match (trace.view(), grants.config::<Fs>()) {
+            (Some(view), Some(files)) => grants.with(Fs(Arc::new(files.0.with_trace(view)))),
+            _ => grants,
+        };
         let tree = job.tree.clone();
         let grants = Arc::new(grants);
         let stamp = Stamp::from(run_id, sink, resumed.map_or(1, |resumed| resumed.seq));

@@ -1,5 +1,5 @@
-//! Issue trackers for runs. Tickets are stored in a file in the workdir, or in the tenant's state
-//! if there is no workdir.
+//! Issue trackers for runs. Tickets are stored in a file beside the trace, or in the tenant's state
+//! if there is no trace.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,22 +10,22 @@ use wattle_capability::issue::{IssueTracker, Ticket};
 use wattle_capability::kv;
 use wattle_rt::{Code, Failure};
 
-/// The key in the tenant's state that holds the tickets of runs without a workdir, one per line.
+/// The key in the tenant's state that holds the tickets of runs without a trace, one per line.
 const KEY: &str = ISSUES_FILE;
 
 /// Maximum size of the tickets in a tenant's state, in bytes. The oldest tickets are dropped first.
 const MAX_BYTES: usize = 1 << 20;
 
-/// An issue tracker that appends tickets to `_issues.jsonl` in a workdir, one JSON object per line.
-/// The host writes the file directly, even if the run's files are an overlay over the workdir.
+/// An issue tracker that appends tickets to `_issues.jsonl` in a folder, one JSON object per line.
 #[derive(Clone, Debug)]
 pub struct IssueFile(PathBuf);
 
 impl IssueFile {
-    /// Returns the issue tracker of a workdir.
+    /// Returns the issue tracker of a folder, usually that of the trace. The folder is created
+    /// when the first ticket is filed.
     #[must_use]
-    pub fn of(workdir: &Path) -> IssueFile {
-        IssueFile(workdir.join(ISSUES_FILE))
+    pub fn of(folder: &Path) -> IssueFile {
+        IssueFile(folder.join(ISSUES_FILE))
     }
 }
 
@@ -34,7 +34,10 @@ impl IssueTracker for IssueFile {
         let path = self.0.clone();
         Box::pin(async move {
             let line = line(&ticket)?;
-            let work = move || append_line(&path, &line);
+            let work = move || {
+                path.parent().map_or(Ok(()), crate::trace::create_private)?;
+                append_line(&path, &line)
+            };
             match tokio::task::spawn_blocking(work).await {
                 Ok(Ok(())) => Ok(()),
                 Ok(Err(error)) => {

@@ -13,7 +13,7 @@ use wattle_server::{
 };
 
 use crate::args::ServeArgs;
-use crate::config::{Config, Layer, Origin, StoreLocation, Value as _};
+use crate::config::{Config, Layer, Origin, Value as _};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, DIM, paint};
 use crate::setup::{Setup, variable};
@@ -114,8 +114,8 @@ fn operator(config: &Config) -> Operator {
     }
 }
 
-/// Opens the configured tenant's store and returns it with the tenant's workdir, signing key,
-/// secrets and trusted capabilities.
+/// Opens the configured tenant's store and returns it with the folder of the tenant's traces, its
+/// signing key, its secrets and its trusted capabilities.
 fn parts(config: &Config, setup: &Setup) -> Result<TenantParts, Fault> {
     let (tenant, root) = (crate::setup::tenant(config)?, &config.root.value);
     let signer = crate::setup::keys(config)
@@ -123,37 +123,33 @@ fn parts(config: &Config, setup: &Setup) -> Result<TenantParts, Fault> {
         .transpose()
         .map_err(|error| Fault::configuration(error.to_string()))?;
     let trusted = match may_exec()? {
-        true => Some(trusted::trusted(config, root, tenant.as_str(), setup.host.egress())?),
+        true => Some((
+            trusted::trusted(config, root, tenant.as_str(), setup.host.egress())?,
+            root.clone(),
+        )),
         false => None,
     };
     Ok(TenantParts {
         store: crate::setup::store(config)?,
-        workdir: Some(root.clone()),
+        trace_dir: crate::setup::trace_dir(config, root),
         signer,
         secrets: Some(trusted::secrets(config)?),
         trusted,
     })
 }
 
-/// Returns a function that opens the store and the other components of another tenant. The tenant's
-/// workdir, which contains the tenant's traces, is a folder next to the store. Runs of other
-/// tenants are never trusted, because trusted runs commit from the workdir of the operator.
+/// Returns a function that opens the store and the other components of another tenant. If the
+/// operator's traces are in the workdir, those of other tenants are beside the store, because all
+/// tenants may read the workdir. Runs of other tenants are never trusted, because trusted runs
+/// commit from the workdir of the operator.
 fn tenants(setup: &Setup) -> OpenTenant {
     let setup = setup.clone();
     Arc::new(move |tenant| {
         let mut config = setup.config.clone();
         config.tenant.value = tenant.to_string();
-        let folder = config.store.value.as_ref().and_then(StoreLocation::folder);
-        let workdir = folder.map(|folder| folder.join("tenants").join(tenant.as_str()));
-        let open = || {
-            if let Some(workdir) = &workdir {
-                crate::setup::make_private(workdir).map_err(|error| {
-                    Fault::failed(format!("failed to create `{}`: {error}", workdir.display()))
-                })?;
-            }
-            Ok(TenantParts { workdir, trusted: None, ..parts(&config, &setup)? })
-        };
-        open().map_err(|fault: Fault| fault.to_string())
+        config.trace_dir.value = config.trace_dir.value.filter(|to| to.folder().is_some());
+        let parts = parts(&config, &setup).map_err(|fault| fault.to_string())?;
+        Ok(TenantParts { trusted: None, ..parts })
     })
 }
 

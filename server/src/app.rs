@@ -69,26 +69,21 @@ pub type OpenTenant = Arc<dyn Fn(&Tenant) -> Result<TenantParts, String> + Send 
 pub struct TenantParts {
     /// The tenant's part of the store.
     pub store: TenantStore,
-    /// The folder that contains the tenant's traces and is the workdir of the tenant's trusted
-    /// runs. Plain runs cannot access it.
-    pub workdir: Option<PathBuf>,
+    /// The folder of the tenant's traces. Without it, runs leave no trace.
+    pub trace_dir: Option<PathBuf>,
     /// The key that seals the traces.
     pub signer: Option<Arc<Signer>>,
     /// The secrets to which a run's requests may refer.
     pub secrets: Option<Arc<dyn Secrets>>,
-    /// The components of trusted runs. If `None`, every run is a plain run.
-    pub trusted: Option<Trusted>,
+    /// The components of trusted runs, and their workdir. If `None`, every run is a plain run.
+    pub trusted: Option<(Trusted, PathBuf)>,
 }
 
 impl TenantParts {
     /// Creates the components of a tenant that has only a store.
     #[must_use]
     pub fn new(store: TenantStore) -> TenantParts {
-        TenantParts { store, workdir: None, signer: None, secrets: None, trusted: None }
-    }
-
-    fn may_trust(&self) -> bool {
-        self.trusted.is_some() && self.workdir.is_some()
+        TenantParts { store, trace_dir: None, signer: None, secrets: None, trusted: None }
     }
 }
 
@@ -240,7 +235,7 @@ impl App {
 
     /// Returns true if the tenant may start trusted runs.
     pub(crate) fn may_trust(&self, tenant: &Tenant) -> bool {
-        self.tenant(tenant).is_ok_and(|parts| parts.may_trust())
+        self.tenant(tenant).is_ok_and(|parts| parts.trusted.is_some())
     }
 
     /// Returns the components of the agent that a run's origin specifies. The number of steps is
@@ -283,7 +278,7 @@ impl App {
             inference: Some(inference),
             budget: agent.settings.ai,
             issues: parts
-                .workdir
+                .trace_dir
                 .as_deref()
                 .map(|dir| Arc::new(IssueFile::of(dir)) as Arc<dyn IssueTracker>),
             ..Access::new(&agent.host, files)
@@ -314,11 +309,9 @@ impl App {
         let origin = if run.files.is_some() { origin.of_child() } else { origin };
         let agent = self.agent_parts(&origin)?;
         let parts = self.tenant(run.store.tenant())?;
-        let workdir = parts.workdir.clone();
-        let trusted = parts.trusted.clone().filter(|_| origin.exec).zip(workdir.as_ref());
-        let (files, trusted) = match trusted {
-            Some((trusted, folder)) => {
-                let base = Files::open_protected_base(folder, self.0.host_files.clone());
+        let (files, trusted) = match parts.trusted.clone().filter(|_| origin.exec) {
+            Some((trusted, workdir)) => {
+                let base = Files::open_protected_base(&workdir, self.0.host_files.clone());
                 let base = base.map_err(|why| why.to_string())?;
                 (Arc::new(Files::write_through(base)), Some(trusted))
             }
@@ -370,7 +363,7 @@ impl App {
             settings,
             grants,
             meter,
-            workdir,
+            trace_dir: parts.trace_dir,
             label: None,
             signer: parts.signer,
             output,
@@ -404,7 +397,8 @@ impl RunAssembler for App {
         let models = self.model_names();
         let models = || [None].into_iter().chain(models.iter().map(|name| Some(name.as_str())));
         let has_base = self.0.base.is_some();
-        let trusted = [false, true].into_iter().filter(|exec| !exec || self.0.default.may_trust());
+        let trusted =
+            [false, true].into_iter().filter(|exec| !exec || self.0.default.trusted.is_some());
         trusted.flat_map(|exec| models().map(move |model| needs(exec, has_base, model))).collect()
     }
 }

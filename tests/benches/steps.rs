@@ -57,7 +57,7 @@ fn settings(steps: u32) -> Settings {
 }
 
 fn job(world: &World) -> Job {
-    Job { workdir: None, ..world.job("count") }
+    Job { trace_dir: None, ..world.job("count") }
 }
 
 fn steps(c: &mut Criterion) {

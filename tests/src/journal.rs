@@ -140,7 +140,6 @@ fn opened(id: &str, made: u64) -> RunRecord {
         preamble: None,
         granted: vec!["kv".to_owned()],
         capabilities: [("kv".to_owned(), 2)].into(),
-        workdir: Some("/tmp".into()),
         forked: Some(("x".to_owned(), 1)),
         parent: None,
         origin: serde_json::json!({"by": "test", "n": [1, null]}),

@@ -65,7 +65,7 @@ impl World {
             memory: Arc::new(self.store.memory(Some("s"))),
             ..Access::new(&self.host, files)
         };
-        Job { workdir: Some(self.workdir().to_owned()), ..Job::new(message, access.grants()) }
+        Job { trace_dir: Some(self.workdir().to_owned()), ..Job::new(message, access.grants()) }
     }
 
     /// Runs a job until it ends and returns its report and its events.

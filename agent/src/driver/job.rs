@@ -32,8 +32,8 @@ pub struct Job {
     pub label: Option<String>,
     /// The capabilities that the run's programs may use.
     pub grants: Arc<Grants>,
-    /// The folder to which the trace is written.
-    pub workdir: Option<PathBuf>,
+    /// The folder to which the trace is written. Without a folder, the run has no trace.
+    pub trace_dir: Option<PathBuf>,
     /// The key that seals the trace. Without a key, the trace is not sealed.
     pub signer: Option<Arc<Signer>>,
     /// The handle that cancels the run.
@@ -80,7 +80,7 @@ impl Job {
         Job { grants: Arc::new(grants), ..self }
     }
 
-    /// Creates a job for the tenant `default`, without a history, a session or a workdir.
+    /// Creates a job for the tenant `default`, without a history, a session or a trace.
     #[must_use]
     pub fn new(message: impl Into<String>, grants: Grants) -> Self {
         Job {
@@ -90,7 +90,7 @@ impl Job {
             session_id: None,
             label: None,
             grants: Arc::new(grants),
-            workdir: None,
+            trace_dir: None,
             signer: None,
             cancel: Cancel::new(),
             meter: Meter::default(),

@@ -342,7 +342,7 @@ impl Run {
                     session_id: None,
                     label: self.session_id.clone(),
                     grants,
-                    workdir: self.trace_folder(),
+                    trace_dir: self.trace_folder(),
                     signer: signer.clone(),
                     cancel: self.cancel.clone(),
                     meter,
@@ -376,6 +376,7 @@ impl Run {
                 let with = ResumeOptions {
                     grants,
                     label: self.session_id.clone(),
+                    trace_dir: self.trace_folder(),
                     signer,
                     cancel: self.cancel.clone(),
                     settings: settings.clone(),

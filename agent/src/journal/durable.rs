@@ -1,5 +1,6 @@
 //! Runs that outlive their process.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -156,6 +157,8 @@ pub struct ResumeOptions {
     /// The session label that the trace contains if the run does not belong to a session. It has no
     /// other effect.
     pub label: Option<String>,
+    /// The folder to which the trace is written. Without a folder, the run has no trace.
+    pub trace_dir: Option<PathBuf>,
     /// The key that seals the trace. If `None`, the trace is not sealed.
     pub signer: Option<Arc<Signer>>,
     /// The handle that cancels the run.
@@ -259,7 +262,7 @@ pub(crate) async fn resume_locked(
         session_id: session,
         label: with.label,
         grants: with.grants,
-        workdir: start.workdir.clone(),
+        trace_dir: with.trace_dir,
         signer: with.signer,
         meter: with.meter,
         tree: with.tree,
@@ -423,7 +426,6 @@ fn start(
         capabilities: capabilities
             .map(|capability| (capability.name.to_owned(), capability.version))
             .collect(),
-        workdir: job.workdir.clone(),
         forked: None,
         parent: job.tree.parent(),
         origin,

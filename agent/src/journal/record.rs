@@ -1,7 +1,6 @@
 //! The records of a run: its start, turns, calls and end.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -219,9 +218,6 @@ pub struct RunStart {
     pub granted: Vec<String>,
     /// The versions of all capabilities of the host, keyed by capability name.
     pub capabilities: BTreeMap<String, u32>,
-    /// The folder to which the trace is written.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workdir: Option<PathBuf>,
     /// The id of the original run and the last step that both runs share, if this run is a fork.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked: Option<(String, u32)>,
@@ -250,7 +246,6 @@ impl RunStart {
             preamble: None,
             granted: Vec::new(),
             capabilities: BTreeMap::new(),
-            workdir: None,
             forked: None,
             parent: None,
             origin,

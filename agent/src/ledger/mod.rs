@@ -45,6 +45,7 @@ use serde::{Deserialize, Serialize};
 pub use finding::Finding;
 pub use keys::{Cipher, KeyError, Keys, PublicKey, Signer};
 pub use recorder::Recorder;
+pub(crate) use recorder::lines_of;
 pub use verify::{Pins, Verdict, Verification, VerifyError, verify};
 
 /// The final seal of a run, as recorded in a store.
@@ -61,5 +62,5 @@ pub struct FinalSeal {
     pub head: String,
 }
 
-/// The name of the ledger file in the workdir.
+/// The name of the ledger file.
 pub const LEDGER_FILE: &str = wattle_capability::files::LEDGER_FILE;

@@ -344,6 +344,30 @@ fn first_line(steps: &Path, run: &str) -> io::Result<u64> {
     Ok(position)
 }
 
+/// Returns the lines of a run in a trace, each with its line break. `from` is a byte position in the
+/// trace before which the run has no lines. A line that another process is still writing is left
+/// out.
+///
+/// # Errors
+/// If the trace cannot be read, or the lines have more than `max` bytes.
+pub(crate) fn lines_of(steps: &Path, run: &str, from: u64, max: u64) -> io::Result<Vec<u8>> {
+    let mut found = Vec::new();
+    let Some(file) = open_lines_to_read(steps)? else { return Ok(found) };
+    let mut lines = LineReader::from(file, from)?;
+    while let Some((_, line)) = lines.next()? {
+        if let Line::Whole(line) = line
+            && belongs_to(line, run)
+        {
+            found.extend_from_slice(line);
+            found.push(b'\n');
+            if found.len() as u64 > max {
+                return Err(io::Error::other(format!("it is larger than {} MiB", max >> 20)));
+            }
+        }
+    }
+    Ok(found)
+}
+
 /// Returns true if the line belongs to the run.
 fn belongs_to(line: &[u8], run: &str) -> bool {
     #[derive(Deserialize)]

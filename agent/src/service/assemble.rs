@@ -107,8 +107,8 @@ pub struct RunParts {
     pub grants: Arc<Grants>,
     /// The meter that counts the model usage of the run's programs.
     pub meter: Meter,
-    /// The folder to which the trace is written.
-    pub workdir: Option<PathBuf>,
+    /// The folder to which the trace is written. Without a folder, the run has no trace.
+    pub trace_dir: Option<PathBuf>,
     /// The label that the trace records as the session if the run belongs to no session.
     pub label: Option<String>,
     /// The key that seals the trace.
@@ -125,8 +125,8 @@ pub struct RunParts {
 }
 
 impl RunParts {
-    /// Creates the parts of a run with default settings. The run has no workdir, no signer and no
-    /// structured output, and its files are not kept.
+    /// Creates the parts of a run with default settings. The run has no trace and no structured
+    /// output, and its files are not kept.
     #[must_use]
     pub fn new(host: Host, model: Arc<dyn Model>, grants: Grants) -> RunParts {
         RunParts {
@@ -135,7 +135,7 @@ impl RunParts {
             settings: Settings::default(),
             grants: Arc::new(grants),
             meter: Meter::default(),
-            workdir: None,
+            trace_dir: None,
             label: None,
             signer: None,
             output: None,

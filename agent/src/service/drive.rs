@@ -300,7 +300,7 @@ impl RunService {
                 return self.refuse(&journal, id, refused, why.to_string(), live).await;
             }
         };
-        let RunParts { host, model, settings, grants, meter, workdir, signer, .. } = parts;
+        let RunParts { host, model, settings, grants, meter, trace_dir, signer, .. } = parts;
         let RunParts { label, output, keeps_files, settle, .. } = parts;
         let files = shared_files(&grants);
         let job = Job {
@@ -310,7 +310,7 @@ impl RunService {
             session_id: session,
             label,
             grants,
-            workdir,
+            trace_dir,
             signer,
             cancel: live.cancel.clone(),
             meter,
@@ -379,6 +379,7 @@ impl RunService {
             children: Some(self.children(store, origin, &files)),
             grants: parts.grants,
             label: parts.label,
+            trace_dir: parts.trace_dir,
             signer: parts.signer,
             cancel: live.cancel.clone(),
             settings: parts.settings,

@@ -1,10 +1,13 @@
 //! The trace: a record of a run with one [`Step`] per call, written by the host and not by the
 //! model.
 //!
-//! Each step is written to `_steps.jsonl` in the workdir, and sealed in the
+//! Each step is written to `_steps.jsonl` in the trace's folder, and sealed in the
 //! [ledger](crate::ledger). When the run ends, the steps are also written to `events.org` in the
 //! same folder. If a file cannot be written, the run continues. [`read`] reads the lines of a trace
 //! of any size one at a time; [`Telemetry`], [`Digest`] and [`Feed`] summarize them.
+//!
+//! Runs can share a folder. A run's programs see the lines of their own run alone, as the file
+//! `_steps.jsonl` in the workdir.
 
 mod digest;
 mod distinct;
@@ -15,12 +18,14 @@ mod telemetry;
 mod written;
 
 use std::io::ErrorKind;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
+use wattle_capability::files::TraceView;
 use wattle_catalog::Catalog;
 use wattle_machine::{Call, Ending, Execution};
 
@@ -36,7 +41,7 @@ pub use org::EVENTS_FILE;
 pub use steps::{ReadSummary, read};
 pub use telemetry::{Telemetry, TelemetryBuilder, Tool};
 
-/// The name of the trace file in the workdir.
+/// The name of the trace file.
 pub const STEPS_FILE: &str = wattle_capability::files::TRACE_FILE;
 
 /// Maximum length of an output in a line of `_steps.jsonl`, in characters.
@@ -131,6 +136,7 @@ pub(crate) struct Trace<'a> {
     author: Author<'a>,
     mask: Mask,
     files: Option<Mutex<Files>>,
+    view: Option<TraceView>,
     /// The lines that were written before the run was resumed, so that none of them is written
     /// twice.
     written: Mutex<WrittenLines>,
@@ -143,27 +149,36 @@ struct Files {
 }
 
 impl<'a> Trace<'a> {
-    /// Opens the trace of a run. Keys and secrets are masked in the trace. Without a workdir,
-    /// nothing is written. If `resumed` is true, the existing trace of the run is continued.
+    /// Opens the trace of a run in a folder, which is created if it is absent. Keys and secrets are
+    /// masked in the trace. Without a folder, nothing is written. If `resumed` is true, the existing
+    /// trace of the run is continued.
     pub(crate) fn open(
         run_id: &'a str,
         author: Author<'a>,
-        (workdir, mask): (Option<&Path>, Mask),
+        (folder, mask): (Option<&Path>, Mask),
         signer: Option<Arc<Signer>>,
         resumed: bool,
     ) -> Self {
         let mut written = WrittenLines::default();
-        let files = workdir.and_then(|workdir| {
+        let files = folder.and_then(|folder| {
+            log_failure(folder, create_private(folder))?;
             let recorder = if resumed {
                 let recorder =
-                    Recorder::resume(workdir, run_id, signer, &mut |line| written.add(line));
-                log_failure(&workdir.join(STEPS_FILE), recorder)?
+                    Recorder::resume(folder, run_id, signer, &mut |line| written.add(line));
+                log_failure(&folder.join(STEPS_FILE), recorder)?
             } else {
-                Recorder::begin(workdir, run_id, signer)
+                Recorder::begin(folder, run_id, signer)
             };
-            Some(Mutex::new(Files { recorder, org: Org::new(workdir, run_id, author.agent) }))
+            Some(Mutex::new(Files { recorder, org: Org::new(folder, run_id, author.agent) }))
         });
-        Trace { run_id, author, mask, files, written: Mutex::new(written) }
+        let view =
+            folder.filter(|_| files.is_some()).map(|folder| own_lines(folder, run_id, resumed));
+        Trace { run_id, author, mask, files, view, written: Mutex::new(written) }
+    }
+
+    /// Returns a function that reads the lines of this run, or `None` if nothing is written.
+    pub(crate) fn view(&self) -> Option<TraceView> {
+        self.view.clone()
     }
 
     /// Returns the run's id.
@@ -234,6 +249,20 @@ impl<'a> Trace<'a> {
         log_failure(Path::new(EVENTS_FILE), files().org.end(&self.mask.text(ending.text())));
         log_failure(Path::new(crate::ledger::LEDGER_FILE), sealed).flatten()
     }
+}
+
+/// Creates a folder that only the user can read. An existing folder keeps its permissions.
+pub(crate) fn create_private(folder: &Path) -> std::io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// Returns a function that reads the lines of a run from a trace that other runs may share. A new
+/// run has no lines before the current end of the trace.
+fn own_lines(folder: &Path, run_id: &str, resumed: bool) -> TraceView {
+    let (path, run_id) = (folder.join(STEPS_FILE), run_id.to_owned());
+    let end = || std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
+    let from = if resumed { 0 } else { end() };
+    Arc::new(move |max| crate::ledger::lines_of(&path, &run_id, from, max).map(Into::into))
 }
 
 /// Returns the arguments of a catalog program as an object, or as an array if their names are

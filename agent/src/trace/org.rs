@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::{Step, clip};
 use crate::lines::append;
 
-/// The name of the outline file in the workdir.
+/// The name of the outline file.
 pub const EVENTS_FILE: &str = wattle_capability::files::EVENTS_FILE;
 
 /// Maximum length of the arguments of a step in the outline, in characters. The trace contains them
@@ -26,12 +26,12 @@ pub(super) struct Org {
 }
 
 impl Org {
-    pub(super) fn new(workdir: &Path, run_id: &str, agent: &str) -> Org {
+    pub(super) fn new(folder: &Path, run_id: &str, agent: &str) -> Org {
         let text = format!(
             "* Agent run :session:\n:PROPERTIES:\n:RUN: {run_id}\n:AGENT: {}\n:END:\n",
             one_line(agent)
         );
-        Org { path: workdir.join(EVENTS_FILE), text, omitted: 0 }
+        Org { path: folder.join(EVENTS_FILE), text, omitted: 0 }
     }
 
     pub(super) fn add(&mut self, step: &Step, output: &str) {

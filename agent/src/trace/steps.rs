@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use super::{STEPS_FILE, Step};
 use crate::lines::{Line, LineReader};
 
-/// Maximum depth to which subfolders are searched for traces.
-const DEPTH: usize = 12;
+/// Maximum depth to which subfolders are searched for traces. The folder of all traces has the
+/// paths of workdirs in it.
+const DEPTH: usize = 64;
 
 /// A summary of the files that were read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -3,14 +3,16 @@
 
 mod changes;
 
+use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use bytes::Bytes;
 use wattle_lang::Target;
 
 use crate::base::Base;
-use crate::entry::{Entry, Stat};
+use crate::entry::{Entry, EntryKind, Stat};
 use crate::error::FilesError;
 use crate::host_files::HostFiles;
 use crate::overlay::Overlay;
@@ -21,9 +23,14 @@ use crate::tree::resolve::{FinalLink, check_inside, check_names_file, resolve};
 use crate::tree::{Edit, PathGuard, Tree, change, lookup};
 use crate::write_through::WriteThrough;
 use crate::writer::Writer;
+use crate::{READ_LIMIT, TRACE_FILE};
 
 /// Maximum number of attempts at an operation. Each attempt resolves the paths again.
 const MAX_ATTEMPTS: usize = 8;
+
+/// A function that returns the lines of a run's trace up to now. It fails if they cannot be read or
+/// are larger than the given number of bytes.
+pub type TraceView = Arc<dyn Fn(u64) -> io::Result<Bytes> + Send + Sync>;
 
 /// The files of one run. Threads can share them: each operation completes before the next one
 /// starts.
@@ -32,6 +39,7 @@ pub struct Files {
     guard: Option<PathGuard>,
     /// If true, every absolute path names an entry in the workdir.
     rooted: bool,
+    trace: Option<TraceView>,
 }
 
 impl Files {
@@ -51,14 +59,14 @@ impl Files {
     }
 
     fn new(store: Store) -> Files {
-        Files { store: SharedStore::new(store), guard: None, rooted: false }
+        Files { store: SharedStore::new(store), guard: None, rooted: false, trace: None }
     }
 
     /// Returns a handle to the same files. The handle asks `guard` about each path of an operation:
     /// as written, after each link that is followed, and fully resolved.
     #[must_use]
     pub fn guarded(&self, guard: PathGuard) -> Files {
-        Files { store: self.store.clone(), guard: Some(guard), rooted: self.rooted }
+        Files { guard: Some(guard), ..self.handle() }
     }
 
     /// Returns a handle to the same files for a shell, which makes all paths absolute itself. Every
@@ -66,7 +74,40 @@ impl Files {
     /// the paths that its user wrote with [`Files::check_inside`].
     #[must_use]
     pub fn rooted(&self) -> Files {
-        Files { store: self.store.clone(), guard: self.guard.clone(), rooted: true }
+        Files { rooted: true, ..self.handle() }
+    }
+
+    /// Returns a handle to the same files in which [`TRACE_FILE`] in the root of the workdir is the
+    /// trace that `view` returns, whatever the workdir contains. Like the other files that the host
+    /// writes, it can be read by name, but neither listed nor changed.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// use wattle_files::{Files, OVERLAY_LIMIT, TRACE_FILE};
+    /// let files = Files::overlay(None, OVERLAY_LIMIT);
+    /// let of_run = files.with_trace(Arc::new(|_| Ok("{}\n".into())));
+    /// assert_eq!(of_run.read(TRACE_FILE)?, "{}\n");
+    /// assert!(of_run.list("/")?.is_empty());
+    /// assert!(of_run.write(TRACE_FILE, b"").is_err());
+    /// assert!(files.read(TRACE_FILE).is_err());
+    /// # Ok::<(), wattle_files::FilesError>(())
+    /// ```
+    #[must_use]
+    pub fn with_trace(&self, view: TraceView) -> Files {
+        Files { trace: Some(view), ..self.handle() }
+    }
+
+    /// Returns another handle to the same files.
+    fn handle(&self) -> Files {
+        let Files { store, guard, rooted, trace } = self;
+        let (store, guard, trace) = (store.clone(), guard.clone(), trace.clone());
+        Files { store, guard, rooted: *rooted, trace }
+    }
+
+    /// Returns the run's trace if `path` names it.
+    fn trace_at(&self, path: &RunPath) -> Option<Result<Bytes, FilesError>> {
+        let view = self.trace.as_ref().filter(|_| is_trace(path))?;
+        Some(view(READ_LIMIT).map_err(|cause| FilesError::io(Intent::Read, path, cause)))
     }
 
     /// Checks that an absolute path, as the user wrote it, names an entry in the workdir. A path
@@ -124,7 +165,10 @@ impl Files {
     /// # Errors
     /// If the file does not exist or cannot be read.
     pub fn open(&self, path: &str) -> Result<Reader, FilesError> {
-        self.on_file(path, Target::Read, lookup::open)
+        self.on_file(path, Target::Read, |tree, path| match self.trace_at(path) {
+            Some(trace) => Ok(Reader::memory(path.clone(), trace?)),
+            None => lookup::open(tree, path),
+        })
     }
 
     /// Writes a whole file and replaces any file at the path. Creates missing parent folders.
@@ -207,7 +251,7 @@ impl Files {
     /// # Errors
     /// If the entry does not exist.
     pub fn stat(&self, path: &str) -> Result<Stat, FilesError> {
-        self.on_path(path, Target::Read, FinalLink::Follow, |tree, path| lookup::stat(tree, path))
+        self.metadata(path, FinalLink::Follow)
     }
 
     /// Returns the metadata of an entry, without following a link at the end of the path.
@@ -215,7 +259,16 @@ impl Files {
     /// # Errors
     /// If the entry does not exist.
     pub fn stat_link(&self, path: &str) -> Result<Stat, FilesError> {
-        self.on_path(path, Target::Read, FinalLink::Keep, |tree, path| lookup::stat(tree, path))
+        self.metadata(path, FinalLink::Keep)
+    }
+
+    fn metadata(&self, path: &str, final_link: FinalLink) -> Result<Stat, FilesError> {
+        self.on_path(path, Target::Read, final_link, |tree, path| match self.trace_at(path) {
+            Some(trace) => {
+                Ok(Stat { kind: EntryKind::File, size: trace?.len() as u64, modified: None })
+            }
+            None => lookup::stat(tree, path),
+        })
     }
 
     /// Returns the stored target of a link.
@@ -403,6 +456,15 @@ impl Files {
         target: Target,
         final_link: FinalLink,
     ) -> Result<RunPath, FilesError> {
+        if self.trace.is_some()
+            && Intent::of(target) == Intent::Read
+            && let Some(trace) = RunPath::parse(path).ok().filter(is_trace)
+        {
+            if let Some(guard) = &self.guard {
+                guard(target, TRACE_FILE).map_err(|why| FilesError::guarded(Intent::Read, &why))?;
+            }
+            return Ok(trace);
+        }
         let resolved = resolve(tree, path, final_link, target, self.guard.as_ref())?;
         if !self.rooted {
             check_inside(tree, path, Intent::of(target))?;
@@ -428,6 +490,11 @@ impl Files {
         }
         Err(FilesError::unstable_links(path))
     }
+}
+
+/// Returns true if the path is the name of the run's own trace.
+fn is_trace(path: &RunPath) -> bool {
+    path.as_str() == TRACE_FILE
 }
 
 impl std::fmt::Debug for Files {

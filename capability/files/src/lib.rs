@@ -81,7 +81,7 @@ mod writer;
 pub use base::Base;
 pub use entry::{Change, ChangeKind, Entry, EntryKind, Stat};
 pub use error::{ApplyError, ErrorKind, FilesError};
-pub use files::Files;
+pub use files::{Files, TraceView};
 pub use git_names::{has_repository_layout, is_repository};
 pub use host_files::{HostFiles, HostPaths};
 pub use host_lines::{
@@ -100,16 +100,14 @@ pub const OVERLAY_LIMIT: u64 = 64 << 20;
 pub const READ_LIMIT: u64 = 64 << 20;
 /// Maximum size of a file in a write-through run, in bytes: 16 GiB.
 pub const FILE_LIMIT: u64 = 16 << 30;
-/// Name of the run's trace in the root of the workdir. Runs can read the file, but only the host
-/// writes it.
+/// Name of a trace. In the root of a run's workdir, it names the run's own trace, which the run can
+/// read and only the host writes, wherever the host keeps it. See [`Files::with_trace`].
 pub const TRACE_FILE: &str = "_steps.jsonl";
-/// Name of the file in the root of the workdir that lists the filed tickets. Only the host writes
-/// it.
+/// Name of the file that lists the filed tickets. Only the host writes it.
 pub const ISSUES_FILE: &str = "_issues.jsonl";
-/// Name of the ledger that seals the run's trace, in the root of the workdir. Only the host writes
-/// it.
+/// Name of the ledger that seals a trace. Only the host writes it.
 pub const LEDGER_FILE: &str = "_ledger.jsonl";
-/// Name of the Org outline of the runs, in the root of the workdir. Only the host writes it.
+/// Name of the Org outline of the runs. Only the host writes it.
 pub const EVENTS_FILE: &str = "events.org";
 /// Name of a Git repository's folder. A run cannot write in any folder with this name, in any
 /// spelling, because the folder's content can make `git` start programs. Nor can it move or remove

@@ -21,7 +21,7 @@ pub(crate) use flags::{AgentsFlags, CatalogFlags, Flags, StoreFlags};
 pub(crate) use operate::{ConfigCommand, DemoArgs, DoctorArgs, InitArgs, StatusArgs, TrustArgs};
 pub(crate) use records::{
     LedgerCommand, MemoryCommand, SessionCommand, TokenCommand, TokenScope, TraceArgs,
-    TraceCommand, VarsCommand,
+    TraceCommand, TraceSource, VarsCommand,
 };
 pub(crate) use run::{
     ContextValue, EvalArgs, ExecArgs, ReplArgs, ReplayArgs, RunArgs, ServeArgs, ShellArgs,

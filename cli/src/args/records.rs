@@ -107,9 +107,8 @@ pub(crate) enum TraceCommand {
     Query {
         /// The filter, such as `map(select(.exit_code != 0)) | length`
         filter: String,
-        /// A trace, or a folder that is searched for traces recursively
-        #[arg(default_value = ".", value_name = "FILE|DIR")]
-        path: PathBuf,
+        #[command(flatten)]
+        source: TraceSource,
     },
     /// Summarize the calls, the failures and the open tickets
     Digest(TraceArgs),
@@ -120,12 +119,21 @@ pub(crate) enum TraceCommand {
 /// Arguments of the commands that read traces.
 #[derive(Debug, Args)]
 pub(crate) struct TraceArgs {
-    /// A trace, or a folder that is searched for traces recursively
-    #[arg(default_value = ".", value_name = "FILE|DIR")]
-    pub(crate) path: PathBuf,
+    #[command(flatten)]
+    pub(crate) source: TraceSource,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// The options that select traces.
+#[derive(Debug, Args)]
+pub(crate) struct TraceSource {
+    /// A trace, or a folder: the runs in it and below
+    #[arg(default_value = ".", value_name = "FILE|DIR")]
+    pub(crate) path: PathBuf,
+    #[command(flatten)]
+    pub(crate) flags: StoreFlags,
 }
 
 /// The commands of `ledger`.
@@ -133,7 +141,7 @@ pub(crate) struct TraceArgs {
 pub(crate) enum LedgerCommand {
     /// Verify the seals of a folder's trace
     Verify {
-        /// The folder
+        /// The folder of the runs, or the folder of a trace
         #[arg(default_value = ".")]
         dir: PathBuf,
         /// Select the run with this id or id prefix

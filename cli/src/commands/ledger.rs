@@ -19,6 +19,7 @@ pub(crate) async fn ledger(command: LedgerCommand, outer: Layer) -> Result<Exit,
     match command {
         LedgerCommand::Verify { dir, run, key, json, flags } => {
             let config = Config::gather(&[flags.into(), outer])?;
+            let dir = setup::traces_of(&config, dir);
             let pins = pins(&config, key.as_deref())?;
             let wrong = |error: wattle_agent::ledger::VerifyError| Fault::usage(error.to_string());
             let known = if key.is_none() { known(&config, &dir).await? } else { Vec::new() };

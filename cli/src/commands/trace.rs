@@ -1,7 +1,6 @@
 //! `wattle trace`, `wattle telemetry`: read the traces of runs.
 
 use std::fmt::Write as _;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -11,9 +10,11 @@ use wattle_agent::trace::{
     self, DigestBuilder, FeedBuilder, ReadSummary, Step, Telemetry, TelemetryBuilder, clip,
 };
 
-use crate::args::{TraceArgs, TraceCommand};
+use crate::args::{TraceArgs, TraceCommand, TraceSource};
+use crate::config::{Config, Layer};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, BAD, DIM, GOOD, NAME, paint};
+use crate::setup;
 
 /// Time limit for a query.
 const QUERY: Duration = Duration::from_secs(60);
@@ -25,19 +26,19 @@ const DOCUMENT: usize = 16 << 20;
 const SHOWN: usize = 100;
 
 /// Runs a `trace` command.
-pub(crate) async fn trace(command: TraceCommand) -> Result<Exit, Fault> {
+pub(crate) async fn trace(command: TraceCommand, outer: Layer) -> Result<Exit, Fault> {
     match command {
-        TraceCommand::Show { run, trace } => show(run.as_deref().unwrap_or_default(), &trace),
-        TraceCommand::Query { filter, path } => query(&filter, &path).await,
-        TraceCommand::Digest(args) => digest(&args),
-        TraceCommand::Feed(args) => feed(&args),
+        TraceCommand::Show { run, trace } => show(run.as_deref().unwrap_or_default(), trace, outer),
+        TraceCommand::Query { filter, source } => query(&filter, source, outer).await,
+        TraceCommand::Digest(args) => digest(args, outer),
+        TraceCommand::Feed(args) => feed(args, outer),
     }
 }
 
 /// Prints statistics about the runs and calls in traces.
-pub(crate) fn telemetry(args: &TraceArgs) -> Result<Exit, Fault> {
+pub(crate) fn telemetry(args: TraceArgs, outer: Layer) -> Result<Exit, Fault> {
     let mut sum = TelemetryBuilder::default();
-    let read = read(&args.path, |step| {
+    let read = read(args.source, outer, |step| {
         sum.add(&step);
         Ok(())
     })?;
@@ -86,14 +87,15 @@ impl From<std::io::Error> for Stopped {
     }
 }
 
-/// Reads the traces in a file or folder, passes each recorded step to `step`, and warns about
-/// invalid lines.
+/// Reads the selected traces, passes each recorded step to `step`, and warns about invalid lines.
 fn read(
-    path: &Path,
+    TraceSource { path, flags }: TraceSource,
+    outer: Layer,
     mut step: impl FnMut(Step) -> Result<(), Fault>,
 ) -> Result<ReadSummary, Fault> {
+    let path = setup::traces_of(&Config::gather(&[flags.into(), outer])?, path);
     let read =
-        trace::read(path, |found| step(found).map_err(Stopped::Fault)).map_err(|stopped| {
+        trace::read(&path, |found| step(found).map_err(Stopped::Fault)).map_err(|stopped| {
             match stopped {
                 Stopped::Read(error) => {
                     Fault::usage(format!("failed to read the trace `{}`: {error}", path.display()))
@@ -102,8 +104,9 @@ fn read(
             }
         })?;
     if read.files.is_empty() {
-        let message = format!("there is no `_steps.jsonl` in `{}` nor below it", path.display());
-        return Err(Fault::usage(message).hint("runs write one to their workdir"));
+        let message = format!("no run has left a trace in `{}` nor below it", path.display());
+        return Err(Fault::usage(message)
+            .hint("name the folder in which the runs worked; `trace.dir` says where traces are"));
     }
     if read.broken > 0 {
         let long = if read.long > 0 {
@@ -119,9 +122,9 @@ fn read(
     Ok(read)
 }
 
-fn show(run: &str, args: &TraceArgs) -> Result<Exit, Fault> {
+fn show(run: &str, args: TraceArgs, outer: Layer) -> Result<Exit, Fault> {
     let (mut last, mut found) = (String::new(), false);
-    read(&args.path, |step| {
+    read(args.source, outer, |step| {
         if !step.run_id.starts_with(run) {
             return Ok(());
         }
@@ -165,9 +168,9 @@ fn show_step(step: &Step) -> Result<(), Fault> {
     output::styled(&format!("       {}", output::visible(&clip(&text.replace('\n', " ⏎ "), SHOWN))))
 }
 
-async fn query(filter: &str, path: &Path) -> Result<Exit, Fault> {
+async fn query(filter: &str, source: TraceSource, outer: Layer) -> Result<Exit, Fault> {
     let mut document = b"[".to_vec();
-    read(path, |step| {
+    read(source, outer, |step| {
         if document.len() > 1 {
             document.push(b',');
         }
@@ -189,9 +192,9 @@ async fn query(filter: &str, path: &Path) -> Result<Exit, Fault> {
     Ok(Exit::Done)
 }
 
-fn digest(args: &TraceArgs) -> Result<Exit, Fault> {
+fn digest(args: TraceArgs, outer: Layer) -> Result<Exit, Fault> {
     let mut digest = DigestBuilder::default();
-    let read = read(&args.path, |step| {
+    let read = read(args.source, outer, |step| {
         digest.add(&step);
         Ok(())
     })?;
@@ -232,9 +235,9 @@ fn digest(args: &TraceArgs) -> Result<Exit, Fault> {
     Ok(Exit::Done)
 }
 
-fn feed(args: &TraceArgs) -> Result<Exit, Fault> {
+fn feed(args: TraceArgs, outer: Layer) -> Result<Exit, Fault> {
     let mut feed = FeedBuilder::default();
-    read(&args.path, |step| {
+    read(args.source, outer, |step| {
         feed.add(&step);
         Ok(())
     })?;

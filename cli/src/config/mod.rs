@@ -34,7 +34,7 @@ pub(crate) use model::dollars;
 pub(crate) use places::Places;
 pub(crate) use project::{PROJECT_FILE, Project, Request, untrusted_settings};
 pub(crate) use secret::SecretEntry;
-pub(crate) use store::{BlobLocation, StoreLocation};
+pub(crate) use store::{BlobLocation, StoreLocation, TraceLocation};
 pub(crate) use table::{Config, Layer};
 pub(crate) use value::{Sandbox, SearchEngine, Value, count, switch};
 pub(crate) use wattle_agent::Span;

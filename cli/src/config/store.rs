@@ -1,4 +1,4 @@
-//! The settings that name the store and the location of its large files.
+//! The settings that name the store, the location of its large files, and the folder of traces.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -160,6 +160,51 @@ impl Value for BlobLocation {
 
     fn to_json(&self) -> Json {
         json!(self.to_string())
+    }
+}
+
+/// The location of the traces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum TraceLocation {
+    /// The workdir of each run.
+    Workdir,
+    /// A folder outside the workdirs, which contains the traces of all workdirs.
+    Folder(PathBuf),
+}
+
+/// The string form of [`TraceLocation::Workdir`].
+const WORKDIR: &str = "workdir";
+
+impl TraceLocation {
+    /// Returns the folder outside the workdirs, if that is the location.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        match self {
+            TraceLocation::Workdir => None,
+            TraceLocation::Folder(folder) => Some(folder),
+        }
+    }
+}
+
+impl Value for TraceLocation {
+    fn from_text(text: &str) -> Result<Self, String> {
+        match text {
+            WORKDIR => Ok(TraceLocation::Workdir),
+            folder => PathBuf::from_text(folder).map(TraceLocation::Folder),
+        }
+    }
+
+    fn from_toml(value: &toml::Value, folder: &Path) -> Result<Self, String> {
+        match value.as_str() {
+            Some(WORKDIR) => Ok(TraceLocation::Workdir),
+            _ => PathBuf::from_toml(value, folder).map(TraceLocation::Folder),
+        }
+    }
+
+    fn to_json(&self) -> Json {
+        match self {
+            TraceLocation::Workdir => json!(WORKDIR),
+            TraceLocation::Folder(folder) => folder.to_json(),
+        }
     }
 }
 

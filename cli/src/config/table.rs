@@ -20,7 +20,7 @@ use super::classes::ModelClasses;
 use super::model::{ContentGuard, Temperature};
 use super::project::Request;
 use super::secret::SecretList;
-use super::store::{BlobLocation, StoreLocation};
+use super::store::{BlobLocation, StoreLocation, TraceLocation};
 use super::value::{KeepTime, Sandbox, SearchEngine, Value};
 use super::{File, Origin, Places, Row, Setting, policy};
 use crate::fault::Fault;
@@ -336,6 +336,9 @@ keys! {
     /// The location of files of more than 256 KiB: a folder `file:///…` or a bucket `s3://…`.
     /// Without it, the store contains them.
     blobs "WATTLE_BLOBS": Option<BlobLocation> = |_| None, Class::NeedsTrust;
+    /// The folder of traces: a folder for the traces of all workdirs, or `workdir` to keep them in
+    /// the workdir of each run. By default, the folder `traces` beside the store.
+    trace_dir as "trace.dir" "WATTLE_TRACE_DIR": Option<TraceLocation> = |_| None, Class::Never;
     /// If true, programs and observations are printed in full.
     verbose "WATTLE_VERBOSE": bool = |_| false, Class::Presentation;
     /// The sandbox around the process: `on` or `off`.

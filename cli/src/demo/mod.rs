@@ -130,7 +130,7 @@ fn stage(
         ..Access::new(host, Arc::clone(&files))
     };
     let job = Job {
-        workdir: Some(workdir.path().to_owned()),
+        trace_dir: Some(workdir.path().to_owned()),
         cancel: cancel.clone().into(),
         ..Job::new(script.ask.clone(), access.grants())
     };

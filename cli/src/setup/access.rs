@@ -18,7 +18,7 @@ use wattle_agent::{
 };
 
 use super::store::{location, open_at};
-use super::{Session, Setup, keys, store, tenant};
+use super::{Session, Setup, keys, store, tenant, trace_dir};
 use crate::config::Places;
 use crate::fault::Fault;
 
@@ -59,7 +59,7 @@ impl Setup {
 
     /// Assembles the resources that a run may access, according to `settings`: files, state, the
     /// network and a model. A meter counts the programs' use of the model. Without a session, the
-    /// run has its own state. Tickets are written to the workdir.
+    /// run has its own state. Tickets are written beside the traces.
     ///
     /// # Errors
     /// If the tenant's name is invalid, or a setting of trusted runs or of a secret cannot be used.
@@ -86,8 +86,8 @@ impl Setup {
         let embeds = self.config.embed_model.value.clone().zip(inference.clone());
         let embedder = embeds.map(|(name, model)| Embedder { name, model });
         let index = index(&name, &self.config.root.value);
-        let issues: Option<Arc<dyn IssueTracker>> =
-            Some(Arc::new(IssueFile::of(&self.config.root.value)));
+        let issues = trace_dir(&self.config, &self.config.root.value);
+        let issues = issues.map(|folder| Arc::new(IssueFile::of(&folder)) as Arc<dyn IssueTracker>);
         let trusted = match self.config.exec.value {
             true => Some(crate::trusted::trusted(
                 &self.config,

@@ -40,7 +40,7 @@ pub(crate) use remote::{SHORT_KEY, engine, mask_key, variable};
 pub(crate) use runs::{LABEL, LocalAssembler, LocalRuns};
 pub(crate) use store::{
     close_database, host_files, keys, make_private, mask_settings, may_have_secrets, store,
-    store_if_there, stored_secrets, tenant,
+    store_if_there, stored_secrets, tenant, trace_dir, traces_of,
 };
 
 use remote::collector;

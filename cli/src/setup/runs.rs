@@ -12,7 +12,7 @@ use wattle_agent::service::{
 };
 use wattle_agent::{Meter, Report, Settings};
 
-use super::{Session, Setup};
+use super::{Session, Setup, trace_dir};
 use crate::fault::Fault;
 
 /// The key under which a run's origin stores a session id that is only a label.
@@ -89,7 +89,7 @@ impl LocalAssembler {
             settings,
             grants: setup.grants(access),
             meter,
-            workdir: Some(setup.config.root.value.clone()),
+            trace_dir: trace_dir(&setup.config, &setup.config.root.value),
             label: seed.origin.get(LABEL).and_then(Json::as_str).map(str::to_owned),
             signer: setup.signer()?,
             output: output.clone().filter(|_| !is_child),

@@ -1,20 +1,22 @@
 //! The configured store, and the files next to it.
 
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use wattle_agent::agents::TRAITS_FOLDER;
 use wattle_agent::capability::egress::{Egress, Policy};
-use wattle_agent::capability::files::HostFiles;
+use wattle_agent::capability::files::{
+    EVENTS_FILE, HostFiles, ISSUES_FILE, LEDGER_FILE, TRACE_FILE,
+};
 use wattle_agent::ledger::Keys;
 use wattle_agent::model::{ApiKey, CLASS_PREFIX};
 use wattle_agent::{
     BlobStore, Retention, S3Bucket, Store, StoreError, StoredSecrets, Tenant, TenantStore,
 };
 
-use crate::config::{BlobLocation, Config, Places, StoreLocation};
+use crate::config::{BlobLocation, Config, Places, StoreLocation, TraceLocation};
 use crate::fault::Fault;
 use crate::output;
 use crate::trust;
@@ -243,10 +245,48 @@ pub(crate) fn host_files(config: &Config) -> HostFiles {
     if let Some(folder) = config.blobs.value.as_ref().and_then(BlobLocation::folder) {
         files = files.hide(folder, "the folder of large files");
     }
+    if let Some(folder) = traces(config) {
+        files = files.hide(folder, "the folder of traces");
+    } else if config.trace_dir.value == Some(TraceLocation::Workdir) {
+        for name in [TRACE_FILE, LEDGER_FILE, EVENTS_FILE, ISSUES_FILE] {
+            files = files.hide(config.root.value.join(name), "a trace of runs");
+        }
+    }
     match places.cache {
         Some(cache) => files.hide(cache, "the folder of caches"),
         None => files,
     }
+}
+
+/// Returns the folder that contains the traces of all workdirs, or `None` if each workdir contains
+/// its own, or there is no store to keep them beside.
+pub(crate) fn traces(config: &Config) -> Option<PathBuf> {
+    match &config.trace_dir.value {
+        Some(location) => location.folder().map(Path::to_owned),
+        None => Some(location(config).ok()?.folder()?.join("traces")),
+    }
+}
+
+/// Returns the path at which to read the traces of the tenant's runs in a folder and below it. A
+/// file is a trace, and a folder that contains traces is read as it is.
+pub(crate) fn traces_of(config: &Config, path: PathBuf) -> PathBuf {
+    let is_trace = [TRACE_FILE, LEDGER_FILE].iter().any(|name| path.join(name).is_file());
+    match trace_dir(config, &path).filter(|folder| !is_trace && folder.is_dir()) {
+        Some(traces) => traces,
+        None => path,
+    }
+}
+
+/// Returns the folder for the traces of the tenant's runs in a workdir. It has the path of the
+/// workdir, below the folder of the tenant. Returns `None` if there is no folder of traces, or the
+/// workdir does not exist.
+pub(crate) fn trace_dir(config: &Config, workdir: &Path) -> Option<PathBuf> {
+    let workdir = workdir.canonicalize().ok()?;
+    if config.trace_dir.value == Some(TraceLocation::Workdir) {
+        return Some(workdir);
+    }
+    let below = workdir.strip_prefix("/").unwrap_or(&workdir);
+    Some(traces(config)?.join(tenant(config).ok()?.file_name()).join(below))
 }
 
 /// Returns the location of the store.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use wattle_agent::capability::git::find_git;
 
 use super::Needs;
-use crate::config::{BlobLocation, Config, Places, StoreLocation};
+use crate::config::{BlobLocation, Config, Places, StoreLocation, TraceLocation};
 use crate::setup::make_private;
 
 /// The access that a command has to a file, or to a folder and everything in it.
@@ -111,7 +111,9 @@ pub(super) fn rules(config: &Config, needs: &Needs, places: &Places) -> Vec<Rule
     let store = config.store.value.as_ref().and_then(StoreLocation::folder);
     let store = store.map(|folder| folder_of(&folder.join("keys")));
     let blobs = config.blobs.value.as_ref().and_then(BlobLocation::folder).map(Path::to_owned);
-    let ours = [store, blobs, places.state.clone(), places.cache.clone()]
+    let traces = config.trace_dir.value.as_ref().and_then(TraceLocation::folder);
+    let traces = traces.map(Path::to_owned);
+    let ours = [store, blobs, traces, places.state.clone(), places.cache.clone()]
         .into_iter()
         .flatten()
         .collect::<Vec<_>>();

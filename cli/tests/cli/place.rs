@@ -83,6 +83,30 @@ impl Place {
         std::fs::read_to_string(self.work().join(path)).unwrap()
     }
 
+    /// Returns the folder of the traces of runs in the workdir. There must be only one.
+    pub(crate) fn traces(&self) -> PathBuf {
+        let mut folders: Vec<PathBuf> = self
+            .files()
+            .into_iter()
+            .filter(|(path, _)| path.ends_with("_steps.jsonl"))
+            .map(|(path, _)| path.parent().unwrap().to_owned())
+            .collect();
+        assert_eq!(folders.len(), 1, "{folders:?}");
+        folders.remove(0)
+    }
+
+    /// Reads a file in the folder of the traces.
+    pub(crate) fn read_trace(&self, name: &str) -> String {
+        std::fs::read_to_string(self.traces().join(name)).unwrap()
+    }
+
+    /// Writes a file in the folder of the traces.
+    pub(crate) fn write_trace(&self, name: &str, content: impl AsRef<[u8]>) {
+        let path = self.traces().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+
     /// Returns all files under the test's folders except compiled guests, with their contents.
     pub(crate) fn files(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let (mut folders, mut files) = (vec![self.dir.path().to_owned()], Vec::new());

@@ -92,6 +92,7 @@ const KEYS: &[(&str, &str, Fate)] = &[
     ("serve.runs_per_tenant", "8", Fate::Never),
     ("serve.queue", "8", Fate::Never),
     ("sandbox", "\"off\"", Fate::Never),
+    ("trace.dir", "\"traces\"", Fate::Never),
 ];
 
 #[derive(Clone, Copy, PartialEq)]

@@ -94,7 +94,7 @@ fn a_run_acts_repairs_and_answers() {
     assert!(later[0].contains("http_get"), "the prompt lists the catalog");
 
     let steps: Vec<Json> = place
-        .read("_steps.jsonl")
+        .read_trace("_steps.jsonl")
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
@@ -149,7 +149,7 @@ fn a_mistake_is_fixed_without_a_turn() {
     let note = "[Observation (step 1)] Execution result:\n[Note] fixed before running: line 2: \
                 `$str.lenght` → `$str.len`\n4";
     assert_eq!(messages.last().unwrap(), note);
-    let step: Json = serde_json::from_str(place.read("_steps.jsonl").trim()).unwrap();
+    let step: Json = serde_json::from_str(place.read_trace("_steps.jsonl").trim()).unwrap();
     assert_eq!(
         (&step["output"], &step["mended"][0]),
         (&"4".into(), &"line 2: `$str.lenght` → `$str.len`".into())
@@ -204,8 +204,12 @@ fn the_models_text_is_unchanged_and_its_records_have_no_key() {
     assert_eq!(done.stdout, format!("your key is {KEY}\n"));
     let observed = provider.requests()[1].messages().pop().unwrap();
     assert!(observed.contains(&format!("\n{}\n{KEY}", KEY.len())), "{observed}");
-    for file in ["_steps.jsonl", "events.org", "tape.jsonl"] {
-        let text = place.read(file);
+    let tape = place.read("tape.jsonl");
+    for (file, text) in ["_steps.jsonl", "events.org"]
+        .map(|file| (file, place.read_trace(file)))
+        .into_iter()
+        .chain([("tape.jsonl", tape)])
+    {
         assert!(text.contains("***") && !text.contains(KEY), "{file}: {text}");
     }
     for (path, content) in place.files() {
@@ -234,7 +238,7 @@ fn a_short_key_masks_nothing_and_causes_a_warning() {
     assert_eq!(done.stdout, "ok, kiwi and milk\n");
     done.reports(&["warning:", "`WATTLE_API_KEY`", "fewer than 8 characters"]);
     assert!(provider.requests()[1].messages().pop().unwrap().ends_with("\nkiwi, milk"));
-    assert!(place.read("_steps.jsonl").contains("kiwi, milk"));
+    assert!(place.read_trace("_steps.jsonl").contains("kiwi, milk"));
     let doctor = ["doctor", "--json", "--base-url", &provider.base_url(), "--model", "m"];
     let found = place.wattle(doctor).env("WATTLE_API_KEY", "k").run();
     assert!(found.stdout.contains("fewer than 8 characters"), "{}", found.stdout);
@@ -445,13 +449,15 @@ fn a_models_text_cannot_control_the_terminal() {
 #[test]
 fn every_command_prints_the_warnings_of_the_libraries() {
     let place = Place::new();
-    std::fs::create_dir(place.work().join("_steps.jsonl")).unwrap();
+    let data = place.home().join(".local/share/wattle");
+    std::fs::create_dir_all(&data).unwrap();
+    std::fs::write(data.join("traces"), "a file where a folder should be").unwrap();
     let call = "ToolCall::Catalog(\"text_count\", \"a b\")";
     let provider =
         Provider::start([Answer::text(call), Answer::status(503), Answer::text(response("two"))]);
     let done = wattle(&place, &provider, &["count"])
         .code(0)
-        .reports(&["WARN failed to write the trace", "_steps.jsonl"]);
+        .reports(&["WARN failed to write the trace", "wattle/traces"]);
     assert!(
         !done.stderr.contains("asking the model again") && !done.stderr.contains('\u{1b}'),
         "{}",

@@ -196,10 +196,7 @@ fn no_command_shows_or_changes_another_tenants_data() {
         all.map(|done| done.stdout)
     };
     let before = state();
-    // The files in the workdir are not part of the store, and every user of the workdir sees them.
-    for file in ["_steps.jsonl", "_ledger.jsonl", "events.org"] {
-        let _ = std::fs::remove_file(place.work().join(file));
-    }
+    // A trace in the workdir is not part of the store, and every user of the workdir sees it.
     place.write("_steps.jsonl", format!("{{\"run_id\":\"{run}\"}}\n"));
     place.write("_ledger.jsonl", "");
     let seen = provider.requests().len();
@@ -239,5 +236,32 @@ fn every_command_rejects_an_invalid_tenant() {
             assert_eq!(done.code, 3, "{name:?} {args:?}: {done:?}");
             assert!(done.stderr.contains("a tenant's name has 1 to 64"), "{done:?}");
         }
+    }
+}
+
+#[test]
+fn tenants_that_share_a_folder_do_not_share_traces() {
+    let place = Place::new();
+    let read = "ToolCall::Wat(```wat\n(out (fs.read \"_steps.jsonl\"))\n```)";
+    let run = |tenant: &str| {
+        let call = format!("ToolCall::Catalog(\"text_count\", \"of {tenant}\")");
+        let ticket = format!("ToolCall::Catalog(\"file_issue\", \"for {tenant}\", \"need\")");
+        let answers = [&call, &ticket, read, "ToolCall::Response(\"done\")"].map(Answer::text);
+        let provider = Provider::start(answers);
+        let url = provider.base_url();
+        let args = ["run", "go", "--tenant", tenant, "--base-url", &url, "--model", "m"];
+        place.wattle(args).run().code(0);
+        provider.requests().pop().unwrap().messages().pop().unwrap()
+    };
+    assert!(run("alice").contains("of alice"));
+    let seen = run("bob");
+    assert!(seen.contains("of bob") && !seen.contains("alice"), "{seen}");
+    assert_eq!(std::fs::read_dir(place.work()).unwrap().count(), 0, "the workdir stays as it is");
+    for (tenant, other) in [("alice", "bob"), ("bob", "alice")] {
+        let show = place.wattle(["trace", "show", "--tenant", tenant]).run().code(0).stdout;
+        assert!(show.contains(&format!("of {tenant}")) && !show.contains(other), "{show}");
+        let digest = place.wattle(["trace", "digest", "--tenant", tenant]).run().code(0).stdout;
+        assert!(digest.contains(&format!("for {tenant}")), "{digest}");
+        place.wattle(["ledger", "verify", "--tenant", tenant]).run().code(0);
     }
 }

@@ -33,7 +33,7 @@ fn wattle(place: &Place, args: &[&str]) -> Done {
 
 /// Returns stdout, with the run's id replaced by `RUN`.
 fn scrubbed(place: &Place, done: &Done) -> String {
-    let first = place.read("_steps.jsonl").lines().next().unwrap().to_owned();
+    let first = place.read_trace("_steps.jsonl").lines().next().unwrap().to_owned();
     let run: Json = serde_json::from_str(&first).unwrap();
     done.stdout.replace(run["run_id"].as_str().unwrap(), "RUN")
 }
@@ -41,17 +41,20 @@ fn scrubbed(place: &Place, done: &Done) -> String {
 #[test]
 fn a_run_writes_a_trace_an_outline_and_seals() {
     let place = ran();
-    let lines: Vec<Json> =
-        place.read("_steps.jsonl").lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let lines: Vec<Json> = place
+        .read_trace("_steps.jsonl")
+        .lines()
+        .map(|l| serde_json::from_str(l).unwrap())
+        .collect();
     assert_eq!(lines.len(), 3);
     assert_eq!(
         (&lines[0]["tool"], &lines[0]["model"], &lines[0]["step"]),
         (&json!("text_count"), &json!("recorded"), &json!(1))
     );
     assert!(lines[1]["error"].as_str().unwrap().starts_with("ENOENT"), "{}", lines[1]);
-    assert_eq!(place.read("_ledger.jsonl").lines().count(), 4);
+    assert_eq!(place.read_trace("_ledger.jsonl").lines().count(), 4);
 
-    let org = place.read("events.org");
+    let org = place.read_trace("events.org");
     let headlines: Vec<&str> = org.lines().filter(|line| line.starts_with('*')).collect();
     let expected = [
         "* Agent run :session:",
@@ -125,13 +128,13 @@ fn a_trace_is_shown_queried_and_summarized() {
 #[test]
 fn invalid_lines_are_counted_and_skipped() {
     let place = ran();
-    let text = place.read("_steps.jsonl");
-    place.write("below/_steps.jsonl", format!("{{\nnoise\n\n[1]\n{text}"));
+    let text = place.read_trace("_steps.jsonl");
+    place.write_trace("below/_steps.jsonl", format!("{{\nnoise\n\n[1]\n{text}"));
     let done =
         wattle(&place, &["telemetry"]).code(0).reports(&["3 lines are not lines of a trace"]);
     assert!(done.stdout.starts_with("1 runs, 3 steps, 6 calls"), "{}", done.stdout);
     let empty = Place::new();
-    wattle(&empty, &["telemetry"]).code(2).reports(&["there is no `_steps.jsonl`"]);
+    wattle(&empty, &["telemetry"]).code(2).reports(&["no run has left a trace"]);
     wattle(&empty, &["trace", "show", "absent"])
         .code(2)
         .reports(&["failed to read the trace `absent`"]);
@@ -140,9 +143,9 @@ fn invalid_lines_are_counted_and_skipped() {
 #[test]
 fn every_reader_skips_a_long_line() {
     let place = ran();
-    let (text, long) = (place.read("_steps.jsonl"), "x".repeat(5 << 20));
+    let (text, long) = (place.read_trace("_steps.jsonl"), "x".repeat(5 << 20));
     let step = format!("{{\"run_id\":\"big\",\"tool\":\"wat\",\"output\":\"{long}\"}}\n");
-    place.write("_steps.jsonl", format!("{step}{text}"));
+    place.write_trace("_steps.jsonl", format!("{step}{text}"));
     let words = ["1 lines are not lines of a trace (1 are longer than 4 MiB)"];
     for args in [
         &["trace", "show"][..],
@@ -160,7 +163,7 @@ fn every_reader_skips_a_long_line() {
         "{}",
         verified.stdout
     );
-    place.write("_steps.jsonl", text.repeat(23_000));
+    place.write_trace("_steps.jsonl", text.repeat(23_000));
     wattle(&place, &["trace", "query", "length"])
         .code(2)
         .reports(&["more than 16 MiB, the maximum of a query"]);
@@ -170,7 +173,8 @@ fn every_reader_skips_a_long_line() {
 fn a_device_or_a_fifo_is_not_verified() {
     let place = ran();
     for file in ["_steps.jsonl", "_ledger.jsonl"] {
-        let (text, path) = (place.read(file), place.work().join(file));
+        let path = place.traces().join(file);
+        let text = std::fs::read_to_string(&path).unwrap();
         let rejected =
             || wattle(&place, &["ledger", "verify"]).code(2).reports(&["failed to read", file]);
         std::fs::remove_file(&path).unwrap();
@@ -181,7 +185,7 @@ fn a_device_or_a_fifo_is_not_verified() {
         assert!(made.success());
         rejected();
         std::fs::remove_file(&path).unwrap();
-        place.write(file, text);
+        std::fs::write(&path, text).unwrap();
     }
 }
 
@@ -193,8 +197,8 @@ fn a_ledger_verifies_and_names_an_edited_line() {
     let key = wattle(&place, &["ledger", "key"]).code(0).stdout;
     wattle(&place, &["ledger", "verify", "--key", key.trim()]).code(0);
 
-    let text = place.read("_steps.jsonl");
-    place.write("_steps.jsonl", text.replacen("one two", "one too", 1));
+    let text = place.read_trace("_steps.jsonl");
+    place.write_trace("_steps.jsonl", text.replacen("one two", "one too", 1));
     let broken = wattle(&place, &["ledger", "verify"]).code(1);
     assert_eq!(scrubbed(&place, &broken), "RUN: BROKEN _steps.jsonl line 1: edited\n");
     let all: Json =
@@ -210,7 +214,8 @@ fn a_ledger_verifies_and_names_an_edited_line() {
     wattle(&place, &["ledger", "verify", "--key", "xyz"])
         .code(2)
         .reports(&["64 hexadecimal digits"]);
-    wattle(&place, &["ledger", "verify", "--tenant", "other"]).code(1);
+    let folder = place.traces();
+    wattle(&place, &["ledger", "verify", folder.to_str().unwrap(), "--tenant", "other"]).code(1);
     wattle(&place, &["ledger", "key", "--tenant", "nobody"])
         .code(1)
         .reports(&["`nobody` has no key yet"]);
@@ -326,7 +331,7 @@ fn a_session_without_a_store_is_a_label() {
     };
     assert_eq!(run("zebra").stdout, "one\n");
     let line: Json =
-        serde_json::from_str(place.read("_steps.jsonl").lines().next().unwrap()).unwrap();
+        serde_json::from_str(place.read_trace("_steps.jsonl").lines().next().unwrap()).unwrap();
     assert_eq!((&line["tool"], &line["session_id"]), (&json!("kv_set"), &json!("s1")));
     assert_eq!(run("second").stdout, "two\n");
     let messages = provider.requests().pop().unwrap().messages();

@@ -71,7 +71,8 @@ fn messages_run_and_are_remembered() {
     assert!(said.iter().any(|text| text == "what's six times seven? :("), "{said:?}");
     assert!(said.iter().any(|text| text.contains("It is what it is.")), "{said:?}");
     assert_eq!(said.last().unwrap(), "again");
-    assert_eq!(content(&place.work("_steps.jsonl")).lines().count(), 1);
+    let trace = place.command(&["trace", "show", "--json"]).output().unwrap();
+    assert_eq!(String::from_utf8(trace.stdout).unwrap().lines().count(), 1);
 }
 
 #[test]

@@ -42,11 +42,21 @@ impl Served {
     }
 
     fn start_with(home: &Path, provider: &Provider, more: &[&str]) -> Served {
+        Served::start_in(home, provider, more, &[])
+    }
+
+    /// Starts a server with these arguments and environment variables.
+    fn start_in(
+        home: &Path,
+        provider: &Provider,
+        more: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Served {
         let url = provider.base_url();
         let args = ["serve", "--listen", "127.0.0.1:0", "--base-url", &url, "--model", "m"];
         let args = [&args[..], more].concat();
         let mut served = Served {
-            child: wattle(home, &args).spawn().unwrap(),
+            child: wattle(home, &args).envs(variables.iter().copied()).spawn().unwrap(),
             address: String::new(),
             token: None,
         };
@@ -125,6 +135,56 @@ fn every_thread_of_a_server_is_confined() {
     let cores = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
     assert_eq!(cores.split_whitespace().filter(|word| *word == "0").count(), 2, "{cores}");
     served.stop();
+}
+
+/// The server's own tenant and another one work in a folder that the operator shares with both.
+#[test]
+fn a_folder_that_tenants_share_contains_no_trace_of_them() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::create_dir(home.path().join("shared")).unwrap();
+    let provider = Provider::answering(|request| {
+        let messages = request.messages();
+        let last = messages.last().unwrap();
+        let name =
+            |name: &str| messages.iter().any(|message| message == name).then(|| name.to_owned());
+        let who = name("operator").or_else(|| name("guest")).unwrap();
+        Answer::text(match last.as_str() {
+            first if first == who => {
+                format!("ToolCall::Catalog(\"text_count\", \"mark of {who}\")")
+            }
+            second if second.contains("(step 1)") => {
+                "ToolCall::Wat(```wat\n(out (fs.read \"_steps.jsonl\"))\n(out (default (fs.read \
+                 \"_ledger.jsonl\") \"none\"))\n(out (default (fs.read \"events.org\") \
+                 \"none\"))\n```)"
+                    .to_owned()
+            }
+            _ => "ToolCall::Response(\"done\")".to_owned(),
+        })
+    });
+    for mode in ["", "workdir"] {
+        let made = wattle(home.path(), &["token", "new", &format!("t{mode}"), "--tenant", "guest"]);
+        let made = { made }.output().unwrap();
+        let guest = String::from_utf8(made.stdout).unwrap().trim().to_owned();
+        let served = Served::start_in(
+            home.path(),
+            &provider,
+            &["--root", "shared"],
+            &[("WATTLE_TRACE_DIR", mode)],
+        );
+        let own = std::fs::read_to_string(home.path().join(".local/state/wattle/token")).unwrap();
+        for (token, who, other) in
+            [(own.trim(), "operator", "guest"), (&guest, "guest", "operator")]
+        {
+            assert!(served.ask(token, &format!("{{\"message\":\"{who}\"}}")).contains("done"));
+            let requests = provider.requests();
+            let seen = requests.last().unwrap().messages().pop().unwrap();
+            assert!(seen.contains(&format!("mark of {who}")), "{seen}");
+            assert!(!seen.contains(&format!("mark of {other}")), "{mode}: {seen}");
+        }
+        let files = std::fs::read_dir(home.path().join("shared")).unwrap().count();
+        assert_eq!(files > 0, mode == "workdir");
+        served.stop();
+    }
 }
 
 #[test]

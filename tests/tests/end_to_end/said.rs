@@ -197,7 +197,7 @@ async fn check(key: &str, secret: &str, way: usize, dialect: DialectSetting) {
     };
     let job = Job {
         session_id: Some("s".to_owned()),
-        workdir: Some(work.clone()),
+        trace_dir: Some(work.clone()),
         signer: Some(Arc::new(keys.signer(Tenant::default().as_str()).unwrap())),
         ..Job::new("go", access.grants())
     };

@@ -54,8 +54,7 @@ async fn a_request_gets_a_trusted_run_only_if_the_operator_allows_it() {
         (true, r#"{"message":"m","exec":true}"#, Some("granted"), true),
     ] {
         let parts = |parts: wattle_server::TenantParts| wattle_server::TenantParts {
-            workdir: Some(dir.path().to_owned()),
-            trusted: is_allowed.then(|| trusted.clone()),
+            trusted: is_allowed.then(|| (trusted.clone(), dir.path().to_owned())),
             ..parts
         };
         let mut world = World::serving(parts, |_| {}).await;

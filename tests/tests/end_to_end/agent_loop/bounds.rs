@@ -135,7 +135,8 @@ fn short(provider: &Provider, time: Duration) -> (World, Job) {
     let network = Arc::new(Egress::new(Policy { allow: vec![rule], ..Policy::default() }));
     let files = Arc::new(Files::overlay(None, 1 << 20));
     let access = Access { network, ..Access::new(&world.host, files) };
-    let job = Job { workdir: Some(world.workdir().to_owned()), ..Job::new("go", access.grants()) };
+    let job =
+        Job { trace_dir: Some(world.workdir().to_owned()), ..Job::new("go", access.grants()) };
     (world, job)
 }
 

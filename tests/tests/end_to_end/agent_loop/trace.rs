@@ -85,3 +85,28 @@ async fn a_line_has_the_session_and_the_arguments_by_name() {
     assert_eq!(steps[1]["args"], serde_json::json!(["x"]));
     assert_eq!(steps[2]["args"], serde_json::json!(["UTC", "%Y", "too many"]));
 }
+
+#[tokio::test]
+async fn a_program_reads_the_trace_of_its_own_run_alone() {
+    let world = World::new();
+    let marked = |mark: &str| {
+        let first = format!("ToolCall::Catalog(\"text_count\", \"{mark}\")");
+        let read = "(let $trace (fs.read \"_steps.jsonl\")) \
+                    (out (str.contains $trace \"first-mark\") (str.contains $trace \"second-mark\")) \
+                    (out (shell.run \"grep -c mark x/../_steps.jsonl; ls | wc -l\")) \
+                    (catch $e $why (fs.write \"_steps.jsonl\" \"forged\")) (out $why)";
+        Scripted::new(&[
+            &first,
+            &format!("ToolCall::Wat(```wat\n{read}\n```)"),
+            "ToolCall::Response(\"done\")",
+        ])
+    };
+    for mark in ["first-mark", "second-mark"] {
+        let (report, _) = world.run(&marked(mark), &Settings::default(), world.job("go")).await;
+        assert_eq!(report.ending.text(), "done");
+    }
+    let steps = world.steps();
+    assert_eq!(steps.len(), 4, "the runs share a trace");
+    let seen = steps[3]["output"].as_str().unwrap();
+    assert!(seen.starts_with("0 1\n1\n0\n") && seen.contains("only the host writes"), "{seen}");
+}

@@ -192,7 +192,7 @@ impl Place {
             label: None,
             session_id: Some("s".to_owned()),
             grants,
-            workdir: Some(self.workdir().to_owned()),
+            trace_dir: Some(self.workdir().to_owned()),
             signer: None,
             meter: Meter::default(),
             tree: RunTree::default(),
@@ -233,6 +233,7 @@ impl Place {
         let with = ResumeOptions {
             label: None,
             grants,
+            trace_dir: Some(self.workdir().to_owned()),
             signer: None,
             cancel: Cancel::new(),
             hooks: Hooks::default(),

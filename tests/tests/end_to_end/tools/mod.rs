@@ -41,7 +41,7 @@ fn job(world: &World) -> Job {
         issues: Some(Arc::new(IssueFile::of(world.workdir()))),
         ..Access::new(&world.host, Arc::new(Files::overlay(Some(base), OVERLAY_LIMIT)))
     };
-    Job { workdir: Some(world.workdir().to_owned()), ..Job::new("go", access.grants()) }
+    Job { trace_dir: Some(world.workdir().to_owned()), ..Job::new("go", access.grants()) }
 }
 
 /// Runs a job with a model that returns the given answers. Returns the run's ending and the
