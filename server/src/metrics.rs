@@ -171,7 +171,12 @@ impl Metrics {
     pub(crate) fn store_observer(&self) -> impl Fn(StoreTransaction) + Send + Sync + use<> {
         let (durations, failed) = (self.transactions.clone(), self.failed_transactions.clone());
         move |transaction: StoreTransaction| {
-            let labels = AccessLabels { access: if transaction.writes { "write" } else { "read" } };
+            let access = match (transaction.writes, transaction.is_durable) {
+                (false, _) => "read",
+                (true, false) => "write",
+                (true, true) => "durable",
+            };
+            let labels = AccessLabels { access };
             durations.get_or_create(&labels).observe(transaction.duration.as_secs_f64());
             if transaction.has_failed {
                 failed.get_or_create(&labels).inc();

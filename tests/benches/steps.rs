@@ -1,6 +1,9 @@
 //! Measures whole steps of the loop with a model that answers immediately: the answer is parsed,
 //! its program runs, the observation is added, the turn is recorded, and the next request is built.
 //!
+//! The steps of the last group also make a call that must not be repeated, so that its records are on
+//! the disk before and after it.
+//!
 //! Each run has many steps, so that the benchmark also shows how a step's time grows with the
 //! length of the run. The program is cached, so it is not compiled.
 
@@ -18,16 +21,42 @@ use criterion::{
 use futures_util::future::join_all;
 use wattle_agent::journal::{self, RunOutcome, SharedJournal};
 use wattle_agent::model::{Model, ModelError, ModelReply, ModelRequest};
-use wattle_agent::{Job, Settings, Store, Tenant};
+use wattle_agent::{Access, Job, Settings, Store, Tenant};
+use wattle_capability::egress::{HeaderMap, Incoming, Outgoing, StatusCode};
+use wattle_capability::files::Files;
+use wattle_capability::{PortFuture, http};
 use wattle_machine::Ending;
 use wattle_tests::World;
 
 const DAY: Duration = Duration::from_secs(24 * 3_600);
 
+/// The program of each step. Its argument is the number of the step.
+const GREETS: &str = "(argv 0 $name)\n(ret (str.cat \"hello, \" $name))";
+/// A program that also makes a request that must not be repeated.
+const POSTS: &str = "(argv 0 $name)\n(ret (http.post \"https://a.example/form\" $name \"\"))";
+
 /// A model that calls the same program with a new argument in each step, and then answers.
 struct Instant {
+    program: &'static str,
     steps: u32,
     asked: AtomicU32,
+}
+
+impl Instant {
+    fn new(program: &'static str, steps: u32) -> Instant {
+        Instant { program, steps, asked: AtomicU32::new(0) }
+    }
+}
+
+/// A network that responds immediately.
+struct InstantNetwork;
+
+impl http::Backend for InstantNetwork {
+    fn send(&self, outgoing: Outgoing) -> PortFuture<'_, Incoming> {
+        let (status, headers) = (StatusCode::OK, HeaderMap::new());
+        let answer = outgoing.answer(http::Response { status, headers, body: "fine".into() });
+        Box::pin(async { Ok(answer) })
+    }
 }
 
 impl Model for Instant {
@@ -41,10 +70,7 @@ impl Model for Instant {
     ) -> Pin<Box<dyn Future<Output = Result<ModelReply, ModelError>> + Send + 'a>> {
         let step = self.asked.fetch_add(1, Ordering::Relaxed);
         let text = match step < self.steps {
-            true => format!(
-                "ToolCall::Wat(```wat\n(argv 0 $name)\n(ret (str.cat \"hello, \" $name))\n```, \
-                 \"{step}\")"
-            ),
+            true => format!("ToolCall::Wat(```wat\n{}\n```, \"{step}\")", self.program),
             false => "ToolCall::Response(\"done\")".to_owned(),
         };
         Box::pin(async move { Ok(ModelReply { text, ..ModelReply::default() }) })
@@ -58,6 +84,13 @@ fn settings(steps: u32) -> Settings {
 
 fn job(world: &World) -> Job {
     Job { trace_dir: None, ..world.job("count") }
+}
+
+/// Returns a job whose programs send requests to the instant network.
+fn posting_job(world: &World) -> Job {
+    let files = Arc::new(Files::overlay(None, 1 << 20));
+    let access = Access { network: Arc::new(InstantNetwork), ..Access::new(&world.host, files) };
+    Job::new("count", access.grants())
 }
 
 fn steps(c: &mut Criterion) {
@@ -74,7 +107,7 @@ fn steps(c: &mut Criterion) {
         group.throughput(Throughput::Elements(u64::from(steps)));
         group.bench_with_input(BenchmarkId::new("without a journal", steps), &steps, |b, steps| {
             b.to_async(&tokio).iter(async || {
-                let model = Instant { steps: *steps, asked: AtomicU32::new(0) };
+                let model = Instant::new(GREETS, *steps);
                 let (report, _) = world.run(&model, &settings(*steps), job(&world)).await;
                 assert!(matches!(report.ending, Ending::Answered { .. }), "{:?}", report.ending);
                 assert_eq!(report.steps, *steps);
@@ -83,7 +116,7 @@ fn steps(c: &mut Criterion) {
         for (name, journal) in &journals {
             group.bench_with_input(BenchmarkId::new(*name, steps), &steps, |b, steps| {
                 b.to_async(&tokio).iter(async || {
-                    let model = Instant { steps: *steps, asked: AtomicU32::new(0) };
+                    let model = Instant::new(GREETS, *steps);
                     let (settings, id) = (settings(*steps), journal::new_id());
                     let to = (journal, id, serde_json::Value::Null);
                     let sink = |_: &wattle_machine::Envelope| {};
@@ -97,9 +130,42 @@ fn steps(c: &mut Criterion) {
         }
     }
     for (name, journal) in &journals {
+        posts(&mut group, &tokio, &world, name, journal);
         many_at_once(&mut group, &tokio, &world, name, journal);
     }
     group.finish();
+}
+
+/// Measures steps that each make a call that must not be repeated, in one run and in 16 runs.
+fn posts(
+    group: &mut BenchmarkGroup<'_, WallTime>,
+    tokio: &tokio::runtime::Runtime,
+    world: &World,
+    name: &str,
+    journal: &SharedJournal,
+) {
+    const STEPS: u32 = 32;
+    for runs in [1, 16] {
+        group.throughput(Throughput::Elements(u64::from(runs * STEPS)));
+        let id = BenchmarkId::new(format!("{name}, a POST in each step, runs: {runs}"), STEPS);
+        group.bench_function(id, |b| {
+            b.to_async(tokio).iter(async || {
+                let models: Vec<_> = (0..runs).map(|_| Instant::new(POSTS, STEPS)).collect();
+                let runs = models.iter().map(async |model| {
+                    let settings = settings(STEPS);
+                    let to = (journal, journal::new_id(), serde_json::Value::Null);
+                    let sink = |_: &wattle_machine::Envelope| {};
+                    let job = posting_job(world);
+                    let run = journal::run(&world.host, model, &settings, job, &sink, to);
+                    let RunOutcome::Done(report) = run.await.unwrap() else {
+                        unreachable!("nothing asks a person")
+                    };
+                    assert!(matches!(report.ending, Ending::Answered { .. }));
+                });
+                assert_eq!(join_all(runs).await.len(), models.len());
+            });
+        });
+    }
 }
 
 /// Measures steps of concurrent runs. They keep the processor busy, so the times do not include the
@@ -116,8 +182,7 @@ fn many_at_once(
     group.throughput(Throughput::Elements(u64::from(RUNS * STEPS)));
     group.bench_function(BenchmarkId::new(format!("{name}, 16 runs at once"), STEPS), |b| {
         b.to_async(tokio).iter(async || {
-            let models: Vec<_> =
-                (0..RUNS).map(|_| Instant { steps: STEPS, asked: AtomicU32::new(0) }).collect();
+            let models: Vec<_> = (0..RUNS).map(|_| Instant::new(GREETS, STEPS)).collect();
             let runs = models.iter().map(async |model| {
                 let settings = settings(STEPS);
                 let to = (journal, journal::new_id(), serde_json::Value::Null);

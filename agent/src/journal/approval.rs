@@ -84,7 +84,8 @@ pub(crate) async fn record_answers(
         }
     }
     if !answered.is_empty() {
-        journal.calls(run, answered).await?;
+        // A lost answer would be asked for again.
+        journal.durable_calls(run, answered).await?;
     }
     Ok(pending)
 }

@@ -112,6 +112,12 @@ pub trait Journal: Send + Sync {
     /// Records calls, or the results of calls that were recorded before.
     fn calls(&self, run: &str, calls: Vec<RecordedCall>) -> JournalFuture<'_, ()>;
 
+    /// Records calls like [`calls`](Journal::calls). The records, and all earlier ones, survive a
+    /// crash of the machine when the returned future completes.
+    fn durable_calls(&self, run: &str, calls: Vec<RecordedCall>) -> JournalFuture<'_, ()> {
+        self.calls(run, calls)
+    }
+
     /// Ends a run. The same transaction adds the messages in `end` to the run's session and, if
     /// `end` requests it, also the files that the run changed. It also removes the state that the
     /// run's programs stored for this run only.

@@ -64,6 +64,9 @@ pub(crate) struct RunTape {
     mode: Mode,
     past: BTreeMap<CallKey, RecordedCall>,
     state: Mutex<TapeState>,
+    /// Locked while calls are written to the journal. Programs that run at the same time share the
+    /// tape, and one of them may be writing the calls of the others.
+    writing: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
@@ -81,6 +84,8 @@ struct TapeState {
     /// The recorded calls that the program has made again.
     repeated: HashSet<CallKey>,
     halted: Option<Halt>,
+    /// The reason why calls could not be written to the journal.
+    unwritten: Option<Halt>,
     /// The questions that a person must answer before the program can continue.
     waiting: Vec<String>,
     difference: Option<Difference>,
@@ -136,7 +141,16 @@ impl RunTape {
     ) -> RunTape {
         let past = past.into_iter().filter(|call| call.program == program);
         let past = past.map(|call| ((Arc::clone(&call.id.path), call.id.number), call)).collect();
-        RunTape { journal, run: run.to_owned(), turn, program, mode, past, state: Mutex::default() }
+        RunTape {
+            journal,
+            run: run.to_owned(),
+            turn,
+            program,
+            mode,
+            past,
+            state: Mutex::default(),
+            writing: tokio::sync::Mutex::default(),
+        }
     }
 
     /// Records that middleware changed the call that ran this program, or the outcome of that call.
@@ -214,6 +228,18 @@ impl RunTape {
         self.lock().is_exhausted
     }
 
+    /// Returns true if a crash of the machine must not lose the record. Otherwise a call that must
+    /// not be repeated could be repeated, or a person could be asked again.
+    fn must_survive(&self, call: &RecordedCall) -> bool {
+        match call.id.effect {
+            CallEffect::Once => true,
+            CallEffect::Changes => self.mode != Mode::Record { overlay: true },
+            CallEffect::None | CallEffect::Reads | CallEffect::Repeatable | CallEffect::Writes => {
+                call.id.function == QUESTION && call.result.is_some()
+            }
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, TapeState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -231,6 +257,19 @@ impl RunTape {
         let halt = Halt(format!("{what} is not as it was recorded: it was {was}, and is {is}"));
         state.difference.get_or_insert(difference);
         halt_with(state, halt)
+    }
+}
+
+/// The calls that a flush is writing to the journal. If the flush is dropped first, for example
+/// because its program timed out, the calls are pending again, so that another flush writes them.
+struct Unwritten<'a> {
+    tape: &'a RunTape,
+    calls: Vec<RecordedCall>,
+}
+
+impl Drop for Unwritten<'_> {
+    fn drop(&mut self) {
+        self.tape.lock().pending.splice(..0, self.calls.drain(..));
     }
 }
 
@@ -373,13 +412,25 @@ impl Tape for RunTape {
 
     fn flush(&self) -> Flush<'_> {
         Box::pin(async move {
-            let pending = self.take_pending();
-            if pending.is_empty() {
+            let _writing = self.writing.lock().await;
+            if let Some(halt) = &self.lock().unwritten {
+                return Err(halt.clone());
+            }
+            let calls = self.take_pending();
+            if calls.is_empty() {
                 return Ok(());
             }
-            let written = self.journal.calls(&self.run, pending).await;
+            let mut unwritten = Unwritten { tape: self, calls: calls.clone() };
+            let written = match calls.iter().any(|call| self.must_survive(call)) {
+                true => self.journal.durable_calls(&self.run, calls).await,
+                false => self.journal.calls(&self.run, calls).await,
+            };
+            unwritten.calls.clear();
             written.map_err(|error| {
-                halt_with(&mut self.lock(), Halt(format!("the program was stopped: {error}")))
+                let mut state = self.lock();
+                let halt = Halt(format!("the program was stopped: {error}"));
+                state.unwritten = Some(halt.clone());
+                halt_with(&mut state, halt)
             })
         })
     }

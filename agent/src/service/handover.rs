@@ -100,6 +100,10 @@ impl Journal for Handover {
 
     fn run(&self, run: &str) -> JournalFuture<'_, Option<RunRecord>> {
         self.store.run(run)
+    fn durable_calls(&self, run: &str, calls: Vec<RecordedCall>) -> JournalFuture<'_, ()> {
+        self.store.durable_calls(run, calls)
+    }
+
     }
 
     fn runs(&self, filter: RunFilter) -> JournalFuture<'_, Vec<RunRecord>> {

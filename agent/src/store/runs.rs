@@ -53,6 +53,19 @@ impl TenantStore {
         self.run(access, work).await.map_err(|cause| self.store.failed("write", cause))
     }
 
+    async fn write_calls(
+        &self,
+        access: Access,
+        run: String,
+        calls: Vec<RecordedCall>,
+    ) -> Result<(), StoreError> {
+        let of = run.clone();
+        self.write_run(access, &of, move |transaction, of| {
+            calls.iter().try_for_each(|call| write_call(transaction, of, &run, call))
+        })
+        .await
+    }
+
     /// Notifies the followers of a run and of its tree about new events.
     fn wake_followers(&self, run: &str, root: Option<&str>) {
         self.store.wake(Topic::Run(run));
@@ -236,14 +249,11 @@ impl Journal for TenantStore {
     }
 
     fn calls(&self, run: &str, calls: Vec<RecordedCall>) -> JournalFuture<'_, ()> {
-        let run = run.to_owned();
-        Box::pin(async move {
-            let of = run.clone();
-            self.write_run(Access::Write, &of, move |transaction, of| {
-                calls.iter().try_for_each(|call| write_call(transaction, of, &run, call))
-            })
-            .await
-        })
+        Box::pin(self.write_calls(Access::Write, run.to_owned(), calls))
+    }
+
+    fn durable_calls(&self, run: &str, calls: Vec<RecordedCall>) -> JournalFuture<'_, ()> {
+        Box::pin(self.write_calls(Access::Durable, run.to_owned(), calls))
     }
 
     fn end(&self, run: &str, end: RunEnd) -> JournalFuture<'_, ()> {

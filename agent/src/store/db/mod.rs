@@ -43,8 +43,9 @@ use crate::error::Cause;
 pub(in crate::store) enum Access {
     /// The transaction only reads, and sees one consistent state of the database.
     Read,
-    /// The transaction may write. SQLite may lose the changes if the machine crashes before its log
-    /// is on disk: at the next durable transaction, or when the log is written back.
+    /// The transaction may write. A crash of the machine may lose the changes: with SQLite, until
+    /// its log is on disk, at the next durable transaction or when the log is written back; with
+    /// PostgreSQL, only if the server is configured so.
     Write,
     /// The transaction may write, and its changes survive a crash of the machine.
     Durable,
@@ -91,6 +92,8 @@ impl Opening {
 pub struct StoreTransaction {
     /// If true, the transaction was allowed to write.
     pub writes: bool,
+    /// If true, the transaction waited until its changes were on disk.
+    pub is_durable: bool,
     /// Duration, including retries and the time spent waiting for a connection.
     pub duration: Duration,
     /// If true, the transaction failed and had no effect.
@@ -272,8 +275,9 @@ impl Database {
             Engine::Postgres(postgres) => postgres.run(access, work).await,
         };
         if let Some((observer, began)) = began {
-            let (writes, duration) = (access != Access::Read, began.elapsed());
-            observer(StoreTransaction { writes, duration, has_failed: done.is_err() });
+            let (writes, is_durable) = (access != Access::Read, access == Access::Durable);
+            let (duration, has_failed) = (began.elapsed(), done.is_err());
+            observer(StoreTransaction { writes, is_durable, duration, has_failed });
         }
         done
     }

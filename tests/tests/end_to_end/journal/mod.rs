@@ -9,6 +9,7 @@ mod output;
 mod park;
 mod place;
 mod poison;
+mod power_loss;
 mod recall;
 mod replay;
 mod sealed;

@@ -19,16 +19,29 @@ pub(crate) struct Stopping {
     left: AtomicUsize,
     /// If true, the write is performed before the process stops.
     written: bool,
+    /// A function that is called after each write that a crash of the machine must not lose.
+    after_durable: Box<dyn Fn() + Send + Sync>,
     pub(crate) stopped: tokio::sync::Notify,
 }
 
 impl Stopping {
     /// Creates the journal of a process that is stopped at the given write.
     pub(crate) fn at(store: &TenantStore, write: usize, written: bool) -> Arc<Stopping> {
+        Stopping::observed(store, (write, written), Box::new(|| {}))
+    }
+
+    /// Creates a journal like [`Stopping::at`]. It calls `after_durable` after each write that a
+    /// crash of the machine must not lose.
+    pub(crate) fn observed(
+        store: &TenantStore,
+        (write, written): (usize, bool),
+        after_durable: Box<dyn Fn() + Send + Sync>,
+    ) -> Arc<Stopping> {
         Arc::new(Stopping {
             store: store.clone(),
             left: AtomicUsize::new(write),
             written,
+            after_durable,
             stopped: tokio::sync::Notify::new(),
         })
     }
@@ -45,6 +58,20 @@ impl Stopping {
     }
 }
 
+impl Stopping {
+    async fn pass_durable<T: Send>(
+        &self,
+        write: JournalFuture<'_, T>,
+    ) -> Result<T, wattle_agent::StoreError> {
+        let written = async {
+            let written = write.await;
+            (self.after_durable)();
+            written
+        };
+        self.pass(Box::pin(written)).await
+    }
+}
+
 impl Journal for Stopping {
     fn tenant(&self) -> &Tenant {
         self.store.tenant()
@@ -53,7 +80,7 @@ impl Journal for Stopping {
         Box::pin(self.pass(self.store.open(run)))
     }
     fn enqueue(&self, run: QueuedRun) -> JournalFuture<'_, ()> {
-        Box::pin(self.pass(self.store.enqueue(run)))
+        Box::pin(self.pass_durable(self.store.enqueue(run)))
     }
     fn queued(&self) -> JournalFuture<'_, Vec<QueuedRun>> {
         self.store.queued()
@@ -73,8 +100,11 @@ impl Journal for Stopping {
     fn calls(&self, run: &str, calls: Vec<RecordedCall>) -> JournalFuture<'_, ()> {
         Box::pin(self.pass(self.store.calls(run, calls)))
     }
+    fn durable_calls(&self, run: &str, calls: Vec<RecordedCall>) -> JournalFuture<'_, ()> {
+        Box::pin(self.pass_durable(self.store.durable_calls(run, calls)))
+    }
     fn attempt(&self, run: &str) -> JournalFuture<'_, u32> {
-        Box::pin(self.pass(self.store.attempt(run)))
+        Box::pin(self.pass_durable(self.store.attempt(run)))
     }
     fn park(
         &self,
@@ -82,7 +112,7 @@ impl Journal for Stopping {
         reason: Option<String>,
         events: Vec<Envelope>,
     ) -> JournalFuture<'_, ()> {
-        Box::pin(self.pass(self.store.park(run, reason, events)))
+        Box::pin(self.pass_durable(self.store.park(run, reason, events)))
     }
     fn release(&self, run: &str) -> JournalFuture<'_, bool> {
         Box::pin(self.pass(self.store.release(run)))

@@ -273,6 +273,12 @@ fn transact(
 ) -> Attempt {
     let begin = match (access, server.has_statuses) {
         (Access::Read, _) => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+        // The server may be configured to confirm commits before they are on disk.
+        (Access::Durable, true) => {
+            "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_current_xact_id(); SELECT \
+             set_config('synchronous_commit', 'on', true) \
+             WHERE current_setting('synchronous_commit') = 'off'"
+        }
         (_, true) => "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_current_xact_id()",
         (_, false) => "BEGIN ISOLATION LEVEL READ COMMITTED",
     };
