@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::error::{AnswerError, StartError};
 use super::{RunHandle, RunService, child};
 use crate::cancel::Cancel;
+use crate::error::StoreError;
 use crate::journal::{self, Approval, Journal as _, Lock, RunRecord, Status};
 use crate::store::{TenantStore, Topic};
 
@@ -94,6 +95,19 @@ impl RunService {
             return Err(AnswerError::NotAsked);
         }
         started(self.resume_open_run(store, record, true, lock).await)
+    }
+
+    /// Releases all runs of a tenant that were parked because they repeatedly ended their process.
+    /// Processes that [look after](RunService::look_after) the store resume them. Returns their ids.
+    ///
+    /// # Errors
+    /// If the store cannot be written.
+    pub async fn release_all(&self, store: &TenantStore) -> Result<Vec<String>, StoreError> {
+        let released = store.release_all().await?;
+        if !released.is_empty() {
+            self.offer(store);
+        }
+        Ok(released)
     }
 
     /// Records answers to the pending approvals of a run and resumes the run once all approvals are

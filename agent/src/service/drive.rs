@@ -1,8 +1,9 @@
 //! The background tasks that drive new, queued, resumed and cancelled runs.
 
-use std::pin::Pin;
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::pin::{Pin, pin};
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use wattle_capability::files::Files;
@@ -12,6 +13,7 @@ use wattle_rt::Grants;
 use super::assemble::{AssembleError, RunParts, RunSeed, Settle};
 use super::error::StartError;
 use super::handover;
+use super::isolation::{Pass, isolation_of};
 use super::live::{LiveRun, Outcome};
 use super::queue::{Place, Position};
 use super::{RunHandle, RunService};
@@ -27,6 +29,7 @@ use crate::journal::{
 use crate::reload::CatalogDiff;
 use crate::report::Report;
 use crate::store::{TenantStore, own_session};
+use crate::tenant::Tenant;
 use crate::tree::RunTree;
 
 /// The reason that is reported when a run is suspended because this process is stopping.
@@ -211,6 +214,8 @@ impl RunService {
                     Ok(()) => Outcome::Ended(Arc::new(report)),
                     Err(cause) => {
                         tracing::error!(run, %cause, "failed to record the end of a run");
+                        self.pause(store, run).await;
+                        self.retry_delay().await;
                         Outcome::Suspended(format!("the end of the run is not recorded: {cause}"))
                     }
                 }
@@ -219,14 +224,17 @@ impl RunService {
             Driven::Lost => {
                 tracing::warn!(run, "{LOST}");
                 self.0.lost.fetch_add(1, Ordering::Relaxed);
+                if let Err(cause) = store.acquit(run).await {
+                    tracing::warn!(run, %cause, "failed to record that this process has not ended");
+                }
                 Outcome::Suspended(LOST.to_owned())
             }
             Driven::Suspended(reason) => {
-                pause(store, run).await;
+                self.pause(store, run).await;
                 Outcome::Suspended(reason)
             }
             Driven::Failed(reason) => {
-                pause(store, run).await;
+                self.pause(store, run).await;
                 // The lock is kept for a while: the cause is likely to persist, and another process
                 // would retry the run at once.
                 self.retry_delay().await;
@@ -262,7 +270,8 @@ impl RunService {
         lineage: Lineage,
     ) -> Driven {
         let session = run.session.clone();
-        let journal = self.journal(store, live, &lineage);
+        let pass = self.0.passes.pass();
+        let journal = self.journal(store, (live, &pass), &lineage);
         // A run that is cancelled while it waits stops waiting and adds nothing to its session.
         let turn = tokio::select! {
             biased;
@@ -273,6 +282,10 @@ impl RunService {
             Ok(turn) => turn.is_some(),
             Err(driven) => return driven,
         };
+        // A child run works during a turn of its parent.
+        if lineage.tree.is_none() {
+            pass.share().await;
+        }
         self.refresh().await;
         let history = match session.as_deref() {
             Some(session) if !live.cancel.is_cancelled() => store.history(session).await,
@@ -342,7 +355,11 @@ impl RunService {
         live: &LiveRun,
         lineage: Lineage,
     ) -> Driven {
-        let journal = self.journal(store, live, &lineage);
+        let pass = self.0.passes.pass();
+        let journal = self.journal(store, (live, &pass), &lineage);
+        if let Err(cause) = self.pause_again(store, &run.id).await {
+            return failed(&run.id, cause);
+        }
         if run.reason.is_some() && live.cancel.is_cancelled() {
             return self.abort(&journal, run, live).await;
         }
@@ -350,6 +367,13 @@ impl RunService {
         if let Err(driven) = self.turn((&journal, &run.id), session, position).await {
             return driven;
         }
+        let isolation = match lineage.tree {
+            None => match self.enter(store, &run.id, &pass, live).await {
+                Ok(isolation) => isolation,
+                Err(driven) => return driven,
+            },
+            Some(_) => None,
+        };
         self.refresh().await;
         let (own, id) = (own_session(&run.id), run.id.as_str());
         let seed = RunSeed {
@@ -388,7 +412,14 @@ impl RunService {
             release,
             hooks: Hooks::default(),
         };
-        match journal::resume_locked(&parts.host, &*parts.model, id, with, live, &journal).await {
+        let driving = journal::resume_locked(&parts.host, &*parts.model, id, with, live, &journal);
+        let mut driving = pin!(driving);
+        let driven = tokio::select! {
+            biased;
+            driven = &mut driving => driven,
+            () = end_isolation(store, id, &pass, isolation) => driving.await,
+        };
+        match driven {
             Ok(RunOutcome::Done(report)) => {
                 let (settle, keeps_files) = (parts.settle, parts.keeps_files);
                 Driven::Done { report, settle, keeps_files }
@@ -444,11 +475,70 @@ impl RunService {
 
     /// Returns the journal of a run. The journal of a root run lets another process take over the
     /// run and its child runs.
-    fn journal(&self, store: &TenantStore, live: &LiveRun, lineage: &Lineage) -> SharedJournal {
+    fn journal(
+        &self,
+        store: &TenantStore,
+        (live, pass): (&LiveRun, &Arc<Pass>),
+        lineage: &Lineage,
+    ) -> SharedJournal {
         match lineage.tree {
-            None => handover::journal(store, &self.0.handing_over, &live.handed_over),
+            None => handover::journal(store, pass, &self.0.handing_over, &live.handed_over),
             Some(_) => Arc::new(store.clone()),
         }
+    }
+
+    /// Waits for the pass of a root run that is resumed. Returns the time for which the run is
+    /// isolated, or `None` if it is not.
+    async fn enter(
+        &self,
+        store: &TenantStore,
+        run: &str,
+        pass: &Pass,
+        live: &LiveRun,
+    ) -> Result<Option<Duration>, Driven> {
+        let suspicion = store.suspicion(run).await.map_err(|cause| failed(run, cause))?;
+        let Some(isolation) = isolation_of(suspicion).filter(|_| !live.cancel.is_cancelled())
+        else {
+            pass.share().await;
+            return Ok(None);
+        };
+        tracing::warn!(
+            run,
+            "this run may have ended its process; it is resumed while no other run works"
+        );
+        tokio::select! {
+            () = pass.be_alone() => {}
+            () = live.cancel.cancelled() => return Ok(None),
+            () = self.0.handing_over.cancelled() => {
+                return Err(Driven::Suspended(HANDED_OVER.to_owned()));
+            }
+        }
+        store.isolate(run, true).await.map_err(|cause| failed(run, cause))?;
+        Ok(Some(isolation))
+    }
+
+    /// Records that a run is suspended. If that fails, the run must not be resumed before
+    /// [`pause_again`](Self::pause_again) has succeeded: this process has not ended, so the attempt
+    /// does not count.
+    async fn pause(&self, store: &TenantStore, run: &str) {
+        if let Err(cause) = store.pause(run).await {
+            tracing::error!(run, %cause, "failed to suspend a run");
+            self.unpaused().insert((store.tenant().clone(), run.to_owned()));
+        }
+    }
+
+    /// Records that a run was suspended, if that failed before.
+    async fn pause_again(&self, store: &TenantStore, run: &str) -> Result<(), StoreError> {
+        let key = (store.tenant().clone(), run.to_owned());
+        if self.unpaused().contains(&key) {
+            store.pause(run).await?;
+            self.unpaused().remove(&key);
+        }
+        Ok(())
+    }
+
+    fn unpaused(&self) -> MutexGuard<'_, HashSet<(Tenant, String)>> {
+        self.0.unpaused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for a run's turn in its session, first in this process and then among all processes.
@@ -487,11 +577,15 @@ fn waits_below(parked: &journal::ParkedRun) -> bool {
     parked.waiting.iter().any(|waiting| waiting.call.contains(SEPARATOR))
 }
 
-/// Records that a run is suspended.
-async fn pause(store: &TenantStore, run: &str) {
-    if let Err(cause) = store.pause(run).await {
-        tracing::error!(run, %cause, "failed to suspend a run");
+/// Waits until the isolation of a run is over, and lets other runs work beside it. Never returns if
+/// the run is not isolated.
+async fn end_isolation(store: &TenantStore, run: &str, pass: &Pass, isolation: Option<Duration>) {
+    let Some(isolation) = isolation else { return std::future::pending().await };
+    tokio::time::sleep(isolation).await;
+    if let Err(cause) = store.isolate(run, false).await {
+        tracing::warn!(run, %cause, "failed to record that a run is no longer isolated");
     }
+    pass.join_others();
 }
 
 pub(super) fn failed(run: &str, cause: impl std::fmt::Display) -> Driven {

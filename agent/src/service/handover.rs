@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use wattle_machine::Envelope;
 
+use super::isolation::Pass;
 use crate::journal::{
     Journal, JournalFuture, Lock, QueuedRun, RecordedCall, RunEnd, RunFilter, RunRecord,
     SharedJournal, Turn,
@@ -15,8 +16,11 @@ use crate::tenant::Tenant;
 /// A journal that stops its run at the next turn once the service starts to hand over its runs. A
 /// turn is recorded before its effects are performed, so the process that takes over the run
 /// performs each effect once.
+///
+/// At each turn, the run also takes a new pass, so that a suspected run can be isolated.
 struct Handover {
     store: TenantStore,
+    pass: Arc<Pass>,
     /// A token that is cancelled when the service starts to hand over its runs.
     begins: CancellationToken,
     /// A token that is cancelled once the run has reached its next turn.
@@ -27,11 +31,12 @@ struct Handover {
 /// turn, the journal cancels `reached`, and the call that records the turn never returns.
 pub(super) fn journal(
     store: &TenantStore,
+    pass: &Arc<Pass>,
     begins: &CancellationToken,
     reached: &CancellationToken,
 ) -> SharedJournal {
     let (store, begins, reached) = (store.clone(), begins.clone(), reached.clone());
-    Arc::new(Handover { store, begins, reached })
+    Arc::new(Handover { store, pass: Arc::clone(pass), begins, reached })
 }
 
 impl Journal for Handover {
@@ -53,6 +58,7 @@ impl Journal for Handover {
                 self.reached.cancel();
                 std::future::pending::<()>().await;
             }
+            self.pass.share().await;
             Ok(())
         })
     }
@@ -94,16 +100,16 @@ impl Journal for Handover {
         self.store.calls(run, calls)
     }
 
+    fn durable_calls(&self, run: &str, calls: Vec<RecordedCall>) -> JournalFuture<'_, ()> {
+        self.store.durable_calls(run, calls)
+    }
+
     fn end(&self, run: &str, end: RunEnd) -> JournalFuture<'_, ()> {
         self.store.end(run, end)
     }
 
     fn run(&self, run: &str) -> JournalFuture<'_, Option<RunRecord>> {
         self.store.run(run)
-    fn durable_calls(&self, run: &str, calls: Vec<RecordedCall>) -> JournalFuture<'_, ()> {
-        self.store.durable_calls(run, calls)
-    }
-
     }
 
     fn runs(&self, filter: RunFilter) -> JournalFuture<'_, Vec<RunRecord>> {

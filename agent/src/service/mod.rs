@@ -24,6 +24,7 @@ mod drive;
 mod error;
 mod follow;
 mod handover;
+mod isolation;
 mod live;
 mod queue;
 mod replica;
@@ -32,7 +33,7 @@ mod start;
 mod tree;
 mod view;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -58,6 +59,7 @@ use crate::host::Host;
 use crate::journal::{self, Journal as _, ResumeError, RunFilter, Status};
 use crate::store::{Store, TenantStore};
 use crate::tenant::Tenant;
+use isolation::Passes;
 use live::LiveRun;
 use queue::SessionQueues;
 
@@ -102,6 +104,9 @@ struct Inner {
     /// The permits for active runs, one for each run that may be active at the same time.
     slots: Arc<Semaphore>,
     sessions: SessionQueues,
+    passes: Passes,
+    /// The runs that this process no longer drives, although it could not record that.
+    unpaused: Mutex<HashSet<(Tenant, String)>>,
     live: Mutex<HashMap<(Tenant, String), Arc<LiveRun>>>,
     /// A channel that is notified when a run becomes active or inactive in this process.
     changed: watch::Sender<()>,
@@ -128,6 +133,8 @@ impl RunService {
             limits,
             slots: Arc::new(Semaphore::new(limits.runs.min(Semaphore::MAX_PERMITS))),
             sessions: SessionQueues::default(),
+            passes: Passes::default(),
+            unpaused: Mutex::default(),
             live: Mutex::default(),
             changed: watch::Sender::new(()),
             tasks: TaskTracker::new(),

@@ -25,6 +25,7 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use super::crash::judge;
 use super::db::{Access, Database, Transaction, params};
 use super::process::Holder;
 use super::{Store, TenantStore};
@@ -77,12 +78,17 @@ impl Leases {
         self.held().get(&(tenant.to_owned(), name.to_owned())).and_then(|held| held.fence)
     }
 
+    /// Returns the identity of the process, followed by an id for this store.
+    pub(super) fn holder(&self) -> &str {
+        &self.holder
+    }
+
     /// Registers this process as a user of the store, until it closes the store or ends.
     pub(super) async fn join(self: &Arc<Self>) -> Result<(), Cause> {
-        let holder = self.holder.clone();
+        let (holder, by_system) = (self.holder.clone(), self.db.sqlite().is_some());
         let join = move |transaction: &mut Transaction<'_>| {
             let now = transaction.now()?;
-            renew(transaction, &holder, now)
+            renew(transaction, &holder, by_system, now)
         };
         self.db.run(Access::Write, join).await?;
         self.start_heartbeats();
@@ -148,7 +154,11 @@ impl Leases {
             return Ok(());
         }
         let release = move |transaction: &mut Transaction<'_>| {
-            others.iter().try_for_each(|(id, _)| forget(transaction, id))
+            for (id, _) in &others {
+                judge(transaction, id, true)?;
+                forget(transaction, id)?;
+            }
+            Ok(())
         };
         self.db.run(Access::Write, release).await
     }
@@ -166,7 +176,7 @@ impl Leases {
         let work = move |transaction: &mut Transaction<'_>| {
             let now = transaction.now()?;
             if !beats {
-                renew(transaction, &holder, now)?;
+                renew(transaction, &holder, by_system, now)?;
             }
             let found = transaction.first(
                 "SELECT hold.holder, hold.fence, replica.expires FROM hold LEFT JOIN replica
@@ -181,6 +191,9 @@ impl Leases {
                 // If this store is the holder, the lock is about to be released.
                 if by != holder && is_alive(&by, by_system, has_expired) {
                     return Ok(None);
+                }
+                if by != holder {
+                    judge(transaction, &by, by_system)?;
                 }
             }
             let fence = now.max(seen.saturating_add(1));
@@ -218,11 +231,11 @@ impl Leases {
 
     /// Renews the lease. Marks a lock as lost if another process has taken it over.
     async fn beat(&self) -> Result<(), Cause> {
-        let holder = self.holder.clone();
+        let (holder, by_system) = (self.holder.clone(), self.db.sqlite().is_some());
         let before = self.held().clone();
         let work = move |transaction: &mut Transaction<'_>| {
             let now = transaction.now()?;
-            renew(transaction, &holder, now)?;
+            renew(transaction, &holder, by_system, now)?;
             let own = "SELECT tenant, name, fence FROM hold WHERE holder = ?1";
             transaction.query(own, params![holder], |row| {
                 Ok(((row.get(0)?, row.get(1)?), row.get::<i64>(2)?))
@@ -322,18 +335,28 @@ impl Drop for Leases {
 }
 
 /// Renews a holder's lease and removes the rows of holders whose leases expired long ago.
-fn renew(transaction: &mut Transaction<'_>, holder: &str, now: i64) -> Result<(), Cause> {
+fn renew(
+    transaction: &mut Transaction<'_>,
+    holder: &str,
+    by_system: bool,
+    now: i64,
+) -> Result<(), Cause> {
     transaction.execute(
         "INSERT INTO replica (id, expires) VALUES (?1, ?2)
          ON CONFLICT (id) DO UPDATE SET expires = excluded.expires",
         params![holder, now.saturating_add(LEASE_MS)],
     )?;
     let oldest = now.saturating_sub(RETENTION_MS);
-    let gone =
-        transaction.query("SELECT id FROM replica WHERE expires < ?1", params![oldest], |row| {
-            row.get::<String>(0)
-        })?;
-    gone.iter().try_for_each(|id| forget(transaction, id))
+    let gone = transaction.query(
+        "SELECT id FROM replica WHERE ABS(expires) < ?1",
+        params![oldest],
+        |row| row.get::<String>(0),
+    )?;
+    for id in &gone {
+        judge(transaction, id, by_system)?;
+        forget(transaction, id)?;
+    }
+    Ok(())
 }
 
 /// Removes a holder and its locks.

@@ -11,6 +11,7 @@ mod address;
 mod blob;
 mod client;
 mod copy;
+mod crash;
 mod db;
 mod files;
 mod inspect;

@@ -28,6 +28,12 @@ impl Holder {
         Holder { boot: next(), pid: next(), start_time: next() }
     }
 
+    /// Returns true if the machine was restarted since the process started, or if the process is on
+    /// another machine.
+    pub(super) fn is_of_another_boot(&self, me: &Holder) -> bool {
+        !me.boot.is_empty() && self.boot != me.boot
+    }
+
     pub(super) fn text(&self) -> String {
         format!("{} {} {}", self.boot, self.pid, self.start_time)
     }

@@ -107,7 +107,8 @@ impl Places {
     }
 
     /// Reserves `count` positions for a turn and its events. A turn is progress, so this also
-    /// resets the number of attempts to drive the run and each ancestor that waits for it.
+    /// resets the number of attempts to drive the run and each ancestor that waits for it, and the
+    /// suspicion against them.
     ///
     /// # Errors
     /// If there is no such run.
@@ -121,7 +122,7 @@ impl Places {
         // Most runs are root runs. For those, one statement is enough.
         let row = transaction.first(
             "UPDATE run SET places = places + ?3, used = ?4,
-             attempts = CASE WHEN attempts > 1 THEN 1 ELSE attempts END
+             attempts = CASE WHEN attempts > 1 THEN 1 ELSE attempts END, suspected = 0
              WHERE tenant = ?1 AND id = ?2 AND root IS NULL RETURNING places",
             params![tenant, run, taken, now()],
         )?;
@@ -135,7 +136,8 @@ impl Places {
                  UNION SELECT run.id, run.parent FROM run JOIN above
                  ON run.id = above.parent WHERE run.tenant = ?1
              )
-             UPDATE run SET used = ?3, attempts = CASE WHEN attempts > 1 THEN 1 ELSE attempts END
+             UPDATE run SET used = ?3, suspected = 0,
+             attempts = CASE WHEN attempts > 1 THEN 1 ELSE attempts END
              WHERE tenant = ?1 AND id IN (SELECT id FROM above)",
             params![tenant, run, now()],
         )?;

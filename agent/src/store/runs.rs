@@ -151,7 +151,7 @@ impl Journal for TenantStore {
         let run = run.to_owned();
         Box::pin(async move {
             let of = run.clone();
-            let pause = "UPDATE run SET attempts = 0 WHERE tenant = ?1 AND id = ?2 AND status = \
+            let pause = "UPDATE run SET attempts = 0, suspected = 0 WHERE tenant = ?1 AND id = ?2 AND status = \
                          'open'";
             self.write_run(Access::Write, &of, move |transaction, (tenant, _)| {
                 transaction.execute(pause, params![tenant, run])?;
@@ -189,7 +189,7 @@ impl Journal for TenantStore {
             self.write_run(Access::Durable, &of, move |transaction, (tenant, seal)| {
                 let mut places = Places::take(transaction, tenant, &run, events.len())?;
                 let reason = reason.as_ref().map(|text| seal_text(seal, text)).transpose()?;
-                let attempts = if reason.is_none() { ", attempts = 0" } else { "" };
+                let attempts = if reason.is_none() { ", attempts = 0, suspected = 0" } else { "" };
                 let update = format!(
                     "UPDATE run SET status = 'parked', reason = ?3, used = ?4{attempts}
                      WHERE tenant = ?1 AND id = ?2"
@@ -208,7 +208,8 @@ impl Journal for TenantStore {
         let run = run.to_owned();
         Box::pin(self.write(move |transaction, (tenant, _)| {
             let released = transaction.execute(
-                "UPDATE run SET status = 'open', reason = NULL, attempts = 0, used = ?3
+                "UPDATE run SET status = 'open', reason = NULL, attempts = 0, suspected = 0,
+                 used = ?3
                  WHERE tenant = ?1 AND id = ?2 AND status = 'parked' AND reason IS NOT NULL",
                 params![tenant, run, now()],
             )?;

@@ -290,6 +290,11 @@ const MIGRATIONS: &[&str] = &[
     ALTER TABLE run DROP COLUMN opening;
     CREATE INDEX session_of_use ON session (tenant, used);
 ",
+    // Number of ends of processes for which a run is suspected since its last turn. Negative while
+    // the run is isolated.
+    "
+    ALTER TABLE run ADD COLUMN suspected INTEGER NOT NULL DEFAULT 0;
+",
 ];
 
 /// Checks the file's version and migrates the file to the latest version. The source of a copy, and

@@ -78,6 +78,7 @@ pub(super) const TABLES: &[Table] = &[
             ("made", Integer),
             ("used", Integer),
             ("attempts", Integer),
+            ("suspected", Integer),
             ("reason", Text),
             ("sealed", Text),
             ("summary", Text),

@@ -78,7 +78,11 @@ pub(crate) enum SessionCommand {
     /// Allow another attempt at a run that ended its process twice
     Release {
         /// The id of the run
-        run: String,
+        #[arg(required_unless_present = "all")]
+        run: Option<String>,
+        /// Release all such runs of the tenant
+        #[arg(long, conflicts_with = "run")]
+        all: bool,
         #[command(flatten)]
         flags: StoreFlags,
     },

@@ -71,7 +71,13 @@ async fn perform(command: SessionCommand, outer: Layer) -> Result<Exit, Fault> {
             }
             import(&store, id.unwrap_or_else(|| session.id.clone()), session, json).await?;
         }
-        SessionCommand::Release { run, flags } => release(&open(flags)?, &run).await?,
+        SessionCommand::Release { run: Some(run), flags, .. } => {
+            release(&open(flags)?, &run).await?;
+        }
+        SessionCommand::Release { run: None, flags, .. } => {
+            let released = open(flags)?.release_all().await.map_err(failed)?;
+            output::text(&released.join("\n"))?;
+        }
         SessionCommand::Rm { ids, flags } => remove(&open(flags)?, &ids).await?,
     }
     Ok(Exit::Done)

@@ -50,6 +50,14 @@ pub(super) fn routes() -> Vec<Route> {
         .errors(&[NOT_FOUND, NOT_WAITING, BUSY, FULL]),
         Route::new(
             "POST",
+            "/api/runs/release",
+            Scope::Admin,
+            post(release_all),
+            "Resumes all runs that were parked because they repeatedly ended their process.",
+        )
+        .json::<Released>(202, "The runs go on."),
+        Route::new(
+            "POST",
             "/api/run/{id}/fork",
             Scope::Run,
             post(fork),
@@ -103,6 +111,13 @@ struct ForkBody {
     step: u32,
     /// The next message of the new run. Without it, the model is asked again.
     message: Option<MessageText>,
+}
+
+/// The runs that were released.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Released {
+    /// The ids of the runs.
+    run_ids: Vec<String>,
 }
 
 /// The result of a replay.
@@ -160,6 +175,14 @@ async fn release(
     let release = async move { service.release(&store, &of).await.map_err(ApiError::from) };
     shared.finish(release).await?;
     Ok((StatusCode::ACCEPTED, Json(Started::from(view(&shared, &caller, &id).await?))))
+}
+
+async fn release_all(
+    State(shared): State<Arc<Shared>>,
+    caller: Caller,
+) -> Result<(StatusCode, Json<Released>), ApiError> {
+    let run_ids = shared.service.release_all(&caller.store).await?;
+    Ok((StatusCode::ACCEPTED, Json(Released { run_ids })))
 }
 
 async fn fork(

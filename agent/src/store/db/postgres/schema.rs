@@ -49,6 +49,9 @@ const MIGRATIONS: &[&str] = &[
     ALTER TABLE opening ADD FOREIGN KEY (tenant, run) REFERENCES run (tenant, id) ON DELETE CASCADE;
     ALTER TABLE run DROP COLUMN opening;
     CREATE INDEX session_of_use ON session (tenant, used)",
+    // Number of ends of processes for which a run is suspected since its last turn. Negative while
+    // the run is isolated.
+    "ALTER TABLE run ADD COLUMN suspected BIGINT NOT NULL DEFAULT 0",
 ];
 
 /// Maximum number of attempts to create the schema while other processes do the same.
