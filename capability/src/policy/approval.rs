@@ -3,7 +3,8 @@
 use wattle_rt::{Service, Target};
 
 use super::Rule;
-use super::resource::{Resource, names};
+use super::resource::{Resource, is_default_port};
+use super::start::Start;
 
 /// The effects of one function that a user's approval permits.
 ///
@@ -21,8 +22,8 @@ enum Scope {
     Service(Service),
     /// A known resource.
     One(Resource),
-    /// The resources that `rule` covers and whose names start with `prefix`.
-    Any { rule: Rule, prefix: String },
+    /// The resources that `rule` covers and for which a partly known name can stand.
+    Any { rule: Rule, start: Start },
 }
 
 impl ApprovalScope {
@@ -40,11 +41,13 @@ impl ApprovalScope {
     }
 
     /// Creates the scope of a call whose resource is not known in advance: all resources of the
-    /// target whose names start with `prefix`.
+    /// target for which a name that starts with `prefix` can [stand](Start).
     pub(super) fn any(function: &str, target: Target, prefix: &str) -> ApprovalScope {
         ApprovalScope(match target {
             Target::Service(service) => Scope::Service(service),
-            target => Scope::Any { rule: Rule::all(function, target), prefix: prefix.to_owned() },
+            target => {
+                Scope::Any { rule: Rule::all(function, target), start: Start::of(target, prefix) }
+            }
         })
     }
 
@@ -57,11 +60,11 @@ impl ApprovalScope {
         resource: Option<&Resource>,
     ) -> bool {
         match (&self.0, resource) {
-            (Scope::Any { rule, prefix }, None) => {
-                prefix.is_empty() && *rule == Rule::all(function, target)
+            (Scope::Any { rule, start }, None) => {
+                *start == Start::Any && *rule == Rule::all(function, target)
             }
-            (Scope::Any { rule, prefix }, Some(resource)) => {
-                rule.covers(resource) && starts_with(resource, prefix)
+            (Scope::Any { rule, start }, Some(resource)) => {
+                rule.covers(resource) && start.contains(resource)
             }
             (Scope::One(own), Some(resource)) => is_same_or_part(own, resource),
             (Scope::Service(own), Some(Resource::Service { service, .. })) => own == service,
@@ -74,7 +77,8 @@ impl ApprovalScope {
 fn is_same_or_part(approved: &Resource, touched: &Resource) -> bool {
     match (approved, touched) {
         (Resource::Host { host: own, port: own_port }, Resource::Host { host, port }) => {
-            own == host && (own_port == port || (is_usual(*own_port) && is_usual(*port)))
+            own == host
+                && (own_port == port || (is_default_port(*own_port) && is_default_port(*port)))
         }
         (
             Resource::Path { names: own, read, write, whole },
@@ -88,37 +92,6 @@ fn is_same_or_part(approved: &Resource, touched: &Resource) -> bool {
         }
         _ => approved == touched,
     }
-}
-
-/// Returns true if the port is the default port of http or https. A site may redirect from one to
-/// the other.
-fn is_usual(port: u16) -> bool {
-    matches!(port, 80 | 443)
-}
-
-/// Returns true if a resource's name starts with the prefix that the user approved.
-fn starts_with(resource: &Resource, prefix: &str) -> bool {
-    match resource {
-        Resource::Host { host, port } => {
-            let start = prefix.split_once("://").map_or("", |(_, start)| start);
-            format!("{host}:{port}").starts_with(&start.to_ascii_lowercase())
-        }
-        Resource::Path { names, .. } => is_path_with(names, prefix),
-        Resource::Key { key: name, .. }
-        | Resource::Program(name)
-        | Resource::Agent(name)
-        | Resource::Tool(name) => name.starts_with(prefix),
-        Resource::Service { .. } => false,
-    }
-}
-
-/// Returns true if a path starts with `prefix`, whose last name may be incomplete.
-fn is_path_with(path: &[String], prefix: &str) -> bool {
-    let (folder, start) = prefix.rsplit_once('/').unwrap_or(("", prefix));
-    let Some(rest) = names(folder).and_then(|folder| path.strip_prefix(folder.as_slice())) else {
-        return false;
-    };
-    start.is_empty() || rest.first().is_some_and(|name| name.starts_with(start))
 }
 
 #[cfg(test)]
@@ -168,13 +141,56 @@ mod tests {
             (Target::Key, "", "a", true),
             (Target::Key, "user.", "user.a", true),
             (Target::Key, "user.", "users", false),
+            (Target::Key, "user.", "user.a.b", true),
+            (Target::Key, "user", "user1", true),
+            (Target::Key, "user", "users.a", false),
+            (Target::Key, "user", "user:a", false),
+            (Target::Keys, "user", "user", false),
+            (Target::Keys, "user.", "user.", true),
             (Target::Write, "", "a", true),
-            (Target::Write, "./notes/a", "notes/ab/c", true),
+            (Target::Write, "./notes/a", "notes/ab", true),
+            (Target::Write, "./notes/a", "notes/ab/c", false),
+            (Target::Write, "notes/a", "notes/../ab", false),
+            (Target::Write, "notes", "notes/a", false),
+            (Target::Write, "notes/", "notesx", false),
+            (Target::Write, "notes/", "notes/a/b", true),
+            (Target::ReadTree, "notes/a", "notes/ab", false),
+            (Target::ReadTree, "notes/", "notes/ab", true),
+            (Target::Write, "../", "notes", false),
             (Target::Write, "notes/", "notes/../secret", false),
             (Target::Write, "notes/a", "notes/b", false),
             (Target::Url, "https://", "https://b.example/", true),
             (Target::Url, "https://API.", "https://api.example/", true),
             (Target::Url, "https://api.", "https://api.@evil.example/", false),
+            (Target::Url, "https://api", "https://api-1.example/", true),
+            (Target::Url, "http://a.example", "http://a.example/x", true),
+            (Target::Url, "http://A.Example", "https://a.example./x", true),
+            (Target::Url, "http://a.example", "http://a.example:443/", true),
+            (Target::Url, "http://a.example", "http://a.example.evil.example/", false),
+            (Target::Url, "http://a.example", "http://a.examplex/", false),
+            (Target::Url, "http://a.example", "http://a.example-x.example/", false),
+            (Target::Url, "http://a.example", "http://a.example@evil.example/", false),
+            (Target::Url, "http://a.example", "http://a.example:80@evil.example/", false),
+            (Target::Url, "http://a.example", "http://a.example:8080/", false),
+            (Target::Url, "http://a.example.", "http://a.example.evil.example/", false),
+            (Target::Url, "http://a.example.", "http://a.example./", true),
+            (Target::Url, "http://a%2Eexample", "http://a.example.evil.example/", false),
+            (Target::Url, "http://a%2Eexample", "http://a.example/", true),
+            (Target::Url, "http://a\u{3002}example", "http://a.example.evil.example/", false),
+            (Target::Url, "http://bücher.example", "http://xn--bcher-kva.example/", true),
+            (Target::Url, "http://bücher.example", "http://bücher.example.b.example/", false),
+            (Target::Url, "http://u:p@a.example", "http://a.example/", true),
+            (Target::Url, "http://u:p@a.example", "http://a.example.evil.example/", false),
+            (Target::Url, "http://a.example:80", "http://a.example:8080/", false),
+            (Target::Url, "http://a.example:8080", "http://a.example:8080/", true),
+            (Target::Url, "http://a.example:8080", "http://a.example/", false),
+            (Target::Url, "http://a.example:", "http://a.example:8080/", true),
+            (Target::Url, "http://a.example:", "http://b.example:8080/", false),
+            (Target::Url, "http://u@a.example/", "http://b.example/", false),
+            (Target::Url, "http://1.2.3.4", "http://1.2.3.45/", false),
+            (Target::Url, "http://1.2.3.4", "http://1.2.3.4.evil.example/", false),
+            (Target::Url, "http://[2001:db8::1]", "http://[2001:db8::1]/", true),
+            (Target::Url, "http://[2001:db8::1]", "http://[2001:db8::2]/", false),
             (Target::Program, "file_", "web_search", false),
         ] {
             let scope = ApprovalScope::any("f", target, prefix);

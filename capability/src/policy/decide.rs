@@ -5,6 +5,7 @@ use std::fmt;
 use wattle_rt::{Argument, Authority, Reach, Service, Target, Text, Touch as Fixed};
 
 use super::resource::Resource;
+use super::start::Start;
 use super::{ApprovalScope, Policy, Rule, Ruling, TouchedResource, Verdict};
 
 /// A policy's decision about a program that has not started.
@@ -239,10 +240,7 @@ fn what(function: &str, subject: &Subject) -> String {
                 Target::Tool => "call any tool",
                 Target::Service(service) => with_service(*service),
             };
-            match prefix.as_str() {
-                "" => what.to_owned(),
-                prefix => format!("{what} that starts with {prefix:?}"),
-            }
+            format!("{what}{}", Start::of(*target, prefix))
         }
         Subject::Known(_, resource, text) => match resource {
             Resource::Host { .. } => format!("reach {text}"),

@@ -18,7 +18,7 @@
 //! | `http.post` | one function |
 //! | `host:api.example.com`, `host:*.example.com:8443`, `host:*` | hosts, on one port or on all |
 //! | `read:notes`, `write:notes`, `path:notes` | reads, writes, or both, of that path and everything below it |
-//! | `key:user.` | the keys of the session's state with that prefix |
+//! | `key:user.` | the keys of the session's state with that prefix; if it allows, the prefix ends at a boundary: `key:user` covers `user` and `user.name`, but not `users` |
 //! | `program:NAME`, `agent:NAME`, `tool:NAME` | the catalog program, agent or tool with that name |
 //! | `read:*`, `write:*`, `path:*`, `key:*`, `program:*`, `agent:*`, `tool:*` | everything of that kind |
 //!
@@ -34,8 +34,10 @@
 //! The decision about a program is made [before its first instruction](Policy::decide), based on
 //! its [`Authority`](wattle_rt::Authority). If an argument is not known by then, the same rules
 //! decide the call when it is made. If such a call may need approval, the user is asked before the
-//! run, and the approval covers every possible value that starts with the known prefix, if any. An
-//! approval of a known resource covers exactly that resource, for that function.
+//! run, and the approval covers the values for which the known prefix can stand. It ends at a
+//! boundary: `http://a.example` stands for that host alone, and not for `a.example.evil.example`;
+//! `notes/a` for the files in `notes` whose names start with `a`; `notes/` for everything below it.
+//! An approval of a known resource covers exactly that resource, for that function.
 //!
 //! ```
 //! use wattle_capability::policy::{Policy, Verdict};
@@ -59,6 +61,7 @@ mod decide;
 mod preflight;
 mod resource;
 mod rule;
+mod start;
 
 use wattle_rt::Target;
 

@@ -76,6 +76,12 @@ impl Resource {
     }
 }
 
+/// Returns true if the port is the default port of http or https. A site may redirect from one to
+/// the other.
+pub(super) fn is_default_port(port: u16) -> bool {
+    matches!(port, 80 | 443)
+}
+
 fn host_and_port(url: &str) -> Option<(String, u16)> {
     let url = Url::parse(url).ok()?;
     Some((host_name(&url.host()?), url.port_or_known_default()?))

@@ -7,6 +7,7 @@ use wattle_rt::{Service, Target};
 
 use super::class::{self, Class};
 use super::resource::{self, Resource, names};
+use super::start;
 use crate::egress::{HostRule, Url};
 use crate::files::ISSUES_FILE;
 use crate::kv::TENANT;
@@ -89,8 +90,8 @@ impl Rule {
         let Some(resource) = resource else { return Rule::all(function, target) };
         Rule(match resource {
             Resource::Host { host, port } => {
-                let usual = matches!(port, 80 | 443);
-                Scope::Host { host: Hosts::One(host.clone()), port: (!usual).then_some(*port) }
+                let port = (!resource::is_default_port(*port)).then_some(*port);
+                Scope::Host { host: Hosts::One(host.clone()), port }
             }
             Resource::Path { names, read, write, .. } => {
                 Scope::Path { names: names.clone(), read: *read, write: *write }
@@ -176,8 +177,12 @@ impl Rule {
                 let covers = (*read && *reads) || (*write && *writes);
                 (covers && names.starts_with(own)).then_some((0, own.len(), 0))
             }
-            (Scope::Key(own), Resource::Key { key, .. }) => {
-                key.starts_with(own.as_str()).then_some((0, own.len(), 0))
+            (Scope::Key(own), Resource::Key { key, whole }) => {
+                let covers = match restricts {
+                    true => key.starts_with(own.as_str()),
+                    false => start::is_key_below(own, key, *whole),
+                };
+                covers.then_some((0, own.len(), 0))
             }
             (Scope::Program(own), Resource::Program(name))
             | (Scope::Agent(own), Resource::Agent(name))

@@ -33,6 +33,10 @@ const PLACES: &[&str] = &[
     "key:",
     "key:*",
     "key:user.",
+    "key:user",
+    "key:tenant",
+    "key:us",
+    "key:user_",
     "key:user.a",
     "key:tenant:",
     "program:*",
@@ -50,10 +54,18 @@ const URLS: &[&str] = &[
     "https://xa.example/",
     "https://b.org/",
     "https://example/",
+    "https://A.Example./",
+    "https://a.example.b.org/",
+    "https://a.example@b.org/",
+    "https://b.org:443/a.example",
+    "https://xb.org/",
 ];
 const PATHS: &[&str] =
     &["/", "/notes", "/notes/today", "/notes/today/a.txt", "/notesx", "/other/a"];
-const KEYS: &[&str] = &["", "user", "user.", "user.a", "user.b", "tenant:", "tenant:a", "other"];
+const KEYS: &[&str] = &[
+    "", "user", "user.", "user.a", "user.b", "users", "user:a", "user/a", "user_a", "usé",
+    "tenant:", "tenant:a", "other",
+];
 const NAMES: &[&str] = &["file_read", "x", "", "ada"];
 
 fn rule() -> impl Strategy<Value = String> {

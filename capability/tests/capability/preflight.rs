@@ -293,3 +293,51 @@ async fn paths_are_decided_by_their_targets() {
     }
     assert!(world.files.changes().unwrap().is_empty());
 }
+
+/// A program that appends a word from the state to the start of a name, so that only the start is
+/// known before the run.
+fn appending(call: &str, start: &str) -> String {
+    format!(
+        "(check (kv.set \"rest\" (arg 0))) (let $name (str.cat {start:?} (kv.get \"rest\"))) {call}"
+    )
+}
+
+#[tokio::test]
+async fn an_approval_of_a_start_ends_at_a_boundary() {
+    let get = appending("(drop (http.get? $name))", "http://other.example");
+    for (rest, is_reached) in [
+        ("/page", true),
+        (":443/", true),
+        (".evil.example/", false),
+        (".evil.example:80/", false),
+        ("x/", false),
+        ("-evil.example/", false),
+        ("@evil.example/", false),
+        (":80@evil.example/", false),
+        (":8080/", false),
+        ("%2Eevil.example/", false),
+        ("\u{3002}evil.example/", false),
+        ("./", true),
+    ] {
+        let policy = Policy::new(Vec::new(), rules(&["http"]), Vec::new());
+        let world = World::asking(policy, &[Answer::Yes]);
+        _ = world.run(&get, &[rest]).await.unwrap();
+        let asked = world.person.questions.lock().unwrap().join("\n");
+        assert!(
+            asked.starts_with("`http.get` would reach any host that is other.example"),
+            "{asked}"
+        );
+        let sent = world.web.0.lock().unwrap().len();
+        assert_eq!(sent, usize::from(is_reached), "{rest}");
+    }
+    let write = appending("(fs.write? $name \"x\")", "notes/a");
+    for (rest, is_written) in [("b", true), ("b/c", false), ("/../../b", false), ("/c", false)] {
+        let policy = Policy::new(Vec::new(), rules(&["write:*"]), Vec::new());
+        let world = World::asking(policy, &[Answer::Yes]);
+        _ = world.run(&write, &[rest]).await.unwrap();
+        let asked = world.person.questions.lock().unwrap().join("\n");
+        let words = "`fs.write` would write any file in \"notes\" whose name starts with \"a\"";
+        assert!(asked.starts_with(words), "{asked}");
+        assert_eq!(!world.files.changes().unwrap().is_empty(), is_written, "{rest}");
+    }
+}

@@ -115,7 +115,8 @@ fn place(rule: &str, refuses: bool, target: Target, text: &str) -> Option<(u8, u
                 .then(|| (0, names(what).len(), false))
         }
         ("key", Target::Key | Target::Keys) => {
-            text.starts_with(what).then_some((0, what.len(), false))
+            let is_there = if refuses { text.starts_with(what) } else { key(what, target, text) };
+            is_there.then_some((0, what.len(), false))
         }
         ("program", Target::Program) | ("agent", Target::Agent) | ("tool", Target::Tool) => {
             (what == "*" || what == text).then_some((u8::from(what != "*"), 0, false))
@@ -124,9 +125,20 @@ fn place(rule: &str, refuses: bool, target: Target, text: &str) -> Option<(u8, u
     }
 }
 
+/// Returns true if an allow rule on `prefix` covers the key. Its prefix ends at a boundary.
+fn key(prefix: &str, target: Target, text: &str) -> bool {
+    let is_separator = |c: char| ['.', ':', '/'].contains(&c);
+    match text.strip_prefix(prefix).map(|rest| rest.chars().next()) {
+        None => false,
+        Some(_) if !prefix.chars().last().is_some_and(char::is_alphanumeric) => true,
+        Some(next) => next.map_or(target == Target::Key, is_separator),
+    }
+}
+
 fn host(rule: &str, url: &str) -> Option<(u8, usize, bool)> {
-    let authority = url.split('/').nth(2)?;
+    let authority = url.split('/').nth(2)?.rsplit('@').next()?;
     let (host, port) = authority.split_once(':').unwrap_or((authority, "443"));
+    let host = host.trim_end_matches('.').to_lowercase();
     let (name, own_port) =
         rule.split_once(':').map_or((rule, None), |(name, port)| (name, Some(port)));
     let below = name.strip_prefix("*.").filter(|domain| host.ends_with(&format!(".{domain}")));
