@@ -49,6 +49,7 @@ pub(crate) async fn setup(host: &Host, model: &dyn Model, settings: &Settings, j
         fallback: may_fall_back.then(|| prompt(Dialect::Text)),
         programs: host.shared().programs(functions(&catalog, &listing, &job.grants)),
         is_moderated: settings.moderation.is_some(),
+        accepts_leftovers: false,
         recall: settings.recall.clone(),
         traits: settings.traits.clone(),
         memory: settings.memory.clone(),

@@ -67,6 +67,9 @@ pub(crate) struct Turn {
     /// previous answer contained a program to repair or a final answer to correct.
     #[serde(default, rename = "again")]
     pub(crate) retry_reason: Option<RetryReason>,
+    /// If true, an answer of this step had marks of the model's own format and was asked for again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) had_leftovers: bool,
     /// The last answer that did not match the contract and awaits correction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) rejected: Option<RejectedAnswer>,
@@ -75,12 +78,19 @@ pub(crate) struct Turn {
 impl Turn {
     /// Creates the first attempt at a step.
     pub(crate) fn new(purpose: Purpose) -> Self {
-        Self { purpose, attempt: 0, failed_program: None, retry_reason: None, rejected: None }
+        Self {
+            purpose,
+            attempt: 0,
+            failed_program: None,
+            retry_reason: None,
+            had_leftovers: false,
+            rejected: None,
+        }
     }
 }
 
 /// A fault that makes an answer unusable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum RetryReason {
     /// The answer was empty.
@@ -90,6 +100,8 @@ pub(crate) enum RetryReason {
     Truncated,
     /// The model called a program in a turn that required an answer.
     Called,
+    /// The answer had this mark of the model's own format.
+    Leftover(String),
 }
 
 /// The calls and outputs of the last step, and the number of consecutive steps in which they were

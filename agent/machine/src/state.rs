@@ -36,6 +36,8 @@ pub struct State {
     pub(crate) fallback: Option<SystemPrompt>,
     pub(crate) programs: Arc<Vec<ProgramFunction>>,
     pub(crate) is_moderated: bool,
+    #[serde(default = "accepted")]
+    pub(crate) accepts_leftovers: bool,
     pub(crate) conversation: Vec<Message>,
     pub(crate) nonce: Nonce,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -122,6 +124,7 @@ impl State {
             fallback: setup.fallback,
             programs: setup.programs,
             is_moderated: setup.is_moderated,
+            accepts_leftovers: setup.accepts_leftovers,
             conversation,
             steps: 0,
             usage: Usage::default(),
@@ -228,6 +231,11 @@ pub struct Setup {
     pub programs: Arc<Vec<ProgramFunction>>,
     /// If true, the user's message is moderated before the first step.
     pub is_moderated: bool,
+    /// If true, an answer with marks of the model's own format, such as special tokens, is final like
+    /// any other. If false, it is asked for again once. A recorded setup without this field belongs
+    /// to a run that accepted such answers.
+    #[serde(default = "accepted")]
+    pub accepts_leftovers: bool,
     /// The rules for recalling memory items. Without them, nothing is recalled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recall: Option<RecallContract>,
@@ -240,6 +248,10 @@ pub struct Setup {
     /// The programs of the agent's traits, in the order in which they run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub traits: Vec<TraitProgram>,
+}
+
+fn accepted() -> bool {
+    true
 }
 
 /// Limits and policies of a run.

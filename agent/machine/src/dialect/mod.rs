@@ -12,6 +12,7 @@
 mod arguments;
 mod json;
 mod leaked;
+pub(crate) mod leftover;
 mod native;
 mod plain;
 mod text;
@@ -224,6 +225,20 @@ impl Dialect {
             Self::Text => "ToolCall::Response(\"\"\"…\"\"\")",
             Self::Native | Self::Plain => "plain text and without a function call",
         }
+    }
+
+    /// Returns the request that follows an answer with a mark of the model's own format.
+    pub(crate) fn answer_with_leftovers(self, mark: &str) -> String {
+        let call = match self {
+            Self::Text => "write it as ToolCall::Catalog(…) or ToolCall::Wat(…)",
+            Self::Native | Self::Plain => "call the function",
+        };
+        format!(
+            "Your last answer was not used: it contains `{mark}`, which looks like a call or a \
+             channel that was not recognized. If you meant a call, {call}. If it was the final \
+             answer, write it again without such marks, or with the marks in backticks if the user \
+             should see them."
+        )
     }
 
     /// Returns the request that follows an empty answer.

@@ -2,7 +2,10 @@
 
 use crate::{
     call::{Call, Execution},
-    dialect::{Dialect, PlannedCall, add},
+    dialect::{
+        Dialect, PlannedCall, add,
+        leftover::{self, Leftover},
+    },
     ending::Ending,
     event::Event,
     mark::escape_marks,
@@ -43,6 +46,31 @@ impl State {
         }
         let turn = Turn { retry_reason: Some(RetryReason::Called), ..turn };
         self.retry(turn, "the steps are used up, and the answer was another call".to_owned())
+    }
+
+    /// Asks the model once more after an answer with marks of its own format, such as special tokens
+    /// or a call that no reader understood. Returns `None` if the answer is accepted: it has no
+    /// marks, or the model was asked before and the marks are mentioned in a sentence. If they are
+    /// used again, the run fails, since such a text is no answer.
+    pub(super) fn check_leftovers(&mut self, turn: &Turn, text: &str) -> Option<Vec<Effect>> {
+        if self.accepts_leftovers {
+            return None;
+        }
+        let Leftover { text: mark, is_used } = leftover::find(text, &self.programs)?;
+        if !turn.had_leftovers {
+            let error = format!("the answer contains `{mark}`, which looks like a call");
+            let retry_reason = Some(RetryReason::Leftover(mark));
+            return Some(
+                self.retry(Turn { had_leftovers: true, retry_reason, ..turn.clone() }, error),
+            );
+        }
+        is_used.then(|| {
+            self.end(Ending::failed(&format!(
+                "the model wrote calls or channels in a format that is not recognized, twice; the \
+                 last answer contains `{mark}`\nhint: set `dialect` to `text` or `native`, \
+                 whichever was not used, or choose another model"
+            )))
+        })
     }
 
     /// Asks the model again after an unusable repair, such as a fix whose old text occurs twice. If
@@ -113,7 +141,11 @@ impl State {
         if let (Some(contract), Some(rejected)) = (&self.output, &turn.rejected) {
             messages.extend(output::amend(&self.nonce, contract, rejected));
         }
-        match turn.retry_reason {
+        match &turn.retry_reason {
+            Some(RetryReason::Leftover(mark)) => {
+                let mark = escape_marks(mark, Some(&self.nonce));
+                self.add_note(&mut messages, &self.dialect.answer_with_leftovers(&mark));
+            }
             Some(RetryReason::Truncated) => self.add_note(&mut messages, prompt::TRUNCATED_ANSWER),
             Some(RetryReason::Empty) if turn.purpose == Purpose::Act => {
                 self.add_note(&mut messages, self.dialect.empty_answer());

@@ -164,13 +164,23 @@ impl State {
             programs: &self.programs,
             failed: self.failed.as_ref(),
         };
-        let parsed = self.read_value(&turn, &answer);
-        let parsed = parsed.unwrap_or_else(|| self.dialect.read(&answer, context));
+        let value = self.read_value(&turn, &answer);
+        let is_value = value.is_some();
+        let parsed = value.unwrap_or_else(|| self.dialect.read(&answer, context));
         let mut effects = self.thinking(parsed.thought.as_deref());
         let is_truncated = answer.is_truncated && !parsed.is_complete;
         // The model has used up the length of its answer, possibly for its thoughts alone. A run
         // without programs ends with whatever was answered.
         let is_spent = is_truncated && self.dialect == Dialect::Plain;
+        if let Intent::Answer(text) = &parsed.intent
+            && !is_truncated
+            && !is_value
+            && self.dialect != Dialect::Plain
+            && let Some(checked) = self.check_leftovers(&turn, text)
+        {
+            effects.extend(checked);
+            return effects;
+        }
         let step = self.steps + 1;
         effects.extend(parsed.done.into_iter().map(|call| Effect::Done { step, call }));
         if !is_truncated && let Some((failed, why)) = refused_repair(&turn, &parsed.intent) {

@@ -227,11 +227,14 @@ fn normalise(answer: &str) -> Cow<'_, str> {
 /// these tokens leave them in the answer.
 fn without_end_of_turn(answer: &str) -> &str {
     let mut rest = answer;
-    while let Some((before, name)) =
-        rest.trim_end().strip_suffix("|>").and_then(|text| text.rsplit_once("<|"))
-        && !name.is_empty()
-        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
-    {
+    let token = |text: &str| {
+        let own = text.strip_suffix("|>").and_then(|text| text.rsplit_once("<|"));
+        own.or_else(|| text.strip_suffix("｜>").and_then(|text| text.rsplit_once("<｜")))
+            .filter(|(_, name)| !name.is_empty())
+            .filter(|(_, name)| name.chars().all(|c| c.is_ascii_alphanumeric() || "_▁".contains(c)))
+            .map(|(before, _)| before.len())
+    };
+    while let Some(before) = token(rest.trim_end()).and_then(|end| rest.get(..end)) {
         rest = before;
     }
     rest

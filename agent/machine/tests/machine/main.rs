@@ -1,6 +1,7 @@
 //! Tests of the agent loop's state machine. Each module tests one topic.
 //!
 //! - `answers`, `hostile`: the reader, tested with the answers in `tests/answers/` and random ones.
+//! - `leftovers`: final answers with special tokens, channels or unread calls.
 //! - `native`, `plain`: the dialects with function calls, and the dialect without any calls.
 //! - `runs`, `machine`: the scripted runs in `tests/runs/`, and properties that hold for every run.
 //! - `prompt`, `marks`: the system prompt, and the markers of the host's own lines.
@@ -17,6 +18,7 @@
 mod answers;
 mod event;
 mod hostile;
+mod leftovers;
 mod machine;
 mod marks;
 mod native;
