@@ -13,26 +13,32 @@ use crate::undone;
 /// Maximum number of changes that are listed on stderr. Additional changes are only counted.
 const LISTED: usize = 100;
 
-/// The fate of a run's changes: already written, applied, or dropped.
+/// The fate of a run's changes: already written, applied, or left as they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// The changes are already in the workdir.
     Written,
     /// The changes are applied at the end of the run.
     Apply,
-    /// The changes are dropped. The string explains why.
-    Drop(&'static str),
+    /// The changes stay in the session or are dropped. The string says which, and why.
+    Leave(&'static str),
 }
 
 impl Fate {
     /// Returns the fate of the changes, which depends on the settings and on whether the run
-    /// succeeded.
-    pub(crate) fn of(config: &crate::config::Config, succeeded: bool) -> Fate {
-        match (config.writes_through(), config.apply.value, succeeded) {
-            (true, _, _) => Fate::Written,
-            (false, true, true) => Fate::Apply,
-            (false, true, false) => Fate::Drop("not applied, because the run did not succeed"),
-            (false, false, _) => Fate::Drop("not applied; apply with `--apply`"),
+    /// succeeded. `in_session` is true if a session keeps the changes that are not applied.
+    pub(crate) fn of(config: &crate::config::Config, succeeded: bool, in_session: bool) -> Fate {
+        match (config.writes_through(), config.apply.value, succeeded, in_session) {
+            (true, _, _, _) => Fate::Written,
+            (false, true, true, _) => Fate::Apply,
+            (false, true, false, false) => {
+                Fate::Leave("not applied, because the run did not succeed")
+            }
+            (false, true, false, true) => {
+                Fate::Leave("kept in the session, because the run did not succeed")
+            }
+            (false, false, _, false) => Fate::Leave("not applied; apply with `--apply`"),
+            (false, false, _, true) => Fate::Leave("kept in the session; apply with `--apply`"),
         }
     }
 }
@@ -115,7 +121,7 @@ fn list(changes: &[Change], fate: Fate) {
     let what = match fate {
         Fate::Written => "written to the workdir",
         Fate::Apply => "applied",
-        Fate::Drop(why) => why,
+        Fate::Leave(why) => why,
     };
     output::note(&format!("{} {}", paint(NAME, &count), paint(DIM, &format!("({what})"))));
     changes

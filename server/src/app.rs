@@ -21,10 +21,9 @@ use wattle_agent::output::{OutputSchema, OutputSettings};
 use wattle_agent::rt::Grants;
 use wattle_agent::service::{AssembleError, AssembleFuture, RunAssembler, RunParts, RunSeed};
 use wattle_agent::{
-    Access, Host, IssueFile, Meter, ModelInference, Settings, Tenant, TenantStore, Trusted,
+    Access, Host, IssueFile, Meter, ModelInference, SessionFilesError, Settings, Tenant,
+    TenantStore, Trusted,
 };
-
-pub(crate) use files::{FilesFault, delta_cost};
 
 use crate::operator::Operator;
 use crate::origin::{OutputOrigin, RunOrigin, needs};
@@ -319,7 +318,7 @@ impl App {
                 Some(shared) => (Arc::clone(shared), None),
                 None => {
                     let files = self.files(run.store, run.state).await.map_err(|why| match why {
-                        FilesFault::Store(why) => AssembleError::Store(why),
+                        SessionFilesError::Store(why) => AssembleError::Store(why),
                         why => AssembleError::Refused(why.to_string()),
                     });
                     (Arc::new(files?), None)

@@ -31,8 +31,8 @@ use crate::delegates::DelegateNames;
 use crate::driver::{self, Job};
 use crate::error::StoreError;
 use crate::journal::{
-    self, Approval, ParkedRun, PendingApproval, ResumeError, ResumeOptions, RunOutcome, RunRecord,
-    SharedJournal, Status,
+    self, Approval, KeptFiles, ParkedRun, PendingApproval, ResumeError, ResumeOptions, RunOutcome,
+    RunRecord, SharedJournal, Status,
 };
 use crate::meter::Meter;
 use crate::report::Report;
@@ -386,12 +386,14 @@ impl Run {
                     answers: Vec::new(),
                     release: false,
                     hooks,
+                    has_session_files: false,
                 };
                 journal::resume(host, model, &self.id, with, sink, &journal).await?
             }
         };
         if let (RunOutcome::Done(report), Some(store)) = (&outcome, &self.store) {
-            journal::end(&(Arc::new(store.clone()) as SharedJournal), report, false).await?;
+            journal::end(&(Arc::new(store.clone()) as SharedJournal), report, KeptFiles::Nothing)
+                .await?;
         }
         Ok(outcome)
     }

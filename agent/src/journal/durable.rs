@@ -13,8 +13,8 @@ use wattle_rt::Grants;
 use super::budget;
 use super::tape::{HOST_NAMES, describe};
 use super::{
-    Approval, PendingApproval, QueuedRun, RecordedEffect, RunEnd, RunRecord, RunStart, RunSummary,
-    SharedJournal, Status, TurnRecorder, lock_name, lock_run, record_answers,
+    Approval, KeptFiles, PendingApproval, QueuedRun, RecordedEffect, RunEnd, RunRecord, RunStart,
+    RunSummary, SharedJournal, Status, TurnRecorder, lock_name, lock_run, record_answers,
 };
 use crate::bug::{BUG, Bug, caught};
 use crate::cancel::Cancel;
@@ -178,6 +178,9 @@ pub struct ResumeOptions {
     pub release: bool,
     /// The hooks of the application that embeds the agent.
     pub hooks: Hooks,
+    /// If true, the granted files contain the files of the run's session, so only the changes that
+    /// the run made are added to them. Otherwise, the run's files are restored as a whole.
+    pub has_session_files: bool,
 }
 
 /// Resumes a run that was stopped or is waiting for approvals, and drives it until it ends or is
@@ -278,7 +281,7 @@ pub(crate) async fn resume_locked(
         Arc::clone(journal),
         run.to_owned(),
         setup.clone(),
-        files(&job.grants),
+        (files(&job.grants), with.has_session_files),
         &job.tree,
     )
     .await?;
@@ -380,19 +383,19 @@ async fn drive(
     })
 }
 
-/// Ends a run in the journal and adds its messages to its session. If `keeps_files` is true, also
-/// adds the files that the run changed. A run that is not ended this way can still be resumed.
+/// Ends a run in the journal and adds its messages to its session, which also keeps `files`. A run
+/// that is not ended this way can still be resumed.
 ///
 /// # Errors
 /// If the journal cannot be written.
 pub async fn end(
     journal: &SharedJournal,
     report: &Report,
-    keeps_files: bool,
+    files: KeptFiles,
 ) -> Result<(), StoreError> {
     let Report { turns, sealed, steps, usage, ending, .. } = report;
     let summary = Some(RunSummary { steps: *steps, usage: *usage, ending: ending.clone() });
-    let end = RunEnd { turns: turns.clone(), sealed: sealed.clone(), summary, keeps_files };
+    let end = RunEnd { turns: turns.clone(), sealed: sealed.clone(), summary, files };
     journal.end(&report.run_id, end).await
 }
 

@@ -44,8 +44,8 @@ pub use locks::lock_session;
 pub(crate) use locks::{lock_name, lock_run};
 pub(crate) use record::advance;
 pub use record::{
-    CallTime, ParentRun, Priority, QueuedRun, RecordedCall, RunEnd, RunFilter, RunRecord, RunStart,
-    RunSummary, Status, Turn,
+    CallTime, KeptFiles, ParentRun, Priority, QueuedRun, RecordedCall, RunEnd, RunFilter,
+    RunRecord, RunStart, RunSummary, Status, Turn,
 };
 pub(crate) use recorder::{ResumePoint, TurnRecorder};
 pub use replay::{ReplayReport, replay};

@@ -171,8 +171,27 @@ pub struct RunEnd {
     pub sealed: Option<FinalSeal>,
     /// The result of the run.
     pub summary: Option<RunSummary>,
-    /// If true, the files that the run changed are added to the session's files.
-    pub keeps_files: bool,
+    /// The changes to files that the session keeps.
+    pub files: KeptFiles,
+}
+
+/// The changes to files that a session keeps when one of its runs ends.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum KeptFiles {
+    /// The session's files stay as they are.
+    #[default]
+    Nothing,
+    /// The changes that the run made are added to the session's files.
+    Added,
+    /// The session's files up to the number `newest` are replaced, because some of the changes were
+    /// applied to the workdir. See
+    /// [`TenantStore::replace_session_files`](crate::TenantStore::replace_session_files).
+    Replaced {
+        /// The number of the newest delta that the run began with.
+        newest: i64,
+        /// The remaining changes, relative to an empty overlay, or `None` if there are none.
+        delta: Option<String>,
+    },
 }
 
 /// A summary of an ended run, for lists of runs.

@@ -76,12 +76,13 @@ impl TurnRecorder {
 
     /// Creates the recorder of a stopped run. The run's state is rebuilt from its turns. The root
     /// run of the tree is resumed first, and rebuilds the file overlay from the recorded changes of
-    /// all runs in the tree.
+    /// all runs in the tree. If `has_session_files` is true, `files` already contain what the run
+    /// began with.
     pub(crate) async fn resume(
         journal: SharedJournal,
         run: String,
         setup: Setup,
-        files: Option<Arc<Files>>,
+        (files, has_session_files): (Option<Arc<Files>>, bool),
         tree: &RunTree,
     ) -> Result<TurnRecorder, StoreError> {
         let turns = journal.turns(&run).await?;
@@ -102,8 +103,10 @@ impl TurnRecorder {
             (point.seq, point.elapsed, point.turn) = (*seq, Duration::from_millis(*elapsed_ms), at);
         }
         if let Some(files) = files.as_ref().filter(|_| tree.is_top()) {
-            for (_, changed) in journal.files_of_tree(&run).await? {
-                files.restore(&changed).map_err(StoreError::unreadable)?;
+            let recorded = journal.files_of_tree(&run).await?;
+            for (_, changed) in recorded.iter().filter(|(turn, _)| *turn > 0 || !has_session_files)
+            {
+                files.restore(changed).map_err(StoreError::unreadable)?;
             }
         }
         if turns.is_empty() {

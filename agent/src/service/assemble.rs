@@ -11,7 +11,7 @@ use wattle_rt::Grants;
 use crate::agents::Agents;
 use crate::error::StoreError;
 use crate::host::Host;
-use crate::journal::RunLimits;
+use crate::journal::{KeptFiles, RunLimits};
 use crate::ledger::Signer;
 use crate::meter::Meter;
 use crate::model::Model;
@@ -116,11 +116,12 @@ pub struct RunParts {
     /// The settings for structured output, which replace those in `settings`. A resumed run keeps
     /// its recorded output settings.
     pub output: Option<OutputSettings>,
-    /// If true, the files that the run changed are kept for the next run of its session.
+    /// If true, the granted files contain the files of the run's session, and the files that the
+    /// run changed are kept for the session's next run.
     pub keeps_files: bool,
     /// A function that is called with a finished run's report before the run's end is recorded, for
-    /// example to write the run's files. It may be called again for the same run if the process
-    /// ends before the run's end is recorded.
+    /// example to write the run's files. Its result replaces `keeps_files` at the run's end. It may
+    /// be called again for the same run if the process ends before the run's end is recorded.
     pub settle: Option<Settle>,
 }
 
@@ -145,5 +146,6 @@ impl RunParts {
     }
 }
 
-/// A function that is called with the report of a finished run. See [`RunParts::settle`].
-pub type Settle = Box<dyn FnOnce(&Report) + Send>;
+/// A function that is called with the report of a finished run, and returns the changes to files
+/// that the run's session keeps. See [`RunParts::settle`].
+pub type Settle = Box<dyn FnOnce(&Report) -> KeptFiles + Send>;

@@ -23,8 +23,8 @@ use crate::driver::Job;
 use crate::embed::Hooks;
 use crate::error::StoreError;
 use crate::journal::{
-    self, Journal as _, Lock, QueuedRun, ResumeError, ResumeOptions, RunOutcome, RunRecord,
-    SharedJournal,
+    self, Journal as _, KeptFiles, Lock, QueuedRun, ResumeError, ResumeOptions, RunOutcome,
+    RunRecord, SharedJournal,
 };
 use crate::reload::CatalogDiff;
 use crate::report::Report;
@@ -206,11 +206,13 @@ impl RunService {
         drop(driving);
         let outcome = match driven {
             Driven::Done { report, settle, keeps_files } => {
-                if let Some(settle) = settle {
-                    settle(&report);
-                }
+                let kept = match settle {
+                    Some(settle) => settle(&report),
+                    None if keeps_files => KeptFiles::Added,
+                    None => KeptFiles::Nothing,
+                };
                 let journal: SharedJournal = Arc::new(store.clone());
-                match journal::end(&journal, &report, keeps_files).await {
+                match journal::end(&journal, &report, kept).await {
                     Ok(()) => Outcome::Ended(Arc::new(report)),
                     Err(cause) => {
                         tracing::error!(run, %cause, "failed to record the end of a run");
@@ -411,6 +413,7 @@ impl RunService {
             answers: Vec::new(),
             release,
             hooks: Hooks::default(),
+            has_session_files: parts.keeps_files,
         };
         let driving = journal::resume_locked(&parts.host, &*parts.model, id, with, live, &journal);
         let mut driving = pin!(driving);

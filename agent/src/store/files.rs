@@ -37,6 +37,9 @@ pub struct SessionDeltas {
 }
 
 impl SessionDeltas {
+    /// Maximum number of deltas per session before they are merged.
+    pub const MAX_COUNT: usize = 32;
+
     /// Returns the number of deltas.
     #[must_use]
     pub fn count(&self) -> usize {
@@ -163,7 +166,8 @@ impl TenantStore {
     }
 
     /// Replaces the deltas up to the number `newest` with `delta`, which is relative to an empty
-    /// overlay, or removes them if `delta` is `None`. Later deltas are kept.
+    /// overlay, or removes them if `delta` is `None`. Later deltas are kept. If `newest` is 0, there
+    /// were no deltas, and `delta` is added.
     ///
     /// # Errors
     /// If the store cannot be written.
@@ -178,23 +182,38 @@ impl TenantStore {
             Some(delta) => Some(self.store_text(delta).await?),
             None => None,
         };
-        self.write(move |transaction, (tenant, _)| {
-            let removed = transaction.execute(
-                "DELETE FROM session_file WHERE tenant = ?1 AND session = ?2 AND number <= ?3",
-                params![tenant, session, newest],
-            )?;
-            if let Some(delta) = delta.as_ref().filter(|_| removed > 0) {
-                delta.keep(transaction)?;
-                transaction.execute(
-                    "INSERT INTO session_file (number, tenant, session, delta, object)
-                     VALUES (?1, ?2, ?3, ?4, ?5)",
-                    params![newest, tenant, session, delta.inline(), delta.object()],
-                )?;
-            }
-            Ok(())
+        self.write(move |transaction, of| {
+            replace_deltas(transaction, of, &session, newest, delta.as_ref())
         })
         .await
     }
+}
+
+/// Replaces the deltas of a session's files up to the number `newest`, within a transaction.
+pub(super) fn replace_deltas(
+    transaction: &mut Transaction<'_>,
+    (tenant, seal): Owner<'_>,
+    session: &str,
+    newest: i64,
+    delta: Option<&StoredText>,
+) -> Result<(), Cause> {
+    if newest == 0 {
+        return delta
+            .map_or(Ok(()), |delta| add_delta(transaction, (tenant, seal), session, delta));
+    }
+    let removed = transaction.execute(
+        "DELETE FROM session_file WHERE tenant = ?1 AND session = ?2 AND number <= ?3",
+        params![tenant, session, newest],
+    )?;
+    if let Some(delta) = delta.filter(|_| removed > 0) {
+        delta.keep(transaction)?;
+        transaction.execute(
+            "INSERT INTO session_file (number, tenant, session, delta, object)
+             VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![newest, tenant, session, delta.inline(), delta.object()],
+        )?;
+    }
+    Ok(())
 }
 
 /// Adds a delta to a session's files, within a transaction.

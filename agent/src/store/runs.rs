@@ -7,6 +7,7 @@ use wattle_rt::tape::{CallId, encode};
 
 use super::blob::StoredText;
 use super::db::{Access, Transaction, params};
+use super::files::replace_deltas;
 use super::keep::{cutoff, prune_runs};
 use super::lease::check_fence;
 use super::rows::{
@@ -19,8 +20,8 @@ use super::session::write_turns;
 use super::{Owner, TenantStore, Topic, lease, now};
 use crate::error::{Cause, StoreError};
 use crate::journal::{
-    Journal, JournalFuture, Lock, QueuedRun, RecordedCall, RunEnd, RunFilter, RunRecord, Turn,
-    lock_name,
+    Journal, JournalFuture, KeptFiles, Lock, QueuedRun, RecordedCall, RunEnd, RunFilter, RunRecord,
+    Turn, lock_name,
 };
 use crate::tenant::Tenant;
 
@@ -261,8 +262,14 @@ impl Journal for TenantStore {
         let run = run.to_owned();
         Box::pin(async move {
             let of = run.clone();
+            let left = match &end.files {
+                KeptFiles::Replaced { delta: Some(delta), .. } => {
+                    Some(self.store_text(delta.clone()).await?)
+                }
+                _ => None,
+            };
             self.write_run(Access::Write, &of, move |transaction, of| {
-                write_end(transaction, of, &run, &end)
+                write_end(transaction, of, &run, (&end, left.as_ref()))
             })
             .await?;
             self.wake_followers(&of, None);
@@ -410,9 +417,9 @@ fn write_end(
     transaction: &mut Transaction<'_>,
     (tenant, seal): Owner<'_>,
     run: &str,
-    end: &RunEnd,
+    (end, left): (&RunEnd, Option<&StoredText>),
 ) -> Result<(), Cause> {
-    let RunEnd { turns, sealed, summary, keeps_files } = end;
+    let RunEnd { turns, sealed, summary, files } = end;
     let summary = summary.as_ref().map(|summary| record(seal, summary)).transpose()?;
     let sealed = sealed.as_ref().map(json).transpose()?;
     let row = transaction.one(
@@ -424,8 +431,14 @@ fn write_end(
     if let Some(session) = session.as_ref().filter(|_| !turns.is_empty()) {
         write_turns(transaction, (tenant, seal), session, turns)?;
     }
-    if let Some(session) = session.filter(|_| *keeps_files) {
-        keep_files(transaction, (tenant, seal), run, &session)?;
+    match (session, files) {
+        (Some(session), KeptFiles::Added) => {
+            keep_files(transaction, (tenant, seal), run, &session)?;
+        }
+        (Some(session), KeptFiles::Replaced { newest, .. }) => {
+            replace_deltas(transaction, (tenant, seal), &session, *newest, left)?;
+        }
+        (_, KeptFiles::Nothing) | (None, _) => {}
     }
     transaction.execute(
         "DELETE FROM session WHERE tenant = ?1 AND id = ?2",

@@ -215,8 +215,9 @@ impl TenantStore {
         .await
     }
 
-    /// Creates the session `id` with the given messages and a copy of the state of `session`. If
-    /// the tenant already has a session with this id, changes nothing and returns false.
+    /// Creates the session `id` with the given messages and copies of the state and the files of
+    /// `session`. If the tenant already has a session with this id, changes nothing and returns
+    /// false.
     ///
     /// # Errors
     /// If the store cannot be written.
@@ -243,6 +244,12 @@ impl TenantStore {
                 "INSERT INTO state (tenant, session, key, value)
                  SELECT tenant, CAST(?2 AS TEXT), key, value FROM state
                  WHERE tenant = ?1 AND session = ?3",
+                params![tenant, id, session],
+            )?;
+            transaction.execute(
+                "INSERT INTO session_file (tenant, session, delta, object)
+                 SELECT tenant, CAST(?2 AS TEXT), delta, object FROM session_file
+                 WHERE tenant = ?1 AND session = ?3 ORDER BY number",
                 params![tenant, id, session],
             )?;
             Ok(true)

@@ -14,7 +14,9 @@ use wattle_rt::{CallEffect, Failure};
 use super::db::faults::Faults;
 use super::db::{Value, params};
 use super::*;
-use crate::journal::{Journal as _, QueuedRun, RecordedCall, RunEnd, RunRecord, RunStart, Turn};
+use crate::journal::{
+    Journal as _, KeptFiles, QueuedRun, RecordedCall, RunEnd, RunRecord, RunStart, Turn,
+};
 use crate::scope::Scope;
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -150,7 +152,7 @@ const STEPS: &[(&str, Step)] = &[
     ("pause", |of| async { of.pause("r").await.map_err(error) }.boxed()),
     ("end", |of| {
         let turns = vec![Message::user("q")];
-        let end = RunEnd { turns, keeps_files: true, ..RunEnd::default() };
+        let end = RunEnd { turns, files: KeptFiles::Added, ..RunEnd::default() };
         async { of.end("r", end).await.map_err(error) }.boxed()
     }),
     ("replace_session_files", |of| {

@@ -9,7 +9,7 @@ use wattle_agent::capability::kv::Backend as _;
 use wattle_agent::capability::memory::{Memory as _, MemoryText, NewItem, Scope as Reach};
 use wattle_agent::capability::secrets::Secrets as _;
 use wattle_agent::journal::{
-    Journal as _, Priority, QueuedRun, RunEnd, RunFilter, RunRecord, RunStart, Turn,
+    Journal as _, KeptFiles, Priority, QueuedRun, RunEnd, RunFilter, RunRecord, RunStart, Turn,
 };
 use wattle_agent::ledger::Keys;
 use wattle_agent::machine::{Envelope, Event, Input, Message, Usage};
@@ -66,7 +66,7 @@ async fn fill(of: &TenantStore, keys: &Path) {
         of.open(run(id)).await.unwrap();
         of.turn(id, turn(), Vec::new(), vec![event(id, 1), event(id, 2)]).await.unwrap();
     }
-    of.end("r1", RunEnd { keeps_files: true, ..RunEnd::default() }).await.unwrap();
+    of.end("r1", RunEnd { files: KeptFiles::Added, ..RunEnd::default() }).await.unwrap();
     let (id, session) = ("q".to_owned(), Some("s".to_owned()));
     let origin = serde_json::json!({});
     of.enqueue(QueuedRun { session, priority: Priority::High, ..QueuedRun::new(id, "go", origin) })

@@ -20,7 +20,7 @@ use crate::fault::{Exit, Fault};
 use crate::output::{BAD, DIM, paint, visible};
 use crate::setup::{RUN_STEPS, Setup, cache_folder};
 use crate::walls::{self, Needs};
-use crate::{input, output, threads};
+use crate::{input, output, setup as parts, threads};
 
 /// A program's source with its arguments and its time limit.
 struct Found {
@@ -97,6 +97,18 @@ async fn compile_and_run(
         Err(fault) => (None, Some(fault.message().to_owned())),
     };
     let (files, session) = (setup.files()?, setup.session()?);
+    let newest = match &session {
+        Some(session) => {
+            session.warn_of_hidden_changes(&files).await?;
+            session.load_files(&files).await?
+        }
+        None => 0,
+    };
+    let in_session = session.is_some();
+    let settle = async |succeeded: bool| {
+        let fate = Fate::of(&setup.config, succeeded, in_session);
+        parts::settle_program(session.as_ref(), &files, newest, fate).await
+    };
     let grants = setup.grants(setup.access(
         Arc::clone(&files),
         session.as_ref(),
@@ -105,7 +117,10 @@ async fn compile_and_run(
     )?);
     let ran = tokio::select! {
         biased;
-        () = cancel.cancelled() => return Ok(Exit::Interrupted),
+        () = cancel.cancelled() => {
+            settle(false).await?;
+            return Ok(Exit::Interrupted);
+        }
         ran = runtime.run_within(&program, &grants, args, time) => ran,
     };
     let outcome = match ran {
@@ -113,7 +128,7 @@ async fn compile_and_run(
         Err(RunError::Denied(missing)) => return denied(&missing, why_not, json),
         Err(RunError::Refused(why)) => return refused(&why, json),
         Err(RunError::Bug(bug)) => {
-            changes::settle(&files, Fate::of(&setup.config, false))?;
+            settle(false).await?;
             return Err(Fault::failed(bug.to_string()));
         }
         Err(RunError::Engine(error)) => return Err(Fault::failed(error.to_string())),
@@ -121,7 +136,7 @@ async fn compile_and_run(
     // The results are printed even if the changes cannot be applied, or an artifact cannot be
     // written.
     let changes = changes::of(&files).unwrap_or_default();
-    let settled = changes::settle(&files, Fate::of(&setup.config, outcome.success()));
+    let settled = settle(outcome.success()).await;
     let written = artifacts.as_ref().map_or(Ok(()), |folder| {
         folder.write_all(outcome.artifacts.iter().map(|one| (one.name.as_str(), &one.data[..])))
     });

@@ -11,6 +11,7 @@ pub(crate) mod eval;
 pub(crate) mod exec;
 pub(crate) mod expand;
 pub(crate) mod init;
+mod kept;
 pub(crate) mod ledger;
 pub(crate) mod memory;
 mod outputs;

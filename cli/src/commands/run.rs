@@ -17,10 +17,11 @@ use wattle_agent::output::{OutputSchema, OutputSettings};
 use wattle_agent::service::{AnswerError, Outcome, RunHandle, RunRequest, RunService};
 use wattle_agent::{Report, TenantStore};
 
+use super::kept;
 use super::outputs::{OutputFile, OutputFolder};
 use crate::args::RunArgs;
-use crate::changes::{self, Fate};
-use crate::config::{Config, Layer, regular_file};
+use crate::changes::Fate;
+use crate::config::{Config, Layer, Origin, regular_file};
 use crate::fault::{Exit, Fault};
 use crate::progress::Live;
 use crate::setup::{self, LABEL, LocalAssembler, LocalRuns, RUN_STEPS, Setup};
@@ -34,8 +35,10 @@ pub(crate) fn run(args: RunArgs, outer: Layer) -> Result<Exit, Fault> {
     let schema = args.output_schema.as_deref().map(output_schema).transpose()?;
     let flags = vec![Layer::from(args.flags.clone()), outer];
     let earlier = threads::look_up(earlier(&args, &flags))?;
-    let granted = earlier.as_ref().map(|(_, opened)| granted(opened)).transpose()?;
-    let config = Config::gather(&granted.into_iter().chain(flags).collect::<Vec<_>>())?;
+    let config = match &earlier {
+        Some((_, opened)) => kept::settings(&flags, opened)?,
+        None => Config::gather(&flags)?,
+    };
     output.as_mut().map(|file| file.protect(&config)).transpose()?;
     let artifacts = args.artifacts.as_deref();
     let artifacts =
@@ -48,32 +51,15 @@ pub(crate) fn run(args: RunArgs, outer: Layer) -> Result<Exit, Fault> {
     threads::run(start_or_resume(control, args, config, earlier, schema))
 }
 
-/// Returns the run to resume, or a new fork of an earlier run. Returns `None` if the command starts
-/// a new run.
+/// Returns the run to resume or to fork. Returns `None` if the command starts a new run.
 async fn earlier(
     args: &RunArgs,
     flags: &[Layer],
 ) -> Result<Option<(TenantStore, RunRecord)>, Fault> {
-    match (&args.resume, &args.fork) {
-        (Some(run), _) => find(run, flags).await.map(Some),
-        (None, Some(run)) => {
-            let (store, opened) = find(run, flags).await?;
-            let message = args.prompt.as_deref().map(input::prompt).transpose()?;
-            let forked = fork(&store, &opened, args.step.unwrap_or_default(), message).await?;
-            Ok(Some((store, forked)))
-        }
-        (None, None) => Ok(None),
+    match args.resume.as_ref().or(args.fork.as_ref()) {
+        Some(run) => find(run, flags).await.map(Some),
+        None => Ok(None),
     }
-}
-
-/// Returns the settings that the run started with.
-fn granted(opened: &RunRecord) -> Result<Layer, Fault> {
-    let origin = &opened.start.origin;
-    if origin.get("by").is_none_or(|by| by != "run") {
-        let message = format!("the run `{}` was not started by `wattle run`", opened.id);
-        return Err(Fault::usage(message).hint("a server resumes its runs when it starts"));
-    }
-    Layer::of_granted(origin.get("granted").unwrap_or(&Json::Null))
 }
 
 async fn start_or_resume(
@@ -84,14 +70,19 @@ async fn start_or_resume(
     output: Option<OutputSettings>,
 ) -> Result<Exit, Fault> {
     let mut setup = Setup::new(config)?.with_context(args.context.clone());
+    if args.park {
+        setup.park();
+    }
     match earlier {
-        Some((store, opened)) => {
+        Some((store, mut opened)) => {
+            if args.fork.is_some() {
+                let message = args.prompt.as_deref().map(input::prompt).transpose()?;
+                record_apply(&mut opened, &setup.config);
+                opened = fork(&store, &opened, args.step.unwrap_or_default(), message).await?;
+            }
             resume(&control, setup, &store, opened, (answers(&args), args.release)).await
         }
         None => {
-            if args.park {
-                setup.park();
-            }
             let prompt = args.prompt.as_deref().unwrap_or_default();
             begin(&control, setup, (prompt, args.no_session_store), output).await
         }
@@ -132,7 +123,10 @@ async fn begin(
     let message = input::prompt(prompt)?;
     setup::interrupt_to(&control.cancel);
     let store = match &session {
-        Some(session) => session.store.clone(),
+        Some(session) => {
+            session.warn_of_hidden_changes(&files).await?;
+            session.store.clone()
+        }
         // Without a store, the record of the run is lost when the process ends.
         None => setup.journal().map_or_else(|| setup.memory(), Ok)?,
     };
@@ -223,12 +217,12 @@ impl Local {
         let settings = setup.run_settings(RUN_STEPS, &model)?;
         let (setup, is_gone) = (Arc::new(setup), Arc::new(AtomicBool::new(false)));
         let (config, gone) = (setup.config.clone(), Arc::clone(&is_gone));
-        let settle = move |files: &Files, report: &Report| {
+        let fate = move |report: &Report, in_session: bool| {
             if gone.load(Ordering::Relaxed) {
-                return Ok(());
+                return None;
             }
             let exit = setup::exit_of(&report.ending);
-            changes::settle(files, Fate::of(&config, matches!(exit, Exit::Done | Exit::Bound)))
+            Some(Fate::of(&config, matches!(exit, Exit::Done | Exit::Bound), in_session))
         };
         let (service, assembler) = LocalAssembler::service(LocalRuns {
             setup: Arc::clone(&setup),
@@ -236,7 +230,7 @@ impl Local {
             settings,
             output,
             files,
-            settle: Some(Arc::new(settle)),
+            fate: Some(Arc::new(fate)),
         });
         Ok(Local { service, assembler, setup, is_gone })
     }
@@ -280,7 +274,11 @@ impl Local {
             Outcome::Parked(ParkedRun { run_id, reason: Some(reason), .. }) => {
                 return Err(parked(&run_id, &reason));
             }
-            Outcome::Parked(parked) => return Ok(print_pending(&parked)),
+            Outcome::Parked(parked) => {
+                // The record of a resumed run does not have the flag.
+                let applies = self.setup.config.apply.origin == Origin::Flag;
+                return Ok(print_pending(&parked, if applies { " --apply" } else { "" }));
+            }
             Outcome::Suspended(reason) => return Err(failed(reason)),
         };
         if let Some(fault) = gone {
@@ -298,6 +296,16 @@ impl Local {
             folder.write_all(each.map(|one| (one.name.as_str(), &one.data[..])))?;
         }
         self.assembler.failure().map_or(Ok(exit), Err)
+    }
+}
+
+/// Makes a fork of the run apply its changes, also when it is resumed later, if the settings ask
+/// for it.
+fn record_apply(opened: &mut RunRecord, config: &Config) {
+    if config.apply.value
+        && let Some(granted) = opened.start.origin.get_mut("granted").and_then(Json::as_object_mut)
+    {
+        granted.insert("apply".to_owned(), true.into());
     }
 }
 
@@ -362,8 +370,9 @@ impl<'a> EventPrinter<'a> {
     }
 }
 
-/// Prints the pending calls of a parked run, and the commands that resume it.
-fn print_pending(parked: &ParkedRun) -> Exit {
+/// Prints the pending calls of a parked run, and the commands that resume it, which end with
+/// `flags`.
+fn print_pending(parked: &ParkedRun, flags: &str) -> Exit {
     let run = &parked.run_id;
     output::note(&format!(
         "the run {run} is parked, and waits for an answer; resume it with one of"
@@ -371,8 +380,8 @@ fn print_pending(parked: &ParkedRun) -> Exit {
     for waiting in &parked.waiting {
         let call = &waiting.call;
         output::note(&format!(
-            "  wattle run --resume {run} --approve {call}\n  wattle run --resume {run} --refuse \
-             {call}"
+            "  wattle run --resume {run} --approve {call}{flags}\n  wattle run --resume {run} --refuse \
+             {call}{flags}"
         ));
     }
     Exit::Parked

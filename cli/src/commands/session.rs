@@ -42,7 +42,10 @@ async fn perform(command: SessionCommand, outer: Layer) -> Result<Exit, Fault> {
         SessionCommand::Fork { id, new, json, flags } => {
             let store = open(flags)?;
             let session = whole(&store, &id).await?;
-            import(&store, new.unwrap_or_else(journal::new_id), session, json).await?;
+            let new = new.unwrap_or_else(journal::new_id);
+            valid(&new)?;
+            let copied = store.fork_session(&id, &new, session.messages).await;
+            created(copied.map_err(failed)?, &new, json)?;
         }
         SessionCommand::Export { id, flags } => {
             let config = gather(flags)?;
@@ -193,15 +196,28 @@ async fn import(
     session: ExportedSession,
     json: bool,
 ) -> Result<(), Fault> {
-    if !is_session_id(&id) {
-        return Err(Fault::usage(format!("a session id is {SESSION_ID}, not {id:?}")));
+    valid(&id)?;
+    created(store.import(&id, session).await.map_err(failed)?, &id, json)
+}
+
+/// Checks the id of a new session.
+fn valid(id: &str) -> Result<(), Fault> {
+    match is_session_id(id) {
+        true => Ok(()),
+        false => Err(Fault::usage(format!("a session id is {SESSION_ID}, not {id:?}"))),
     }
-    if !store.import(&id, session).await.map_err(failed)? {
-        return Err(
-            Fault::usage(format!("the session `{id}` already exists")).hint("choose another id")
-        );
+}
+
+/// Prints the id of a new session. Fails if it was not created, because the id is in use.
+fn created(is_new: bool, id: &str, json: bool) -> Result<(), Fault> {
+    match (is_new, json) {
+        (false, _) => {
+            Err(Fault::usage(format!("the session `{id}` already exists"))
+                .hint("choose another id"))
+        }
+        (true, true) => output::json(&json!({"id": id})),
+        (true, false) => output::text(id),
     }
-    if json { output::json(&json!({"id": id})) } else { output::text(&id) }
 }
 
 /// Releases a run and its child runs if they were parked for repeatedly crashing their process.

@@ -74,7 +74,7 @@ async fn open_and_run(args: ShellArgs, config: Config) -> Result<Exit, Fault> {
         }
         None => converse(session, deadline).await?,
     };
-    changes::settle(&files, Fate::of(&setup.config, status == 0))?;
+    changes::settle(&files, Fate::of(&setup.config, status == 0, false))?;
     Ok(Exit::Status(status))
 }
 

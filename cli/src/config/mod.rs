@@ -30,7 +30,7 @@ use crate::fault::Fault;
 
 pub(crate) use class::Kind;
 pub(crate) use classes::ModelClass;
-pub(crate) use model::dollars;
+pub(crate) use model::{Temperature, dollars};
 pub(crate) use places::Places;
 pub(crate) use project::{PROJECT_FILE, Project, Request, untrusted_settings};
 pub(crate) use secret::SecretEntry;

@@ -59,6 +59,11 @@ impl Value for ThinkingEffort {
 pub(crate) struct Temperature(f64);
 
 impl Temperature {
+    /// Returns a recorded temperature, or `None` if it is not a valid one.
+    pub(crate) fn of(recorded: f32) -> Option<Self> {
+        Self::from_text(&recorded.to_string()).ok()
+    }
+
     /// Returns the temperature.
     pub(crate) fn get(self) -> f32 {
         self.0 as f32

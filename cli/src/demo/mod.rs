@@ -167,7 +167,10 @@ async fn play(
     if cancel.is_cancelled() {
         return Ok(());
     }
-    changes::settle(&files, Fate::Drop("in the overlay; your own runs apply them with `--apply`"))?;
+    changes::settle(
+        &files,
+        Fate::Leave("in the overlay; your own runs apply them with `--apply`"),
+    )?;
     let seen = seen.into_inner().unwrap_or_else(PoisonError::into_inner);
     script.compare(&seen, &report.ending).map_err(|what| broken(demo, &what))?;
     let trace = std::fs::read_to_string(workdir.path().join(STEPS_FILE)).unwrap_or_default();

@@ -172,6 +172,7 @@ impl Session {
         let quiet = keyboard::quiet();
         let ended = stoppable(work, &cancel).await;
         self.next = quiet.end();
+        self.kept.add_changes(&self.files).await?;
         match ended {
             None => Ok(Ended::Left),
             Some(None) => Ok(Ended::Reported),

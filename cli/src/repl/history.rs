@@ -1,9 +1,6 @@
 //! The states of a session that `/undo` can restore, and the exchanges of its conversation.
 
-use std::sync::Arc;
-
 use wattle_agent::capability::files::Files;
-use wattle_agent::journal::{self, Lock, SharedJournal};
 use wattle_agent::machine::{Message, Role};
 
 use super::session::Session;
@@ -78,16 +75,9 @@ impl Session {
     /// # Errors
     /// If the conversation cannot be written.
     pub(super) async fn replace(&self, messages: Vec<Message>) -> Result<(), Fault> {
-        let _held = self.lock().await?;
+        let _held = self.kept.lock().await?;
         let written = self.kept.store.replace_conversation(&self.kept.id, messages).await;
         written.map_err(|error| Fault::failed(error.to_string()))
-    }
-
-    /// Locks the session, because another process may be processing a message in it.
-    async fn lock(&self) -> Result<Lock, Fault> {
-        let journal: SharedJournal = Arc::new(self.kept.store.clone());
-        let held = journal::lock_session(&journal, &self.kept.id).await;
-        held.map_err(|error| Fault::failed(error.to_string()))
     }
 
     /// Restores the files of the state before an action. Changes nothing and returns false if the
@@ -95,32 +85,30 @@ impl Session {
     /// file, or because changes were dropped or applied.
     ///
     /// # Errors
-    /// If the workdir cannot be opened.
-    pub(super) fn restore_files(&mut self, state: &Undo) -> Result<bool, Fault> {
-        if state.files.applied != self.applied
-            || !self.files.is_overlay()
-            || state.files.after != fingerprint(&self.files)
-        {
+    /// If the session cannot be read or written.
+    pub(super) async fn restore_files(&mut self, state: &Undo) -> Result<bool, Fault> {
+        if state.files.applied != self.applied || !self.files.is_overlay() {
             return Ok(false);
         }
-        let files = self.setup.files()?;
-        if let Some(delta) = &state.files.delta {
-            files.restore(delta).map_err(|error| Fault::failed(error.to_string()))?;
-        }
-        self.files = files;
-        self.keep_changes()?;
-        Ok(true)
+        self.edit_changes(|files| {
+            if state.files.after != fingerprint(files) {
+                return Ok(false);
+            }
+            let restored = files.discard(".").and_then(|()| match &state.files.delta {
+                Some(delta) => files.restore(delta),
+                None => Ok(()),
+            });
+            restored.map(|()| true).map_err(|error| Fault::failed(error.to_string()))
+        })
+        .await
     }
 }
 
 /// Returns all changes to the files in the format of [`Files::restore`], or `None` if there are
-/// none.
-pub(super) fn delta(files: &Files) -> Option<String> {
+/// none. The store must contain all of them, because they are unmarked.
+fn delta(files: &Files) -> Option<String> {
     files.mark_all_changed();
-    let delta = files.take_delta();
-    // Taking a delta unmarks the changes, but the next delta of a journal must contain all of them.
-    files.mark_all_changed();
-    delta
+    files.take_delta()
 }
 
 /// Returns the hash of all changes to the files, or `None` if there are none.

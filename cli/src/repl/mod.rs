@@ -123,6 +123,7 @@ impl Repl {
 
     /// Processes one input.
     async fn perform(&mut self, text: &str) -> Result<Next, Fault> {
+        self.session.load_files().await?;
         let done = match entry::read(text)? {
             Entry::Nothing => return Ok(Next::Go),
             // Of all commands, only `/run` can leave changes that the user has not seen.

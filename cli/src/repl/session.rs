@@ -135,7 +135,7 @@ impl Session {
             settings,
             output: None,
             files: Arc::clone(&self.files),
-            settle: None,
+            fate: None,
         });
         let request = RunRequest {
             session: Some(self.kept.id.clone()),
@@ -207,17 +207,25 @@ impl Session {
     /// # Errors
     /// If the changes cannot be listed or applied.
     pub(super) async fn offer(&mut self, lines: &mut Lines) -> Result<(), Fault> {
-        let fate = Fate::of(&self.setup.config, true);
-        if matches!(fate, Fate::Written | Fate::Apply) {
-            changes::settle(&self.files, fate)?;
-            return self.renew();
+        match Fate::of(&self.setup.config, true, true) {
+            Fate::Written => {
+                changes::settle(&self.files, Fate::Written)?;
+                self.files = self.setup.files()?;
+                return Ok(());
+            }
+            Fate::Apply => {
+                self.edit_changes(|files| changes::settle(files, Fate::Apply)).await?;
+                self.applied += 1;
+                return Ok(());
+            }
+            Fate::Leave(_) => {}
         }
         let changes = changes::of(&self.files)?;
         if changes == self.declined {
             return Ok(());
         }
         self.declined = changes;
-        changes::settle(&self.files, Fate::Drop("in this session only; `/diff` shows them"))?;
+        changes::settle(&self.files, Fate::Leave("in this session only; `/diff` shows them"))?;
         self.ask(lines, "apply them to the workdir? [y/N] ").await
     }
 
@@ -239,23 +247,41 @@ impl Session {
             Line::Text(text)
                 if matches!(text.trim().to_ascii_lowercase().as_str(), "y" | "yes") =>
             {
-                changes::apply(&self.files)?;
-                self.renew()
+                self.apply(|_| true).await
             }
             _ => Ok(()),
         }
     }
 
-    /// Discards the overlay and opens an empty one. Call this only after all changes have been
-    /// applied.
+    /// Applies the changes for which `chosen` returns true to the workdir. They then leave the
+    /// session.
     ///
     /// # Errors
-    /// If the workdir cannot be opened.
-    pub(super) fn renew(&mut self) -> Result<(), Fault> {
-        self.declined.clear();
+    /// If some of these changes cannot be applied, or the session cannot be written.
+    pub(super) async fn apply(&mut self, chosen: impl Fn(&Change) -> bool) -> Result<(), Fault> {
         self.applied += 1;
-        self.files = self.setup.files()?;
-        Ok(())
+        self.edit_changes(|files| changes::apply_chosen(files, chosen)).await
+    }
+
+    /// Changes the session's changes of files in its overlay and in the store.
+    ///
+    /// # Errors
+    /// If `work` fails, or the session cannot be read or written.
+    pub(super) async fn edit_changes<T>(
+        &mut self,
+        work: impl FnOnce(&Files) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        let done = self.kept.edit_changes(&self.files, work).await;
+        self.keep_changes()?;
+        done
+    }
+
+    /// Loads the session's changes of files, which another process may have changed.
+    ///
+    /// # Errors
+    /// If the session cannot be read.
+    pub(super) async fn load_files(&self) -> Result<(), Fault> {
+        self.kept.load_files(&self.files).await.map(drop)
     }
 
     /// Records the current changes as the ones that the user declined to apply.

@@ -1,6 +1,7 @@
 //! Creation of a run's components from the settings, shared by `run`, `exec`, `repl` and `serve`.
 
 mod access;
+mod files;
 mod interrupt;
 mod models;
 mod remote;
@@ -34,6 +35,7 @@ use crate::config::Config;
 use crate::fault::{Exit, Fault};
 use crate::{ask, output};
 
+pub(crate) use files::settle_program;
 pub(crate) use interrupt::{INTERRUPTED, interrupt, interrupt_to};
 pub(crate) use models::{client, endpoint};
 pub(crate) use remote::{SHORT_KEY, engine, mask_key, variable};

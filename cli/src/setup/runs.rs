@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::Value as Json;
 use wattle_agent::agents::{AgentSpec, Agents};
 use wattle_agent::capability::files::Files;
+use wattle_agent::journal::KeptFiles;
 use wattle_agent::model::{Model, Models};
 use wattle_agent::output::OutputSettings;
 use wattle_agent::service::{
@@ -12,7 +13,9 @@ use wattle_agent::service::{
 };
 use wattle_agent::{Meter, Report, Settings};
 
+use super::files::rest;
 use super::{Session, Setup, trace_dir};
+use crate::changes::{self, Fate};
 use crate::fault::Fault;
 
 /// The key under which a run's origin stores a session id that is only a label.
@@ -28,16 +31,19 @@ pub(crate) struct LocalRuns {
     pub(crate) settings: Settings,
     /// The requirements for the runs' output.
     pub(crate) output: Option<OutputSettings>,
-    /// The files of the runs.
+    /// The files of the runs. For each run of a session, the session's changes are loaded into
+    /// them.
     pub(crate) files: Arc<Files>,
-    /// A function that is called at the end of each root run, before the end is recorded.
-    pub(crate) settle: Option<SettleFiles>,
+    /// A function that chooses what happens to the changes of a root run at its end.
+    pub(crate) fate: Option<ChooseFate>,
 }
 
-/// A function that lists or applies the file changes of a finished run.
-pub(crate) type SettleFiles = Arc<dyn Fn(&Files, &Report) -> Result<(), Fault> + Send + Sync>;
+/// A function that chooses what happens to the changes of a finished run. The second argument is
+/// true if a session keeps the changes that are not applied. Without a fate, they are neither
+/// listed nor applied.
+pub(crate) type ChooseFate = Arc<dyn Fn(&Report, bool) -> Option<Fate> + Send + Sync>;
 
-/// A [`RunAssembler`] that keeps the error returned by [`LocalRuns::settle`].
+/// A [`RunAssembler`] that keeps the error with which the changes of a run were not applied.
 pub(crate) struct LocalAssembler {
     runs: LocalRuns,
     models: Arc<dyn Models>,
@@ -54,13 +60,13 @@ impl LocalAssembler {
         (RunService::new(host, shared, ServiceLimits::default()), assembler)
     }
 
-    /// Returns and clears the last error returned by [`LocalRuns::settle`].
+    /// Returns and clears the last error with which the changes of a run were not applied.
     pub(crate) fn failure(&self) -> Option<Fault> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    fn parts(&self, seed: RunSeed<'_>) -> Result<RunParts, Fault> {
-        let LocalRuns { setup, model, settings, output, files, settle } = &self.runs;
+    async fn parts(&self, seed: RunSeed<'_>) -> Result<RunParts, Fault> {
+        let LocalRuns { setup, model, settings, output, files, fate } = &self.runs;
         let is_child = seed.files.is_some();
         let agent = AgentSpec::of_origin(seed.origin).map_err(Fault::failed)?;
         let (setup, settings) = setup.for_agent(&agent, settings)?;
@@ -73,13 +79,25 @@ impl LocalAssembler {
             Some((Arc::clone(model), meter.clone())),
             &settings,
         )?;
+        // A child run shares the files of its root run, and belongs to no session.
+        let newest = match seed.session {
+            Some(_) => state.load_files(files).await?,
+            None => 0,
+        };
+        let keeps_files = seed.session.is_some() && files.is_overlay();
         let (files, failure) = (Arc::clone(files), Arc::clone(&self.failure));
-        // Child runs share the files of the root run, so the function is called only for the root
-        // run.
-        let settle = settle.clone().filter(|_| !is_child).map(|settle| {
+        let settle = fate.clone().filter(|_| !is_child).map(|fate| {
             Box::new(move |report: &Report| {
-                if let Err(fault) = settle(&files, report) {
+                let fate = fate(report, keeps_files);
+                if let Some(fate) = fate
+                    && let Err(fault) = changes::settle(&files, fate)
+                {
                     *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(fault);
+                }
+                match fate {
+                    _ if !keeps_files => KeptFiles::Nothing,
+                    Some(Fate::Apply) => KeptFiles::Replaced { newest, delta: rest(&files) },
+                    _ => KeptFiles::Added,
                 }
             }) as wattle_agent::service::Settle
         });
@@ -93,7 +111,7 @@ impl LocalAssembler {
             label: seed.origin.get(LABEL).and_then(Json::as_str).map(str::to_owned),
             signer: setup.signer()?,
             output: output.clone().filter(|_| !is_child),
-            keeps_files: false,
+            keeps_files,
             settle,
         })
     }
@@ -101,7 +119,7 @@ impl LocalAssembler {
 
 impl RunAssembler for LocalAssembler {
     fn assemble<'a>(&'a self, seed: RunSeed<'a>) -> AssembleFuture<'a> {
-        Box::pin(async move { self.parts(seed).map_err(|fault| fault.to_string().into()) })
+        Box::pin(async move { self.parts(seed).await.map_err(|fault| fault.to_string().into()) })
     }
 
     fn agents(&self) -> Agents {

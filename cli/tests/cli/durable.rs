@@ -29,16 +29,16 @@ fn endpoint(turns: Vec<String>) -> Provider {
     })
 }
 
-fn wat(body: &str) -> String {
+pub(crate) fn wat(body: &str) -> String {
     format!("ToolCall::Wat(```wat\n{body}\n(i32.const 0)\n```)")
 }
 
-fn done() -> String {
+pub(crate) fn done() -> String {
     "ToolCall::Response(\"\"\"all done\"\"\")".to_owned()
 }
 
 /// Prepares a `run` command that uses the test's store and the model endpoint.
-fn command(place: &Place, provider: &Provider, args: &[&str]) -> crate::place::Call {
+pub(crate) fn command(place: &Place, provider: &Provider, args: &[&str]) -> crate::place::Call {
     let all = ["run", "--store", "runs.db", "--base-url", &provider.base_url(), "--model", "m"];
     place.wattle(all.iter().chain(args)).env("WATTLE_API_KEY", "sk-test")
 }

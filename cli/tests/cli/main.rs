@@ -15,6 +15,7 @@ mod hostile;
 mod init;
 mod inspect;
 mod interrupt;
+mod kept;
 mod memory;
 mod models;
 mod place;

@@ -117,3 +117,40 @@ fn a_change_that_is_dropped_in_a_replaced_folder_is_not_applied() {
     assert_eq!(std::fs::read_to_string(place.work("D/x")).unwrap(), "1");
     assert!(place.work("D/n").exists() && !place.work("D/y").exists());
 }
+
+#[test]
+fn changes_that_are_not_applied_stay_in_the_session() {
+    let place = Place::new();
+    let screen = screen!(place, 100, "--session", "mine");
+    screen.types("(fs.write \"a.txt\" \"one\") (fs.write \"b.txt\" \"two\")");
+    screen.shows("[y/N]");
+    screen.press(&["Enter"]);
+    screen.prompts();
+    screen.types("/quit");
+    screen.shows("before you leave? [y/N]");
+    drop(screen);
+
+    let screen = screen!(place, 100, "--session", "mine");
+    screen.shows("2 changes of files not applied yet");
+    screen.types("/files");
+    screen.shows("\ncreated b.txt (3 bytes)\n");
+    screen.types("(out (fs.read \"b.txt\"))");
+    screen.shows("\ntwo\n");
+    screen.types("/apply a.txt");
+    screen.shows("applied 1 change");
+    drop(screen);
+    assert_eq!(std::fs::read_to_string(place.work("a.txt")).unwrap(), "one");
+
+    // Another session has no changes.
+    let screen = screen!(place, 100, "--session", "other");
+    screen.types("/files");
+    screen.shows("there are no changes");
+    screen.types("/resume mine");
+    screen.shows("1 change of files not applied yet");
+    screen.types("/drop");
+    screen.shows("dropped 1 change");
+    drop(screen);
+    let screen = screen!(place, 100, "--session", "mine");
+    screen.types("/files");
+    screen.shows("there are no changes");
+}

@@ -10,14 +10,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wattle_agent::journal::RunFilter;
 use wattle_agent::machine::{Message, Role};
-use wattle_agent::{
-    ExportedSession, NextDelta, Scope, SessionDeltas, SessionLine, Stored, TenantStore,
-};
+use wattle_agent::{ExportedSession, Scope, SessionLine, Stored};
 
 use super::files::{SessionFile, list_files};
 use super::runs::RunLine;
 use super::{INVALID, NOT_FOUND, NOT_JSON};
-use crate::app::{FilesFault, delta_cost};
 use crate::body::read_json;
 use crate::caller::Caller;
 use crate::error::ApiError;
@@ -235,43 +232,13 @@ async fn fork(
     let exported = exported(&caller, &id).await?;
     let new = new.unwrap_or_else(SessionId::generate).0;
     let copy = async move {
-        let files = caller.store.session_deltas(&id).await?;
-        let _memory = caller.memory.charge(delta_cost(files.largest()))?;
-        if !caller.store.import(&new, ExportedSession { id: new.clone(), ..exported }).await? {
-            return Err(ApiError::taken("session", &new));
+        match caller.store.fork_session(&id, &new, exported.messages).await? {
+            true => Ok(new),
+            false => Err(ApiError::taken("session", &new)),
         }
-        if let Err(error) = copy_files(&caller.store, &id, &new, files).await {
-            // The client may repeat the request, so no part of the copy stays.
-            if let Err(error) = caller.store.remove(&new).await {
-                tracing::error!(session = %new, %error, "failed to remove an incomplete session");
-            }
-            return Err(error);
-        }
-        Ok(new)
     };
     let id = shared.finish(copy).await?;
     Ok((StatusCode::CREATED, Json(Forked { id })))
-}
-
-/// Copies the files of the session `of` to the session `new`.
-async fn copy_files(
-    store: &TenantStore,
-    of: &str,
-    new: &str,
-    mut files: SessionDeltas,
-) -> Result<(), ApiError> {
-    loop {
-        match store.next_session_delta(of, &mut files).await? {
-            NextDelta::Delta(delta) => store.add_session_files(new, delta).await?,
-            NextDelta::Restart => {
-                return Err(match store.has_session(of).await? {
-                    true => FilesFault::Replaced.into(),
-                    false => ApiError::not_found("session", of),
-                });
-            }
-            NextDelta::End => return Ok(()),
-        }
-    }
 }
 
 async fn export(

@@ -1,13 +1,13 @@
 //! Conversions of errors from other crates and modules into responses.
 
 use axum::http::StatusCode;
-use wattle_agent::StoreError;
+
 use wattle_agent::capability::files::{ErrorKind, FilesError};
 use wattle_agent::rt::{Code, Failure};
 use wattle_agent::service::{AnswerError, FollowError, StartError};
+use wattle_agent::{SessionFilesError, StoreError};
 
 use super::ApiError;
-use crate::app::FilesFault;
 
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> ApiError {
@@ -30,12 +30,12 @@ impl From<FollowError> for ApiError {
     }
 }
 
-impl From<FilesFault> for ApiError {
-    fn from(fault: FilesFault) -> ApiError {
+impl From<SessionFilesError> for ApiError {
+    fn from(fault: SessionFilesError) -> ApiError {
         match fault {
-            FilesFault::Store(error) => error.into(),
-            FilesFault::Files(error) => error.into(),
-            FilesFault::Replaced => ApiError::overloaded(fault.to_string()),
+            SessionFilesError::Store(error) => error.into(),
+            SessionFilesError::Files(error) => error.into(),
+            SessionFilesError::Replaced => ApiError::overloaded(fault.to_string()),
         }
     }
 }

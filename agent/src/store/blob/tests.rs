@@ -5,7 +5,7 @@ use std::sync::Arc;
 use wattle_machine::{Input, Usage};
 
 use super::*;
-use crate::journal::{Journal as _, RunEnd, RunRecord, RunStart};
+use crate::journal::{Journal as _, KeptFiles, RunEnd, RunRecord, RunStart};
 use crate::store::{Access, NextDelta};
 use crate::tenant::Tenant;
 
@@ -166,7 +166,7 @@ async fn the_files_of_a_run_and_of_its_session_share_an_object() {
         assert_eq!(files, [Some("[]".to_owned()), None]);
         let of_tree = of.files_of_tree("r").await.unwrap();
         assert_eq!(of_tree, [(0, "[]".to_owned()), (1, large('a'))]);
-        let end = RunEnd { keeps_files: true, ..RunEnd::default() };
+        let end = RunEnd { files: KeptFiles::Added, ..RunEnd::default() };
         of.end("r", end).await.unwrap();
         assert_eq!(of.session_files("s").await.unwrap().deltas, [large('a')]);
         assert_eq!(fixture.objects().len(), 1);

@@ -79,13 +79,15 @@ impl Layer {
             (None, Some(node)) => self.root = node,
             (None, None) => self.clear(),
             (Some(_), None) => self.remove(path),
-            (Some((parent, name)), Some(node)) => {
-                if let Some(Node { body: Body::Folder(Folder { children, .. }), .. }) =
-                    self.node_mut(&parent)
-                {
+            (Some((parent, name)), Some(node)) => match self.node_mut(&parent).map(|n| &mut n.body)
+            {
+                Some(Body::Folder(Folder { children, .. })) => {
                     children.insert(name.to_owned(), node);
                 }
-            }
+                Some(_) => {}
+                // The folder left the overlay when it was applied, so it is in the base now.
+                None => self.place(path, node, usize::MAX),
+            },
         }
     }
 

@@ -1,7 +1,5 @@
 //! `/files`, `/diff`, `/apply`, `/drop`: commands for the session's changes to files.
 
-use std::sync::Arc;
-
 use similar::{ChangeTag, TextDiff};
 use wattle_agent::capability::files::{Change, ChangeKind, EntryKind, Files};
 
@@ -10,7 +8,6 @@ use crate::fault::Fault;
 use crate::output::{self, BAD, DIM, GOOD, NAME, paint, visible};
 use crate::progress::counted;
 use crate::repl::Repl;
-use crate::repl::history::delta;
 use crate::repl::session::{Next, Session};
 
 /// Number of unchanged lines printed before and after each change.
@@ -72,19 +69,13 @@ pub(super) async fn apply(repl: &mut Repl, arguments: Vec<String>) -> Result<Nex
     let session = &mut repl.session;
     let path = path_of(&arguments);
     let mut chosen = session.changes(path.as_deref())?;
-    let Some(path) = path else {
-        changes::apply(&session.files)?;
-        session.renew()?;
-        note("applied", chosen.len());
-        return Ok(Next::Go);
-    };
-    // A new entry needs its new parent folders.
-    let mut above = changes::of(&session.files)?;
-    above.retain(|change| !chosen.contains(change) && is_inside(&path, &change.path));
-    chosen.extend(above);
-    changes::apply_chosen(&session.files, |change| chosen.contains(change))?;
-    session.applied += 1;
-    session.keep_changes()?;
+    if let Some(path) = path {
+        // A new entry needs its new parent folders.
+        let mut above = changes::of(&session.files)?;
+        above.retain(|change| !chosen.contains(change) && is_inside(&path, &change.path));
+        chosen.extend(above);
+    }
+    session.apply(|change| chosen.contains(change)).await?;
     note("applied", chosen.len());
     Ok(Next::Go)
 }
@@ -94,16 +85,13 @@ pub(super) async fn drop_changes(repl: &mut Repl, arguments: Vec<String>) -> Res
     let session = &mut repl.session;
     let path = path_of(&arguments);
     let chosen = session.changes(path.as_deref())?;
-    match path {
-        None => session.files = session.setup.files()?,
-        Some(path) => {
-            let rest = session.copy()?;
-            rest.discard(&path)
-                .map_err(|error| Fault::failed(format!("failed to drop `{path}`: {error}")))?;
-            session.files = rest;
-        }
-    }
-    session.keep_changes()?;
+    let path = path.unwrap_or_else(|| ".".to_owned());
+    let dropped = session.edit_changes(|files| {
+        files
+            .discard(&path)
+            .map_err(|error| Fault::failed(format!("failed to drop `{path}`: {error}")))
+    });
+    dropped.await?;
     note("dropped", chosen.len());
     Ok(Next::Go)
 }
@@ -146,14 +134,5 @@ impl Session {
                 .hint("`/files` lists the changes"));
         }
         Ok(chosen)
-    }
-
-    /// Copies the overlay, with all of its changes.
-    fn copy(&self) -> Result<Arc<Files>, Fault> {
-        let files = self.setup.files()?;
-        if let Some(delta) = delta(&self.files) {
-            files.restore(&delta).map_err(|error| Fault::failed(error.to_string()))?;
-        }
-        Ok(files)
     }
 }

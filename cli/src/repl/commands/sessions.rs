@@ -36,7 +36,7 @@ pub(super) async fn fork(repl: &mut Repl, arguments: Vec<String>) -> Result<Next
         return Err(Fault::failed(format!("the session `{id}` already exists")));
     }
     let of = session.kept.id.clone();
-    enter(session, id.clone());
+    enter(session, id.clone()).await?;
     let note = format!("session {id}, a copy of {of}; the files stay as they are");
     output::note(&paint(DIM, &visible(&note)));
     Ok(Next::Go)
@@ -64,13 +64,15 @@ fn until(mut messages: Vec<Message>, step: u32) -> Result<Vec<Message>, Fault> {
 }
 
 /// Switches to another session in the same store.
-fn enter(session: &mut Session, id: String) {
+async fn enter(session: &mut Session, id: String) -> Result<(), Fault> {
     if session.is_stored() {
         session.setup.config.session.value = Some(id.clone());
     }
     session.kept.id = id;
     session.undo.clear();
     session.last = RunView::default();
+    session.load_files().await?;
+    session.keep_changes()
 }
 
 /// Prints the stored sessions.
@@ -87,7 +89,7 @@ pub(super) async fn resume(repl: &mut Repl, arguments: Vec<String>) -> Result<Ne
         return Err(Fault::usage(format!("no session `{id}`"))
             .hint("`/sessions` lists the sessions, `--session ID` starts one"));
     }
-    enter(session, id);
+    enter(session, id).await?;
     session.open = OpenProgram::default();
     session.introduce().await?;
     Ok(Next::Go)
@@ -157,7 +159,19 @@ impl Session {
     ///
     /// # Errors
     /// If the session cannot be read.
-    pub(in crate::repl) async fn introduce(&self) -> Result<(), Fault> {
+    pub(in crate::repl) async fn introduce(&mut self) -> Result<(), Fault> {
+        self.kept.warn_of_hidden_changes(&self.files).await?;
+        self.load_files().await?;
+        self.keep_changes()?;
+        match self.pending() {
+            0 => {}
+            count => {
+                let count = crate::progress::counted(count, "change");
+                let note =
+                    format!("{count} of files not applied yet; `/files` lists, `/apply` applies");
+                output::note(&paint(DIM, &note));
+            }
+        }
         let messages = self.conversation().await?;
         let Some(last) = exchanges(&messages).last().and_then(|at| messages.get(*at)) else {
             return Ok(());

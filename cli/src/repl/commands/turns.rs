@@ -146,7 +146,7 @@ pub(super) async fn undo(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault>
     let session = &mut repl.session;
     let Some(state) = session.undo.pop() else { return undo_stored(session).await };
     session.replace(state.messages.clone()).await?;
-    let files = match session.restore_files(&state)? {
+    let files = match session.restore_files(&state).await? {
         true => "",
         false => "; the files stay as they are, because they have changed since or were applied",
     };

@@ -246,6 +246,7 @@ impl Place {
                 .map(|(call, yes)| ((*call).to_owned(), Approval::once(*yes)))
                 .collect(),
             release: false,
+            has_session_files: false,
         };
         let ended =
             journal::resume(&self.host, model, id, with, &|_: &Envelope| {}, &self.journal()).await;

@@ -1,0 +1,150 @@
+//! Tests of what sessions and runs keep: changes that were not applied, and settings.
+
+use crate::durable::{command, done, wat};
+use crate::place::Place;
+use wattle_tests::provider::{Answer, Provider, Recorded};
+
+/// Starts a model endpoint that writes a file with the user's message as its name and its content,
+/// unless the message begins with `look`.
+fn writer() -> Provider {
+    Provider::answering(|request: &Recorded| {
+        let messages = request.messages();
+        let last = messages.last().unwrap();
+        Answer::text(match last.starts_with("[Observation") || last.starts_with("look") {
+            true => done(),
+            false => {
+                let name = last.lines().next().unwrap_or_default();
+                wat(&format!("(fs.write? \"{name}.txt\" \"{name}\")"))
+            }
+        })
+    })
+}
+
+#[test]
+fn changes_that_are_not_applied_stay_in_the_session() {
+    let (place, provider) = (Place::new(), writer());
+    let run = |args: &[&str]| {
+        let all = [args, &["--session", "mine", "--orient", "off"]].concat();
+        command(&place, &provider, &all).run().code(0)
+    };
+    run(&["one"]).reports(&["created one.txt", "kept in the session; apply with `--apply`"]);
+    run(&["two"]).reports(&["created one.txt", "created two.txt"]);
+    assert!(!place.work().join("one.txt").exists());
+    // A copy of the session has the changes, too.
+    place.wattle(["session", "fork", "mine", "copy", "--store", "runs.db"]).run().code(0);
+    run(&["look", "--apply"]).reports(&["created one.txt", "created two.txt", "(applied)"]);
+    assert_eq!((place.read("one.txt"), place.read("two.txt")), ("one".into(), "two".into()));
+    // The applied changes have left the session.
+    let silent = run(&["look"]);
+    assert!(!silent.stderr.contains(".txt"), "{}", silent.stderr);
+
+    // Somebody else has changed the file since the session wrote it.
+    place.write("one.txt", "theirs");
+    let args = ["look", "--session", "copy", "--apply", "--orient", "off"];
+    command(&place, &provider, &args).run().code(1).reports(&["one.txt"]);
+    assert_eq!(place.read("one.txt"), "theirs");
+    let args = ["look", "--session", "copy", "--orient", "off"];
+    command(&place, &provider, &args).run().code(0).reports(&["one.txt", "kept in the session"]);
+}
+
+#[test]
+fn programs_share_the_changes_of_their_session() {
+    let place = Place::new();
+    place.write("write.wat", "(fs.write \"made.txt\" \"here\")");
+    place.write("read.wat", "(ret (fs.read \"made.txt\"))");
+    let exec = |args: &[&str]| {
+        let all = ["exec", "--session", "s", "--store", "runs.db"];
+        place.wattle(all.iter().chain(args)).run()
+    };
+    exec(&["write.wat"]).code(0).reports(&["created made.txt", "kept in the session"]);
+    assert_eq!(exec(&["read.wat"]).code(0).stdout, "here\n");
+    assert!(!place.work().join("made.txt").exists());
+    // Programs that write to the workdir directly do not see the changes, and a warning says so.
+    exec(&["read.wat", "--write"]).code(1).reports(&["has changes that were not applied"]);
+    exec(&["read.wat", "--apply"]).code(0).reports(&["(applied)"]);
+    assert_eq!(place.read("made.txt"), "here");
+}
+
+#[test]
+fn a_resumed_run_applies_its_changes_on_request() {
+    let parked = |place: &Place, provider: &Provider, args: &[&str]| {
+        let all =
+            [&["report", "--park", "--ask", "write:report.txt", "--orient", "off"], args].concat();
+        command(place, provider, &all).run().code(7);
+    };
+    let resume = ["--resume", "last", "--approve", "1.1"];
+    let provider = writer();
+
+    let place = Place::new();
+    parked(&place, &provider, &[]);
+    let all = [&resume[..], &["--apply"]].concat();
+    command(&place, &provider, &all).run().code(0).reports(&["(applied)"]);
+    assert_eq!(place.read("report.txt"), "report");
+
+    // A variable has the same effect.
+    let place = Place::new();
+    parked(&place, &provider, &[]);
+    command(&place, &provider, &resume).env("WATTLE_APPLY", "1").run().code(0);
+    assert_eq!(place.read("report.txt"), "report");
+
+    // The flag of the first command is still honoured.
+    let place = Place::new();
+    parked(&place, &provider, &["--apply"]);
+    command(&place, &provider, &resume).run().code(0);
+    assert_eq!(place.read("report.txt"), "report");
+
+    // A fork applies the changes of the steps that it shares.
+    let place = Place::new();
+    parked(&place, &provider, &[]);
+    command(&place, &provider, &resume).run().code(0).reports(&["not applied"]);
+    assert!(!place.work().join("report.txt").exists());
+    let fork = ["--fork", "last", "--step", "1", "look", "--apply"];
+    command(&place, &provider, &fork).run().code(0).reports(&["(applied)"]);
+    assert_eq!(place.read("report.txt"), "report");
+}
+
+#[test]
+fn a_flag_that_a_resumed_run_cannot_honour_is_refused() {
+    let (place, provider) = (Place::new(), writer());
+    let begin =
+        ["report", "--park", "--ask", "write:report.txt", "--max-steps", "7", "--session", "s"];
+    command(&place, &provider, &begin).run().code(7);
+    let cases: &[&[&str]] = &[
+        &["--write"],
+        &["--exec"],
+        &["--allow-host", "127.0.0.1"],
+        &["--allow", "write:report.txt"],
+        &["--root", "/"],
+        &["--catalog", "elsewhere"],
+        &["--agents", "elsewhere"],
+        &["--agent", "another"],
+        &["--session", "another"],
+        &["--ai-calls", "3"],
+        &["--ai-tokens", "3"],
+        &["--max-steps", "8"],
+        &["--max-tokens-total", "8"],
+        &["--max-cost", "1"],
+        &["--timeout", "1m"],
+    ];
+    for flags in cases {
+        for of in
+            [&["--resume", "last", "--approve", "1.1"][..], &["--fork", "last", "--step", "0"]]
+        {
+            let refused = command(&place, &provider, &[of, flags].concat()).run().code(2);
+            refused.reports(&["with which it started", &format!("leave out `{}`", flags[0])]);
+        }
+    }
+    let runs = place.wattle(["session", "runs", "--json", "--store", "runs.db"]).run().code(0);
+    assert_eq!(runs.json_lines()[0].as_array().unwrap().len(), 1, "nothing was forked");
+    // A variable is set for other runs, too, so it causes only a warning. The value with which the
+    // run started is no contradiction, and rules are added.
+    let resume = ["--resume", "last", "--approve", "1.1", "--max-steps", "7", "--session", "s"];
+    command(&place, &provider, &[&resume[..], &["--root", ".", "--deny", "http"]].concat())
+        .env("WATTLE_WRITE", "1")
+        .run()
+        .code(0)
+        .reports(&["the run keeps `write = false`", "WATTLE_WRITE has another value"]);
+    // A fork parks instead of asking.
+    let args = ["--fork", "last", "--step", "0", "--park"];
+    command(&place, &provider, &args).run().code(7);
+}
