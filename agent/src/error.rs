@@ -49,6 +49,18 @@ impl StoreError {
         crate::store::is_outage(&self.cause)
     }
 
+    /// Returns true if the file of the store is damaged.
+    pub(crate) fn is_damage(&self) -> bool {
+        crate::store::is_damage(&self.cause)
+    }
+
+    /// Returns the reason in a few words, without names of files and servers, so that it can be
+    /// shown to any client: for example, `the disk of the store is full`.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        crate::store::reason(&self.cause)
+    }
+
     /// Creates the error for invalid content in the store.
     pub(crate) fn unreadable(cause: impl Into<Cause>) -> StoreError {
         StoreError::at("read", None, cause.into())

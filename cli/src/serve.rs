@@ -24,6 +24,9 @@ use crate::{threads, trusted};
 const TOKEN_VARIABLE: &str = "WATTLE_TOKEN";
 /// The environment variable that allows clients to request trusted runs.
 const EXEC_VARIABLE: &str = "WATTLE_AGENT_EXEC";
+/// Maximum size of a store that is checked before the server starts, in bytes. That takes less than
+/// a second.
+const CHECKED_AT_START: u64 = 256 << 20;
 /// Default maximum number of steps per message.
 const STEPS: u32 = 10;
 
@@ -47,6 +50,9 @@ async fn listen(args: ServeArgs, config: Config) -> Result<Exit, Fault> {
     tokio::spawn(async move { host.warm().await });
     let settings = setup.run_settings(STEPS, &model)?;
     let own = parts(&setup.config, &setup)?;
+    // The server itself checks a larger file while it runs.
+    let checked = own.store.file().check_structure(CHECKED_AT_START).await;
+    checked.map_err(|error| Fault::failed(error.to_string()))?;
     let models = setup.models(Arc::clone(&model));
     let app = App::new(setup.host.clone(), model, settings, own)
         .with_agents(setup.agents.clone())

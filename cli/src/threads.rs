@@ -26,10 +26,10 @@ pub(crate) fn look_up<T>(lookup: impl Future<Output = Result<T, Fault>>) -> Resu
     started(Builder::new_current_thread().enable_all().build())?.block_on(then_close(lookup))
 }
 
-/// Awaits the work and then closes the database that it used, while the threads still exist.
+/// Awaits the work and then closes the stores that it used, while the threads still exist.
 async fn then_close<T>(work: impl Future<Output = T>) -> T {
     let done = work.await;
-    setup::close_database().await;
+    setup::close_stores().await;
     done
 }
 

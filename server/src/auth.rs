@@ -65,7 +65,7 @@ async fn caller(shared: &Shared, shown: &[u8]) -> Result<Caller, ApiError> {
     let (tenant, scope) = found.ok_or_else(|| ApiError::unauthorized(true))?;
     let parts = shared.app.tenant(&tenant).map_err(|why| {
         tracing::error!(%tenant, why, "failed to open a tenant");
-        ApiError::unavailable()
+        ApiError::unavailable("it cannot be opened for the tenant of this token")
     })?;
     let memory = shared.accounts.of_tenant(&tenant);
     Ok(Caller { store: parts.store, scope, limited: Some(quota::key(shown)), memory, stream: None })

@@ -272,8 +272,8 @@ impl ApiError {
         serde_json::json!({"code": self.code, "message": self.message, "param": null})
     }
 
-    pub(crate) fn unavailable() -> Self {
-        let message = "the server cannot use its store; its log says why";
+    pub(crate) fn unavailable(reason: &str) -> Self {
+        let message = format!("the server cannot use its store: {reason}");
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message)
             .hint("try again soon")
             .retry(SOON)

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::db::Opening;
 use super::db::postgres::{self, Postgres};
 use super::db::sqlite::Sqlite;
-use super::{Store, private, schema};
+use super::{Store, marker, private, schema};
 use crate::error::{Cause, StoreError};
 
 /// The address of a store. Its string form contains no password.
@@ -43,12 +43,17 @@ impl StoreAddress {
     }
 }
 
-fn open_file(path: &Path, opening: Opening) -> Result<Sqlite, Cause> {
+/// Opens the store in a file. A missing file is created, unless it is the source of a copy.
+pub(super) fn open_file(path: &Path, opening: Opening) -> Result<Sqlite, Cause> {
+    marker::check_not_lost(path)?;
     if opening == Opening::Source && !path.exists() {
         return Err("there is no such file\nhint: name the file of the store".into());
     }
     let path = private::prepare(path)?;
-    Sqlite::open(path, |connection| schema::prepare(connection, opening))
+    Sqlite::open(path, |path, connection| {
+        schema::prepare(connection, opening)?;
+        marker::verify(path, connection)
+    })
 }
 
 impl fmt::Display for StoreAddress {

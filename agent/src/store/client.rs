@@ -3,9 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::TenantStore;
 use super::db::params;
 use super::session::touch;
-use super::{TenantStore, now};
 use crate::error::StoreError;
 
 /// A named address to which a client sends messages for an agent.
@@ -73,7 +73,7 @@ impl TenantStore {
             let added = transaction.execute(
                 "INSERT INTO integration (tenant, name, made, body) VALUES (?1, ?2, ?3, ?4)
                  ON CONFLICT DO NOTHING",
-                params![tenant, name, now(), body],
+                params![tenant, name, transaction.now(), body],
             )?;
             Ok(added > 0)
         })

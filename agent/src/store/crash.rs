@@ -45,7 +45,7 @@ pub(super) fn judge(
     holder: &str,
     by_system: bool,
 ) -> Result<(), Cause> {
-    let (process, now) = (Holder::of(holder), transaction.now()?);
+    let (process, now) = (Holder::of(holder), transaction.now());
     let mut trees: BTreeMap<Tree, Vec<Driven>> = BTreeMap::new();
     let mut is_alive = false;
     for (holder, expires) in opened_by(transaction, &process)? {

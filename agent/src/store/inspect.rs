@@ -12,7 +12,7 @@ use wattle_machine::{Envelope, Message};
 use super::Store;
 use super::client::Integration;
 use super::copy::{LIMITS, key_of, read};
-use super::db::{Row, Transaction, Value, params};
+use super::db::{DbError, FailureKind, Row, Transaction, Value, params};
 use super::rows::{known_status, parse, recorded_call};
 use super::seal::{RecordSeal, SEALED_PREFIX, open_text};
 use super::secret::is_readable;
@@ -37,6 +37,25 @@ pub struct Inspection {
     pub locked: u64,
     /// The findings, at most 1,000.
     pub findings: Vec<Finding>,
+}
+
+impl Inspection {
+    /// Adds a finding if a table could not be read because the file is damaged.
+    fn add_damage(
+        &mut self,
+        table: &'static str,
+        inspected: Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let Err(error) = inspected else { return Ok(()) };
+        if !error.is_damage() {
+            return Err(error);
+        }
+        let text = error.to_string();
+        let what = text.lines().next().unwrap_or_default();
+        let problem = format!("some of its rows cannot be read: {what}");
+        self.findings.push(Finding { table, key: String::new(), problem });
+        Ok(())
+    }
 }
 
 /// A problem that was found in a store.
@@ -73,11 +92,34 @@ impl Store {
         }
         let seals = Arc::new(Seals::new(keys));
         for table in TABLES {
-            self.inspect_table(table, &seals, &mut inspection).await?;
+            let inspected = self.inspect_table(table, &seals, &mut inspection).await;
+            inspection.add_damage(table.name, inspected)?;
         }
-        self.inspect_runs(&mut inspection).await?;
-        self.inspect_objects(&mut inspection).await?;
+        let inspected = self.inspect_runs(&mut inspection).await;
+        inspection.add_damage("run", inspected)?;
+        let inspected = self.inspect_objects(&mut inspection).await;
+        inspection.add_damage("blob", inspected)?;
         Ok(inspection)
+    }
+
+    /// Checks the structure of an SQLite file, but not its content, so that it is fast. Reads the
+    /// whole file. If the file has more than `limit` bytes, or the store is in PostgreSQL, nothing
+    /// is checked.
+    ///
+    /// # Errors
+    /// If the file is damaged or cannot be read.
+    pub async fn check_structure(&self, limit: u64) -> Result<(), StoreError> {
+        if self.is_shared() || self.stored_bytes().await? > limit {
+            return Ok(());
+        }
+        self.read(|transaction| {
+            let found = transaction.one("PRAGMA quick_check(1)", &[])?.get::<String>(0)?;
+            match found == "ok" {
+                true => Ok(()),
+                false => Err(DbError::new(FailureKind::Damaged, found.replace('\n', ": ")).into()),
+            }
+        })
+        .await
     }
 
     /// Checks that each run has a row in the table `opening`.

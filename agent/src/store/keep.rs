@@ -7,13 +7,15 @@
 //!
 //! Everything is removed in small transactions, so that other writers never wait for long.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
 use super::blob::GRACE;
+use super::clock::date;
 use super::db::{ToValue as _, Transaction, Value, params};
-use super::{Store, TenantStore, now};
+use super::{Store, TenantStore};
 use crate::error::{Cause, StoreError};
 use crate::tenant::Tenant;
 
@@ -28,6 +30,10 @@ const PAUSE: Duration = Duration::from_millis(50);
 const ABANDONED: Duration = Duration::from_secs(3_600);
 /// Interval at which a server removes old data.
 const SWEEP: Duration = Duration::from_secs(600);
+/// Interval at which a server writes the log of an SQLite file back to the file.
+const WRITE_BACK: Duration = Duration::from_secs(30);
+/// Size above which a log that was written back is reported, in bytes.
+const LARGE_LOG: u64 = 256 << 20;
 /// The name of the lock that a process holds while it removes old data. The lock belongs to the
 /// default tenant.
 pub(super) const LOCK: &str = "store:sweep";
@@ -109,21 +115,33 @@ impl Store {
     }
 
     /// Removes old runs, events and sessions of all tenants, according to the retention periods.
+    /// The caller confirms that the clock is right, even if it is far ahead of the last time that
+    /// the store has seen.
     ///
     /// # Errors
     /// If the store or the location of its objects cannot be written. The error contains counts of
     /// the data that was removed before the failure.
     pub async fn prune(&self) -> Result<Pruned, PruneError> {
+        let clock = Arc::clone(&self.clock);
+        let confirmed = self.write(move |transaction| {
+            clock.confirm(transaction)?;
+            Ok(transaction.now())
+        });
+        let now = confirmed.await;
+        let now = now.map_err(|cause| PruneError { removed: Pruned::default(), cause })?;
+        self.prune_at(&self.cutoffs(now)).await
+    }
+
+    async fn prune_at(&self, old: &Cutoffs) -> Result<Pruned, PruneError> {
         let mut pruned = Pruned::default();
-        match self.prune_into(&mut pruned).await {
+        match self.prune_into(old, &mut pruned).await {
             Ok(()) => Ok(pruned),
             Err(cause) => Err(PruneError { removed: pruned, cause }),
         }
     }
 
-    async fn prune_into(&self, pruned: &mut Pruned) -> Result<(), StoreError> {
-        let unused = cutoff(Some(self.ttl)).zip(cutoff(Some(ABANDONED)));
-        while let Some(unused) = unused {
+    async fn prune_into(&self, old: &Cutoffs, pruned: &mut Pruned) -> Result<(), StoreError> {
+        while let Some(unused) = old.sessions {
             let count = self.write(move |transaction| prune_sessions(transaction, unused)).await?;
             pruned.sessions += count;
             if count == 0 {
@@ -131,7 +149,7 @@ impl Store {
             }
             tokio::time::sleep(PAUSE).await;
         }
-        while let Some(at) = cutoff(self.retention.runs) {
+        while let Some(at) = old.runs {
             let count =
                 self.write(move |transaction| prune_runs(transaction, None, at, BATCH)).await?;
             pruned.runs += count;
@@ -140,7 +158,7 @@ impl Store {
             }
             tokio::time::sleep(PAUSE).await;
         }
-        while let Some(at) = cutoff(self.retention.events) {
+        while let Some(at) = old.events {
             let count = self.write(move |transaction| prune_events(transaction, at)).await?;
             pruned.runs_without_events += count;
             if count == 0 {
@@ -148,10 +166,20 @@ impl Store {
             }
             tokio::time::sleep(PAUSE).await;
         }
-        if let Some(old) = cutoff(Some(GRACE)) {
+        if let Some(old) = old.objects {
             self.remove_unused_objects(old, &mut pruned.objects).await?;
         }
         Ok(())
+    }
+
+    /// Returns the times before which data is too old at the database's time `now`.
+    fn cutoffs(&self, now: i64) -> Cutoffs {
+        Cutoffs {
+            sessions: cutoff(now, Some(self.ttl)).zip(cutoff(now, Some(ABANDONED))),
+            runs: cutoff(now, self.retention.runs),
+            events: cutoff(now, self.retention.events),
+            objects: cutoff(now, Some(GRACE)),
+        }
     }
 
     /// Counts the data that [`prune`](Store::prune) would remove. Changes nothing.
@@ -159,9 +187,9 @@ impl Store {
     /// # Errors
     /// If the store cannot be read.
     pub async fn prunable(&self) -> Result<Pruned, StoreError> {
-        let (runs, events) = (cutoff(self.retention.runs), cutoff(self.retention.events));
-        let unused = cutoff(Some(self.ttl)).zip(cutoff(Some(ABANDONED)));
-        let objects = match cutoff(Some(GRACE)) {
+        let now = self.read(|transaction| Ok(transaction.now())).await?;
+        let Cutoffs { sessions: unused, runs, events, objects } = self.cutoffs(now);
+        let objects = match objects {
             Some(old) => self.unused_objects(old).await?,
             None => 0,
         };
@@ -191,39 +219,91 @@ impl Store {
     }
 
     /// Registers this process as a user of the store, so that the store cannot be copied while it
-    /// is in use. Then [prunes](Store::prune) the store immediately and every 10 minutes. Never
-    /// returns. If several processes share a store, only one prunes it at a time.
+    /// is in use. Then removes old data like [`prune`](Store::prune), immediately and every 10
+    /// minutes, unless the clock is far ahead of the last time that the store has seen. If several
+    /// processes share a store, only one does so at a time. Also checks the structure of an SQLite
+    /// file once, and writes its log back to the file every 30 seconds. Never returns.
     pub async fn keep_tidy(&self) {
         if let Err(error) = self.leases.join().await {
             tracing::warn!(%error, "failed to record this process in the store");
         }
-        loop {
-            if let Err(error) = self.sweep().await {
-                tracing::warn!(%error, "failed to remove old runs and sessions");
+        let sweep = async {
+            loop {
+                if let Err(error) = self.sweep().await {
+                    tracing::warn!(%error, "failed to remove old runs and sessions");
+                }
+                tokio::time::sleep(SWEEP).await;
             }
-            tokio::time::sleep(SWEEP).await;
+        };
+        let write_back = async {
+            if let Err(error) = self.check_structure(u64::MAX).await {
+                tracing::error!(%error, "the store failed its check");
+            }
+            loop {
+                tokio::time::sleep(WRITE_BACK).await;
+                self.write_back().await;
+            }
+        };
+        tokio::join!(sweep, write_back);
+    }
+
+    /// Writes the log of an SQLite file back to the file. Logs a warning if the log stays large.
+    async fn write_back(&self) {
+        match self.db.checkpoint(false).await {
+            Ok(bytes) if bytes > LARGE_LOG => tracing::warn!(
+                bytes,
+                "the log of the store stays large, because another process reads the store for a \
+                 long time; end it, for example a `.backup` of sqlite3"
+            ),
+            Ok(_) => {}
+            Err(error) => {
+                tracing::warn!(%error, "failed to write the log of the store back to its file");
+            }
         }
     }
 
     pub(super) async fn sweep(&self) -> Result<(), StoreError> {
         let of: TenantStore = self.tenant(&Tenant::default());
         let Some(_lock) = super::lease::acquire(of, LOCK.to_owned()).await? else { return Ok(()) };
-        let (pruned, result) = match self.prune().await {
+        let clock = Arc::clone(&self.clock);
+        let now = self.write(move |transaction| {
+            Ok(clock.is_trusted(transaction)?.then(|| transaction.now()))
+        });
+        let Some(now) = now.await? else {
+            tracing::warn!(
+                "nothing is removed, because the clock is ahead of the last trusted time"
+            );
+            return Ok(());
+        };
+        let old = self.cutoffs(now);
+        let (pruned, result) = match self.prune_at(&old).await {
             Ok(pruned) => (pruned, Ok(())),
             Err(PruneError { removed, cause }) => (removed, Err(cause)),
         };
-        if pruned != Pruned::default() {
-            let Pruned { runs, runs_without_events, sessions, objects } = pruned;
-            tracing::info!(
-                runs,
-                runs_without_events,
-                sessions,
-                objects,
-                "removed what is not kept any longer"
-            );
-        }
+        let Pruned { runs, runs_without_events, sessions, objects } = pruned;
+        let before = |at: Option<i64>| at.map_or("forever".to_owned(), date);
+        tracing::info!(
+            runs,
+            runs_without_events,
+            sessions,
+            objects,
+            runs_kept_since = before(old.runs),
+            sessions_kept_since = before(old.sessions.map(|(unused, _)| unused)),
+            "removed what is not kept any longer"
+        );
         result
     }
+}
+
+/// The times before which data is too old, in milliseconds since 1970. `None` means that data is
+/// kept forever.
+struct Cutoffs {
+    /// The times of the last use of sessions, and of those that belong to a single run or program.
+    sessions: Option<(i64, i64)>,
+    runs: Option<i64>,
+    events: Option<i64>,
+    /// The time of the last use of an unreferenced object.
+    objects: Option<i64>,
 }
 
 /// The query that counts the runs in trees that ended before ?1.
@@ -236,11 +316,11 @@ const COUNT_EVENTS: &str = "SELECT COUNT(*) FROM run
      JOIN event ON event.tenant = run.tenant AND event.root = run.id
      WHERE ENDED AND run.used >= ?2 AND FIRST";
 
-/// Returns the time before which data is too old, in milliseconds since 1970, or `None` if data is
-/// kept forever.
-pub(super) fn cutoff(kept: Option<Duration>) -> Option<i64> {
+/// Returns the time before which data is too old at the time `now`, in milliseconds since 1970, or
+/// `None` if data is kept forever.
+pub(super) fn cutoff(now: i64, kept: Option<Duration>) -> Option<i64> {
     let kept = i64::try_from(kept?.as_millis()).unwrap_or(i64::MAX);
-    Some(now().saturating_sub(kept))
+    Some(now.saturating_sub(kept))
 }
 
 fn prune_sessions(
@@ -361,7 +441,7 @@ mod tests {
 
     async fn removes_left_over_sessions(store: Store) {
         let fill = |transaction: &mut Transaction<'_>| {
-            let (recent, old) = (now(), now() - 2 * 3_600_000);
+            let (recent, old) = (transaction.now(), transaction.now() - 2 * 3_600_000);
             for (id, used) in [
                 ("run/gone", old),
                 ("run/recent", recent),

@@ -87,7 +87,7 @@ impl Leases {
     pub(super) async fn join(self: &Arc<Self>) -> Result<(), Cause> {
         let (holder, by_system) = (self.holder.clone(), self.db.sqlite().is_some());
         let join = move |transaction: &mut Transaction<'_>| {
-            let now = transaction.now()?;
+            let now = transaction.now();
             renew(transaction, &holder, by_system, now)
         };
         self.db.run(Access::Write, join).await?;
@@ -111,7 +111,7 @@ impl Leases {
     pub(super) async fn others(&self) -> Result<HashMap<String, i64>, Cause> {
         let (own, by_system) = (self.holder.clone(), self.db.sqlite().is_some());
         let find = move |transaction: &mut Transaction<'_>| {
-            let now = transaction.now()?;
+            let now = transaction.now();
             let query = "SELECT id, expires FROM replica WHERE id <> ?1";
             let all = transaction.query(query, params![own], |row| {
                 Ok((row.get::<String>(0)?, row.get::<i64>(1)?))
@@ -142,7 +142,7 @@ impl Leases {
         let own = self.holder.clone();
         let others = move |transaction: &mut Transaction<'_>| {
             let (now, query) =
-                (transaction.now()?, "SELECT id, expires FROM replica WHERE id <> ?1");
+                (transaction.now(), "SELECT id, expires FROM replica WHERE id <> ?1");
             transaction.query(query, params![own], |row| {
                 Ok((row.get::<String>(0)?, row.get::<i64>(1)? <= now))
             })
@@ -174,7 +174,7 @@ impl Leases {
         let by_system = self.db.sqlite().is_some();
         let beats = self.beats();
         let work = move |transaction: &mut Transaction<'_>| {
-            let now = transaction.now()?;
+            let now = transaction.now();
             if !beats {
                 renew(transaction, &holder, by_system, now)?;
             }
@@ -232,9 +232,10 @@ impl Leases {
     /// Renews the lease. Marks a lock as lost if another process has taken it over.
     async fn beat(&self) -> Result<(), Cause> {
         let (holder, by_system) = (self.holder.clone(), self.db.sqlite().is_some());
-        let before = self.held().clone();
+        let (before, db) = (self.held().clone(), self.db.clone());
         let work = move |transaction: &mut Transaction<'_>| {
-            let now = transaction.now()?;
+            db.check_id(transaction)?;
+            let now = transaction.now();
             renew(transaction, &holder, by_system, now)?;
             let own = "SELECT tenant, name, fence FROM hold WHERE holder = ?1";
             transaction.query(own, params![holder], |row| {
@@ -264,18 +265,13 @@ impl Leases {
         self.db.run(Access::Write, release).await
     }
 
-    /// Releases a lock. If that fails, a later heartbeat releases it.
-    fn release(self: &Arc<Self>, key: &Key) {
+    /// Releases a lock in the background, since the database may be unavailable. If that fails, a
+    /// later heartbeat releases the lock.
+    fn release(self: &Arc<Self>, key: &Key, runtime: &Handle) {
         let Some(fence) = self.held().remove(key).and_then(|held| held.fence) else { return };
-        let key = key.clone();
+        let (key, db) = (key.clone(), self.db.clone());
         let work = move |transaction: &mut Transaction<'_>| delete(transaction, &key, fence);
-        if let Some(sqlite) = self.db.sqlite() {
-            return report(sqlite.run_here(Access::Write, &mut { work }));
-        }
-        if let Ok(runtime) = Handle::try_current() {
-            let db = self.db.clone();
-            runtime.spawn(async move { report(db.run(Access::Write, work).await) });
-        }
+        runtime.spawn(async move { report(db.run(Access::Write, work).await) });
     }
 }
 
@@ -341,17 +337,22 @@ fn renew(
     by_system: bool,
     now: i64,
 ) -> Result<(), Cause> {
+    let expires = now.saturating_add(LEASE_MS);
     transaction.execute(
         "INSERT INTO replica (id, expires) VALUES (?1, ?2)
          ON CONFLICT (id) DO UPDATE SET expires = excluded.expires",
-        params![holder, now.saturating_add(LEASE_MS)],
+        params![holder, expires],
     )?;
+    // If the clock went back, the lease of an ended process would otherwise expire too late.
+    transaction.execute("UPDATE replica SET expires = ?1 WHERE expires > ?1", params![expires])?;
     let oldest = now.saturating_sub(RETENTION_MS);
-    let gone = transaction.query(
+    let mut gone = transaction.query(
         "SELECT id FROM replica WHERE ABS(expires) < ?1",
         params![oldest],
         |row| row.get::<String>(0),
     )?;
+    // If the clock went ahead, the leases of running processes seem to have expired.
+    gone.retain(|id| !is_alive(id, by_system, true));
     for id in &gone {
         judge(transaction, id, by_system)?;
         forget(transaction, id)?;
@@ -417,7 +418,7 @@ async fn try_acquire(of: TenantStore, name: String) -> Result<Option<Lock>, Caus
         held.insert(key.clone(), Held { fence: None, lost: lost.clone() });
     }
     // If the lock is not acquired, dropping this guard removes the entry from `held`.
-    let lock = HeldLock { leases: Arc::clone(&leases), key };
+    let lock = HeldLock { leases: Arc::clone(&leases), key, runtime: Handle::current() };
     let Some(fence) = leases.acquire(&lock.key).await? else { return Ok(None) };
     if let Some(held) = leases.held().get_mut(&lock.key) {
         held.fence = Some(fence);
@@ -430,10 +431,12 @@ async fn try_acquire(of: TenantStore, name: String) -> Result<Option<Lock>, Caus
 struct HeldLock {
     leases: Arc<Leases>,
     key: Key,
+    /// The runtime on which the lock was acquired, since a thread outside of it may drop the guard.
+    runtime: Handle,
 }
 
 impl Drop for HeldLock {
     fn drop(&mut self) {
-        self.leases.release(&self.key);
+        self.leases.release(&self.key, &self.runtime);
     }
 }

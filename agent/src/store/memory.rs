@@ -16,10 +16,10 @@ use wattle_capability::memory::{Item, MAX_ITEMS, Memory, NewItem, Scope, full};
 use wattle_capability::search::{Nearest, POOL, Query, fuse, parts, rank_texts};
 use wattle_rt::{Code, Failure};
 
+use super::TenantStore;
 use super::db::{Access, Row, ToValue as _, Transaction, Value, params};
 use super::seal::{RecordSeal, SEALED_PREFIX, open_text, seal_text};
 use super::session::touch;
-use super::{TenantStore, now};
 use crate::error::Cause;
 
 /// The condition for the items that are visible to a session. ?1 is the tenant, and ?2 is the
@@ -292,7 +292,7 @@ impl View {
         // twice.
         let lock = "INSERT INTO tenant (name, made, used) VALUES (?1, ?2, ?2)
                     ON CONFLICT (name) DO UPDATE SET used = excluded.used";
-        transaction.execute(lock, params![self.tenant, now()])?;
+        transaction.execute(lock, params![self.tenant, transaction.now()])?;
         // Each encryption of the same text yields a different ciphertext, so an encrypted text may
         // be stored twice.
         let same = match session {
@@ -321,7 +321,8 @@ impl View {
         }
         let insert = "INSERT INTO memory (tenant, id, session, made, text)
                       VALUES (?1, ?2, ?3, ?4, ?5) RETURNING number";
-        let row = transaction.one(insert, params![self.tenant, id, session, now(), stored])?;
+        let row = transaction
+            .one(insert, params![self.tenant, id, session, transaction.now(), stored])?;
         if self.has_words {
             index_words(transaction, row.get(0)?, &self.term, &stored)?;
         }

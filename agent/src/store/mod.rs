@@ -10,6 +10,7 @@
 mod address;
 mod blob;
 mod client;
+mod clock;
 mod copy;
 mod crash;
 mod db;
@@ -17,9 +18,11 @@ mod files;
 mod inspect;
 mod keep;
 mod lease;
+mod marker;
 mod memory;
 mod overlay;
 mod private;
+mod probe;
 mod process;
 mod replica;
 mod rows;
@@ -50,10 +53,12 @@ use wattle_machine::Role;
 
 use crate::error::{Cause, StoreError};
 use crate::tenant::Tenant;
+use clock::Clock;
 use db::postgres::Postgres;
 use db::sqlite::Sqlite;
-use db::{Access, Database, FailureKind, Opening, Transaction, params};
+use db::{Access, Database, FailureKind, Opening, Transaction};
 use lease::Leases;
+use probe::Probe;
 use seal::RecordSeal;
 
 pub use address::StoreAddress;
@@ -86,6 +91,8 @@ pub struct Store {
     leases: Arc<Leases>,
     ttl: Duration,
     retention: Retention,
+    clock: Arc<Clock>,
+    probe: Arc<Probe>,
     blobs: Option<BlobStore>,
 }
 
@@ -96,13 +103,16 @@ impl Store {
     /// Opens the store in a file. A missing file and its folder are created, with access for their
     /// owner only. Sessions that have not been used for `ttl` are removed.
     ///
+    /// A file with the suffix `-id` beside the store repeats the store's id. It shows if the store
+    /// is lost.
+    ///
     /// # Errors
-    /// If the file cannot be opened, is a link, is not a store, has a version that this program
-    /// does not support, or is in a folder that other users can write to.
+    /// - If the file cannot be opened, is a link, is not a store, or has a version that this
+    ///   program does not support.
+    /// - If the file is in a folder that other users can write to.
+    /// - If the file is missing, empty, or another store, and a store was here.
     pub fn open(path: &Path, ttl: Duration) -> Result<Store, StoreError> {
-        let opened = private::prepare(path).and_then(|path| {
-            Sqlite::open(path, |connection| schema::prepare(connection, Opening::Use))
-        });
+        let opened = address::open_file(path, Opening::Use);
         let opened = opened.map(|sqlite| Store::of(sqlite.into(), ttl));
         opened.map_err(|cause| StoreError::open(path, cause))
     }
@@ -141,7 +151,8 @@ impl Store {
 
     fn of(db: Database, ttl: Duration) -> Store {
         let leases = Leases::new(db.clone());
-        Store { db, leases, ttl, retention: Retention::default(), blobs: None }
+        let (clock, probe) = (Arc::default(), Arc::default());
+        Store { db, leases, ttl, retention: Retention::default(), clock, probe, blobs: None }
     }
 
     /// Runs `work` in a read-only transaction.
@@ -177,13 +188,17 @@ impl Store {
     }
 
     /// Releases all locks that were acquired through this handle or its clones, so that other
-    /// processes can take them immediately. Call this method when the process stops.
+    /// processes can take them immediately. Writes the log of an SQLite file back to the file, so
+    /// that the file alone is complete if no other process uses it. Call this method when the
+    /// process stops.
     ///
     /// # Errors
     /// If the store cannot be written. The locks then become free when this process ends or, with
-    /// PostgreSQL, when its lease expires.
+    /// PostgreSQL, when its lease expires. A log stays beside the file.
     pub async fn close(&self) -> Result<(), StoreError> {
-        self.leases.close().await.map_err(|cause| self.failed("write", cause))
+        let closed = self.leases.close().await;
+        let written = self.db.checkpoint(true).await.map(drop);
+        closed.and(written).map_err(|cause| self.failed("write", cause))
     }
 }
 
@@ -278,24 +293,29 @@ impl fmt::Debug for TenantStore {
 }
 
 impl TenantStore {
-    /// Checks that the store is writable.
+    /// Checks that the store is writable; see [`Store::check`].
     ///
     /// # Errors
     /// If the store cannot be written.
     pub async fn check(&self) -> Result<(), StoreError> {
-        self.write(|transaction, _| {
-            // A PostgreSQL standby allows a transaction to begin, and rejects only its first write.
-            transaction.execute("UPDATE tenant SET used = used WHERE name = ?1", params![""])?;
-            Ok(())
-        })
-        .await
+        self.store.check().await
     }
 }
 
 /// Returns true if a failure was caused by an outage of the database or of the object storage, and
 /// not by the stored data.
 pub(crate) fn is_outage(cause: &Cause) -> bool {
-    db::kind_of(cause) != FailureKind::Other
+    !matches!(db::kind_of(cause), FailureKind::Other | FailureKind::Damaged)
+}
+
+/// Returns true if a failure was caused by a damaged file.
+pub(crate) fn is_damage(cause: &Cause) -> bool {
+    db::kind_of(cause) == FailureKind::Damaged
+}
+
+/// Returns the reason of a failure in a few words that name neither files nor servers.
+pub(crate) fn reason(cause: &Cause) -> &'static str {
+    db::kind_of(cause).reason()
 }
 
 fn role_name(role: Role) -> &'static str {
@@ -303,9 +323,4 @@ fn role_name(role: Role) -> &'static str {
         Role::User => "user",
         _ => "assistant",
     }
-}
-
-/// Returns the current time in the unit that the database uses: milliseconds since 1970.
-fn now() -> i64 {
-    i64::try_from(crate::now_ms()).unwrap_or(i64::MAX)
 }

@@ -1,19 +1,21 @@
 //! Makes the store's files private: only their owner has access, regardless of the umask. The files
-//! are the database, its write-ahead log and the index of the log.
+//! are the database, its write-ahead log, the index of the log, and the store's marker.
 
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use super::db::sqlite::beside;
+use super::marker;
 use crate::error::Cause;
 use crate::folder::create_folder;
 
 /// The mode of the store's files.
 const FILE_MODE: u32 = 0o600;
 
-/// The suffixes of the files that SQLite keeps next to a database.
-const SUFFIXES: &[&str] = &["-wal", "-shm", "-journal"];
+/// The suffixes of the files next to a store.
+const SUFFIXES: &[&str] = &["-wal", "-shm", "-journal", marker::SUFFIX];
 
 /// Creates the store's file and its folder if they are absent. Makes the file private. Returns the
 /// path to open, which contains no links to folders.
@@ -54,44 +56,51 @@ fn others_write(meta: &std::fs::Metadata) -> bool {
     mode & 0o002 != 0 || (mode & 0o020 != 0 && meta.gid() != meta.uid())
 }
 
-fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    name.into()
-}
-
-/// Opens a file without following a link. Removes the permissions of other users. A missing file is
+/// Rejects a link, and removes the permissions of other users from a file. A missing file is
 /// created if `create` is true, and ignored otherwise.
+///
+/// A private file is not opened: when a process closes any descriptor of a file, the system drops
+/// all locks that the process has on it, also those of its connections to the database.
 fn tighten(path: &Path, create: bool) -> Result<(), Cause> {
-    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-    let mut options = OpenOptions::new();
-    options.read(true).write(create).create(create).mode(FILE_MODE);
-    options.custom_flags(flags.bits().cast_signed());
-    let file = match options.open(path) {
-        Ok(file) => file,
+    let meta = match std::fs::symlink_metadata(path) {
+        Ok(meta) => meta,
+        Err(error) if error.kind() == io::ErrorKind::NotFound && create => return create_new(path),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(_) if path.is_symlink() => {
-            return Err(format!(
-                "`{}` is a link, and a store is not opened through one",
-                path.display()
-            )
-            .into());
-        }
         Err(error) => return Err(error.into()),
     };
-    let meta = file.metadata()?;
+    if meta.is_symlink() {
+        return Err(format!(
+            "`{}` is a link, and a store is not opened through one",
+            path.display()
+        )
+        .into());
+    }
     if !meta.is_file() {
         return Err(format!("`{}` is not a regular file", path.display()).into());
     }
-    make_private(&file, &meta, path);
+    if meta.mode() & 0o777 != FILE_MODE {
+        make_private(path);
+    }
     Ok(())
 }
 
-fn make_private(file: &File, meta: &std::fs::Metadata, path: &Path) {
-    if meta.mode() & 0o777 == FILE_MODE {
-        return;
+/// Creates a file, unless another process creates it at the same time.
+fn create_new(path: &Path) -> Result<(), Cause> {
+    match OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => tighten(path, false),
+        Err(error) => Err(error.into()),
+        // The umask may have removed permissions.
+        Ok(file) => Ok(file.set_permissions(Permissions::from_mode(FILE_MODE))?),
     }
-    if let Err(error) = file.set_permissions(Permissions::from_mode(FILE_MODE)) {
+}
+
+fn make_private(path: &Path) {
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(flags.bits().cast_signed());
+    let changed =
+        options.open(path).and_then(|file| file.set_permissions(Permissions::from_mode(FILE_MODE)));
+    if let Err(error) = changed {
         tracing::warn!(
             path = %path.display(),
             %error,

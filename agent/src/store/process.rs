@@ -55,7 +55,7 @@ impl Holder {
 }
 
 /// Returns the boot id of the machine, or an empty string if the system does not provide it.
-fn boot() -> String {
+pub(super) fn boot() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 

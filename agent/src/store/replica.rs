@@ -4,7 +4,7 @@
 use super::db::{Row, ToValue as _, Value, params};
 use super::rows::{QUEUED, queued_run};
 use super::seal::{open_text, seal_text};
-use super::{Store, TenantStore, Topic, now};
+use super::{Store, TenantStore, Topic};
 use crate::error::StoreError;
 use crate::journal::QueuedRun;
 use crate::tenant::Tenant;
@@ -86,7 +86,7 @@ impl Store {
         let places: Vec<String> = (4..4 + offers.len()).map(|at| format!("?{at}")).collect();
         let query = FREE.replace("{offers}", &places.join(", ")).replace("{pending}", PENDING);
         let found = self.read(move |transaction| {
-            let now = transaction.now()?;
+            let now = transaction.now();
             let mut values = params![now, limit, per_tenant].to_vec();
             values.extend(offers.iter().cloned());
             let run = |row: &Row| Ok((row.get::<String>(0)?, row.get::<String>(1)?));
@@ -113,7 +113,7 @@ impl Store {
     pub async fn queue_state(&self) -> Result<QueueState, StoreError> {
         let query = STATE.replace("{pending}", PENDING);
         self.read(move |transaction| {
-            let now = transaction.now()?;
+            let now = transaction.now();
             let row = transaction.one(&query, params![now])?;
             let oldest: Option<i64> = row.get(1)?;
             let count = |number: i64| number.unsigned_abs();
@@ -130,7 +130,7 @@ impl Store {
     /// Returns the runs whose cancellation has been requested.
     pub(crate) async fn cancellations(&self) -> Result<Vec<RequestedCancel>, StoreError> {
         let found = self.read(|transaction| {
-            let now = transaction.now()?;
+            let now = transaction.now();
             let query = "SELECT tenant, run, (
                              SELECT COUNT(*) FROM hold JOIN replica ON replica.id = hold.holder
                              WHERE replica.expires > ?1 AND hold.tenant = cancellation.tenant
@@ -216,7 +216,7 @@ impl TenantStore {
     pub(crate) async fn load(&self) -> Result<TenantLoad, StoreError> {
         let query = LOAD.replace("{pending}", PENDING);
         self.read(move |transaction, (tenant, _)| {
-            let now = transaction.now()?;
+            let now = transaction.now();
             let row = transaction.one(&query, params![now, tenant])?;
             Ok(TenantLoad { queued: row.get(0)?, driven: row.get(1)? })
         })
@@ -282,7 +282,7 @@ impl TenantStore {
             transaction.execute(
                 "UPDATE run SET status = 'open', used = ?3
                  WHERE tenant = ?1 AND id = ?2 AND status = 'parked' AND reason IS NULL",
-                params![tenant, run, now()],
+                params![tenant, run, transaction.now()],
             )?;
             Ok(())
         })

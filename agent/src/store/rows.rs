@@ -9,11 +9,11 @@ use wattle_machine::Envelope;
 use wattle_rt::CallEffect;
 use wattle_rt::tape::{CallId, decode};
 
+use super::Owner;
 use super::blob::StoredText;
 use super::db::{Row, Transaction, params};
 use super::files::add_delta;
 use super::seal::{RecordSeal, open_bytes, open_text, seal_text};
-use super::{Owner, now};
 use crate::error::Cause;
 use crate::journal::{CallTime, Priority, QueuedRun, RecordedCall, RunRecord, Status, Turn};
 
@@ -124,7 +124,7 @@ impl Places {
             "UPDATE run SET places = places + ?3, used = ?4,
              attempts = CASE WHEN attempts > 1 THEN 1 ELSE attempts END, suspected = 0
              WHERE tenant = ?1 AND id = ?2 AND root IS NULL RETURNING places",
-            params![tenant, run, taken, now()],
+            params![tenant, run, taken, transaction.now()],
         )?;
         if let Some(row) = row {
             return Ok(Places { root: run.to_owned(), next: row.get::<i64>(0)? - taken + 1 });
@@ -139,7 +139,7 @@ impl Places {
              UPDATE run SET used = ?3, suspected = 0,
              attempts = CASE WHEN attempts > 1 THEN 1 ELSE attempts END
              WHERE tenant = ?1 AND id IN (SELECT id FROM above)",
-            params![tenant, run, now()],
+            params![tenant, run, transaction.now()],
         )?;
         Ok(places)
     }

@@ -1,6 +1,7 @@
 //! The runs of a store: the implementation of the [`Journal`] port.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use wattle_machine::Envelope;
 use wattle_rt::tape::{CallId, encode};
@@ -17,7 +18,7 @@ use super::rows::{
 use super::seal::{open_text, seal_bytes, seal_text};
 use super::selection::{made_of, selected_runs};
 use super::session::write_turns;
-use super::{Owner, TenantStore, Topic, lease, now};
+use super::{Owner, TenantStore, Topic, lease};
 use crate::error::{Cause, StoreError};
 use crate::journal::{
     Journal, JournalFuture, KeptFiles, Lock, QueuedRun, RecordedCall, RunEnd, RunFilter, RunRecord,
@@ -115,8 +116,11 @@ impl Journal for TenantStore {
 
     fn open(&self, run: RunRecord) -> JournalFuture<'_, ()> {
         let (id, kept) = (run.id.clone(), self.store.retention.runs);
+        let clock = Arc::clone(&self.store.clock);
         let opened = move |transaction: &mut Transaction<'_>, (tenant, seal): Owner<'_>| {
-            if let Some(oldest) = cutoff(kept) {
+            if let Some(oldest) = cutoff(transaction.now(), kept)
+                && clock.is_trusted(transaction)?
+            {
                 prune_runs(transaction, Some(tenant), oldest, PRUNED)?;
             }
             let parent = run.start.parent.as_ref();
@@ -130,7 +134,7 @@ impl Journal for TenantStore {
                     run.id,
                     run.session,
                     run.status.name(),
-                    now(),
+                    transaction.now(),
                     run.attempts,
                     parent.map(|parent| parent.run.as_str()),
                     parent.map(|parent| parent.root.as_str()),
@@ -170,7 +174,7 @@ impl Journal for TenantStore {
                 let row = transaction.one(
                     "UPDATE run SET status = 'open', attempts = attempts + 1, used = ?3
                      WHERE tenant = ?1 AND id = ?2 RETURNING attempts",
-                    params![tenant, run, now()],
+                    params![tenant, run, transaction.now()],
                 )?;
                 row.get(0)
             })
@@ -195,7 +199,7 @@ impl Journal for TenantStore {
                     "UPDATE run SET status = 'parked', reason = ?3, used = ?4{attempts}
                      WHERE tenant = ?1 AND id = ?2"
                 );
-                let params = params![tenant, run, reason, now()];
+                let params = params![tenant, run, reason, transaction.now()];
                 exactly_one(transaction.execute(&update, params)?)?;
                 write_events(transaction, (tenant, seal), &run, &events, &mut places)
             })
@@ -212,7 +216,7 @@ impl Journal for TenantStore {
                 "UPDATE run SET status = 'open', reason = NULL, attempts = 0, suspected = 0,
                  used = ?3
                  WHERE tenant = ?1 AND id = ?2 AND status = 'parked' AND reason IS NOT NULL",
-                params![tenant, run, now()],
+                params![tenant, run, transaction.now()],
             )?;
             Ok(released > 0)
         }))
@@ -425,7 +429,7 @@ fn write_end(
     let row = transaction.one(
         "UPDATE run SET status = 'ended', reason = NULL, sealed = ?3, used = ?4, summary = ?5
          WHERE tenant = ?1 AND id = ?2 RETURNING session",
-        params![tenant, run, sealed, now(), summary],
+        params![tenant, run, sealed, transaction.now(), summary],
     )?;
     let session: Option<String> = row.get(0)?;
     if let Some(session) = session.as_ref().filter(|_| !turns.is_empty()) {

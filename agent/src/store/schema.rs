@@ -294,6 +294,22 @@ const MIGRATIONS: &[&str] = &[
     // the run is isolated.
     "
     ALTER TABLE run ADD COLUMN suspected INTEGER NOT NULL DEFAULT 0;
+    ",
+    // The id of the store, which a file beside it repeats; the number of checks that the store can
+    // be written; and the moments by which its clock is judged.
+    "
+    CREATE TABLE store (
+        one INTEGER PRIMARY KEY CHECK (one = 1),
+        id TEXT NOT NULL,
+        checks INTEGER NOT NULL DEFAULT 0,
+        seen_time INTEGER,
+        seen_boot TEXT NOT NULL DEFAULT '',
+        seen_uptime INTEGER NOT NULL DEFAULT 0,
+        ahead_time INTEGER,
+        ahead_boot TEXT NOT NULL DEFAULT '',
+        ahead_uptime INTEGER NOT NULL DEFAULT 0
+    ) STRICT;
+    INSERT INTO store (one, id) VALUES (1, lower(hex(randomblob(16))));
 ",
 ];
 

@@ -1,6 +1,7 @@
 //! Operations on whole sessions (list, export, import, fork, remove) and on their conversations.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use wattle_machine::{Message, Role};
@@ -9,7 +10,7 @@ use super::db::{DbError, Row, Transaction, Value, params};
 use super::keep::{UNUSED, cutoff};
 use super::rows::millis;
 use super::seal::{SEALED_PREFIX, open_text, seal_text};
-use super::{Owner, State, TenantStore, now, role_name};
+use super::{Owner, State, TenantStore, role_name};
 use crate::error::{Cause, StoreError};
 
 /// Maximum size of the history that a new run receives, in bytes. Older turns are omitted.
@@ -91,8 +92,11 @@ impl TenantStore {
     /// If the store cannot be read or written.
     pub async fn history(&self, session: &str) -> Result<Vec<Message>, StoreError> {
         let (session, ttl) = (session.to_owned(), self.store.ttl);
+        let clock = Arc::clone(&self.store.clock);
         self.write(move |transaction, (tenant, seal)| {
-            if let Some(oldest) = cutoff(Some(ttl)) {
+            if let Some(oldest) = cutoff(transaction.now(), Some(ttl))
+                && clock.is_trusted(transaction)?
+            {
                 let delete = format!("DELETE FROM session WHERE tenant = ?2 AND {UNUSED}");
                 transaction.execute(&delete, params![oldest, tenant])?;
             }
@@ -234,7 +238,7 @@ impl TenantStore {
                  VALUES (?1, ?2, ?4, ?4, COALESCE(
                      (SELECT bytes FROM session WHERE tenant = ?1 AND id = ?3), 0))
                  ON CONFLICT (tenant, id) DO NOTHING",
-                params![tenant, id, session, now()],
+                params![tenant, id, session, transaction.now()],
             )?;
             if created == 0 {
                 return Ok(false);
@@ -270,7 +274,7 @@ impl TenantStore {
             let created = transaction.execute(
                 "INSERT INTO session (tenant, id, made, used, bytes) VALUES (?1, ?2, ?3, ?3, ?4)
                  ON CONFLICT (tenant, id) DO NOTHING",
-                params![tenant, id, now(), i64::try_from(bytes).unwrap_or(i64::MAX)],
+                params![tenant, id, transaction.now(), i64::try_from(bytes).unwrap_or(i64::MAX)],
             )?;
             if created == 0 {
                 return Ok(false);
@@ -352,7 +356,7 @@ pub(super) fn touch(
         .execute(
             "INSERT INTO session (tenant, id, made, used) VALUES (?1, ?2, ?3, ?3)
              ON CONFLICT (tenant, id) DO UPDATE SET used = excluded.used",
-            params![tenant, session, now()],
+            params![tenant, session, transaction.now()],
         )
         .map(drop)
 }

@@ -9,7 +9,7 @@ use wattle_capability::kv::{Backend, Change, Kept};
 use wattle_rt::{Code, Failure};
 
 use super::db::{Access, ToValue, Transaction, Value, params};
-use super::{Owner, TenantStore, now};
+use super::{Owner, TenantStore};
 use crate::error::{Cause, StoreError};
 
 /// Maximum size of the state of a session or a tenant, in bytes.
@@ -98,7 +98,7 @@ impl State {
             // The owner's row is locked first, so that no other change happens between reading the
             // old value and writing the new one.
             let tables = owner.tables;
-            transaction.execute(tables.lock, &owner.key(tenant, params![now()]))?;
+            transaction.execute(tables.lock, &owner.key(tenant, params![transaction.now()]))?;
             if let Some((call, kept)) = &call
                 && let Some(record) = record_of(transaction, tenant, call)?
             {

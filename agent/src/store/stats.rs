@@ -58,13 +58,17 @@ impl Store {
     /// # Errors
     /// If the store cannot be written, or another process uses it for too long.
     pub async fn vacuum(&self) -> Result<(u64, u64), StoreError> {
-        let is_shared = self.is_shared();
-        let size = || self.read(move |transaction| size(transaction, is_shared));
-        let before = size().await?;
+        let before = self.stored_bytes().await?;
         let tables: Vec<&str> = TABLES.iter().map(|table| table.name).collect();
         let vacuumed = self.db.vacuum(&tables).await;
         vacuumed.map_err(|cause| self.failed("vacuum", cause))?;
-        Ok((before, size().await?))
+        Ok((before, self.stored_bytes().await?))
+    }
+
+    /// Returns the size of the store on disk, in bytes.
+    pub(super) async fn stored_bytes(&self) -> Result<u64, StoreError> {
+        let is_shared = self.is_shared();
+        self.read(move |transaction| size(transaction, is_shared)).await
     }
 }
 

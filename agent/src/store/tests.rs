@@ -292,3 +292,85 @@ async fn one_process_at_a_time_sweeps_a_shared_store() {
     }
     panic!("the lock is not released");
 }
+
+/// Returns a store for each installed engine, with the faults of its clock.
+fn with_clocks() -> Vec<(Store, Faults)> {
+    let postgres = wattle_cases::postgres::url().map(|url| Store::connect(&url, HOUR).unwrap());
+    let stores = [Store::in_memory(HOUR).unwrap()].into_iter().chain(postgres);
+    let with_faults = |store: Store| {
+        let faults = Faults::default();
+        (Store::of(store.db.with_faults(&faults), HOUR), faults)
+    };
+    stores.map(with_faults).collect()
+}
+
+#[tokio::test]
+async fn a_clock_that_is_ahead_removes_nothing_until_a_person_confirms_it() {
+    const DAY_MS: i64 = 24 * 3_600 * 1_000;
+    for (store, faults) in with_clocks() {
+        let of = store.tenant(&Tenant::default());
+        of.extend("s", vec![Message::user("q")]).await.unwrap();
+        of.open(run("r")).await.unwrap();
+        of.end("r", RunEnd::default()).await.unwrap();
+        let expected = Pruned { runs: 1, sessions: 1, ..Pruned::default() };
+        for ahead in [2 * 3_600 * 1_000, 40 * DAY_MS] {
+            // A process that starts with a wrong clock knows only what the store remembers.
+            let started = Store::of(store.db.clone(), HOUR);
+            faults.set_clock_ahead(ahead);
+            started.sweep().await.unwrap();
+            store.sweep().await.unwrap();
+            let of = started.tenant(&Tenant::default());
+            of.history("other").await.unwrap();
+            let other = RunRecord { session: None, ..run(&format!("r{ahead}")) };
+            of.open(other).await.unwrap();
+            assert!(of.export("s").await.unwrap().is_some(), "{ahead}");
+            assert!(of.status("r").await.unwrap().is_some(), "{ahead}");
+            of.remove("other").await.unwrap();
+        }
+        assert_eq!(store.prunable().await.unwrap(), expected);
+        assert_eq!(store.prune().await.unwrap(), expected);
+        store.sweep().await.unwrap();
+        // A clock that goes back keeps data for longer, and is trusted.
+        faults.set_clock_ahead(0);
+        of.extend("s", vec![Message::user("q")]).await.unwrap();
+        store.sweep().await.unwrap();
+        assert!(of.export("s").await.unwrap().is_some());
+        faults.set_clock_ahead(2 * 3_600 * 1_000);
+        store.sweep().await.unwrap();
+        assert!(of.export("s").await.unwrap().is_some());
+    }
+}
+
+#[tokio::test]
+async fn a_clock_that_jumps_takes_no_locks_from_running_processes() {
+    let faults = Faults::default();
+    let db = Store::in_memory(HOUR).unwrap().db.with_faults(&faults);
+    let (first, second) = (Store::of(db.clone(), HOUR), Store::of(db, HOUR));
+    let lock = first.tenant(&Tenant::default()).lock("name").await.unwrap().unwrap();
+    faults.set_clock_ahead(2 * 24 * 3_600 * 1_000);
+    let of = second.tenant(&Tenant::default());
+    assert!(of.lock("other").await.unwrap().is_some());
+    assert!(of.lock("name").await.unwrap().is_none());
+    drop(lock);
+}
+
+#[tokio::test]
+async fn a_lease_from_before_the_clock_went_back_expires() {
+    let Some(url) = wattle_cases::postgres::url() else { return };
+    let faults = Faults::default();
+    let db = Store::connect(&url, HOUR).unwrap().db.with_faults(&faults);
+    faults.set_clock_ahead(40 * 24 * 3_600 * 1_000);
+    let insert = |transaction: &mut Transaction<'_>| {
+        let expires = transaction.now();
+        transaction.execute("INSERT INTO replica VALUES ('gone', ?1)", params![expires])?;
+        transaction.execute("INSERT INTO hold VALUES ('default', 'name', 'gone', 1)", &[])?;
+        Ok(())
+    };
+    db.run(Access::Write, insert).await.unwrap();
+    faults.set_clock_ahead(0);
+    let store = Store::of(db, HOUR);
+    let of = store.tenant(&Tenant::default());
+    assert!(of.lock("name").await.unwrap().is_none());
+    faults.set_clock_ahead(16_000);
+    assert!(of.lock("name").await.unwrap().is_some());
+}

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::db::params;
-use super::{Store, TenantStore, now};
+use super::{Store, TenantStore};
 use crate::error::StoreError;
 use crate::scope::Scope;
 use crate::tenant::Tenant;
@@ -37,16 +37,17 @@ impl Store {
             .read(move |transaction| {
                 let query = "SELECT tenant, scopes, used FROM token WHERE hash = ?1";
                 let row = transaction.first(query, params![hash])?;
-                row.map(|row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).transpose()
+                let Some(row) = row else { return Ok(None) };
+                let used: Option<i64> = row.get(2)?;
+                let age = used.map(|used| transaction.now().saturating_sub(used));
+                Ok(Some((row.get::<String>(0)?, row.get::<String>(1)?, age)))
             })
             .await?;
-        let Some((tenant, scope, used)): Option<(String, String, Option<i64>)> = found else {
-            return Ok(None);
-        };
-        if used.is_none_or(|used| now().saturating_sub(used) > USE_INTERVAL_MS) {
+        let Some((tenant, scope, age)) = found else { return Ok(None) };
+        if age.is_none_or(|age| age > USE_INTERVAL_MS) {
             self.write(move |transaction| {
                 let update = "UPDATE token SET used = ?2 WHERE hash = ?1";
-                transaction.execute(update, params![hash, now()])?;
+                transaction.execute(update, params![hash, transaction.now()])?;
                 Ok(())
             })
             .await?;
@@ -79,7 +80,7 @@ impl TenantStore {
             let added = transaction.execute(
                 "INSERT INTO token (hash, tenant, name, scopes, made) VALUES (?1, ?2, ?3, ?4, ?5)
                  ON CONFLICT DO NOTHING",
-                params![hash, tenant, name, scope.name(), now()],
+                params![hash, tenant, name, scope.name(), transaction.now()],
             )?;
             Ok(added > 0)
         })

@@ -7,6 +7,7 @@
 //! - `ledger`, `model_cassette`: signed traces, and recordings of model answers.
 //! - `state`, `memory`, `tenants`, `keep`, `sealed`, `private`: the content of a store, its owners,
 //!   its removal over time, its masking, and the access to its files.
+//! - `loss`: the files of a store that are locked, lost, replaced or damaged.
 //! - `copy`, `migrations`: a store in another engine, and a store of an older version.
 //! - `place`: the location of a test's store, in SQLite or in PostgreSQL.
 
@@ -24,6 +25,8 @@ mod copy;
 mod embed;
 mod keep;
 mod ledger;
+#[cfg(unix)]
+mod loss;
 mod memory;
 mod migrations;
 mod model_cassette;

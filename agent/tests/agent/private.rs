@@ -39,7 +39,7 @@ async fn new_files_and_folders_of_a_store_are_private() {
     let store = open(&path).unwrap();
     write(&store).await;
     assert_eq!((mode(&made), mode(made.parent().unwrap())), (0o700, 0o700));
-    assert_eq!(files(&made).len(), 3, "the database, its log and the log's index");
+    assert_eq!(files(&made).len(), 4, "the database, its id, its log and the log's index");
     assert!(files(&made).iter().all(|file| mode(file) == 0o600), "{:?}", files(&made));
     Keys::new(made.join("keys")).signer("t").unwrap();
     assert_eq!(mode(&made.join("keys")), 0o700);
@@ -61,7 +61,7 @@ async fn a_store_that_others_could_read_becomes_private() {
         .for_each(|file| set_mode(file, 0o644));
     set_mode(&folder.path().join("keys"), 0o755);
     let Privacy { open_folder, open_files } = privacy(&path);
-    assert_eq!((open_folder, open_files.len()), (None, 4));
+    assert_eq!((open_folder, open_files.len()), (None, 5));
     set_mode(folder.path(), 0o755);
     assert_eq!(privacy(&path).open_folder, Some((folder.path().to_owned(), 0o755)));
     write(&open(&path).unwrap()).await;

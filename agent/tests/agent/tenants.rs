@@ -352,6 +352,8 @@ const WITHOUT_DATA: &[&str] = &[
     // These functions are for the operator. They return numbers and problems, but no content.
     "Store::keeping",
     "Store::inspect",
+    "Store::check",
+    "Store::check_structure",
     "Store::keep_tidy",
     "Store::prunable",
     "Store::prune",

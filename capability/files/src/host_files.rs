@@ -77,11 +77,12 @@ impl HostFiles {
         self.add(path.into(), what, true, &[])
     }
 
-    /// Adds an SQLite database and its auxiliary files, in the same way as [`HostFiles::hide`].
+    /// Adds an SQLite database, its auxiliary files, and those that a store keeps beside it (its id
+    /// and a file that checks the disk), in the same way as [`HostFiles::hide`].
     #[must_use]
     pub fn hide_database(self, path: impl Into<PathBuf>, what: &str) -> HostFiles {
         let path = path.into();
-        ["", "-wal", "-shm", "-journal"].into_iter().fold(self, |files, suffix| {
+        ["", "-wal", "-shm", "-journal", "-id", "-check"].into_iter().fold(self, |files, suffix| {
             let mut name = path.as_os_str().to_owned();
             name.push(suffix);
             files.hide(PathBuf::from(name), what)

@@ -129,11 +129,21 @@ fn root(setup: &Setup) -> Found {
     Ok(format!("`{}` can be read, {} entries", root.display(), entries.len()))
 }
 
-/// Checks that the store is writable and, if it is a file, that other users cannot read it.
+/// Returns the result for a store that cannot be used. Most errors have a hint of their own.
+fn no_store(error: impl ToString) -> Wrong {
+    let text = error.to_string();
+    match text.split_once("\nhint: ") {
+        Some((what, fix)) => wrong(what, fix),
+        None => wrong(text, "name another store with `--store FILE|URL`"),
+    }
+}
+
+/// Checks that the store is writable and, if it is a file, that it is not damaged and that other
+/// users cannot read it.
 async fn store(setup: &Setup) -> Found {
-    const FIX: &str = "name another store with `--store FILE|URL`";
-    let store = setup.store().map_err(|fault| wrong(fault, FIX))?;
-    store.check().await.map_err(|error| wrong(error, FIX))?;
+    let store = setup.store().map_err(no_store)?;
+    store.file().check_structure(u64::MAX).await.map_err(no_store)?;
+    store.check().await.map_err(no_store)?;
     let location = setup.config.store.value.as_ref();
     let Some(path) = location.and_then(StoreLocation::file) else {
         let database = location.map(StoreLocation::to_string).unwrap_or_default();

@@ -101,40 +101,41 @@ fn bucket_variable(name: &str) -> Result<Option<String>, Fault> {
     }
 }
 
-/// The database that this process has opened, with its URL.
-static DATABASE: Mutex<Option<(String, Store)>> = Mutex::new(None);
+/// The stores that this process has opened, each with its location.
+static OPENED: Mutex<Vec<(StoreLocation, Store)>> = Mutex::new(Vec::new());
 
-/// Maximum time to wait for the release of locks when a command ends.
-const RELEASE: Duration = Duration::from_secs(2);
+/// Maximum time to wait for a store when a command ends.
+const CLOSE: Duration = Duration::from_secs(2);
 
-/// Opens the store at a location. All stores that a process opens in the same database share one
-/// connection pool, until [`close_database`] is called.
+/// Opens the store at a location. All stores that a process opens at the same location share their
+/// connections, until [`close_stores`] is called.
 pub(super) fn open_at(location: &StoreLocation, ttl: Duration) -> Result<Store, StoreError> {
-    let url = match location {
-        StoreLocation::File(path) => return Store::open(path, ttl),
-        StoreLocation::Database(url) => url,
-    };
-    let mut opened = DATABASE.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((_, store)) = opened.as_ref().filter(|(known, _)| known == url) {
+    let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, store)) = opened.iter().find(|(known, _)| known == location) {
         return Ok(store.clone());
     }
-    let store = Store::connect(url, ttl)?;
-    *opened = Some((url.clone(), store.clone()));
+    let store = match location {
+        StoreLocation::File(path) => Store::open(path, ttl)?,
+        StoreLocation::Database(url) => Store::connect(url, ttl)?,
+    };
+    opened.push((location.clone(), store.clone()));
     Ok(store)
 }
 
-/// Releases the locks that this process holds in its database, if it has opened one, so that the
-/// next process does not wait until they expire. A store that is opened later gets new connections,
-/// because pooled connections end with the threads that opened them.
-pub(crate) async fn close_database() {
-    let opened = DATABASE.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let Some((_, store)) = opened else { return };
-    let closed = match tokio::time::timeout(RELEASE, store.close()).await {
-        Ok(closed) => closed.map_err(|error| error.to_string()),
-        Err(_) => Err("the database does not respond".to_owned()),
-    };
-    if let Err(error) = closed {
-        output::warn(&format!("failed to release the locks of this process: {error}"));
+/// Closes the stores that this process has opened: releases its locks, so that the next process
+/// does not wait until they expire, and writes the log of a file back to the file. A store that is
+/// opened later gets new connections, because pooled connections end with the threads that opened
+/// them.
+pub(crate) async fn close_stores() {
+    let opened = std::mem::take(&mut *OPENED.lock().unwrap_or_else(PoisonError::into_inner));
+    for (location, store) in opened {
+        let closed = match tokio::time::timeout(CLOSE, store.close()).await {
+            Ok(closed) => closed.map_err(|error| error.to_string()),
+            Err(_) => Err(format!("`{location}` does not respond")),
+        };
+        if let Err(error) = closed {
+            output::warn(&format!("failed to close the store: {error}"));
+        }
     }
 }
 
@@ -155,7 +156,12 @@ fn may_exist(config: &Config) -> bool {
 }
 
 fn no_store(error: StoreError) -> Fault {
-    Fault::configuration(error.to_string()).hint("name another store with `--store FILE|URL`")
+    let message = error.to_string();
+    // Some causes have a hint of their own.
+    match message.contains("\nhint: ") {
+        true => Fault::configuration(message),
+        false => Fault::configuration(message).hint("name another store with `--store FILE|URL`"),
+    }
 }
 
 /// Returns the configured tenant.

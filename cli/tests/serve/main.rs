@@ -12,6 +12,7 @@
 mod load;
 mod manual;
 mod poison;
+mod storage;
 mod stream;
 mod tree;
 
@@ -50,13 +51,13 @@ impl Served {
         home: &Path,
         provider: &Provider,
         more: &[&str],
-        variables: &[(&str, &str)],
+        variables: &[(&str, String)],
     ) -> Served {
         let url = provider.base_url();
         let args = ["serve", "--listen", "127.0.0.1:0", "--base-url", &url, "--model", "m"];
         let args = [&args[..], more].concat();
         let mut served = Served {
-            child: wattle(home, &args).envs(variables.iter().copied()).spawn().unwrap(),
+            child: wattle(home, &args).envs(variables.iter().cloned()).spawn().unwrap(),
             address: String::new(),
             token: None,
         };
@@ -169,7 +170,7 @@ fn a_folder_that_tenants_share_contains_no_trace_of_them() {
             home.path(),
             &provider,
             &["--root", "shared"],
-            &[("WATTLE_TRACE_DIR", mode)],
+            &[("WATTLE_TRACE_DIR", mode.to_owned())],
         );
         let own = std::fs::read_to_string(home.path().join(".local/state/wattle/token")).unwrap();
         for (token, who, other) in

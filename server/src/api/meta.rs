@@ -135,7 +135,7 @@ async fn ready(State(shared): State<Arc<Shared>>) -> Result<Json<Health>, ApiErr
     }
     shared.app.own().store.check().await.map_err(|cause| {
         tracing::error!(%cause, "the store cannot be written");
-        ApiError::unavailable()
+        ApiError::unavailable(cause.reason())
     })?;
     Ok(health().await)
 }

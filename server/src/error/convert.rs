@@ -13,7 +13,7 @@ impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> ApiError {
         if error.is_outage() {
             tracing::error!(%error, "the store cannot be used");
-            return ApiError::unavailable();
+            return ApiError::unavailable(error.reason());
         }
         ApiError::internal(error)
     }

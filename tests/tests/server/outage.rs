@@ -112,7 +112,9 @@ async fn a_run_whose_turn_finds_the_disk_full_goes_on() {
          CREATE TRIGGER full_disk BEFORE UPDATE ON run EXECUTE FUNCTION full_disk();",
     );
     question.respond("an answer that cannot be recorded");
-    readiness(&world).await.refused(503, "unavailable");
+    let answer = readiness(&world).await;
+    answer.refused(503, "unavailable");
+    assert!(answer.body.contains("the disk of the store is full"), "{}", answer.body);
     postgres::sql(
         &url,
         "DROP TRIGGER full_disk ON turn; DROP TRIGGER full_disk ON tenant;

@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use super::db::{Access, Row, Transaction, params};
 use super::seal::{open_text, seal_text};
-use super::{Owner, Store, TenantStore, now};
+use super::{Owner, Store, TenantStore};
 use crate::error::{Cause, StoreError};
 use crate::journal::Turn;
 
@@ -85,7 +85,7 @@ impl StoredText {
         let Some(object) = self.object() else { return Ok(()) };
         let keep = "UPDATE blob SET status = 'ready', used = ?2
                     WHERE object = ?1 AND status IN ('ready', 'unused')";
-        match transaction.execute(keep, params![object, now()])? {
+        match transaction.execute(keep, params![object, transaction.now()])? {
             0 => Err(format!("the object `{object}` was removed before it was used").into()),
             _ => Ok(()),
         }
@@ -209,7 +209,7 @@ impl TenantStore {
                 transaction.execute(
                     "INSERT INTO blob (object, tenant, digest, bytes, used, status)
                      VALUES (?1, ?2, ?3, ?4, ?5, 'uploading')",
-                    params![new, of.0, digest, size, now()],
+                    params![new, of.0, digest, size, transaction.now()],
                 )?;
             }
             Ok((known, is_new))
@@ -228,7 +228,7 @@ impl TenantStore {
         let finished = self.write(move |transaction, _| {
             let finish = "UPDATE blob SET status = 'ready', used = ?2
                           WHERE object = ?1 AND status = 'uploading'";
-            Ok(transaction.execute(finish, params![new, now()])?)
+            Ok(transaction.execute(finish, params![new, transaction.now()])?)
         });
         match finished.await? {
             0 => {
@@ -290,7 +290,7 @@ fn find_content(
                      SELECT object FROM blob WHERE tenant = ?1 AND digest = ?2
                      AND status IN ('ready', 'unused') LIMIT 1)
                  AND status IN ('ready', 'unused') RETURNING object";
-    let found = transaction.first(query, params![tenant, digest, now()])?;
+    let found = transaction.first(query, params![tenant, digest, transaction.now()])?;
     found.map(|row| row.get(0)).transpose()
 }
 
@@ -337,7 +337,7 @@ fn take_unused(
         "UPDATE blob SET status = 'unused', used = ?4 WHERE object > ?2 AND object <= ?3
          AND status = 'ready' AND {UNREFERENCED}"
     );
-    transaction.execute(&unused, params![old, after, last, now()])?;
+    transaction.execute(&unused, params![old, after, last, transaction.now()])?;
     let removing = "SELECT object FROM blob WHERE object > ?1 AND object <= ?2
                     AND status = 'removing'";
     let removing = transaction.query(removing, params![after, last], |row| row.get(0))?;

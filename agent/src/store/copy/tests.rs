@@ -17,9 +17,9 @@ const HOUR: Duration = Duration::from_secs(3_600);
 /// Limits for small batches, so that each table needs several batches.
 const SMALL: BatchLimits = BatchLimits { rows: 4, bytes: 700 };
 
-/// The tables that are not copied: the version, the marker, the processes that hold locks, the
-/// locks, and the cancellation requests.
-const OTHERS: &[&str] = &["version", "copying", "replica", "hold", "cancellation"];
+/// The tables that are not copied: the version, the state of the store itself, the marker, the
+/// processes that hold locks, the locks, and the cancellation requests.
+const OTHERS: &[&str] = &["version", "store", "copying", "replica", "hold", "cancellation"];
 
 fn memory() -> Store {
     Store::in_memory(HOUR).unwrap()
@@ -305,11 +305,17 @@ async fn a_source_that_changes_is_noticed() {
         let mut done = done.lock().unwrap();
         if progress.phase == CopyPhase::Verifying && !*done {
             *done = true;
-            let mut change = |transaction: &mut Transaction<'_>| {
+            let change = |transaction: &mut Transaction<'_>| {
                 transaction.execute("UPDATE run SET attempts = 5 WHERE id = 'r1'", &[])?;
                 Ok(())
             };
-            writer.db.sqlite().unwrap().run_here(Access::Write, &mut change).unwrap();
+            // The callback is not asynchronous, and blocks the runtime of the copy.
+            let db = writer.db.clone();
+            let changing = std::thread::spawn(move || {
+                let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+                runtime.block_on(db.run(Access::Write, change)).unwrap();
+            });
+            changing.join().unwrap();
         }
     };
     let copy = copy(LIMITS);

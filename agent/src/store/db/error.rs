@@ -24,6 +24,14 @@ pub(in crate::store) enum FailureKind {
     Disk,
     /// A statement or a lock took longer than its timeout.
     Slow,
+    /// Another process holds the lock of a file.
+    Locked,
+    /// The file system does not support the locks that a file needs.
+    NoLocks,
+    /// The files were removed or replaced while they were in use.
+    Gone,
+    /// The content of the file is damaged.
+    Damaged,
     /// The server has no free connection.
     Busy,
     /// The user is not allowed to execute the statement.
@@ -63,6 +71,21 @@ impl DbError {
             FailureKind::Slow => {
                 "the database is overloaded, or another transaction holds a lock; try again"
             }
+            FailureKind::Locked => {
+                "wait, or end the process that holds the lock; `fuser -v FILE` names it"
+            }
+            FailureKind::NoLocks => {
+                "keep the store on a local disk, since network file systems often have no locks, or \
+                 in PostgreSQL with `--store postgres://…`"
+            }
+            FailureKind::Gone => {
+                "stop what uses the store, put its files back, from a back-up if they are lost, and \
+                 start again"
+            }
+            FailureKind::Damaged => {
+                "stop what uses the store and restore a back-up; `wattle store check` lists what is \
+                 damaged, and `wattle store copy` saves the content if all of it can be read"
+            }
             FailureKind::Busy => {
                 "raise `max_connections` of the database server, or start fewer processes"
             }
@@ -72,6 +95,30 @@ impl DbError {
             }
             FailureKind::Other => return None,
         })
+    }
+}
+
+impl FailureKind {
+    /// Returns the reason of a failure for clients, without names of files and servers.
+    pub(in crate::store) fn reason(self) -> &'static str {
+        match self {
+            FailureKind::Conflict => "other processes change the same rows",
+            FailureKind::Lost => "the database cannot be reached",
+            FailureKind::Credentials => "the database rejects the user or the password",
+            FailureKind::NoDatabase => "the database does not exist",
+            FailureKind::ReadOnly => "the store is read-only",
+            FailureKind::Full => "the disk of the store is full",
+            FailureKind::Disk => "the disk of the store failed",
+            FailureKind::Slow => "the store did not respond in time",
+            FailureKind::Locked => "another process holds the lock of the store",
+            FailureKind::NoLocks => "the file system of the store does not support locks",
+            FailureKind::Gone => "the files of the store were removed or replaced",
+            FailureKind::Damaged => "the file of the store is damaged",
+            FailureKind::Busy => "the database has no free connection",
+            FailureKind::Permission => "the database refuses the statement to this user",
+            FailureKind::Objects => "the location of large files failed",
+            FailureKind::Other => "the store failed",
+        }
     }
 }
 

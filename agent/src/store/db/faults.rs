@@ -1,14 +1,19 @@
-//! Fault injection for tests: statements that fail on purpose.
+//! Fault injection for tests: statements that fail on purpose, and a clock that is wrong.
 
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::error::FailureKind;
 use super::{Database, DbError, RowSink, Statements, Transaction, Value, Work};
 use crate::error::Cause;
 
-/// The next failure to inject into a database. Cheap to clone.
+/// The next failure to inject into a database, and the error of its clock. Cheap to clone.
 #[derive(Clone, Default)]
-pub(in crate::store) struct Faults(Arc<Mutex<Option<Fault>>>);
+pub(in crate::store) struct Faults {
+    next: Arc<Mutex<Option<Fault>>>,
+    /// Time by which the database's clock is ahead, in milliseconds.
+    ahead: Arc<AtomicI64>,
+}
 
 struct Fault {
     /// Number of statements until the failure.
@@ -21,16 +26,21 @@ impl Faults {
     /// Makes the `n`th statement from now on fail, counting from 1. The end of a transaction counts
     /// as a statement. If `cuts` is true, the failure is a lost connection.
     pub(in crate::store) fn arm(&self, n: u32, cuts: bool) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Fault { after: n, cuts });
+        *self.next.lock().unwrap_or_else(PoisonError::into_inner) = Some(Fault { after: n, cuts });
     }
 
     /// Removes the failure. Returns true if it has not happened yet.
     pub(in crate::store) fn disarm(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take().is_some()
+        self.next.lock().unwrap_or_else(PoisonError::into_inner).take().is_some()
+    }
+
+    /// Sets the database's clock ahead by this number of milliseconds.
+    pub(in crate::store) fn set_clock_ahead(&self, ms: i64) {
+        self.ahead.store(ms, Ordering::Relaxed);
     }
 
     fn count(&self) -> Result<(), DbError> {
-        let mut fault = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut fault = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(next) = fault.as_mut() {
             next.after -= 1;
             if next.after == 0 {
@@ -83,8 +93,7 @@ impl Statements for Faulty<'_> {
         self.statements.excludes_writers()
     }
 
-    fn now(&mut self) -> Result<i64, DbError> {
-        self.faults.count()?;
-        self.statements.now()
+    fn now(&self) -> i64 {
+        self.statements.now().saturating_add(self.faults.ahead.load(Ordering::Relaxed))
     }
 }

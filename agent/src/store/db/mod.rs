@@ -121,8 +121,8 @@ pub(in crate::store) trait Statements {
     /// Returns true if no other transaction writes while a transaction with write access is open.
     fn excludes_writers(&self) -> bool;
 
-    /// Returns the database's current time, in milliseconds since 1970.
-    fn now(&mut self) -> Result<i64, DbError>;
+    /// Returns the database's time, in milliseconds since 1970.
+    fn now(&self) -> i64;
 }
 
 /// An open transaction.
@@ -199,8 +199,9 @@ impl<'a> Transaction<'a> {
         self.statements.excludes_writers()
     }
 
-    /// Returns the database's current time, in milliseconds since 1970.
-    pub(in crate::store) fn now(&mut self) -> Result<i64, DbError> {
+    /// Returns the database's time, in milliseconds since 1970. All processes that share a store
+    /// agree about it, so it decides what is too old.
+    pub(in crate::store) fn now(&self) -> i64 {
         self.statements.now()
     }
 
@@ -314,8 +315,59 @@ impl Database {
         }
     }
 
-    /// Returns the SQLite engine, whose transactions can run on the current thread, or `None` for
-    /// PostgreSQL.
+    /// Checks, in a transaction, that an SQLite file still contains the store that was opened. If it
+    /// does not, all transactions fail until it does.
+    pub(in crate::store) fn check_id(
+        &self,
+        transaction: &mut Transaction<'_>,
+    ) -> Result<(), Cause> {
+        self.sqlite().map_or(Ok(()), |sqlite| sqlite.check_id(transaction))
+    }
+
+    /// Writes the log of an SQLite file back to the file, as far as other connections allow it. If
+    /// `all` is true, waits for them for a short time. Returns the size of the log afterwards, in
+    /// bytes, which is 0 for PostgreSQL.
+    pub(in crate::store) async fn checkpoint(&self, all: bool) -> Result<u64, Cause> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.checkpoint(all).await,
+            Engine::Postgres(_) => Ok(0),
+        }
+    }
+
+    /// Finds out whether the database can be written: there is space, and `work` succeeds in a
+    /// durable transaction, which is hardly repeated.
+    pub(in crate::store) async fn probe(
+        &self,
+        mut work: impl FnMut(&mut Transaction<'_>) -> Result<(), Cause> + Send + 'static,
+    ) -> Result<(), Cause> {
+        let db = self.clone();
+        let work: Work = Box::new(move |transaction| {
+            db.check_id(transaction)?;
+            work(transaction)
+        });
+        #[cfg(test)]
+        let work = faults::inject(self.faults.clone(), work);
+        match &self.engine {
+            Engine::Sqlite(sqlite) => {
+                sqlite.check_space().await?;
+                sqlite.run(Access::Durable, work).await
+            }
+            Engine::Postgres(postgres) => postgres.probe(work).await,
+        }
+    }
+
+    /// Returns the error for a transaction that has not ended after `waited`.
+    pub(in crate::store) async fn explain_delay(&self, waited: Duration) -> DbError {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.explain_delay(waited).await,
+            Engine::Postgres(_) => {
+                let message = format!("the database did not respond for {} ms", waited.as_millis());
+                DbError::new(FailureKind::Slow, message)
+            }
+        }
+    }
+
+    /// Returns the SQLite engine, or `None` for PostgreSQL.
     pub(in crate::store) fn sqlite(&self) -> Option<&Sqlite> {
         match &self.engine {
             Engine::Sqlite(sqlite) => Some(sqlite),

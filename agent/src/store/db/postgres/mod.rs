@@ -29,7 +29,7 @@ use deadpool_postgres::{
 };
 use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
-use tokio_postgres::Config;
+use tokio_postgres::{Config, SimpleQueryMessage};
 
 use self::failure::{describe, of_pool};
 use self::notices::Notices;
@@ -154,7 +154,22 @@ impl Postgres {
         &self.0.shown
     }
 
-    pub(super) async fn run(&self, access: Access, mut work: Work) -> Result<(), Cause> {
+    pub(super) async fn run(&self, access: Access, work: Work) -> Result<(), Cause> {
+        self.attempt_up_to(ATTEMPTS, access, work).await
+    }
+
+    /// Runs `work` in a transaction to find out whether the database can be written. A second
+    /// attempt is made only because a connection of the pool may be stale.
+    pub(super) async fn probe(&self, work: Work) -> Result<(), Cause> {
+        self.attempt_up_to(2, Access::Durable, work).await
+    }
+
+    async fn attempt_up_to(
+        &self,
+        attempts: u32,
+        access: Access,
+        mut work: Work,
+    ) -> Result<(), Cause> {
         let (began, mut delay) = (Instant::now(), FIRST_DELAY);
         for attempt in 1.. {
             let ended;
@@ -170,7 +185,7 @@ impl Postgres {
                 }
             };
             let repeats = matches!(kind_of(&cause), FailureKind::Conflict | FailureKind::Lost);
-            if !repeats || attempt >= ATTEMPTS || began.elapsed() > PATIENCE {
+            if !repeats || attempt >= attempts || began.elapsed() > PATIENCE {
                 return Err(cause);
             }
             tokio::time::sleep(delay.mul_f64(0.5 + fastrand::f64())).await;
@@ -271,26 +286,37 @@ fn transact(
     (access, server): (Access, Server),
     work: &mut Work,
 ) -> Attempt {
-    let begin = match (access, server.has_statuses) {
-        (Access::Read, _) => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
-        // The server may be configured to confirm commits before they are on disk.
-        (Access::Durable, true) => {
-            "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_current_xact_id(); SELECT \
-             set_config('synchronous_commit', 'on', true) \
+    let (level, number) = match (access, server.has_statuses) {
+        (Access::Read, _) => ("REPEATABLE READ READ ONLY", "NULL"),
+        (_, true) => ("READ COMMITTED", "pg_current_xact_id()"),
+        (_, false) => ("READ COMMITTED", "NULL"),
+    };
+    // The server may be configured to confirm commits before they are on disk.
+    let confirm = match access {
+        Access::Durable => {
+            "; SELECT set_config('synchronous_commit', 'on', true)
              WHERE current_setting('synchronous_commit') = 'off'"
         }
-        (_, true) => "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_current_xact_id()",
-        (_, false) => "BEGIN ISOLATION LEVEL READ COMMITTED",
+        _ => "",
     };
-    let begun = match within(handle, client.simple_query(begin)) {
+    // One request begins the transaction and asks for the server's time.
+    let begin = format!(
+        "BEGIN ISOLATION LEVEL {level}; SELECT {number},
+         CAST(EXTRACT(EPOCH FROM CURRENT_TIMESTAMP) * 1000 AS BIGINT){confirm}"
+    );
+    let begun = match within(handle, client.simple_query(&begin)) {
         Ok(begun) => begun,
         Err(error) => return Attempt::Failed(error.into()),
     };
-    let number = begun.iter().find_map(|message| match message {
-        tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+    let row = begun.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => Some(row),
         _ => None,
     });
-    let mut statements = Open::new(client, handle);
+    let number = row.and_then(|row| row.get(0)).map(str::to_owned);
+    let Some(now) = row.and_then(|row| row.get(1)?.parse().ok()) else {
+        return Attempt::Failed("the server does not report its time".into());
+    };
+    let mut statements = Open::new(client, handle, now);
     let mut transaction = Transaction::new(&mut statements);
     let done = work(&mut transaction);
     let is_discarded = transaction.is_discarded;

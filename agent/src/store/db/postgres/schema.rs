@@ -52,6 +52,19 @@ const MIGRATIONS: &[&str] = &[
     // Number of ends of processes for which a run is suspected since its last turn. Negative while
     // the run is isolated.
     "ALTER TABLE run ADD COLUMN suspected BIGINT NOT NULL DEFAULT 0",
+    // The number of checks that the store can be written, and the moments by which its clock is
+    // judged.
+    "CREATE TABLE store (
+        one BIGINT PRIMARY KEY CHECK (one = 1),
+        checks BIGINT NOT NULL DEFAULT 0,
+        seen_time BIGINT,
+        seen_boot TEXT NOT NULL DEFAULT '',
+        seen_uptime BIGINT NOT NULL DEFAULT 0,
+        ahead_time BIGINT,
+        ahead_boot TEXT NOT NULL DEFAULT '',
+        ahead_uptime BIGINT NOT NULL DEFAULT 0
+    );
+    INSERT INTO store (one) VALUES (1)",
 ];
 
 /// Maximum number of attempts to create the schema while other processes do the same.

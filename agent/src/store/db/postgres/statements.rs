@@ -31,13 +31,15 @@ pub(super) fn within<T>(
 pub(super) struct Open<'a> {
     client: &'a Object,
     handle: &'a Handle,
+    /// The server's time when the transaction began, in milliseconds since 1970.
+    now: i64,
     /// If true, a statement has failed, so the server will roll the transaction back.
     failed: bool,
 }
 
 impl<'a> Open<'a> {
-    pub(super) fn new(client: &'a Object, handle: &'a Handle) -> Open<'a> {
-        Open { client, handle, failed: false }
+    pub(super) fn new(client: &'a Object, handle: &'a Handle, now: i64) -> Open<'a> {
+        Open { client, handle, now, failed: false }
     }
 
     pub(super) fn failed(&self) -> bool {
@@ -86,12 +88,8 @@ impl Statements for Open<'_> {
         false
     }
 
-    fn now(&mut self) -> Result<i64, DbError> {
-        const NOW: &str = "SELECT CAST(EXTRACT(EPOCH FROM CURRENT_TIMESTAMP) * 1000 AS BIGINT)";
-        let statement = self.prepare(NOW)?;
-        let client = self.client;
-        let row = self.ask(client.query_one(&statement, &[]))?;
-        row.try_get(0).map_err(|error| describe(&error))
+    fn now(&self) -> i64 {
+        self.now
     }
 }
 

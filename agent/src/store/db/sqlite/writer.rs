@@ -16,13 +16,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rusqlite::Connection;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::super::error::{DbError, FailureKind};
 use super::super::{Access, Transaction, Work};
-use super::transact;
+use super::progress::{Progress, Stage};
+use super::{Session, transact};
 use crate::error::Cause;
 
 /// Maximum number of transactions that share a commit.
@@ -35,7 +35,8 @@ const PAUSE: Duration = Duration::from_millis(1);
 
 /// The connection that writes, and the transactions that wait for it.
 pub(super) struct Writer {
-    connection: Mutex<Connection>,
+    session: Mutex<Session>,
+    progress: Arc<Progress>,
     /// Locked by the thread that gets the connection next. Without this, a performer would lock the
     /// connection again before a waiting thread wakes up.
     turn: Mutex<()>,
@@ -84,15 +85,21 @@ impl Queued {
 }
 
 impl Writer {
-    pub(super) fn new(connection: Connection) -> Writer {
+    pub(super) fn new(session: Session) -> Writer {
+        let progress = Arc::clone(&session.progress);
         let (turn, queue) = (Mutex::default(), Mutex::default());
-        Writer { connection: Mutex::new(connection), turn, queue }
+        Writer { session: Mutex::new(session), progress, turn, queue }
+    }
+
+    /// Returns the stage of the current transaction, and the time since it began.
+    pub(super) fn progress(&self) -> Option<(Stage, Duration)> {
+        self.progress.stage()
     }
 
     /// Locks the connection for work on the current thread.
-    pub(super) fn lock(&self) -> MutexGuard<'_, Connection> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Session> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs `work` in a transaction on a blocking thread. The transaction may share its commit with
@@ -138,11 +145,11 @@ impl Performer {
         let writer = Arc::clone(&self.writer);
         let mut began = Instant::now();
         while !self.is_done {
-            let mut connection = writer.lock();
+            let mut session = writer.lock();
             // The group includes transactions that were queued while the connection was in use.
             let group = self.take_group();
-            let left = perform(&mut connection, group);
-            drop(connection);
+            let left = perform(&mut session, group);
+            drop(session);
             writer.queue().waiting.splice(..0, left);
             if began.elapsed() > SLICE {
                 std::thread::sleep(PAUSE);
@@ -186,11 +193,11 @@ impl Drop for Performer {
 
 /// Performs a group of transactions and reports their results. Returns those that have to be
 /// performed later: the others took long, or one of them failed.
-fn perform(connection: &mut Connection, mut group: Vec<Queued>) -> Vec<Queued> {
+fn perform(session: &mut Session, mut group: Vec<Queued>) -> Vec<Queued> {
     let mut left = Vec::new();
     if group.len() > 1 {
         let mut attempted = 0;
-        let done = perform_together(connection, &mut group, &mut attempted);
+        let done = perform_together(session, &mut group, &mut attempted);
         // If the first transaction cannot begin, neither can the others.
         if attempted > 0 {
             left = group.split_off(attempted);
@@ -204,7 +211,7 @@ fn perform(connection: &mut Connection, mut group: Vec<Queued>) -> Vec<Queued> {
                     failed.into_iter().for_each(|queued| queued.report(Ok(())));
                     return left;
                 }
-                let mut later = perform(connection, group);
+                let mut later = perform(session, group);
                 // It is the first of its next group, so that it spoils no other.
                 later.extend(failed);
                 later.append(&mut left);
@@ -213,7 +220,7 @@ fn perform(connection: &mut Connection, mut group: Vec<Queued>) -> Vec<Queued> {
             // After a failure of the disk, a second attempt could succeed although earlier changes
             // are lost.
             Err(error) if attempted > 0 && error.kind != FailureKind::Disk => {
-                group.into_iter().for_each(|queued| perform_alone(connection, queued));
+                group.into_iter().for_each(|queued| perform_alone(session, queued));
                 return left;
             }
             Err(error) => Err(error),
@@ -221,12 +228,12 @@ fn perform(connection: &mut Connection, mut group: Vec<Queued>) -> Vec<Queued> {
         group.into_iter().for_each(|queued| queued.report(committed.clone()));
         return left;
     }
-    group.into_iter().for_each(|queued| perform_alone(connection, queued));
+    group.into_iter().for_each(|queued| perform_alone(session, queued));
     left
 }
 
-fn perform_alone(connection: &mut Connection, mut queued: Queued) {
-    let committed = transact(connection, queued.access, &mut |transaction| {
+fn perform_alone(session: &mut Session, mut queued: Queued) {
+    let committed = transact(session, queued.access, &mut |transaction| {
         if !queued.attempt(transaction) {
             transaction.discard();
         }
@@ -240,14 +247,14 @@ fn perform_alone(connection: &mut Connection, mut queued: Queued) {
 /// Most groups have no such transaction, and a savepoint for each would cost more than a second
 /// attempt.
 fn perform_together(
-    connection: &mut Connection,
+    session: &mut Session,
     group: &mut [Queued],
     attempted: &mut usize,
 ) -> Result<bool, DbError> {
     let is_durable = group.iter().any(|queued| queued.access == Access::Durable);
     let access = if is_durable { Access::Durable } else { Access::Write };
     let mut is_kept = true;
-    transact(connection, access, &mut |transaction| {
+    transact(session, access, &mut |transaction| {
         let began = Instant::now();
         for queued in group.iter_mut() {
             if *attempted > 0 && began.elapsed() > SLICE {
@@ -268,9 +275,11 @@ fn perform_together(
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a failure ends the test")]
 mod tests {
+    use std::path::Path;
     use std::task::{Context, Waker};
 
     use futures_util::future::{BoxFuture, join_all};
+    use rusqlite::Connection;
 
     use super::super::super::Database;
     use super::super::Sqlite;
@@ -279,12 +288,12 @@ mod tests {
     /// Creates a database in a folder. A `child` must refer to a `parent` when its transaction is
     /// committed.
     fn database(folder: &tempfile::TempDir) -> Sqlite {
-        let prepare = |connection: &mut Connection| {
+        let prepare = |_: &Path, connection: &mut Connection| {
             connection.execute_batch(
                 "CREATE TABLE parent (id INTEGER PRIMARY KEY);
                  CREATE TABLE child (of INTEGER REFERENCES parent DEFERRABLE INITIALLY DEFERRED);",
             )?;
-            Ok(())
+            Ok("id".to_owned())
         };
         Sqlite::open(folder.path().join("s.db"), prepare).unwrap()
     }
