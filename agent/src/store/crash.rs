@@ -163,19 +163,20 @@ impl TenantStore {
     /// If the store cannot be written.
     pub async fn release_all(&self) -> Result<Vec<String>, StoreError> {
         let released = self.write(|transaction, (tenant, _)| {
+            let now = transaction.now();
             let released = transaction.query(
                 "UPDATE run SET status = 'open', reason = NULL, attempts = 0, suspected = 0,
                  used = ?2
                  WHERE tenant = ?1 AND status = 'parked' AND reason IS NOT NULL
                  RETURNING id, root",
-                params![tenant, super::now()],
+                params![tenant, now],
                 |row| Ok((row.get::<String>(0)?, row.get::<Option<String>>(1)?)),
             )?;
             for root in released.iter().filter_map(|(_, root)| root.as_ref()) {
                 transaction.execute(
                     "UPDATE run SET status = 'open', used = ?3
                      WHERE tenant = ?1 AND id = ?2 AND status = 'parked' AND reason IS NULL",
-                    params![tenant, root, super::now()],
+                    params![tenant, root, now],
                 )?;
             }
             Ok(released.into_iter().map(|(id, _)| id).collect())

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use wattle_agent::journal::{
-    Journal, JournalFuture, Lock, QueuedRun, RecordedCall, ResumeError, RunEnd, RunFilter,
-    RunOutcome, RunRecord, SharedJournal, Status, Turn, end,
+    Journal, JournalFuture, KeptFiles, Lock, QueuedRun, RecordedCall, ResumeError, RunEnd,
+    RunFilter, RunOutcome, RunRecord, SharedJournal, Status, Turn, end,
 };
 use wattle_agent::machine::Envelope;
 use wattle_agent::{Tenant, TenantStore};
@@ -173,7 +173,7 @@ async fn a_run_that_is_stopped_at_any_write_is_resumed() {
             let ran = async {
                 let (ended, _) = place.run(&journal, &model, "r").await;
                 if let RunOutcome::Done(report) = &ended {
-                    end(&journal, report, false).await.unwrap();
+                    end(&journal, report, KeptFiles::Nothing).await.unwrap();
                 }
             };
             let over = tokio::select! {
@@ -199,7 +199,7 @@ async fn a_run_that_is_stopped_at_any_write_is_resumed() {
             let ended = ended.unwrap();
             assert_eq!(answer(&ended), "done", "write {write}");
             let RunOutcome::Done(report) = ended else { panic!() };
-            end(&place.journal(), &report, false).await.unwrap();
+            end(&place.journal(), &report, KeptFiles::Nothing).await.unwrap();
 
             let observations = observations(&place, "r").await;
             let lost =
