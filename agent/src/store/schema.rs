@@ -298,7 +298,7 @@ const MIGRATIONS: &[&str] = &[
     // The id of the store, which a file beside it repeats; the number of checks that the store can
     // be written; and the moments by which its clock is judged.
     "
-    CREATE TABLE store (
+    CREATE TABLE IF NOT EXISTS store (
         one INTEGER PRIMARY KEY CHECK (one = 1),
         id TEXT NOT NULL,
         checks INTEGER NOT NULL DEFAULT 0,
@@ -309,7 +309,7 @@ const MIGRATIONS: &[&str] = &[
         ahead_boot TEXT NOT NULL DEFAULT '',
         ahead_uptime INTEGER NOT NULL DEFAULT 0
     ) STRICT;
-    INSERT INTO store (one, id) VALUES (1, lower(hex(randomblob(16))));
+    INSERT OR IGNORE INTO store (one, id) VALUES (1, lower(hex(randomblob(16))));
 ",
 ];
 

@@ -30,10 +30,14 @@ fn store(home: &Path) -> PathBuf {
     home.join(".local/share/wattle/wattle.db")
 }
 
+/// Returns the server's token, which only the first server of a home prints.
+fn token(served: &Served) -> String {
+    served.token.clone().unwrap()
+}
+
 /// Runs a message in a session, and returns the response.
-fn chat(served: &Served, session: &str) -> String {
-    let token = served.token.clone().unwrap();
-    served.ask(&token, &format!(r#"{{"message":"hello","session_id":"{session}"}}"#))
+fn chat(served: &Served, token: &str, session: &str) -> String {
+    served.ask(token, &format!(r#"{{"message":"hello","session_id":"{session}"}}"#))
 }
 
 #[test]
@@ -49,7 +53,7 @@ fn a_lock_of_another_process_stops_readiness_and_never_liveness() {
     std::thread::scope(|scope| {
         for session in ["a", "b", "c", "d"] {
             let served = &served;
-            scope.spawn(move || chat(served, session));
+            scope.spawn(move || chat(served, &token(served), session));
         }
         std::thread::sleep(Duration::from_secs(1));
         other.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -73,15 +77,15 @@ fn a_lock_of_another_process_stops_readiness_and_never_liveness() {
 #[test]
 fn a_server_whose_store_is_removed_accepts_no_runs() {
     let home = tempfile::tempdir().unwrap();
-    let served = Served::start(home.path(), &provider());
-    assert!(chat(&served, "s").contains("hi"));
+    let provider = provider();
+    let served = Served::start(home.path(), &provider);
+    assert!(chat(&served, &token(&served), "s").contains("hi"));
     for suffix in ["", "-wal", "-shm"] {
         std::fs::remove_file(format!("{}{suffix}", store(home.path()).display())).unwrap();
     }
-    let token = served.token.clone().unwrap();
     let refused = [
         state(&served, "GET /readyz"),
-        served.send(&token, "POST /api/run", r#"{"prompt":"hello"}"#).unwrap(),
+        served.send(&token(&served), "POST /api/run", r#"{"prompt":"hello"}"#).unwrap(),
     ];
     for answer in refused {
         assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
@@ -93,8 +97,9 @@ fn a_server_whose_store_is_removed_accepts_no_runs() {
 #[test]
 fn a_server_that_was_stopped_leaves_a_complete_file() {
     let home = tempfile::tempdir().unwrap();
-    let served = Served::start(home.path(), &provider());
-    assert!(chat(&served, "s").contains("hi"));
+    let provider = provider();
+    let served = Served::start(home.path(), &provider);
+    assert!(chat(&served, &token(&served), "s").contains("hi"));
     served.stop();
     let copy = home.path().join("copy.db");
     std::fs::copy(store(home.path()), &copy).unwrap();
@@ -109,15 +114,16 @@ fn a_server_that_was_stopped_leaves_a_complete_file() {
 #[test]
 fn a_damaged_store_is_refused_with_what_to_do() {
     let home = tempfile::tempdir().unwrap();
-    let served = Served::start(home.path(), &provider());
-    assert!(chat(&served, "s").contains("hi"));
+    let provider = provider();
+    let served = Served::start(home.path(), &provider);
+    assert!(chat(&served, &token(&served), "s").contains("hi"));
     served.stop();
     let path = store(home.path());
     let mut content = std::fs::read(&path).unwrap();
     let page = content.len() / 4_096 / 2 * 4_096;
     content[page..page + 4_096].fill(0xA5);
     std::fs::write(&path, content).unwrap();
-    let url = provider().base_url();
+    let url = provider.base_url();
     let serve = ["serve", "--listen", "127.0.0.1:0", "--base-url", &url, "--model", "m"];
     for args in [&serve[..], &["doctor", "--base-url", &url, "--model", "m"]] {
         let done = wattle(home.path(), args).output().unwrap();
@@ -172,17 +178,17 @@ fn is_kept(more: &[&str], seconds: u64) {
     let home = tempfile::tempdir().unwrap();
     let provider = provider();
     let served = Served::start_with(home.path(), &provider, more);
-    assert!(chat(&served, "s").contains("hi"));
+    let token = token(&served);
+    assert!(chat(&served, &token, "s").contains("hi"));
     served.stop();
     let served = start_ahead(home.path(), &provider, more, seconds);
-    assert!(chat(&served, "other").contains("hi"));
+    assert!(chat(&served, &token, "other").contains("hi"));
     // The server removes old data when it starts.
     std::thread::sleep(Duration::from_secs(1));
-    let token = served.token.clone().unwrap();
     let sessions = served.send(&token, "GET /api/sessions", "").unwrap();
     assert!(sessions.contains("\"id\":\"s\""), "{sessions}");
     let runs = served.send(&token, "GET /api/runs", "").unwrap();
-    assert_eq!(runs.matches("\"session\":").count(), 2, "{runs}");
+    assert_eq!(runs.matches("\"session_id\":").count(), 2, "{runs}");
     served.stop();
 }
 

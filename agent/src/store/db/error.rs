@@ -108,7 +108,7 @@ impl FailureKind {
             FailureKind::NoDatabase => "the database does not exist",
             FailureKind::ReadOnly => "the store is read-only",
             FailureKind::Full => "the disk of the store is full",
-            FailureKind::Disk => "the disk of the store failed",
+            FailureKind::Disk => "the disk of the store fails or is too slow",
             FailureKind::Slow => "the store did not respond in time",
             FailureKind::Locked => "another process holds the lock of the store",
             FailureKind::NoLocks => "the file system of the store does not support locks",

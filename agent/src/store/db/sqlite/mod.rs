@@ -81,14 +81,15 @@ impl Sqlite {
         prepare: impl FnOnce(&Path, &mut Connection) -> Result<String, Cause>,
     ) -> Result<Sqlite, Cause> {
         let files = Arc::new(Files::new(path));
+        // Otherwise each statement would wait for a lock that it never gets.
+        if !files.locks_work() {
+            return Err(DbError::new(FailureKind::NoLocks, NO_LOCKS).into());
+        }
         let opened = connect(&files, OpenFlags::SQLITE_OPEN_CREATE).and_then(|mut connection| {
             let id = prepare(files.path(), &mut connection).map_err(in_words)?;
             Ok((id, connection))
         });
-        let (id, connection) = opened.map_err(|cause| match cause.downcast::<DbError>() {
-            Ok(error) => files.explain(*error).into(),
-            Err(cause) => cause,
-        })?;
+        let (id, connection) = opened?;
         files.remember(id);
         let writer = Writer::new(Session::new(connection, Some(Arc::clone(&files))));
         let (idle, permits) = (Mutex::default(), Semaphore::new(READERS));
@@ -101,7 +102,7 @@ impl Sqlite {
         prepare: impl FnOnce(&mut Connection) -> Result<(), Cause>,
     ) -> Result<Sqlite, Cause> {
         let mut connection = Connection::open_in_memory()?;
-        configure(&connection, || true)?;
+        configure(&connection)?;
         prepare(&mut connection)?;
         let writer = Arc::new(Writer::new(Session::new(connection, None)));
         Ok(Sqlite { writer, readers: None })
@@ -227,20 +228,19 @@ fn connect(files: &Files, flags: OpenFlags) -> Result<Connection, Cause> {
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let connection = Connection::open_with_flags(files.path(), flags).map_err(failure)?;
-    configure(&connection, || files.locks_work())?;
+    configure(&connection)?;
     Ok(connection)
 }
 
-/// Configures a connection to use a write-ahead log and to wait for other processes. If the file is
-/// locked, asks `locks_work` whether waiting can help.
-fn configure(connection: &Connection, locks_work: impl Fn() -> bool) -> Result<(), Cause> {
+/// Configures a connection to use a write-ahead log and to wait for other processes.
+fn configure(connection: &Connection) -> Result<(), Cause> {
     // `until_unlocked` waits instead of SQLite.
     connection.busy_timeout(Duration::ZERO)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     // Otherwise a cached statement is prepared again whenever the values of its parameters change.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     let pragma = |name, value: &dyn ToSql| connection.pragma_update(None, name, value);
-    until_unlocked(|| pragma("journal_mode", &"WAL"), locks_work)
+    until_unlocked(|| pragma("journal_mode", &"WAL"))
         .and_then(|()| connection.busy_timeout(BUSY))
         .and_then(|()| pragma("synchronous", &"NORMAL"))
         .and_then(|()| pragma("wal_autocheckpoint", &LOGGED))
@@ -253,22 +253,15 @@ fn configure(connection: &Connection, locks_work: impl Fn() -> bool) -> Result<(
 
 /// Repeats a statement while another process holds a lock, for at most [`BUSY`]. SQLite itself does
 /// not wait in a statement that reads before it writes, such as the one that sets up the log of a
-/// new file. Does not wait if locks do not work at all.
-fn until_unlocked(
-    statement: impl Fn() -> rusqlite::Result<()>,
-    locks_work: impl Fn() -> bool,
-) -> rusqlite::Result<()> {
+/// new file.
+fn until_unlocked(statement: impl Fn() -> rusqlite::Result<()>) -> rusqlite::Result<()> {
     let started = Instant::now();
-    let mut has_asked = false;
     loop {
         match statement() {
             Err(error)
                 if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
                     && started.elapsed() < BUSY =>
             {
-                if !std::mem::replace(&mut has_asked, true) && !locks_work() {
-                    return Err(error);
-                }
                 std::thread::sleep(PAUSE);
             }
             done => return done,
@@ -420,6 +413,9 @@ fn failure(error: rusqlite::Error) -> DbError {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => FailureKind::Locked,
         Some(ErrorCode::DiskFull) => FailureKind::Full,
         Some(ErrorCode::SystemIoFailure) => FailureKind::Disk,
+        Some(ErrorCode::ReadOnly) if extended == Some(ffi::SQLITE_READONLY_DBMOVED) => {
+            FailureKind::Gone
+        }
         Some(ErrorCode::ReadOnly) => FailureKind::ReadOnly,
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => FailureKind::Damaged,
         _ => FailureKind::Other,
