@@ -82,7 +82,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     std::fs::write(folder.path().join("boss.toml"), BOSS)?;
     std::fs::write(folder.path().join("clerk.toml"), CLERK)?;
     let agents = Agents::open(&[folder.path().to_owned()]);
-    let boss = agents.load("boss").await?;
+    let boss = agents.load(&Tenant::default(), "boss").await?;
 
     let host = Host::built_in()?;
     let assembler = Arc::new(Assembler { host: host.clone(), agents });

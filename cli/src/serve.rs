@@ -144,18 +144,14 @@ fn parts(config: &Config, setup: &Setup) -> Result<TenantParts, Fault> {
     })
 }
 
-/// Returns a function that opens the store and the other components of another tenant. If the
-/// operator's traces are in the workdir, those of other tenants are beside the store, because all
-/// tenants may read the workdir. Runs of other tenants are never trusted, because trusted runs
-/// commit from the workdir of the operator.
+/// Returns a function that opens the store and the other components of another tenant. Runs of other
+/// tenants are never trusted, because trusted runs commit from the workdir of the operator, and have
+/// only those of the operator's secrets that are shared.
 fn tenants(setup: &Setup) -> OpenTenant {
     let setup = setup.clone();
     Arc::new(move |tenant| {
-        let mut config = setup.config.clone();
-        config.tenant.value = tenant.to_string();
-        config.trace_dir.value = config.trace_dir.value.filter(|to| to.folder().is_some());
-        let parts = parts(&config, &setup).map_err(|fault| fault.to_string())?;
-        Ok(TenantParts { trusted: None, ..parts })
+        let parts = parts(&setup.for_tenant(tenant).config, &setup);
+        Ok(TenantParts { trusted: None, ..parts.map_err(|fault| fault.to_string())? })
     })
 }
 

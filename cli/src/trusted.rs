@@ -117,7 +117,7 @@ pub(crate) fn key(name: Option<&str>, setting: &str) -> Result<Option<ApiKey>, F
 /// If an environment variable's value cannot be a secret.
 pub(crate) fn secrets(config: &Config) -> Result<Arc<dyn Secrets>, Fault> {
     let entries = &config.secrets.value.0;
-    let entry = |SecretEntry { name, variable: from, hosts }: &SecretEntry| {
+    let entry = |SecretEntry { name, variable: from, hosts, .. }: &SecretEntry| {
         let Some(value) = variable(from) else {
             let why = format!("the variable `{from}`, which holds the secret `{name}`, is not set");
             return Ok((name.clone(), Err(why)));

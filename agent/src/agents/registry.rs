@@ -13,6 +13,7 @@ use super::read::is_name;
 use super::resolver::AgentResolver;
 use super::spec::AgentSpec;
 use super::traits::{TraitSpec, Traits};
+use crate::tenant::Tenant;
 
 /// Minimum time between two scans of the folders.
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
@@ -146,15 +147,19 @@ impl Agents {
         self.state().problems.clone()
     }
 
-    /// Finds the agent that a reference denotes: asks the resolver first, then looks for an agent
-    /// whose name or title is the reference.
+    /// Finds the agent that a tenant's reference denotes: asks the resolver first, then looks for an
+    /// agent whose name or title is the reference.
     ///
     /// # Errors
     /// If there is no such agent. The error lists the sources that were searched.
-    pub async fn load(&self, reference: &str) -> Result<Arc<AgentSpec>, UnknownAgent> {
+    pub async fn load(
+        &self,
+        tenant: &Tenant,
+        reference: &str,
+    ) -> Result<Arc<AgentSpec>, UnknownAgent> {
         let mut tried = Vec::new();
         if let Some(resolver) = &self.0.resolver {
-            match resolver.resolve(reference).await {
+            match resolver.resolve(tenant, reference).await {
                 Ok(Some(agent)) => match self.complete(&agent) {
                     Ok(agent) => return Ok(Arc::new(agent)),
                     Err(why) => {

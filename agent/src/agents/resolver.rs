@@ -10,16 +10,19 @@ use wattle_rt::Grants;
 use super::spec::AgentSpec;
 use crate::act::perform;
 use crate::host::Host;
+use crate::tenant::Tenant;
 
 /// A source of agents that no file declares. It is consulted before the files.
 pub trait AgentResolver: Send + Sync {
-    /// Returns the agent for a reference, such as `custom:support`, or `None` if the resolver does
-    /// not know the reference.
+    /// Returns the agent for a tenant's reference, such as `custom:support`, or `None` if the
+    /// resolver does not know the reference. The agent's runs belong to the tenant, so the resolver
+    /// must use no data that another tenant can write or must not see.
     ///
     /// # Errors
     /// If the agent cannot be created. In that case, the files are not searched.
     fn resolve<'a>(
         &'a self,
+        tenant: &'a Tenant,
         reference: &'a str,
     ) -> BoxFuture<'a, Result<Option<AgentSpec>, String>>;
 }
@@ -36,24 +39,24 @@ pub struct ProgramResolver {
     grants: Box<GrantsOf>,
 }
 
-/// A function that returns the grants for a resolver's program, or the reason why the program
-/// cannot run.
-type GrantsOf = dyn Fn() -> Result<Arc<Grants>, String> + Send + Sync;
+/// A function that returns the grants for a resolver's program on behalf of a tenant, or the reason
+/// why the program cannot run.
+type GrantsOf = dyn Fn(&Tenant) -> Result<Arc<Grants>, String> + Send + Sync;
 
 impl ProgramResolver {
-    /// Creates a resolver that runs the program named `program` from the host's catalog. `grants`
-    /// is called before each run of the program.
+    /// Creates a resolver that runs the program named `program` from the host's catalog. `grants` is
+    /// called before each run of the program, with the tenant that uses the agent.
     #[must_use]
     pub fn new(
         host: Host,
         program: impl Into<String>,
-        grants: impl Fn() -> Result<Arc<Grants>, String> + Send + Sync + 'static,
+        grants: impl Fn(&Tenant) -> Result<Arc<Grants>, String> + Send + Sync + 'static,
     ) -> ProgramResolver {
         ProgramResolver { host, program: program.into(), grants: Box::new(grants) }
     }
 
-    async fn ask(&self, reference: &str) -> Result<Option<AgentSpec>, String> {
-        let grants = (self.grants)()?;
+    async fn ask(&self, tenant: &Tenant, reference: &str) -> Result<Option<AgentSpec>, String> {
+        let grants = (self.grants)(tenant)?;
         let call = Call::Catalog { name: self.program.clone(), args: vec![reference.to_owned()] };
         let performed = perform(self.host.runtime(), &self.host.catalog(), &grants, &call).await;
         let execution = performed.map_err(|error| error.to_string())?;
@@ -72,13 +75,14 @@ impl ProgramResolver {
 impl AgentResolver for ProgramResolver {
     fn resolve<'a>(
         &'a self,
+        tenant: &'a Tenant,
         reference: &'a str,
     ) -> BoxFuture<'a, Result<Option<AgentSpec>, String>> {
         async move {
             if !reference.contains(':') {
                 return Ok(None);
             }
-            self.ask(reference)
+            self.ask(tenant, reference)
                 .await
                 .map_err(|why| format!("the program `{}`: {why}", self.program))
         }

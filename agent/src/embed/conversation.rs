@@ -14,6 +14,7 @@ use super::report::RunReport;
 use super::tool::Tool;
 use crate::agents::{AgentError, AgentSpec};
 use crate::model::Model;
+use crate::tenant::Tenant;
 
 /// A conversation: its messages so far, the agent that answers the next message, and the
 /// application's additions.
@@ -125,7 +126,8 @@ impl Conversation {
 
     /// Finds an agent and returns its declaration. The conversation does not change. `source` is a
     /// reference or a declaration. A reference is passed to the resolver of the
-    /// [`agents`](AgentBuilder::agents) first, and then compared with names and titles.
+    /// [`agents`](AgentBuilder::agents) first, with the tenant of the agent's store, and then
+    /// compared with names and titles.
     ///
     /// # Errors
     /// If there is no such agent, or one of its traits does not exist.
@@ -136,7 +138,10 @@ impl Conversation {
         let agents = &self.builder.base.agents;
         match source.into() {
             AgentSource::Reference(reference) => {
-                agents.load(&reference).await.map_err(AgentError::Unknown)
+                // Without a store, there are no tenants.
+                let store = self.builder.base.store.as_ref();
+                let tenant = store.map_or_else(Tenant::default, |store| store.tenant().clone());
+                agents.load(&tenant, &reference).await.map_err(AgentError::Unknown)
             }
             AgentSource::Spec(spec) => agents.complete(&spec).map(Arc::new),
         }

@@ -227,7 +227,8 @@ impl ServiceChildren {
     async fn origin_of(&self, agent: &str) -> Result<Json, ChildError> {
         let parent = AgentSpec::of_origin(&self.origin).map_err(ChildError::Refused)?;
         let agents = self.service.0.assembler.agents();
-        let agent = agents.load(agent).await.map_err(|why| ChildError::Unknown(why.to_string()))?;
+        let agent = agents.load(self.store.tenant(), agent).await;
+        let agent = agent.map_err(|why| ChildError::Unknown(why.to_string()))?;
         let mut origin = self.origin.clone();
         agent.delegated_by(&parent).write_to(&mut origin);
         Ok(origin)

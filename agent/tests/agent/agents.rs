@@ -11,7 +11,7 @@ use wattle_agent::capability::files::Files;
 use wattle_agent::catalog::{Catalog, Entry, Origin, ToolRef};
 use wattle_agent::machine::{Call, Execution, OnMaxSteps};
 use wattle_agent::rt::Limits;
-use wattle_agent::{Access, Host};
+use wattle_agent::{Access, Host, Tenant};
 
 const WHOLE: &str = r#"
 name = "house-helper"
@@ -141,7 +141,7 @@ async fn later_folders_replace_agents_and_broken_files_are_problems() {
     let folders = [one.path().to_owned(), two.path().to_owned(), missing];
     let agents = Agents::open(&folders);
     assert_eq!(names(&agents), ["a", "default"]);
-    assert_eq!(agents.load("second").await.unwrap().name, "a");
+    assert_eq!(agents.load(&Tenant::default(), "second").await.unwrap().name, "a");
     assert_eq!(agents.get("default").unwrap().prompt, "House rules.");
     let problems: Vec<String> = agents.problems().iter().map(ToString::to_string).collect();
     let all = problems.join("\n");
@@ -175,7 +175,7 @@ async fn a_name_that_two_files_of_one_folder_declare_names_no_agent() {
     assert_eq!(names(&agents), ["other"]);
     for name in ["clerk", "default"] {
         // Neither the agent of an earlier folder nor an agent with this title is used instead.
-        let error = agents.load(name).await.unwrap_err().to_string();
+        let error = agents.load(&Tenant::default(), name).await.unwrap_err().to_string();
         for part in ["a_", "b_"].map(|start| format!("{start}{name}.toml")) {
             assert!(error.contains(&part), "{part} not in {error}");
         }
@@ -186,7 +186,7 @@ async fn a_name_that_two_files_of_one_folder_declare_names_no_agent() {
     let three = tempfile::tempdir().unwrap();
     write(three.path(), "clerk.toml", "name = \"clerk\"\ntitle = \"Third\"");
     let agents = Agents::open(&[&folders[..], &[three.path().to_owned()]].concat());
-    assert_eq!(agents.load("clerk").await.unwrap().title, "Third");
+    assert_eq!(agents.load(&Tenant::default(), "clerk").await.unwrap().title, "Third");
 }
 
 #[tokio::test]
@@ -222,12 +222,12 @@ async fn an_agent_whose_file_cannot_be_used_is_replaced_by_no_other() {
             let agents = Agents::open(&folders);
             assert!(agents.get(name).is_none() && agents.path(name).is_none(), "{text}");
             assert!(agents.is_declared(name), "{text}");
-            let error = agents.load(name).await.unwrap_err().to_string();
+            let error = agents.load(&Tenant::default(), name).await.unwrap_err().to_string();
             assert!(error.contains(&file), "{text}: {error}");
             // A later folder overrides it.
             write(last.path(), "a.toml", &format!("name = \"{name}\"\ntitle = \"Last\""));
             let agents = Agents::open(&[&folders[..], &[last.path().to_owned()]].concat());
-            assert_eq!(agents.load(name).await.unwrap().title, "Last");
+            assert_eq!(agents.load(&Tenant::default(), name).await.unwrap().title, "Last");
         }
     }
 }
@@ -239,7 +239,7 @@ async fn a_folder_that_cannot_be_read_hides_all_agents_before_it() {
     write(two.path(), "file", "");
     let agents = Agents::open(&[one.path().to_owned(), two.path().join("file")]);
     for name in ["clerk", "default"] {
-        let error = agents.load(name).await.unwrap_err().to_string();
+        let error = agents.load(&Tenant::default(), name).await.unwrap_err().to_string();
         assert!(error.contains("failed to read the folder"), "{error}");
     }
     assert!(!agents.problems().is_empty());
@@ -251,9 +251,11 @@ async fn an_unknown_agent_is_reported_with_what_was_tried() {
     impl AgentResolver for Custom {
         fn resolve<'a>(
             &'a self,
+            tenant: &'a Tenant,
             reference: &'a str,
         ) -> BoxFuture<'a, Result<Option<AgentSpec>, String>> {
             let found = match reference.strip_prefix("custom:") {
+                Some("mine") => Ok(Some(AgentSpec::new(tenant.as_str()))),
                 Some("broken") => Err("the database is down".to_owned()),
                 Some(name) => Ok(Some(AgentSpec::new(name))),
                 None => Ok(None),
@@ -264,20 +266,24 @@ async fn an_unknown_agent_is_reported_with_what_was_tried() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "coder.toml", "name = \"coder\"");
     let agents = Agents::open(&[folder.path().to_owned()]);
-    let unknown = agents.load("codr").await.unwrap_err().to_string();
+    let unknown = agents.load(&Tenant::default(), "codr").await.unwrap_err().to_string();
     assert_eq!(
         unknown,
         "there is no agent `codr`: looked among the names, the titles; did you mean `coder`?"
     );
     let agents = agents.with_resolver(Arc::new(Custom));
-    assert_eq!(agents.load("custom:support").await.unwrap().name, "support");
-    assert_eq!(agents.load("coder").await.unwrap().name, "coder");
-    let unknown = agents.load("zebra").await.unwrap_err().to_string();
+    assert_eq!(agents.load(&Tenant::default(), "custom:support").await.unwrap().name, "support");
+    assert_eq!(agents.load(&Tenant::default(), "coder").await.unwrap().name, "coder");
+    let unknown = agents.load(&Tenant::default(), "zebra").await.unwrap_err().to_string();
     assert_eq!(
         unknown,
         "there is no agent `zebra`: looked among the resolver, the names, the titles"
     );
-    let broken = agents.load("custom:broken").await.unwrap_err().to_string();
+    for name in ["alice", "bob"] {
+        let tenant = Tenant::new(name).unwrap();
+        assert_eq!(agents.load(&tenant, "custom:mine").await.unwrap().name, name);
+    }
+    let broken = agents.load(&Tenant::default(), "custom:broken").await.unwrap_err().to_string();
     assert!(broken.ends_with("looked among the resolver (the database is down)"), "{broken}");
 }
 

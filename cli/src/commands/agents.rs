@@ -59,7 +59,7 @@ pub(crate) fn print(agents: &[Arc<AgentSpec>], current: Option<&str>) -> Result<
 }
 
 async fn show(name: &str, json: bool, setup: Setup) -> Result<Exit, Fault> {
-    let agent = setup.agents.load(name).await.map_err(|error| {
+    let agent = setup.agents.load(&setup.tenant()?, name).await.map_err(|error| {
         Fault::usage(error.to_string()).hint("`wattle agents list` shows the agents")
     })?;
     let (complete, open) = with_placeholders(&agent, &setup);

@@ -1,5 +1,5 @@
-//! The setting `secrets`: each secret has a name, an environment variable that contains it, and the
-//! hosts that may receive it.
+//! The setting `secrets`: each secret has a name, an environment variable that contains it, the hosts
+//! that may receive it, and whether all tenants may use it.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use super::value::Value;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SecretList(pub(crate) Vec<SecretEntry>);
 
-/// A secret, which a file declares as `[secrets.NAME]` with `env` and `hosts`.
+/// A secret, which a file declares as `[secrets.NAME]` with `env`, `hosts` and optionally `shared`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SecretEntry {
     /// The name by which programs refer to the secret.
@@ -21,6 +21,9 @@ pub(crate) struct SecretEntry {
     pub(crate) variable: String,
     /// The hosts that may receive the secret.
     pub(crate) hosts: Vec<SecretHost>,
+    /// If true, the programs of all tenants of a server may send the secret. Otherwise it belongs to
+    /// the configured tenant.
+    pub(crate) shared: bool,
 }
 
 const FORM: &str = "expected `{ env = \"VARIABLE\", hosts = [\"api.example.com\"] }`";
@@ -48,7 +51,11 @@ impl Value for SecretList {
     fn to_json(&self) -> Json {
         let entry = |entry: &SecretEntry| {
             let hosts: Vec<String> = entry.hosts.iter().map(ToString::to_string).collect();
-            (entry.name.clone(), json!({"env": entry.variable, "hosts": hosts}))
+            let mut json = json!({"env": entry.variable, "hosts": hosts});
+            if let (true, Some(json)) = (entry.shared, json.as_object_mut()) {
+                json.insert("shared".to_owned(), true.into());
+            }
+            (entry.name.clone(), json)
         };
         Json::Object(self.0.iter().map(entry).collect::<Map<_, _>>())
     }
@@ -62,7 +69,8 @@ fn entry_of(name: &str, entry: &toml::Value, folder: &Path) -> Result<SecretEntr
     }
     let wrong = |why: String| format!("the secret `{name}`: {why}");
     let table = entry.as_table().ok_or_else(|| wrong(FORM.to_owned()))?;
-    if let Some(key) = table.keys().find(|key| !matches!(key.as_str(), "env" | "hosts")) {
+    if let Some(key) = table.keys().find(|key| !matches!(key.as_str(), "env" | "hosts" | "shared"))
+    {
         return Err(wrong(format!("unknown key `{key}`; {FORM}")));
     }
     let (Some(variable), Some(hosts)) = (table.get("env"), table.get("hosts")) else {
@@ -77,9 +85,16 @@ fn entry_of(name: &str, entry: &toml::Value, folder: &Path) -> Result<SecretEntr
         ));
     }
     let hosts = Vec::<SecretHost>::from_toml(hosts, folder).map_err(wrong)?;
+    let shared = table.get("shared").map(|shared| bool::from_toml(shared, folder));
+    let shared = shared.transpose().map_err(|why| wrong(format!("`shared`: {why}")))?;
     match hosts.is_empty() {
         true => Err(wrong("`hosts` names no host, so the secret could go nowhere".to_owned())),
-        false => Ok(SecretEntry { name: name.to_owned(), variable, hosts }),
+        false => Ok(SecretEntry {
+            name: name.to_owned(),
+            variable,
+            hosts,
+            shared: shared.unwrap_or(false),
+        }),
     }
 }
 
@@ -96,7 +111,13 @@ mod tests {
             list.to_json(),
             json!({"api": {"env": "API_KEY", "hosts": ["api.example.com", "*.example.org:8443"]}})
         );
+        let text = "{ api = { env = \"API_KEY\", hosts = [\"api.example.com\"], shared = true } }";
+        assert_eq!(
+            SecretList::from_text(text).unwrap().to_json(),
+            json!({"api": {"env": "API_KEY", "hosts": ["api.example.com"], "shared": true}})
+        );
         for (text, words) in [
+            ("{ a = { env = \"K\", hosts = [\"a.example\"], shared = \"all\" } }", "`shared`: "),
             ("x", "expected `{ env"),
             ("{ a = \"K\" }", "the secret `a`: expected"),
             ("{ a = { env = \"K\" } }", "expected `{ env"),

@@ -301,7 +301,8 @@ keys! {
     image_model as "image.model" "WATTLE_IMAGE_MODEL": Option<String> = |_| None, Class::Never;
     /// The environment variable that contains the key of the images endpoint.
     image_api_key_env as "image.api_key_env" "WATTLE_IMAGE_API_KEY_ENV": Option<String> = |_| None, Class::Never;
-    /// The secrets that requests may contain, each with its environment variable and its hosts.
+    /// The secrets that requests may contain, each with its environment variable and its hosts. A
+    /// server uses them for the configured tenant only, unless `shared` is true.
     secrets "WATTLE_SECRETS": SecretList = |_| SecretList::default(), Class::Never;
     /// The hosts that programs may reach even if they are not public.
     allow_host "WATTLE_ALLOW_HOST": Vec<HostRule> = |_| Vec::new(), Class::Narrows(class::fewer_hosts);

@@ -27,11 +27,11 @@ use wattle_agent::catalog::Folders;
 use wattle_agent::machine;
 use wattle_agent::model::{Cassette, Model, Recorder, Timeouts};
 use wattle_agent::moderation::{Classifier, MessageFilter, Moderation};
-use wattle_agent::rt::{AccountLimits, Limits};
-use wattle_agent::{Host, SESSION_ID, Settings, Store, TenantStore, is_session_id};
+use wattle_agent::rt::{AccountLimits, Grants, Limits};
+use wattle_agent::{Access, Host, SESSION_ID, Settings, Store, Tenant, TenantStore, is_session_id};
 
 use crate::args::ContextValue;
-use crate::config::Config;
+use crate::config::{Config, Origin};
 use crate::fault::{Exit, Fault};
 use crate::{ask, output};
 
@@ -125,19 +125,43 @@ impl Setup {
         Ok(setup.with_resolver())
     }
 
-    /// Adds the program that resolves agent references, if the settings name one. The program may
-    /// read the workdir and the tenant's variables. The files that it writes are discarded.
+    /// Adds the program that resolves agent references, if the settings name one.
     fn with_resolver(self) -> Setup {
         let Some(program) = self.config.agent_resolver.value.clone() else { return self };
-        let (host, own) = (self.host.clone(), self.clone());
-        let grants = move || {
-            let files = own.base_files().map(|base| Files::overlay(Some(base), OVERLAY_LIMIT));
-            let access =
-                files.and_then(|files| own.access(Arc::new(files), None, None, &own.settings(0)));
-            access.map(|access| own.grants(access)).map_err(|fault| fault.to_string())
-        };
+        let (host, setup) = (self.host.clone(), self.clone());
+        let grants =
+            move |tenant: &Tenant| setup.resolver_grants(tenant).map_err(|fault| fault.to_string());
         let resolver = Arc::new(ProgramResolver::new(host, program, grants));
         Setup { agents: self.agents.with_resolver(resolver), ..self }
+    }
+
+    /// Returns the grants of the program that resolves a tenant's agent references. The program may
+    /// read the variables of this tenant and, like the tenant's runs, the workdir. The files that it
+    /// writes are discarded.
+    fn resolver_grants(&self, tenant: &Tenant) -> Result<Arc<Grants>, Fault> {
+        let is_own = *tenant == self.tenant()?;
+        let of = self.for_tenant(tenant);
+        let reads_workdir = is_own || of.config.root.origin != Origin::Default;
+        let base = reads_workdir.then(|| of.base_files()).transpose()?;
+        let files = Arc::new(Files::overlay(base, OVERLAY_LIMIT));
+        let access = of.access(files, None, None, &of.settings(0))?;
+        // The tickets are in the workdir of the configured tenant.
+        let issues = access.issues.filter(|_| is_own);
+        Ok(of.grants(Access { issues, ..access }))
+    }
+
+    /// Returns the setup for a tenant. If it is not the configured tenant, the setup contains none of
+    /// the configured tenant's rights: no secrets but the shared ones, and no trusted capabilities.
+    /// Its traces are not in the workdir, which all tenants may read.
+    pub(crate) fn for_tenant(&self, tenant: &Tenant) -> Setup {
+        let mut of = self.clone();
+        if of.config.tenant.value != tenant.as_str() {
+            of.config.tenant.value = tenant.to_string();
+            of.config.secrets.value.0.retain(|secret| secret.shared);
+            of.config.exec.value = false;
+            of.config.trace_dir.value.take_if(|location| location.folder().is_none());
+        }
+        of
     }
 
     /// Loads the configured agent, or the default agent.
@@ -146,7 +170,7 @@ impl Setup {
     /// If there is no such agent.
     pub(crate) async fn agent(&self) -> Result<Arc<AgentSpec>, Fault> {
         let name = self.config.agent.value.as_deref().unwrap_or(DEFAULT_AGENT);
-        let agent = self.agents.load(name).await.map_err(|error| {
+        let agent = self.agents.load(&self.tenant()?, name).await.map_err(|error| {
             Fault::usage(error.to_string()).hint("`wattle agents list` shows the agents")
         })?;
         Ok(match self.context.is_empty() {

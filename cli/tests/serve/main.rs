@@ -14,6 +14,7 @@ mod manual;
 mod poison;
 mod storage;
 mod stream;
+mod tenancy;
 mod tree;
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -56,11 +57,15 @@ impl Served {
         let url = provider.base_url();
         let args = ["serve", "--listen", "127.0.0.1:0", "--base-url", &url, "--model", "m"];
         let args = [&args[..], more].concat();
-        let mut served = Served {
-            child: wattle(home, &args).envs(variables.iter().cloned()).spawn().unwrap(),
-            address: String::new(),
-            token: None,
-        };
+        let mut command = wattle(home, &args);
+        command.envs(variables.iter().cloned());
+        Served::spawn(command)
+    }
+
+    /// Starts a server and waits until it listens.
+    fn spawn(mut command: Command) -> Served {
+        let mut served =
+            Served { child: command.spawn().unwrap(), address: String::new(), token: None };
         let mut lines = BufReader::new(served.child.stderr.take().unwrap()).lines();
         loop {
             let line = lines.next().expect("the server ended").unwrap();

@@ -78,15 +78,16 @@ async fn show(
     Ok(Json(agent.as_ref().into()))
 }
 
-/// Returns the agent named in a request, or the default agent if the request names none. Adds the
-/// request's context values to the agent and checks that the agent can be used.
+/// Returns the agent named in a caller's request, or the default agent if the request names none. Adds the request's context values to the agent and checks that the agent can be used.
 pub(crate) async fn choose(
     shared: &Shared,
+    caller: &Caller,
     name: Option<&str>,
     context: &BTreeMap<String, String>,
 ) -> Result<Arc<AgentSpec>, ApiError> {
     let invalid = |why: String| ApiError::invalid_field(format!("`agent`: {why}"));
-    let found = shared.app.agents().load(name.unwrap_or(DEFAULT_AGENT)).await;
+    let (tenant, name) = (caller.store.tenant(), name.unwrap_or(DEFAULT_AGENT));
+    let found = shared.app.agents().load(tenant, name).await;
     let mut agent = found.map_err(|error| invalid(error.to_string()))?;
     if !context.is_empty() {
         agent = Arc::new(agent.with_context(context));

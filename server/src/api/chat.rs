@@ -89,7 +89,7 @@ async fn chat(
         read_json(request, &shared.limits).await?;
     let exec = exec.unwrap_or(false);
     let granted = shared.app.may_trust(caller.store.tenant()) && exec;
-    let agent = choose(&shared, agent.as_deref(), &context).await?;
+    let agent = choose(&shared, &caller, agent.as_deref(), &context).await?;
     let steps = shared.app.steps(STEPS);
     let origin = RunOrigin { exec: granted, ..RunOrigin::of_agent(&agent, None, steps) };
     let new = NewRun::new(message, session_id, origin);

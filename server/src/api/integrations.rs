@@ -165,7 +165,10 @@ async fn create(
     let NewIntegration { name, system_prompt, agent, session_id } =
         read_json(request, &shared.limits).await?;
     let agent = match agent {
-        Some(name) => Some(choose(&shared, Some(&name), &BTreeMap::new()).await?.name.clone()),
+        Some(name) => {
+            let agent = choose(&shared, &caller, Some(&name), &BTreeMap::new()).await?;
+            Some(agent.name.clone())
+        }
         None => None,
     };
     let integration = Integration {
@@ -222,7 +225,7 @@ async fn send(
         (own, given) => own.or(given),
     };
     let system = integration.system_prompt;
-    let agent = choose(shared, integration.agent.as_deref(), &BTreeMap::new()).await?;
+    let agent = choose(shared, caller, integration.agent.as_deref(), &BTreeMap::new()).await?;
     let steps = shared.app.steps(STEPS);
     let origin = RunOrigin { system, ..RunOrigin::of_agent(&agent, None, steps) };
     queue(shared, caller, NewRun::new(message, session, origin)).await

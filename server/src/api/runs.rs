@@ -260,7 +260,7 @@ async fn start(
         return Err(ApiError::invalid_field("`timeout_ms` is at least 1"));
     }
     known("model", body.model.as_deref(), &shared.app.model_names())?;
-    let agent = choose(&shared, body.agent.as_deref(), &body.context).await?;
+    let agent = choose(&shared, &caller, body.agent.as_deref(), &body.context).await?;
     let output = body.output_schema;
     let output =
         output.map(|schema| OutputOrigin::checked("output_schema", ANSWER.to_owned(), schema));

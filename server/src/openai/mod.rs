@@ -75,7 +75,7 @@ async fn start(
     asked: Asked,
 ) -> Result<Completion, ApiError> {
     let Asked { model, message, session, system, output } = asked;
-    let agent = models::agent(shared, &model).await?;
+    let agent = models::agent(shared, caller, &model).await?;
     let steps = shared.app.steps(STEPS);
     let origin = RunOrigin { system, output, ..RunOrigin::of_agent(&agent, None, steps) };
     let new = NewRun::new(message, session, origin);

@@ -41,11 +41,15 @@ pub(super) fn names(shared: &Shared) -> Vec<String> {
 }
 
 /// Returns the agent that a request's model name selects.
-pub(super) async fn agent(shared: &Shared, name: &str) -> Result<Arc<AgentSpec>, ApiError> {
+pub(super) async fn agent(
+    shared: &Shared,
+    caller: &Caller,
+    name: &str,
+) -> Result<Arc<AgentSpec>, ApiError> {
     let is_default = name == AGENT || name == shared.app.model().name();
     let is_agent = shared.app.agents().is_declared(name);
     let name = Some(name).filter(|_| is_agent || !is_default);
-    choose(shared, name, &BTreeMap::new()).await
+    choose(shared, caller, name, &BTreeMap::new()).await
 }
 
 /// A list of models.

@@ -32,7 +32,7 @@ pub(super) async fn start(
     model: &str,
     conversation: &Conversation,
 ) -> Result<Completion, ApiError> {
-    let agent = models::agent(shared, model).await?;
+    let agent = models::agent(shared, caller, model).await?;
     let steps = shared.app.steps(STEPS);
     let origin = RunOrigin {
         system: conversation.system.clone(),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use wattle_agent::Tenant;
 use wattle_agent::agents::Agents;
 use wattle_agent::machine::Message;
 use wattle_agent::model::{Model, Models};
@@ -156,7 +157,7 @@ async fn declared_delegates_are_found_with_their_models_rules_and_values() {
     let fast = Script::new(&[&call("file_write", &["a", "b"]), &call("rules", &[]), &say("no")]);
     let models = Two { fast: Arc::new(fast.clone()), strong: Arc::new(fast.clone()) };
     let boss = agent(&[&call("ask_clerk", &["Write."]), &say("ok")])
-        .spec(agents.load("boss").await.unwrap().as_ref().clone())
+        .spec(agents.load(&Tenant::default(), "boss").await.unwrap().as_ref().clone())
         .agents(agents.clone())
         .models(Arc::new(models))
         .build()

@@ -25,7 +25,7 @@ pub(crate) async fn eval(args: EvalArgs, outer: Layer) -> Result<Exit, Fault> {
     let mut suite = load(&args, &config)?;
     let setup = Setup::new(config)?;
     if let Some(name) = &setup.config.agent.value {
-        let agent = suite.agents().load(name).await;
+        let agent = suite.agents().load(&setup.tenant()?, name).await;
         suite.set_agent(agent.map_err(|error| Fault::usage(error.to_string()))?);
     }
     if args.check {

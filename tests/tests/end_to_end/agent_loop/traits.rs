@@ -5,7 +5,7 @@ use std::path::Path;
 use wattle_agent::agents::{AgentBase, AgentParts, AgentSpec, Agents};
 use wattle_agent::catalog::Folders;
 use wattle_agent::rt::Limits;
-use wattle_agent::{Host, Job, Settings};
+use wattle_agent::{Host, Job, Settings, Tenant};
 use wattle_capability::egress::{Egress, Policy};
 use wattle_capability::sys::FixedSources;
 use wattle_machine::{Envelope, Event, Message};
@@ -78,7 +78,7 @@ impl House {
     }
 
     async fn agent(&self, name: &str) -> AgentSpec {
-        self.agents.load(name).await.unwrap().as_ref().clone()
+        self.agents.load(&Tenant::default(), name).await.unwrap().as_ref().clone()
     }
 
     /// Runs an agent with the clock fixed at `now`.
