@@ -21,8 +21,8 @@ use wattle_agent::output::{OutputSchema, OutputSettings};
 use wattle_agent::rt::Grants;
 use wattle_agent::service::{AssembleError, AssembleFuture, RunAssembler, RunParts, RunSeed};
 use wattle_agent::{
-    Access, Host, IssueFile, Meter, ModelInference, SessionFilesError, Settings, Tenant,
-    TenantStore, Trusted,
+    Access, Host, IssueFile, Meter, ModelInference, SessionFilesError, Settings, StoreError,
+    Tenant, TenantStore, Trusted,
 };
 
 use crate::operator::Operator;
@@ -57,8 +57,35 @@ struct Parts {
     approvals: Arc<Mutex<Approvals>>,
 }
 
-/// The guards of sessions, by tenant and session id. Each guard keeps its session's approvals.
-type Approvals = HashMap<(Tenant, String), Arc<Preflight>>;
+/// The guards of sessions. Each guard keeps the approvals of its session.
+type Approvals = HashMap<(Tenant, UsedSession), Arc<Preflight>>;
+
+/// The session whose state a run or a program uses, and the agent that uses it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct UsedSession {
+    id: String,
+    /// The identity of the session, which no later session with the same id has. Empty if the
+    /// session does not exist.
+    instance: String,
+    /// The name of the agent, or `None` for the default agent.
+    agent: Option<String>,
+}
+
+impl UsedSession {
+    /// Returns the session that a run or a program uses. A run keeps using the session in which it
+    /// began, even if another one with the same id has been created since then.
+    pub(crate) async fn find(
+        store: &TenantStore,
+        (run, session): (&str, &str),
+        agent: Option<&AgentSpec>,
+    ) -> Result<UsedSession, StoreError> {
+        Ok(UsedSession {
+            id: session.to_owned(),
+            instance: store.session_instance(run, session).await?.unwrap_or_default(),
+            agent: agent.map(|agent| agent.name.clone()),
+        })
+    }
+}
 
 /// A function that opens the components of a tenant.
 pub type OpenTenant = Arc<dyn Fn(&Tenant) -> Result<TenantParts, String> + Send + Sync>;
@@ -258,7 +285,7 @@ impl App {
         &self,
         agent: &AgentParts,
         parts: &TenantParts,
-        session: &str,
+        session: &UsedSession,
         files: Arc<Files>,
         trusted: Option<Trusted>,
         (model, meter): (&Arc<dyn Model>, &Meter),
@@ -271,9 +298,9 @@ impl App {
             embedder,
             secrets: parts.secrets.clone(),
             trusted,
-            state: Arc::new(parts.store.state(session)),
+            state: Arc::new(parts.store.state(&session.id)),
             tenant: Arc::new(parts.store.variables()),
-            memory: Arc::new(parts.store.memory(Some(session))),
+            memory: Arc::new(parts.store.memory(Some(&session.id))),
             inference: Some(inference),
             budget: agent.settings.ai,
             issues: parts
@@ -290,14 +317,14 @@ impl App {
         Arc::new(access.grants().guarded(preflight))
     }
 
-    /// Returns the guard of a session, which keeps the session's approvals.
-    fn preflight(&self, tenant: &Tenant, session: &str) -> Arc<Preflight> {
+    /// Returns the guard of a session, which keeps the session's approvals. Each agent has its own.
+    fn preflight(&self, tenant: &Tenant, session: &UsedSession) -> Arc<Preflight> {
         let mut all = self.0.approvals.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= MAX_APPROVALS {
             // It is safe to discard approvals: the user is asked again.
             all.clear();
         }
-        let key = (tenant.clone(), session.to_owned());
+        let key = (tenant.clone(), session.clone());
         let make = || Preflight::new(self.0.policy.clone(), Some(Arc::new(NoApprover)));
         Arc::clone(all.entry(key).or_insert_with(|| Arc::new(make())))
     }
@@ -307,6 +334,8 @@ impl App {
             .map_err(|why| format!("the request of the run is invalid: {why}"))?;
         let origin = if run.files.is_some() { origin.of_child() } else { origin };
         let agent = self.agent_parts(&origin)?;
+        let session =
+            UsedSession::find(run.store, (run.run, run.state), origin.agent.as_ref()).await?;
         let parts = self.tenant(run.store.tenant())?;
         let (files, trusted) = match parts.trusted.clone().filter(|_| origin.exec) {
             Some((trusted, workdir)) => {
@@ -340,7 +369,7 @@ impl App {
             None => spec.open_model(&*self.0.models, &self.0.model)?,
         };
         let asked = (&model, &meter);
-        let grants = self.grants(&agent, &parts, run.state, files, trusted, asked);
+        let grants = self.grants(&agent, &parts, &session, files, trusted, asked);
         let AgentParts { host, mut settings, .. } = agent;
         if origin.plain {
             settings = settings.without_programs();

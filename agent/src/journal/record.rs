@@ -78,6 +78,9 @@ pub struct QueuedRun {
     /// The name of the requirement that a process must meet to drive the run. Empty if there is
     /// none.
     pub needs: String,
+    /// If true, the run is cancelled when the process that queued it ends, because its client is
+    /// connected to that process and would request the run again.
+    pub needs_client: bool,
 }
 
 impl QueuedRun {
@@ -92,6 +95,7 @@ impl QueuedRun {
             origin,
             priority: Priority::default(),
             needs: String::new(),
+            needs_client: false,
         }
     }
 }

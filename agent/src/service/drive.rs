@@ -42,6 +42,8 @@ const HELD: &str = "the run is suspended: it is under way in another process";
 /// The reason that is reported when a run is suspended because another process has taken it over.
 const LOST: &str = "this process lost its lease of the run, since it did not renew it in time; \
                     another process drives the run";
+/// The reason for cancelling a run whose client was connected to a process that has ended.
+pub(super) const CLIENT_LOST: &str = "the process to which its client was connected has ended";
 /// Delay before a run that could not be driven is retried.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -274,6 +276,11 @@ impl RunService {
         let session = run.session.clone();
         let pass = self.0.passes.pass();
         let journal = self.journal(store, (live, &pass), &lineage);
+        if run.needs_client
+            && let Err(driven) = cancel_without_client(store, &run.id, live).await
+        {
+            return driven;
+        }
         // A run that is cancelled while it waits stops waiting and adds nothing to its session.
         let turn = tokio::select! {
             biased;
@@ -361,6 +368,9 @@ impl RunService {
         let journal = self.journal(store, (live, &pass), &lineage);
         if let Err(cause) = self.pause_again(store, &run.id).await {
             return failed(&run.id, cause);
+        }
+        if let Err(driven) = cancel_without_client(store, &run.id, live).await {
+            return driven;
         }
         if run.reason.is_some() && live.cancel.is_cancelled() {
             return self.abort(&journal, run, live).await;
@@ -589,6 +599,21 @@ async fn end_isolation(store: &TenantStore, run: &str, pass: &Pass, isolation: O
         tracing::warn!(run, %cause, "failed to record that a run is no longer isolated");
     }
     pass.join_others();
+}
+
+/// Cancels a run that must end without its client, if the process to which its client was connected
+/// has ended.
+async fn cancel_without_client(
+    store: &TenantStore,
+    run: &str,
+    live: &LiveRun,
+) -> Result<(), Driven> {
+    match store.has_lost_client(run).await {
+        Ok(true) => live.cancel.cancel(CLIENT_LOST),
+        Ok(false) => {}
+        Err(cause) => return Err(failed(run, cause)),
+    }
+    Ok(())
 }
 
 pub(super) fn failed(run: &str, cause: impl std::fmt::Display) -> Driven {

@@ -12,6 +12,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::RunService;
+use super::drive::CLIENT_LOST;
 use super::queue::Place;
 use crate::cancel::Cancel;
 use crate::error::StoreError;
@@ -59,7 +60,8 @@ impl RunService {
         }
     }
 
-    /// Performs requested cancellations and takes runs that no process drives. Returns true if runs
+    /// Performs requested cancellations, cancels runs whose clients were connected to processes that
+    /// have ended, and takes runs that no process drives. Returns true if runs
     /// may be waiting for a slot or for another run.
     async fn look(
         &self,
@@ -73,6 +75,14 @@ impl RunService {
             }
             if let Some(of) = open(&tenant) {
                 self.cancel_requested(&of, &id).await;
+            }
+        }
+        // A run that needs its client must not be resumed: the client requests it again.
+        for FreeRun { tenant, id } in store.runs_without_client().await? {
+            if let Some(of) = open(&tenant)
+                && let Err(cause) = self.cancel_anywhere(&of, &id, CLIENT_LOST).await
+            {
+                tracing::error!(run = id, %cause, "failed to cancel a run without its client");
             }
         }
         let slots = self.0.slots.available_permits().min(BATCH);

@@ -25,6 +25,9 @@ pub struct RunRequest {
     pub origin: Json,
     /// The run's priority among the tenant's queued runs.
     pub priority: Priority,
+    /// If true, the run is cancelled when this process ends, instead of being resumed by another one.
+    /// The caller cancels the run when its client disconnects.
+    pub needs_client: bool,
 }
 
 impl RunRequest {
@@ -32,7 +35,8 @@ impl RunRequest {
     #[must_use]
     pub fn new(message: impl Into<String>) -> RunRequest {
         let (session, origin) = (None, Json::Object(Map::new()));
-        RunRequest { message: message.into(), session, origin, priority: Priority::default() }
+        let priority = Priority::default();
+        RunRequest { message: message.into(), session, origin, priority, needs_client: false }
     }
 
     /// Sets the agent of the run. A resumed run keeps its agent.
@@ -67,7 +71,7 @@ impl Default for ServiceLimits {
 impl RunService {
     /// Starts a run and returns its handle. When this method returns, the run is durable: it is
     /// driven even if the caller disconnects. If this process ends, the next process drives the
-    /// run.
+    /// run, or cancels it if it [needs its client](RunRequest::needs_client).
     ///
     /// # Errors
     /// If a [limit](ServiceLimits) is reached, the service is stopping, or the store cannot be
@@ -125,10 +129,10 @@ impl RunService {
 
     /// Creates a queued run from a request.
     fn queued_run(&self, request: RunRequest) -> QueuedRun {
-        let RunRequest { message, session, origin, priority } = request;
+        let RunRequest { message, session, origin, priority, needs_client } = request;
         let needs = self.0.assembler.needs(&origin);
         let run = QueuedRun::new(journal::new_id(), message, origin);
-        QueuedRun { session, priority, needs, ..run }
+        QueuedRun { session, priority, needs, needs_client, ..run }
     }
 
     async fn start_in(

@@ -1,5 +1,13 @@
-//! The HTTP server's data about its clients: integrations, and the digest of each session's
-//! conversation.
+//! The HTTP server's data about its clients: integrations, and the digests of conversations.
+//!
+//! ```text
+//! set_conversation ─► digest ─► session ─ take_conversation ─► taken ─ return_conversation ─┐
+//!                                  ▲                                                        │
+//!                                  └────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! A digest outlives its session for [90 days](super::keep), so that a client that continues the
+//! conversation of a removed session does not get a later session with the same conversation.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,23 +32,72 @@ pub struct Integration {
     pub session_id: Option<String>,
 }
 
+/// The consequence of two sessions that have had the same conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SameConversation {
+    /// The newest session continues the conversation, because both belong to one person.
+    Newest,
+    /// Neither session continues the conversation, because they may belong to different people.
+    Neither,
+}
+
 impl TenantStore {
-    /// Returns the session whose conversation has this digest, or `None` if there is none.
+    /// Returns the session that continues the conversation with this digest, and takes the
+    /// conversation: no later call with the digest returns a session, unless the conversation is
+    /// [returned](TenantStore::return_conversation). If no session continues the conversation,
+    /// records that it is continued in a session of its own, and returns `None`.
     ///
     /// # Errors
-    /// If the store cannot be read.
-    pub async fn session_of(&self, digest: &[u8; 32]) -> Result<Option<String>, StoreError> {
-        let digest = *digest;
-        self.read(move |transaction, (tenant, _)| {
-            let query = "SELECT session FROM conversation WHERE tenant = ?1 AND digest = ?2
-                         ORDER BY session DESC LIMIT 1";
-            let found = transaction.first(query, params![tenant, digest])?;
-            found.map(|row| row.get(0)).transpose()
+    /// If the store cannot be read or written.
+    pub async fn take_conversation(&self, digest: [u8; 32]) -> Result<Option<String>, StoreError> {
+        self.write(move |transaction, (tenant, _)| {
+            let taken = transaction.first(
+                "UPDATE conversation SET taken = 1, used = ?3
+                 WHERE tenant = ?1 AND digest = ?2 AND taken = 0 AND EXISTS (
+                     SELECT 1 FROM session
+                     WHERE session.tenant = ?1 AND session.id = conversation.session)
+                 RETURNING session",
+                params![tenant, digest, transaction.now()],
+            )?;
+            if let Some(row) = taken {
+                return Ok(Some(row.get(0)?));
+            }
+            transaction.execute(
+                "INSERT INTO conversation (tenant, digest, session, taken, used)
+                 VALUES (?1, ?2, NULL, 1, ?3)
+                 ON CONFLICT (tenant, digest) DO UPDATE SET session = NULL, used = excluded.used",
+                params![tenant, digest, transaction.now()],
+            )?;
+            Ok(None)
         })
         .await
     }
 
-    /// Sets the digest of a session's conversation.
+    /// Makes a session continue a conversation again that was
+    /// [taken](TenantStore::take_conversation) for it. Does nothing if another session has had the
+    /// same conversation since then.
+    ///
+    /// # Errors
+    /// If the store cannot be written.
+    pub async fn return_conversation(
+        &self,
+        session: &str,
+        digest: [u8; 32],
+    ) -> Result<(), StoreError> {
+        let session = session.to_owned();
+        self.write(move |transaction, (tenant, _)| {
+            transaction.execute(
+                "UPDATE conversation SET taken = 0
+                 WHERE tenant = ?1 AND digest = ?2 AND session = ?3",
+                params![tenant, digest, session],
+            )?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Records that the conversation of a session has this digest. `same` tells what follows if
+    /// another session had the same conversation, even if that session was removed since then.
     ///
     /// # Errors
     /// If the store cannot be written.
@@ -48,14 +105,19 @@ impl TenantStore {
         &self,
         session: &str,
         digest: [u8; 32],
+        same: SameConversation,
     ) -> Result<(), StoreError> {
         let session = session.to_owned();
         self.write(move |transaction, (tenant, _)| {
             touch(transaction, tenant, &session)?;
+            let keep_newest = i64::from(same == SameConversation::Newest);
             transaction.execute(
-                "INSERT INTO conversation (tenant, session, digest) VALUES (?1, ?2, ?3)
-                 ON CONFLICT (tenant, session) DO UPDATE SET digest = excluded.digest",
-                params![tenant, session, digest],
+                "INSERT INTO conversation (tenant, digest, session, taken, used)
+                 VALUES (?1, ?2, ?3, 0, ?4)
+                 ON CONFLICT (tenant, digest) DO UPDATE SET taken = 0, used = excluded.used,
+                 session = CASE WHEN CAST(?5 AS BIGINT) = 1 OR conversation.session = excluded.session
+                     THEN excluded.session END",
+                params![tenant, digest, session, transaction.now(), keep_newest],
             )?;
             Ok(())
         })
@@ -119,5 +181,55 @@ impl TenantStore {
             Ok(transaction.execute(delete, params![tenant, name])? > 0)
         })
         .await
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests may panic")]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::Tenant;
+    use crate::store::Store;
+
+    #[tokio::test]
+    async fn a_conversation_is_taken_once_and_belongs_to_one_session() {
+        let hour = Duration::from_secs(3_600);
+        let postgres = wattle_cases::postgres::url().map(|url| Store::connect(&url, hour).unwrap());
+        for store in [Store::in_memory(hour).unwrap()].into_iter().chain(postgres) {
+            let of = store.tenant(&Tenant::default());
+            let set = async |session: &str, number: u8, same| {
+                of.set_conversation(session, [number; 32], same).await.unwrap();
+            };
+            let take = async |number: u8| of.take_conversation([number; 32]).await.unwrap();
+            let give_back = async |session: &str, number: u8| {
+                of.return_conversation(session, [number; 32]).await.unwrap();
+            };
+            let (one, other) = (Some("one".to_owned()), Some("other".to_owned()));
+
+            set("one", 1, SameConversation::Neither).await;
+            assert_eq!(take(1).await, one);
+            give_back("other", 1).await;
+            give_back("one", 1).await;
+            assert_eq!(take(1).await, one);
+            assert_eq!(take(1).await, None);
+            give_back("one", 1).await;
+            assert_eq!(take(1).await, None, "another session has had the conversation");
+
+            set("one", 2, SameConversation::Neither).await;
+            set("other", 2, SameConversation::Neither).await;
+            assert_eq!(take(2).await, None);
+
+            set("one", 3, SameConversation::Newest).await;
+            assert_eq!(take(3).await, one);
+            set("other", 3, SameConversation::Newest).await;
+            assert_eq!(take(3).await, other);
+
+            set("one", 4, SameConversation::Neither).await;
+            assert!(of.remove("one").await.unwrap());
+            set("other", 4, SameConversation::Neither).await;
+            assert_eq!(take(4).await, None, "the removed session had the conversation, too");
+        }
     }
 }

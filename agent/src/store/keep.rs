@@ -34,6 +34,10 @@ const SWEEP: Duration = Duration::from_secs(600);
 const WRITE_BACK: Duration = Duration::from_secs(30);
 /// Size above which a log that was written back is reported, in bytes.
 const LARGE_LOG: u64 = 256 << 20;
+/// Time for which a conversation is known after its last use and after the removal of its session.
+/// A client that continues it later may get a session with the same conversation of another client
+/// that shares its token.
+const CONVERSATIONS: Duration = Duration::from_secs(90 * 24 * 3_600);
 /// The name of the lock that a process holds while it removes old data. The lock belongs to the
 /// default tenant.
 pub(super) const LOCK: &str = "store:sweep";
@@ -149,6 +153,12 @@ impl Store {
             }
             tokio::time::sleep(PAUSE).await;
         }
+        while let Some(at) = old.conversations {
+            if self.write(move |transaction| prune_conversations(transaction, at)).await? == 0 {
+                break;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
         while let Some(at) = old.runs {
             let count =
                 self.write(move |transaction| prune_runs(transaction, None, at, BATCH)).await?;
@@ -176,6 +186,7 @@ impl Store {
     fn cutoffs(&self, now: i64) -> Cutoffs {
         Cutoffs {
             sessions: cutoff(now, Some(self.ttl)).zip(cutoff(now, Some(ABANDONED))),
+            conversations: cutoff(now, Some(CONVERSATIONS)),
             runs: cutoff(now, self.retention.runs),
             events: cutoff(now, self.retention.events),
             objects: cutoff(now, Some(GRACE)),
@@ -300,6 +311,7 @@ impl Store {
 struct Cutoffs {
     /// The times of the last use of sessions, and of those that belong to a single run or program.
     sessions: Option<(i64, i64)>,
+    conversations: Option<i64>,
     runs: Option<i64>,
     events: Option<i64>,
     /// The time of the last use of an unreferenced object.
@@ -333,6 +345,18 @@ fn prune_sessions(
         removable()
     );
     Ok(transaction.execute(&delete, params![at, abandoned])?)
+}
+
+/// Removes conversations that were last used before `at` and whose sessions were removed.
+fn prune_conversations(transaction: &mut Transaction<'_>, at: i64) -> Result<u64, Cause> {
+    let delete = format!(
+        "DELETE FROM conversation WHERE (tenant, digest) IN (
+             SELECT tenant, digest FROM conversation WHERE used < ?1 AND NOT EXISTS (
+                 SELECT 1 FROM session WHERE session.tenant = conversation.tenant
+                 AND session.id = conversation.session)
+             LIMIT {BATCH})"
+    );
+    Ok(transaction.execute(&delete, params![at])?)
 }
 
 /// Returns a query for at most `most` root runs of trees that ended before `at`, of one tenant or of

@@ -73,6 +73,18 @@ impl Leases {
         Arc::new(Leases { db, holder, held: Mutex::default(), heartbeats: Mutex::default() })
     }
 
+    /// Returns the name of this store's row in `replica`.
+    pub(super) fn holder(&self) -> &str {
+        &self.holder
+    }
+
+    /// Returns true if this store is the holder, or if the holder is alive. `expires` is the time
+    /// when the holder's lease expires, or `None` if it has no row in `replica`.
+    pub(super) fn serves(&self, holder: &str, expires: Option<i64>, now: i64) -> bool {
+        let has_expired = expires.is_none_or(|expires| expires <= now);
+        holder == self.holder || is_alive(holder, self.db.sqlite().is_some(), has_expired)
+    }
+
     /// Returns the fencing number of a lock, or `None` if this store does not hold the lock.
     pub(super) fn fence(&self, tenant: &str, name: &str) -> Option<i64> {
         self.held().get(&(tenant.to_owned(), name.to_owned())).and_then(|held| held.fence)

@@ -63,7 +63,7 @@ use seal::RecordSeal;
 
 pub use address::StoreAddress;
 pub use blob::{BlobStore, S3Bucket};
-pub use client::Integration;
+pub use client::{Integration, SameConversation};
 pub use copy::{CopiedTable, CopyPhase, CopyProgress, StoreCopy, copy_store};
 pub use db::StoreTransaction;
 pub use files::{NextDelta, SessionDeltas, SessionFiles};

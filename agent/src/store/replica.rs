@@ -1,11 +1,13 @@
 //! Information that processes exchange through a shared store: the runs that no process drives, and
 //! the runs to cancel.
 
+use std::sync::Arc;
+
 use super::db::{Row, ToValue as _, Value, params};
 use super::rows::{QUEUED, queued_run};
 use super::seal::{open_text, seal_text};
 use super::{Store, TenantStore, Topic};
-use crate::error::StoreError;
+use crate::error::{Cause, StoreError};
 use crate::journal::QueuedRun;
 use crate::tenant::Tenant;
 
@@ -98,6 +100,25 @@ impl Store {
         Ok(found.await?.into_iter().filter_map(known).collect())
     }
 
+    /// Returns the runs of all tenants that have not ended although the processes to which their
+    /// clients were connected have ended.
+    pub(crate) async fn runs_without_client(&self) -> Result<Vec<FreeRun>, StoreError> {
+        let leases = Arc::clone(&self.leases);
+        let found = self.read(move |transaction| {
+            let now = transaction.now();
+            let query = format!("SELECT tenant, id, client, {EXPIRES} FROM {CLIENTS}");
+            let mut found = transaction.query(&query, params![], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get::<String>(2)?, row.get::<Option<i64>>(3)?))
+            })?;
+            found.retain(|(_, _, client, expires)| !leases.serves(client, *expires, now));
+            Ok(found)
+        });
+        let known = |(tenant, id, ..): (String, String, String, Option<i64>)| {
+            Some(FreeRun { tenant: Tenant::new(&tenant).ok()?, id })
+        };
+        Ok(found.await?.into_iter().filter_map(known).collect())
+    }
+
     /// Returns true if any run is queued.
     pub(crate) async fn has_queue(&self) -> Result<bool, StoreError> {
         self.read(|transaction| {
@@ -146,6 +167,14 @@ impl Store {
         Ok(found.await?.into_iter().filter_map(known).collect())
     }
 }
+
+/// A subquery for the runs that must end without their clients and that have not ended.
+const CLIENTS: &str = "(
+    SELECT tenant, id, client FROM run WHERE client IS NOT NULL AND status <> 'ended'
+    UNION ALL SELECT tenant, id, client FROM queue WHERE client IS NOT NULL) AS waiting";
+
+/// A subquery for the time when the lease of a client's process expires.
+const EXPIRES: &str = "(SELECT expires FROM replica WHERE replica.id = client)";
 
 /// The subqueries for the root runs that have not ended. `driven` is true if a process drives the
 /// run, and `busy` is true if a process handles a message of the run's session. ?1 is the current
@@ -232,6 +261,23 @@ impl TenantStore {
                          UNION ALL SELECT needs FROM queue WHERE tenant = ?1 AND id = ?2";
             let row = transaction.first(query, params![tenant, run])?;
             row.map(|row| row.get(0)).transpose()
+        })
+        .await
+    }
+
+    /// Returns true if a run must end without its client, and the process to which its client was
+    /// connected has ended.
+    pub(crate) async fn has_lost_client(&self, run: &str) -> Result<bool, StoreError> {
+        let (run, leases) = (run.to_owned(), Arc::clone(&self.store.leases));
+        self.read(move |transaction, (tenant, _)| {
+            let now = transaction.now();
+            let query =
+                format!("SELECT client, {EXPIRES} FROM {CLIENTS} WHERE tenant = ?1 AND id = ?2");
+            let found = transaction.first(&query, params![tenant, run])?;
+            let is_lost = |row: Row| -> Result<bool, Cause> {
+                Ok(!leases.serves(&row.get::<String>(0)?, row.get(1)?, now))
+            };
+            found.map_or(Ok(false), is_lost)
         })
         .await
     }

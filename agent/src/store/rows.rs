@@ -49,7 +49,7 @@ pub(super) const RUN: &str = "id, session, status, made, used, attempts, reason,
 const EVENTS: usize = 16;
 
 /// The columns that a query for queued runs selects.
-pub(super) const QUEUED: &str = "id, session, made, message, origin, priority, needs";
+pub(super) const QUEUED: &str = "id, session, made, message, origin, priority, needs, client";
 
 pub(super) fn queued_run(seal: Option<&RecordSeal>, row: &Row) -> Result<QueuedRun, Cause> {
     let priority = Priority::of_number(row.get("priority")?);
@@ -61,6 +61,7 @@ pub(super) fn queued_run(seal: Option<&RecordSeal>, row: &Row) -> Result<QueuedR
         origin: parse(&open_text(seal, row.get("origin")?)?)?,
         priority: priority.ok_or("a queued run has an unknown priority")?,
         needs: row.get("needs")?,
+        needs_client: row.get::<Option<String>>("client")?.is_some(),
     })
 }
 

@@ -83,11 +83,12 @@ impl Journal for TenantStore {
     }
 
     fn enqueue(&self, run: QueuedRun) -> JournalFuture<'_, ()> {
+        let client = run.needs_client.then(|| self.store.leases.holder().to_owned());
         Box::pin(self.durably(move |transaction, (tenant, seal)| {
             transaction.execute(
                 // `position` records the order of the requests, even within the same millisecond.
                 "INSERT INTO queue (tenant, id, session, made, message, origin, priority, needs, \
-                 position) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, (
+                 client, position) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, (
                      SELECT COALESCE(MAX(position), 0) + 1 FROM queue WHERE tenant = ?1))",
                 params![
                     tenant,
@@ -97,7 +98,8 @@ impl Journal for TenantStore {
                     seal_text(seal, &run.message)?,
                     record(seal, &run.origin)?,
                     run.priority.number(),
-                    run.needs
+                    run.needs,
+                    client
                 ],
             )?;
             Ok(())
@@ -125,10 +127,14 @@ impl Journal for TenantStore {
             }
             let parent = run.start.parent.as_ref();
             transaction.execute(
+                // A fork repeats the answers that were given in the session of the forked run.
                 "INSERT INTO run (tenant, id, session, status, made, used, attempts, parent, root, \
-                 needs) VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6, ?7, ?8, COALESCE(
+                 needs, instance, client) VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6, ?7, ?8, COALESCE(
                      (SELECT needs FROM queue WHERE tenant = ?1 AND id = ?2),
-                     (SELECT needs FROM run WHERE tenant = ?1 AND id = ?9), ''))",
+                     (SELECT needs FROM run WHERE tenant = ?1 AND id = ?9), ''), COALESCE(
+                     (SELECT instance FROM run WHERE tenant = ?1 AND id = ?9),
+                     (SELECT instance FROM session WHERE tenant = ?1 AND id = ?3), ''),
+                     (SELECT client FROM queue WHERE tenant = ?1 AND id = ?2))",
                 params![
                     tenant,
                     run.id,

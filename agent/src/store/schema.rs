@@ -310,6 +310,38 @@ const MIGRATIONS: &[&str] = &[
         ahead_uptime INTEGER NOT NULL DEFAULT 0
     ) STRICT;
     INSERT OR IGNORE INTO store (one, id) VALUES (1, lower(hex(randomblob(16))));
+    ",
+    // Conversations by their digests, which outlive their sessions. The digests of older versions
+    // had another content.
+    "
+    DROP TABLE conversation;
+    CREATE TABLE conversation (
+        tenant TEXT NOT NULL,
+        digest BLOB NOT NULL,
+        session TEXT,
+        taken INTEGER NOT NULL,
+        used INTEGER NOT NULL,
+        PRIMARY KEY (tenant, digest)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX conversation_of_use ON conversation (used);
+",
+    // The identity of each session, which no later session with the same id has, and of the session
+    // in which each run began.
+    "
+    ALTER TABLE session ADD COLUMN instance TEXT NOT NULL DEFAULT '';
+    UPDATE session SET instance = lower(hex(randomblob(16)));
+    CREATE TRIGGER session_created AFTER INSERT ON session WHEN new.instance = '' BEGIN
+        UPDATE session SET instance = lower(hex(randomblob(16)))
+        WHERE tenant = new.tenant AND id = new.id;
+    END;
+    ALTER TABLE run ADD COLUMN instance TEXT NOT NULL DEFAULT '';
+",
+    // The process whose client waits for the run, if the run must end without its client.
+    "
+    ALTER TABLE queue ADD COLUMN client TEXT;
+    ALTER TABLE run ADD COLUMN client TEXT;
+    CREATE INDEX queue_of_client ON queue (client) WHERE client IS NOT NULL;
+    CREATE INDEX run_of_client ON run (client) WHERE client IS NOT NULL AND status <> 'ended';
 ",
 ];
 

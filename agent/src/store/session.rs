@@ -181,6 +181,27 @@ impl TenantStore {
         self.read(move |transaction, (tenant, _)| exists(transaction, tenant, &session)).await
     }
 
+    /// Returns the identity of the session in which a run began, or of the current session with this
+    /// id if there is no such run. A session that is created after the removal of another one with
+    /// the same id has another identity. Returns `None` if there is no such session either.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn session_instance(
+        &self,
+        run: &str,
+        session: &str,
+    ) -> Result<Option<String>, StoreError> {
+        let (run, session) = (run.to_owned(), session.to_owned());
+        self.read(move |transaction, (tenant, _)| {
+            let query = "SELECT COALESCE(
+                             (SELECT instance FROM run WHERE tenant = ?1 AND id = ?2),
+                             (SELECT instance FROM session WHERE tenant = ?1 AND id = ?3))";
+            Ok(transaction.one(query, params![tenant, run, session])?.get(0)?)
+        })
+        .await
+    }
+
     /// Returns a session's conversation and state, or `None` if there is no such session.
     ///
     /// # Errors

@@ -41,7 +41,14 @@ pub(super) const TABLES: &[Table] = &[
     table(
         "session",
         2,
-        &[("tenant", Text), ("id", Text), ("made", Integer), ("used", Integer), ("bytes", Integer)],
+        &[
+            ("tenant", Text),
+            ("id", Text),
+            ("made", Integer),
+            ("used", Integer),
+            ("bytes", Integer),
+            ("instance", Text),
+        ],
     ),
     numbered(
         "message",
@@ -86,6 +93,8 @@ pub(super) const TABLES: &[Table] = &[
             ("root", Text),
             ("places", Integer),
             ("needs", Text),
+            ("instance", Text),
+            ("client", Text),
         ],
     ),
     table("opening", 2, &[("tenant", Text), ("run", Text), ("body", Text)]),
@@ -146,6 +155,7 @@ pub(super) const TABLES: &[Table] = &[
             ("priority", Integer),
             ("position", Integer),
             ("needs", Text),
+            ("client", Text),
         ],
     ),
     table("changed", 2, &[("tenant", Text), ("call", Text), ("met", Bytes)]),
@@ -188,7 +198,17 @@ pub(super) const TABLES: &[Table] = &[
             ("used", Integer),
         ],
     ),
-    table("conversation", 2, &[("tenant", Text), ("session", Text), ("digest", Bytes)]),
+    table(
+        "conversation",
+        2,
+        &[
+            ("tenant", Text),
+            ("digest", Bytes),
+            ("session", Text),
+            ("taken", Integer),
+            ("used", Integer),
+        ],
+    ),
     table("integration", 2, &[("tenant", Text), ("name", Text), ("made", Integer), ("body", Text)]),
     numbered(
         "memory",

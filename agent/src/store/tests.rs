@@ -38,7 +38,7 @@ const TABLES: &[(&str, usize)] = &[
     ("changed", 3),
     ("session_file", 4),
     ("token", 6),
-    ("conversation", 3),
+    ("conversation", 4),
     ("integration", 4),
     ("memory", 6),
     ("memory_vector", 3),
@@ -192,7 +192,14 @@ const STEPS: &[(&str, Step)] = &[
         .boxed()
     }),
     ("set_conversation", |of| {
-        async { of.set_conversation("s", [7; 32]).await.map_err(error) }.boxed()
+        let same = SameConversation::Neither;
+        async move { of.set_conversation("s", [7; 32], same).await.map_err(error) }.boxed()
+    }),
+    ("take_conversation", |of| {
+        async { of.take_conversation([7; 32]).await.map(drop).map_err(error) }.boxed()
+    }),
+    ("return_conversation", |of| {
+        async { of.return_conversation("s", [7; 32]).await.map_err(error) }.boxed()
     }),
     ("add_token", |of| {
         async { of.add_token("t", Scope::Run, "secret").await.map(drop).map_err(error) }.boxed()

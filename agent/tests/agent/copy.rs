@@ -15,8 +15,8 @@ use wattle_agent::ledger::Keys;
 use wattle_agent::machine::{Envelope, Event, Input, Message, Usage};
 use wattle_agent::model::{ApiKey, Mask};
 use wattle_agent::{
-    Scope, Store, StoreAddress, StoreCopy, StoreError, StoredSecrets, Tenant, TenantStore,
-    copy_store,
+    SameConversation, Scope, Store, StoreAddress, StoreCopy, StoreError, StoredSecrets, Tenant,
+    TenantStore, copy_store,
 };
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -73,7 +73,7 @@ async fn fill(of: &TenantStore, keys: &Path) {
         .await
         .unwrap();
     of.add_token("laptop", Scope::Run, "secret of a token").await.unwrap();
-    of.set_conversation("s", [7; 32]).await.unwrap();
+    of.set_conversation("s", [7; 32], SameConversation::Neither).await.unwrap();
     for text in ["green tea", KEY] {
         let item = NewItem { text: MemoryText::new(text).unwrap(), scope: Reach::Session };
         of.memory(Some("s")).add(None, item).await.unwrap();
@@ -89,7 +89,7 @@ async fn dump(of: &TenantStore, keys: &Path) -> String {
     let secret = secrets.find("token".to_owned()).await.unwrap();
     let memory = of.memory(Some("s"));
     format!(
-        "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {}",
+        "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {}",
         of.export("s").await.unwrap(),
         of.runs(RunFilter::default()).await.unwrap(),
         of.events("r1", 0, 99).await.unwrap(),
@@ -97,7 +97,6 @@ async fn dump(of: &TenantStore, keys: &Path) -> String {
         of.queued().await.unwrap(),
         of.session_files("s").await.unwrap(),
         of.tokens().await.unwrap(),
-        of.session_of(&[7; 32]).await.unwrap(),
         of.variables().get("k".to_owned()).await.unwrap(),
         memory.list(9).await.unwrap(),
         memory.without_vector("m".to_owned(), Vec::new(), 9).await.unwrap(),
@@ -146,6 +145,8 @@ async fn a_store_moves_to_postgres_and_back_with_its_encrypted_records() {
     assert_eq!((back.resumed, back.tables.len()), (0, 20));
     let store = Store::open(&last, HOUR).unwrap();
     assert_eq!(dump(&of(&store, &keys), &keys).await, expected);
+    let conversation = of(&store, &keys).take_conversation([7; 32]).await.unwrap();
+    assert_eq!(conversation.as_deref(), Some("s"));
     let inspection = store.inspect(Some(Keys::new(&keys))).await.unwrap();
     assert_eq!((inspection.findings, inspection.locked), (Vec::new(), 0));
     assert!(store.inspect(None).await.unwrap().locked > 0);

@@ -20,8 +20,8 @@ use wattle_agent::model::{ApiKey, Mask};
 use wattle_agent::rt::CallEffect;
 use wattle_agent::rt::tape::{CallId, RecordedValue as Recorded};
 use wattle_agent::{
-    ExportedSession, Integration, NextDelta, Scope, SessionDeltas, SessionFiles, Stored,
-    StoredSecrets, Tenant, TenantStore,
+    ExportedSession, Integration, NextDelta, SameConversation, Scope, SessionDeltas, SessionFiles,
+    Stored, StoredSecrets, Tenant, TenantStore,
 };
 
 use crate::place::Place;
@@ -110,7 +110,7 @@ async fn fill(alice: &TenantStore, keys: &Path) {
     alice.park("stuck", Some("alice's reason".to_owned()), Vec::new()).await.unwrap();
     alice.enqueue(queued()).await.unwrap();
     alice.add_session_files("s", "[]".to_owned()).await.unwrap();
-    alice.set_conversation("s", [7; 32]).await.unwrap();
+    alice.set_conversation("s", [7; 32], SameConversation::Newest).await.unwrap();
     assert!(alice.add_integration(&integration()).await.unwrap());
     alice.add_token("laptop", Scope::Run, "alice's token").await.unwrap();
     for scope in [memory::Scope::Tenant, memory::Scope::Session] {
@@ -135,7 +135,8 @@ async fn dump(alice: &TenantStore, keys: &Path) -> String {
     let queued = alice.queued().await.unwrap();
     let files = alice.session_files("s").await.unwrap();
     let tokens = alice.tokens().await.unwrap();
-    let conversation = alice.session_of(&[7; 32]).await.unwrap();
+    let conversation = alice.take_conversation([7; 32]).await.unwrap();
+    alice.return_conversation("s", [7; 32]).await.unwrap();
     let integrations = alice.integrations().await.unwrap();
     let memory = alice.memory(Some("s"));
     // The scores depend on the words of all tenants.
@@ -228,6 +229,9 @@ async fn as_bob(function: &str, bob: &TenantStore, keys: &Path) {
             assert_eq!(found.len(), 1);
         }
         "TenantStore::has_session" => assert!(!bob.has_session("s").await.unwrap()),
+        "TenantStore::session_instance" => {
+            assert_eq!(bob.session_instance("r", "s").await.unwrap(), None);
+        }
         "TenantStore::session_files" => {
             assert_eq!(bob.session_files("s").await.unwrap(), SessionFiles::default());
         }
@@ -259,9 +263,14 @@ async fn as_bob(function: &str, bob: &TenantStore, keys: &Path) {
                 "a token's tenant never changes"
             );
         }
-        "TenantStore::session_of" => assert_eq!(bob.session_of(&[7; 32]).await.unwrap(), None),
+        "TenantStore::take_conversation" => {
+            assert_eq!(bob.take_conversation([7; 32]).await.unwrap(), None);
+        }
+        "TenantStore::return_conversation" => {
+            bob.return_conversation("s", [7; 32]).await.unwrap();
+        }
         "TenantStore::set_conversation" => {
-            bob.set_conversation("s", [8; 32]).await.unwrap();
+            bob.set_conversation("s", [7; 32], SameConversation::Neither).await.unwrap();
         }
         "TenantStore::add_integration" => {
             assert!(

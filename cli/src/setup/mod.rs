@@ -67,7 +67,7 @@ pub(crate) struct Setup {
     pub(crate) host: Host,
     /// The agents.
     pub(crate) agents: Agents,
-    /// The policy check for programs, which remembers the user's answers until the process ends.
+    /// The policy check for programs, which remembers the user's answers for the rest of the session.
     preflight: Arc<Preflight>,
     /// Context values for the agents.
     context: BTreeMap<String, String>,
@@ -144,10 +144,7 @@ impl Setup {
         let reads_workdir = is_own || of.config.root.origin != Origin::Default;
         let base = reads_workdir.then(|| of.base_files()).transpose()?;
         let files = Arc::new(Files::overlay(base, OVERLAY_LIMIT));
-        let access = of.access(files, None, None, &of.settings(0))?;
-        // The tickets are in the workdir of the configured tenant.
-        let issues = access.issues.filter(|_| is_own);
-        Ok(of.grants(Access { issues, ..access }))
+        Ok(of.grants(of.access(files, None, None, &of.settings(0))?))
     }
 
     /// Returns the setup for a tenant. If it is not the configured tenant, the setup contains none of
@@ -365,6 +362,11 @@ impl Setup {
             true => Ok(Some(id)),
             false => Err(Fault::configuration(format!("a session id is {SESSION_ID}, not {id:?}"))),
         }
+    }
+
+    /// Ends the approvals that the user gave for the rest of the session.
+    pub(crate) fn forget_approvals(&mut self) {
+        self.preflight = Arc::new(Preflight::new(self.config.policy.clone(), ask::terminal()));
     }
 
     /// Makes runs park at a call that needs approval instead of asking the user.

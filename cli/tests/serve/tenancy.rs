@@ -1,6 +1,9 @@
 //! Tests of what belongs to a tenant or to a client, and to nobody else.
 
+use std::io::Write as _;
+use std::net::TcpStream;
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 use wattle_tests::provider::{Answer, Provider};
@@ -26,9 +29,70 @@ fn token_of(home: &Path, tenant: &str) -> String {
     done(home, tenant, &["token", "new", "n", "--scope", "run"]).trim().to_owned()
 }
 
+/// Waits until a condition is met.
+fn until(what: &str, mut is_met: impl FnMut() -> bool) {
+    for _ in 0..3_000 {
+        if is_met() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("never happens: {what}");
+}
+
 /// Returns the body of a response.
 fn json_of(response: &str) -> Json {
     serde_json::from_str(response.split_once("\r\n\r\n").unwrap().1).unwrap()
+}
+
+#[test]
+fn a_run_that_needs_its_client_does_not_go_on_after_its_server_was_killed() {
+    let message = json!([{"role": "user", "content": "count"}]);
+    let task = json!([{"role": "user", "content": "### Task:\nTitle"}]);
+    for (line, body, asks) in [
+        ("POST /v1/chat/completions", json!({"model": "wattle", "messages": message}), false),
+        (
+            "POST /v1/chat/completions",
+            json!({"model": "wattle", "messages": message, "stream": true}),
+            true,
+        ),
+        ("POST /v1/chat/completions", json!({"model": "wattle", "messages": task}), false),
+        ("POST /v1/responses", json!({"model": "wattle", "input": "count"}), false),
+        ("POST /chat", json!({"message": "count", "on_disconnect": "cancel"}), false),
+    ] {
+        let home = tempfile::tempdir().unwrap();
+        if asks {
+            settings(home.path(), "ask = [\"key:*\"]\n");
+        }
+        let program = "ToolCall::Wat(```wat\n(kv.set \"n\" \"1\")\n```)";
+        let first = if asks { Answer::text(program) } else { Answer::hang() };
+        let provider = Provider::start([first, Answer::text("ToolCall::Response(\"done\")")]);
+        let mut served = Served::start(home.path(), &provider);
+        let token = served.token.clone().unwrap();
+        let mut stream = TcpStream::connect(&served.address).unwrap();
+        let (address, body) = (&served.address, body.to_string());
+        let request = format!(
+            "{line} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer \
+             {token}\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let status = |served: &Served| -> Json {
+            let runs = json_of(&served.send(&token, "GET /api/runs", "").unwrap());
+            runs["runs"][0]["status"].clone()
+        };
+        until("the model is asked", || provider.requests().len() == 1);
+        if asks {
+            until("the run is parked", || status(&served) == "parked");
+        }
+        served.child.kill().unwrap();
+        served.child.wait().unwrap();
+
+        let served = Served::start(home.path(), &provider);
+        until("the run is cancelled", || status(&served) == "cancelled");
+        assert_eq!(provider.requests().len(), 1, "{line}: the run goes on");
+        served.stop();
+    }
 }
 
 #[test]

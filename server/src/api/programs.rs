@@ -15,6 +15,7 @@ use wattle_agent::{Meter, Scene, Scope, Touched, own_session, touched};
 
 use super::fixtures::FixtureSet;
 use super::{INVALID, NOT_JSON};
+use crate::app::UsedSession;
 use crate::body::read_json;
 use crate::caller::Caller;
 use crate::error::ApiError;
@@ -266,13 +267,15 @@ async fn execute(
 ) -> Result<Option<Performed>, ApiError> {
     let store = &caller.store;
     let parts = shared.app.tenant(store.tenant()).map_err(ApiError::internal)?;
-    let own = own_session(&ulid::Ulid::generate().to_string());
+    let id = ulid::Ulid::generate().to_string();
+    let own = own_session(&id);
     let state = session.unwrap_or(&own);
+    let used = UsedSession::find(store, (&id, state), None).await?;
     let files = Arc::new(shared.app.files_for(caller, state).await?);
     let agent = shared.app.agent_parts(&RunOrigin::default()).map_err(ApiError::internal)?;
     let grants = {
         let asked = (shared.app.model(), &Meter::default());
-        shared.app.grants(&agent, &parts, state, Arc::clone(&files), None, asked)
+        shared.app.grants(&agent, &parts, &used, Arc::clone(&files), None, asked)
     };
     let (host, catalog) = (shared.app.host(), shared.app.host().catalog());
     let execution = tokio::select! {

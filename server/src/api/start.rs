@@ -46,6 +46,7 @@ impl NewRun {
             session: Some(session.clone()),
             origin: self.origin.json(),
             priority: self.priority,
+            needs_client: false,
         };
         (request, session)
     }
@@ -53,7 +54,7 @@ impl NewRun {
 
 /// Starts a run whose client waits for the answer. Returns the started run and the id of its
 /// session. Fails if the server is full. If `needs_client` is true, the run is cancelled when its
-/// client disconnects.
+/// client disconnects or this process ends.
 pub(crate) async fn start_now(
     shared: &Arc<Shared>,
     caller: &Caller,
@@ -61,7 +62,8 @@ pub(crate) async fn start_now(
     needs_client: bool,
 ) -> Result<(StartedRun, String), ApiError> {
     let (request, session) = run.request();
-    Ok((start_request(shared, caller, request, needs_client).await?, session))
+    let request = RunRequest { needs_client, ..request };
+    Ok((start_request(shared, caller, request).await?, session))
 }
 
 /// Starts the run for a request to the run service, like [`start_now`].
@@ -69,10 +71,10 @@ pub(crate) async fn start_request(
     shared: &Arc<Shared>,
     caller: &Caller,
     request: RunRequest,
-    needs_client: bool,
 ) -> Result<StartedRun, ApiError> {
     let slot = slot(shared, caller)?;
     let (of, store) = (Arc::clone(shared), caller.store.clone());
+    let needs_client = request.needs_client;
     // If the client disconnects while the run is being recorded, the guard is still created.
     // Dropping it then cancels the run.
     let start = async move {

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use wattle_agent::Scope;
 use wattle_agent::machine::Usage;
 
-use super::conversation::{ClientMessage, Conversation};
+use super::conversation::{ClientMessage, Conversation, Sender};
 use super::format::ChatFormat;
 use super::{Asked, Completion, Ended, Piece, check_model, start, task};
 use crate::api::{BUSY, FULL, INVALID, NOT_FOUND, NOT_JSON};
@@ -56,6 +56,10 @@ struct ChatBody {
     model: String,
     /// The conversation. The last message must be from the user.
     messages: Vec<ClientMessage>,
+    /// The id of the person on whose behalf the client sends the request. Only requests for the same
+    /// person continue a session.
+    #[serde(default)]
+    user: Option<String>,
     /// If true, the answer is streamed.
     #[serde(default)]
     stream: Option<bool>,
@@ -164,7 +168,8 @@ async fn complete(
         ));
     }
     let output = body.response_format.map(ChatFormat::output).transpose()?.flatten();
-    let conversation = Conversation::read(&body.messages)?;
+    let sender = Sender { model: body.model.clone(), user: body.user, instructions: None };
+    let mut conversation = Conversation::read(&body.messages, sender)?;
     let streamed = body.stream.unwrap_or(false);
     let with_usage = body.stream_options.and_then(|options| options.include_usage).unwrap_or(false);
     let head = Head { model: body.model, created: wattle_agent::now_ms() / 1_000, with_usage };
@@ -182,7 +187,13 @@ async fn complete(
             system: conversation.system.clone(),
             output,
         };
-        start(&shared, &caller, asked).await?
+        match start(&shared, &caller, asked).await {
+            Ok(run) => run,
+            Err(error) => {
+                conversation.give_back().await;
+                return Err(error);
+            }
+        }
     };
     let session = run.session.as_deref().map(HeaderValue::from_str);
     let session = session.transpose().map_err(ApiError::internal)?;
@@ -212,27 +223,25 @@ fn session_header(headers: &HeaderMap) -> Result<Option<SessionId>, ApiError> {
 /// Waits for the complete answer and records the conversation.
 async fn whole(
     caller: &Caller,
-    conversation: Conversation,
+    mut conversation: Conversation,
     head: &Head,
     mut run: Completion,
 ) -> Result<Json<ChatCompletion>, ApiError> {
-    let ended = run.end().await?;
-    if ended.stop.is_none() {
-        return Err(ApiError::model_failed(&ended.text));
-    }
+    let ended = match run.end().await {
+        Ok(ended) if ended.stop.is_none() => Err(ApiError::model_failed(&ended.text)),
+        ended => ended,
+    };
+    let ended = match ended {
+        Ok(ended) => ended,
+        Err(error) => {
+            conversation.give_back().await;
+            return Err(error);
+        }
+    };
     if let Some(session) = &run.session {
-        remember(conversation, caller, session, &ended.text).await;
+        conversation.remember(caller, session, &ended.text).await;
     }
     Ok(Json(head.whole(format!("chatcmpl-{}", run.run), &ended)))
-}
-
-/// Records a conversation with its new answer. A failure is not reported to the client, because the
-/// client would repeat its request. Instead, the client's next request begins a new session with
-/// its messages.
-async fn remember(conversation: Conversation, caller: &Caller, session: &str, answer: &str) {
-    if conversation.remember(caller, session, answer).await.is_err() {
-        tracing::warn!(session, "failed to remember a conversation");
-    }
 }
 
 /// The state of a stream.
@@ -283,30 +292,30 @@ impl Chunks {
                 Some(self.head.chunk(&self.id, json!({"reasoning_content": text}), None))
             }
             Ok(Piece::End(ended)) if ended.stop.is_none() => {
-                self.is_over = true;
-                Some(failure(&ApiError::model_failed(&ended.text)))
+                Some(self.fail(&ApiError::model_failed(&ended.text)).await)
             }
             Ok(Piece::End(ended)) => {
                 self.is_over = true;
                 if let (Some((caller, conversation)), Some(session)) =
                     (self.rest.take(), self.run.session.as_deref())
                 {
-                    remember(conversation, &caller, session, &ended.text).await;
+                    conversation.remember(&caller, session, &ended.text).await;
                 }
                 self.ready = self.head.last(&self.id, &ended).collect();
                 self.ready.pop_front()
             }
-            Err(error) => {
-                self.is_over = true;
-                Some(failure(&error))
-            }
+            Err(error) => Some(self.fail(&error).await),
         }
     }
-}
 
-/// Returns the frame that reports an error within a stream.
-fn failure(error: &ApiError) -> Frame {
-    Frame::default().data(error.json())
+    /// Ends the stream and returns the frame that reports an error within it.
+    async fn fail(&mut self, error: &ApiError) -> Frame {
+        self.is_over = true;
+        if let Some((_, conversation)) = &mut self.rest {
+            conversation.give_back().await;
+        }
+        Frame::default().data(error.json())
+    }
 }
 
 /// The fields that all chunks of an answer share.

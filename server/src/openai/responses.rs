@@ -18,7 +18,7 @@ use wattle_agent::machine::{Stop, Usage};
 use wattle_agent::service::{RunStatus, RunView};
 
 use super::chat::FAILED;
-use super::conversation::{ClientMessage, Conversation};
+use super::conversation::{ClientMessage, Conversation, Sender};
 use super::format::TextFormat;
 use super::{Asked, Completion, Ended, Piece, check_model, start};
 use crate::api::{BUSY, FULL, INVALID, NOT_FOUND, NOT_JSON};
@@ -62,6 +62,10 @@ struct ResponseBody {
     /// Text that is added to the prompt.
     #[serde(default)]
     instructions: Option<String>,
+    /// The id of the person on whose behalf the client sends the request. Only requests for the same
+    /// person continue a session.
+    #[serde(default)]
+    user: Option<String>,
     /// The id of the response that this response continues.
     #[serde(default)]
     previous_response_id: Option<String>,
@@ -188,7 +192,12 @@ async fn create(
         Input::Text(text) => vec![ClientMessage::user(text)],
         Input::Messages(messages) => messages,
     };
-    let conversation = Conversation::read(&messages)?;
+    let sender = Sender {
+        model: body.model.clone(),
+        user: body.user,
+        instructions: body.instructions.clone(),
+    };
+    let mut conversation = Conversation::read(&messages, sender)?;
     let session = match &body.previous_response_id {
         Some(id) if conversation.earlier.is_empty() => {
             let view = view_of(&shared, &caller, id).await?;
@@ -201,13 +210,22 @@ async fn create(
         }
         None => Some(conversation.session(&caller).await?),
     };
-    let system = match (body.instructions.clone(), conversation.system) {
-        (Some(instructions), Some(system)) => Some(format!("{instructions}\n\n{system}")),
-        (one, other) => one.or(other),
+    let asked = Asked {
+        model: body.model.clone(),
+        message: conversation.message.clone(),
+        session,
+        system: conversation.system.clone(),
+        output,
     };
-    let (model, message) = (body.model.clone(), conversation.message);
-    let asked = Asked { model, message, session, system, output };
-    let run = start(&shared, &caller, asked).await?;
+    let run = match start(&shared, &caller, asked).await {
+        Ok(run) => run,
+        Err(error) => {
+            conversation.give_back().await;
+            return Err(error);
+        }
+    };
+    // The messages of a request that names the previous response are not the whole conversation.
+    let rest = body.previous_response_id.is_none().then_some((caller, conversation));
     let pending = ResponseView {
         model: body.model,
         instructions: body.instructions,
@@ -215,11 +233,29 @@ async fn create(
         ..ResponseView::new(&run.run, wattle_agent::now_ms() / 1_000)
     };
     if body.stream.unwrap_or(false) {
-        return Ok(streaming(&shared, run, pending));
+        return Ok(streaming(&shared, run, pending, rest));
     }
-    let mut run = run;
-    let ended = run.end().await?;
+    let (mut run, mut rest) = (run, rest);
+    let ended = run.end().await;
+    remember(&mut rest, run.session.as_deref(), ended.as_ref().ok()).await;
+    let ended = ended?;
     Ok(Json(pending.ended(&ended)).into_response())
+}
+
+/// Records a conversation with the answer of its run. If the run failed, lets the client repeat its
+/// request in the same session. `ended` is `None` if the end of the run is unknown.
+async fn remember(
+    rest: &mut Option<(Caller, Conversation)>,
+    session: Option<&str>,
+    ended: Option<&Ended>,
+) {
+    let Some((caller, mut conversation)) = rest.take() else { return };
+    match (ended, session) {
+        (Some(Ended { text, stop: Some(_), .. }), Some(session)) => {
+            conversation.remember(&caller, session, text).await;
+        }
+        _ => conversation.give_back().await,
+    }
 }
 
 /// Returns the run of a response. Fails if the id is unknown.
@@ -321,12 +357,19 @@ struct Events {
     run: Completion,
     /// The response in progress, or `None` after its end.
     pending: Option<ResponseView>,
+    /// The conversation to record at the end.
+    rest: Option<(Caller, Conversation)>,
     number: u64,
     ready: VecDeque<Frame>,
 }
 
-fn streaming(shared: &Shared, run: Completion, pending: ResponseView) -> Response {
-    let mut events = Events { run, pending: None, number: 0, ready: VecDeque::new() };
+fn streaming(
+    shared: &Shared,
+    run: Completion,
+    pending: ResponseView,
+    rest: Option<(Caller, Conversation)>,
+) -> Response {
+    let mut events = Events { run, pending: None, rest, number: 0, ready: VecDeque::new() };
     events.push("response.created", json!({"response": pending}));
     events.push("response.in_progress", json!({"response": pending}));
     events.pending = Some(pending);
@@ -353,8 +396,15 @@ impl Events {
             let pending = self.pending.take()?;
             match self.run.next().await {
                 Ok(Piece::Progress(_)) => self.pending = Some(pending),
-                Ok(Piece::End(ended)) => self.end(pending, &ended),
-                Err(error) => self.push("error", error.as_event()),
+                Ok(Piece::End(ended)) => {
+                    let session = self.run.session.as_deref();
+                    remember(&mut self.rest, session, Some(&ended)).await;
+                    self.end(pending, &ended);
+                }
+                Err(error) => {
+                    remember(&mut self.rest, None, None).await;
+                    self.push("error", error.as_event());
+                }
             }
         }
         self.ready.pop_front()

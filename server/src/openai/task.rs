@@ -44,7 +44,8 @@ pub(super) async fn start(
         session: None,
         origin: origin.json(),
         priority: Priority::default(),
+        needs_client: true,
     };
-    let run = start_request(shared, caller, request, true).await?;
+    let run = start_request(shared, caller, request).await?;
     Ok(Completion::of(shared, caller, run, None))
 }

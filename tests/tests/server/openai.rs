@@ -19,6 +19,10 @@ fn user(text: &str) -> Json {
     json!({"role": "user", "content": text})
 }
 
+fn assistant(text: &str) -> Json {
+    json!({"role": "assistant", "content": text})
+}
+
 fn chat(messages: &[Json]) -> String {
     json!({"model": "wattle", "messages": messages}).to_string()
 }
@@ -46,8 +50,12 @@ async fn a_conversation_continues_its_session_and_another_branch_begins_a_new_on
     assert_eq!(answer["choices"][0]["message"]["content"], "noted");
     assert_eq!(answer["choices"][0]["finish_reason"], "stop");
 
-    let history =
-        [user("remember 7"), json!({"role": "assistant", "content": "noted "}), user("which?")];
+    let history = [
+        json!({"role": "system", "content": "be kind"}),
+        user("remember 7"),
+        assistant("noted "),
+        user("which?"),
+    ];
     let asked = tokio::spawn(ask(chat(&history)));
     world.question().await.say(&wat(r#"(out (kv.get "n"))"#));
     let question = world.question().await;
@@ -64,6 +72,146 @@ async fn a_conversation_continues_its_session_and_another_branch_begins_a_new_on
     assert_eq!(texts, ["remember 7", "noted ", "which?"]);
     question.respond("7");
     assert_ne!(asked.await.unwrap().head.get("x-session-id"), Some(session.as_str()));
+}
+
+/// The body of the first message of a conversation, or of its second one.
+fn turn(message: &str, is_first: bool) -> Json {
+    let system = json!({"role": "system", "content": "be kind"});
+    let messages = match is_first {
+        true => vec![system, user(message)],
+        false => vec![system, user("hello"), assistant("hi"), user(message)],
+    };
+    json!({"model": "wattle", "messages": messages})
+}
+
+#[tokio::test]
+async fn a_session_is_continued_only_for_the_same_token_person_instructions_and_model() {
+    let mut world = World::new().await;
+    let created = world.api("POST /api/tokens", r#"{"name":"other","scope":"run"}"#).await.json();
+    let other = created["token"].as_str().unwrap().to_owned();
+    let person = |mut body: Json, name: &str| {
+        body["user"] = name.into();
+        body
+    };
+    for is_named in [false, true] {
+        let own = |body: Json| if is_named { person(body, "alice") } else { body };
+        let (first, _) = world
+            .completion(TOKEN, &own(turn("hello", true)), Some(r#"(kv.set "n" "secret")"#))
+            .await;
+        let mut otherwise = turn("which?", false);
+        otherwise["messages"][0]["content"] = "be rude".into();
+        let mut without = turn("which?", false);
+        without["messages"].as_array_mut().unwrap().remove(0);
+        let mut model = turn("which?", false);
+        model["model"] = "default".into();
+        for (name, token, body) in [
+            ("token", other.as_str(), own(turn("which?", false))),
+            ("person", TOKEN, person(turn("which?", false), "bob")),
+            ("instructions", TOKEN, own(otherwise)),
+            ("no instructions", TOKEN, own(without)),
+            ("model", TOKEN, own(model)),
+        ] {
+            let (session, seen) = world.completion(token, &body, Some(READ)).await;
+            assert!(session != first && !seen.contains("secret"), "another {name}: {seen}");
+        }
+        let body = own(turn("which?", false));
+        let (session, seen) = world.completion(TOKEN, &body, Some(READ)).await;
+        assert!(session == first && seen.contains("secret"), "{seen}");
+    }
+}
+
+#[tokio::test]
+async fn people_who_share_a_token_and_a_conversation_get_no_session_of_the_other() {
+    let world = &mut World::new().await;
+    let mut seen = Vec::new();
+    let mut step = async |world: &mut World, is_first: bool, program: &str| {
+        let message = if is_first { "hello" } else { "which?" };
+        let (session, text) =
+            world.completion(TOKEN, &turn(message, is_first), Some(program)).await;
+        let is_new = !seen.contains(&session);
+        seen.push(session);
+        (is_new, text)
+    };
+    // Alice continues her session. Bob then has the same conversation.
+    assert!(step(world, true, r#"(kv.set "n" "secret")"#).await.0);
+    assert!(!step(world, false, r#"(kv.set "n" "secret")"#).await.0);
+    assert!(step(world, true, r#"(kv.set "n" "secret")"#).await.0);
+    for _ in 0..2 {
+        // It is unknown who of them asks.
+        let (is_new, text) = step(world, false, READ).await;
+        assert!(is_new && !text.contains("secret"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_conversation_of_a_removed_session_is_not_continued_in_a_later_one() {
+    let mut world = World::new().await;
+    let (removed, _) = world.completion(TOKEN, &turn("hello", true), None).await;
+    let delete = format!("DELETE /api/sessions/{removed}");
+    assert_eq!(world.api(&delete, "").await.head.status, 204);
+    let (later, _) =
+        world.completion(TOKEN, &turn("hello", true), Some(r#"(kv.set "n" "secret")"#)).await;
+    let (session, text) = world.completion(TOKEN, &turn("which?", false), Some(READ)).await;
+    assert!(![removed, later].contains(&session) && !text.contains("secret"), "{text}");
+
+    // A person can have the same conversation again, and continues the newest one.
+    let named = |mut body: Json| {
+        body["user"] = "alice".into();
+        body
+    };
+    world.completion(TOKEN, &named(turn("hello", true)), None).await;
+    let (newest, _) = world.completion(TOKEN, &named(turn("hello", true)), None).await;
+    let (session, _) = world.completion(TOKEN, &named(turn("which?", false)), None).await;
+    assert_eq!(session, newest);
+}
+
+#[tokio::test]
+async fn a_request_that_failed_is_repeated_in_its_session() {
+    let mut world = World::new().await;
+    let (first, _) = world.completion(TOKEN, &turn("hello", true), None).await;
+    for stream in [false, true] {
+        let mut body = turn("which?", false);
+        body["stream"] = stream.into();
+        let mut client = world.client().await;
+        client.send(api(TOKEN, CHAT, &body.to_string())).await;
+        if stream {
+            assert_eq!(client.head().await.status, 200);
+            world.question().await.fail();
+            let mut frames = Vec::new();
+            while let Some(data) = client.data().await {
+                frames.push(data);
+            }
+            assert!(frames.concat().contains("run_failed"), "{frames:?}");
+        } else {
+            world.question().await.fail();
+            client.answer().await.refused(502, "run_failed");
+        }
+    }
+    let (session, _) = world.completion(TOKEN, &turn("which?", false), None).await;
+    assert_eq!(session, first);
+}
+
+#[tokio::test]
+async fn a_conversation_of_responses_continues_its_session() {
+    let mut world = World::new().await;
+    let (mut sessions, messages) = (Vec::new(), [user("hello"), assistant("hi"), user("which?")]);
+    for (messages, stream) in [(&messages[..1], true), (&messages[..], false)] {
+        let body = json!({"model": "wattle", "input": messages, "stream": stream, "user": "alice"});
+        let mut client = world.client().await;
+        client.send(api(TOKEN, "POST /v1/responses", &body.to_string())).await;
+        if stream {
+            assert_eq!(client.head().await.status, 200);
+        }
+        world.question().await.respond("hi");
+        if stream {
+            while client.data().await.is_some() {}
+        } else {
+            assert_eq!(client.answer().await.head.status, 200);
+        }
+        let run = world.runs().await.swap_remove(0);
+        sessions.push(world.until(&run, "done").await["session_id"].clone());
+    }
+    assert_eq!(sessions[0], sessions[1]);
 }
 
 #[tokio::test]
@@ -284,7 +432,33 @@ async fn what_cannot_be_honoured_is_an_error() {
     failing.await.unwrap().refused(502, "run_failed");
 }
 
+/// A program that reads the variable of the session.
+const READ: &str = r#"(out "read:" (default (kv.get "n") "none"))"#;
+
 impl World {
+    /// Sends a chat request, runs the program if there is one, and answers with `hi`. Returns the
+    /// session and the result of the program.
+    async fn completion(
+        &mut self,
+        token: &str,
+        body: &Json,
+        program: Option<&str>,
+    ) -> (String, String) {
+        let mut client = self.client().await;
+        client.send(api(token, CHAT, &body.to_string())).await;
+        let mut seen = String::new();
+        if let Some(program) = program {
+            self.question().await.say(&wat(program));
+            let question = self.question().await;
+            seen = question.last().to_owned();
+            question.respond("hi");
+        } else {
+            self.question().await.respond("hi");
+        }
+        let answer = client.answer().await;
+        (answer.head.get("x-session-id").unwrap().to_owned(), seen)
+    }
+
     /// Returns the ids of the runs, newest first.
     async fn runs(&self) -> Vec<String> {
         let list = self.api("GET /api/runs", "").await.json();

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::join;
 use serde_json::json;
+use wattle_agent::agents::Agents;
 use wattle_agent::capability::policy::Policy;
 use wattle_server::{App, ServerSettings, TenantParts};
 
@@ -133,4 +134,65 @@ async fn a_run_that_is_cancelled_when_it_is_about_to_be_parked_ends() {
         assert_eq!(cancelled.head.status, 202, "{cancelled:?}");
         world.until(&run, "cancelled").await;
     }
+}
+
+/// Starts a run that writes a file in the session `a`, which the policy asks about.
+async fn start_writing(world: &mut World, agent: &str) -> String {
+    let body = json!({"prompt": "write", "session_id": "a", "agent": agent});
+    let run = world.start(&body).await;
+    world.question().await.say(&write());
+    run
+}
+
+/// Approves a run's first call for the rest of the session.
+async fn approve_session(world: &World, run: &str) {
+    world.until(run, "parked").await;
+    let body = json!({"approve": true, "scope": "session"}).to_string();
+    let answer = world.api(&format!("POST /api/run/{run}/approvals/1.1"), &body).await;
+    assert_eq!(answer.head.status, 200);
+}
+
+#[tokio::test]
+async fn an_approval_for_the_session_ends_with_the_session() {
+    let mut world = asking().await;
+    let first = start_writing(&mut world, "default").await;
+    approve_session(&world, &first).await;
+    // The first run is parked again, now for a file that the approval does not cover.
+    world.question().await.say(&wat(r#"(fs.write "b.txt" "x")"#));
+    world.until(&first, "parked").await;
+    assert_eq!(world.api("DELETE /api/sessions/a", "").await.head.status, 204);
+
+    // Another session with the same id is asked, also after the first run has gone on.
+    let second = start_writing(&mut world, "default").await;
+    world.until(&second, "parked").await;
+    let body = json!({"approve": true, "scope": "session"}).to_string();
+    let answer = world.api(&format!("POST /api/run/{first}/approvals/2.1"), &body).await;
+    assert_eq!(answer.head.status, 200);
+    world.question().await.respond("done");
+    world.until(&first, "done").await;
+    // A fork of the first run repeats its answers.
+    let body = json!({"step": 2}).to_string();
+    let forked = world.api(&format!("POST /api/run/{first}/fork"), &body).await;
+    assert!(forked.head.status < 300, "{forked:?}");
+    world.question().await.respond("forked");
+    world.api(&format!("DELETE /api/run/{second}"), "").await;
+    world.until(&second, "cancelled").await;
+    let third = start_writing(&mut world, "default").await;
+    world.until(&third, "parked").await;
+}
+
+#[tokio::test]
+async fn an_approval_for_the_session_does_not_answer_for_another_agent() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("other.toml"), "name = \"other\"\n").unwrap();
+    let agents = Agents::open(&[folder.path().to_owned()]);
+    let policy = Policy::new(Vec::new(), vec!["write:*".parse().unwrap()], Vec::new());
+    let make = |app: App| app.with_policy(policy).with_agents(agents);
+    let mut world = World::of(TenantParts::new(store()), make, |_| {}).await;
+    let run = start_writing(&mut world, "default").await;
+    approve_session(&world, &run).await;
+    world.question().await.respond("done");
+    world.until(&run, "done").await;
+    let run = start_writing(&mut world, "other").await;
+    world.until(&run, "parked").await;
 }

@@ -69,14 +69,17 @@ fn fill_session(transaction: &mut Transaction<'_>, n: i64, words: bool) -> Resul
     let text = format!("zero \u{0} and é {n}");
     let number = n * 3 + 1;
     let mut put = |table, values: &[Value]| put(transaction, table, values);
-    put("session", params![tenant, session, n, n, 5_i64])?;
+    put("session", params![tenant, session, n, n, 5_i64, "i"])?;
     put("message", params![number, tenant, session, "user", text, None::<i64>])?;
     put("message", params![number + 1, tenant, session, "assistant", text, "{}"])?;
     put("state", params![tenant, session, text, bytes])?;
     put("state", params![tenant, session, "", Vec::<u8>::new()])?;
     put("tenant", params![tenant, n, n, 4_i64, n])?;
     put("variable", params![tenant, text, bytes])?;
-    put("queue", params![tenant, format!("q{n}"), session, n, text, "{}", n % 3 - 1, n, "serve"])?;
+    put(
+        "queue",
+        params![tenant, format!("q{n}"), session, n, text, "{}", n % 3 - 1, n, "serve", "p"],
+    )?;
     put("changed", params![tenant, format!("r{n}/1"), None::<i64>])?;
     put("changed", params![tenant, format!("r{n}/2"), bytes])?;
     put("secret", params![tenant, "token", "[]", bytes, bytes])?;
@@ -85,7 +88,7 @@ fn fill_session(transaction: &mut Transaction<'_>, n: i64, words: bool) -> Resul
     put("session_file", params![number, tenant, session, "[]", None::<i64>])?;
     put("session_file", params![number + 1, tenant, session, "", object])?;
     put("token", params![bytes_of(n), tenant, "laptop", "run", n, None::<i64>])?;
-    put("conversation", params![tenant, session, bytes_of(n)])?;
+    put("conversation", params![tenant, bytes_of(n), session, 0_i64, n])?;
     put("integration", params![tenant, format!("shop{n}"), n, "{}"])?;
     let memory = params![number, tenant, 1_i64, None::<i64>, n, "green tea in the morning"];
     let table = TABLES.iter().find(|table| table.name == "memory").unwrap();
@@ -119,7 +122,9 @@ fn fill_run(transaction: &mut Transaction<'_>, n: i64) -> Result<(), Cause> {
             none,
             none,
             9_i64,
-            "serve"
+            "serve",
+            "i",
+            none
         ],
     )?;
     put("opening", params![tenant, run, opening])?;

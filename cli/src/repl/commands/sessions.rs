@@ -63,8 +63,9 @@ fn until(mut messages: Vec<Message>, step: u32) -> Result<Vec<Message>, Fault> {
     Ok(messages)
 }
 
-/// Switches to another session in the same store.
+/// Switches to another session in the same store. Approvals for the rest of the session end.
 async fn enter(session: &mut Session, id: String) -> Result<(), Fault> {
+    session.setup.forget_approvals();
     if session.is_stored() {
         session.setup.config.session.value = Some(id.clone());
     }

@@ -65,6 +65,26 @@ const MIGRATIONS: &[&str] = &[
         ahead_uptime BIGINT NOT NULL DEFAULT 0
     );
     INSERT INTO store (one) VALUES (1)",
+    // Conversations by their digests, as in SQLite.
+    "DROP TABLE conversation;
+    CREATE TABLE conversation (
+        tenant TEXT COLLATE \"C\" NOT NULL,
+        digest BYTEA NOT NULL,
+        session TEXT COLLATE \"C\",
+        taken BIGINT NOT NULL,
+        used BIGINT NOT NULL,
+        PRIMARY KEY (tenant, digest)
+    );
+    CREATE INDEX conversation_of_use ON conversation (used)",
+    // The identity of each session, and of the session in which each run began, as in SQLite.
+    "ALTER TABLE session ADD COLUMN instance TEXT NOT NULL
+        DEFAULT md5(random()::text || clock_timestamp()::text);
+    ALTER TABLE run ADD COLUMN instance TEXT NOT NULL DEFAULT ''",
+    // The process whose client waits for the run, as in SQLite.
+    "ALTER TABLE queue ADD COLUMN client TEXT COLLATE \"C\";
+    ALTER TABLE run ADD COLUMN client TEXT COLLATE \"C\";
+    CREATE INDEX queue_of_client ON queue (client) WHERE client IS NOT NULL;
+    CREATE INDEX run_of_client ON run (client) WHERE client IS NOT NULL AND status <> 'ended'",
 ];
 
 /// Maximum number of attempts to create the schema while other processes do the same.
