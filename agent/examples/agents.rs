@@ -74,6 +74,10 @@ impl RunAssembler for Assembler {
     fn agents(&self) -> Agents {
         self.agents.clone()
     }
+
+    fn model(&self, _: &AgentSpec) -> Option<Arc<dyn Model>> {
+        Some(Arc::new(Script))
+    }
 }
 
 #[tokio::main(flavor = "current_thread")]

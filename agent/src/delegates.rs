@@ -16,6 +16,7 @@ use crate::agents::Agents;
 use crate::cancel::Cancel;
 use crate::error::StoreError;
 use crate::journal::{PendingApproval, new_id};
+use crate::model::Model;
 use crate::tree::RunTree;
 
 /// A request for a child run.
@@ -50,6 +51,9 @@ pub trait ChildRuns: Send + Sync {
     /// Starts the child run, or continues it if it exists, and waits until it stops. The error for
     /// an unknown agent lists the sources that were searched.
     fn run(&self, request: ChildRequest) -> BoxFuture<'_, Result<ChildEnd, ChildError>>;
+
+    /// Returns the model of an agent's child runs, or `None` if it is unknown or cannot be used.
+    fn model(&self, agent: &str) -> Option<Arc<dyn Model>>;
 
     /// Returns the agents for which child runs can be started. Their descriptions are shown to the
     /// model.
@@ -104,6 +108,8 @@ pub(crate) struct RunDelegates {
     pub(crate) tree: RunTree,
     pub(crate) children: Arc<dyn ChildRuns>,
     pub(crate) cancel: Cancel,
+    /// The endpoint of the run's own model.
+    pub(crate) endpoint: String,
 }
 
 /// A guard that cancels a child run if the program that started it ends first. If the parent run is
@@ -175,6 +181,10 @@ impl RunDelegates {
 impl Delegates for RunDelegates {
     fn ask(&self, delegation: Delegation) -> PortFuture<'_, Delegated> {
         Box::pin(self.ask_child(delegation))
+    }
+
+    fn is_elsewhere(&self, agent: &str) -> bool {
+        self.children.model(agent).is_none_or(|model| model.endpoint() != self.endpoint)
     }
 }
 

@@ -65,7 +65,7 @@ pub(crate) async fn run_as(
 ) -> Report {
     let driven = caught(&run_id, async {
         host.mask_run(model, &job.grants).await;
-        let job = job.in_tree(&run_id, settings);
+        let job = job.in_tree(&run_id, settings, model);
         let setup = setup(host, model, settings, &job).await;
         // Boxed, because a run's future is large and the caller's stack may be small.
         Box::pin(drive(host, model, settings, (job, setup), sink, (&run_id, None))).await

@@ -291,7 +291,10 @@ impl Host {
     /// programs take precedence over those of the whole catalog.
     #[must_use]
     pub fn programs(&self) -> Arc<dyn par::Programs> {
-        Arc::new(Programs::new(self.runtime.clone(), self.all_programs()))
+        // The programs of traits have names for rules, too, but no program may start them.
+        let internal = self.agent.iter().flat_map(|agent| agent.internal.iter());
+        let base = self.reloader.catalog().with(internal.map(|entry| entry.as_ref().clone()));
+        Arc::new(Programs::new(self.runtime.clone(), self.all_programs()).with_base(base))
     }
 
     /// Returns the configured search engine.

@@ -16,14 +16,23 @@ use crate::refusal::{denied, unknown_program};
 /// its parent's grants.
 pub struct Programs {
     runtime: Runtime,
+    /// The programs by the names under which they are called, which may be aliases.
     catalog: Catalog,
+    /// The programs by their own names.
+    base: Catalog,
 }
 
 impl Programs {
     /// Creates a port for the programs of a catalog.
     #[must_use]
     pub fn new(runtime: Runtime, catalog: Catalog) -> Self {
-        Programs { runtime, catalog }
+        Programs { runtime, base: catalog.clone(), catalog }
+    }
+
+    /// Sets the whole catalog, whose names are those of the programs, whatever an agent calls them.
+    #[must_use]
+    pub(crate) fn with_base(self, base: Catalog) -> Self {
+        Programs { base, ..self }
     }
 }
 
@@ -108,6 +117,21 @@ impl par::Programs for Programs {
             Work::Inline(_) => false,
             Work::Named(name) => self.catalog.get(name).is_some_and(|entry| entry.meta().exclusive),
         }
+    }
+
+    fn real_name(&self, name: &str) -> Option<String> {
+        self.catalog.get(name).map(|entry| entry.real_name().to_string())
+    }
+
+    fn source(&self, name: &str) -> Option<Arc<str>> {
+        let own = || self.catalog.get(name).filter(|entry| entry.real_name() == entry.name());
+        self.base.get(name).or_else(own).map(|entry| Arc::clone(entry.source()))
+    }
+
+    fn name_of(&self, source: &str) -> Option<String> {
+        let mut entries = self.catalog.iter().chain(self.base.iter());
+        let found = entries.find(|entry| entry.source().as_ref() == source);
+        found.map(|entry| entry.real_name().to_string())
     }
 }
 

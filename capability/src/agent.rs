@@ -50,6 +50,13 @@ pub enum Delegated {
 pub trait Delegates: Send + Sync {
     /// Sends the message to the agent and returns the outcome of the child run.
     fn ask(&self, delegation: Delegation) -> PortFuture<'_, Delegated>;
+
+    /// Returns true if the agent's model is, or may be, at another endpoint than the model of the
+    /// calling run. A question to such an agent leaves the machine for another provider. By
+    /// default, nothing is known, so that every agent may be elsewhere.
+    fn is_elsewhere(&self, _agent: &str) -> bool {
+        true
+    }
 }
 
 /// The `agent` grant: access to other agents.

@@ -75,6 +75,24 @@ pub trait Programs: Send + Sync {
 
     /// Returns true if the program is exclusive: no other program may run at the same time.
     fn is_exclusive(&self, work: &Work) -> bool;
+
+    /// Returns the name in the catalog of the program that is called by `name`, which may be an
+    /// alias. Returns `None` if there is no such program.
+    fn real_name(&self, name: &str) -> Option<String> {
+        Some(name.to_owned())
+    }
+
+    /// Returns the source of the program that has this name in the catalog; an alias is no such
+    /// name. Returns `None` if there is no such program, or if its source is not known.
+    fn source(&self, _name: &str) -> Option<Arc<str>> {
+        None
+    }
+
+    /// Returns the name in the catalog of the program with exactly this source, or `None` if there
+    /// is none.
+    fn name_of(&self, _source: &str) -> Option<String> {
+        None
+    }
 }
 
 /// The `par` grant: a catalog of programs.

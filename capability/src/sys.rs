@@ -46,6 +46,7 @@ capability! {
     /// model sees the data
     #[example = r#"(sys.artifact "sums.csv" "a,1") (out "saved")"# => "saved"]
     #[prompt(omitted)]
+    #[touches(artifacts)]
     fn artifact(name: str, data: bytes) ! EBOUND EACCESS ENOMEM = artifact;
 
     /// Fails with the code (ETRFM for 0) and the reason

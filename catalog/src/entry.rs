@@ -49,6 +49,8 @@ impl fmt::Display for Origin {
 #[derive(Clone, Debug)]
 pub struct Entry {
     pub(crate) name: Name,
+    /// The program's name in the catalog, if `name` is an alias for it.
+    pub(crate) aliased: Option<Name>,
     pub(crate) meta: Meta,
     source: Arc<str>,
     body: usize,
@@ -72,6 +74,7 @@ impl Entry {
         match front::read(text) {
             Ok(front) => Ok(Entry {
                 name: front.name,
+                aliased: None,
                 meta: front.meta,
                 body: front.body,
                 source: text.into(),
@@ -89,6 +92,7 @@ impl Entry {
     pub fn of_agent(agent: &str, name: Name, meta: Meta, body: String) -> Entry {
         Entry {
             name,
+            aliased: None,
             meta,
             source: body.into(),
             body: 0,
@@ -119,6 +123,12 @@ impl Entry {
     #[must_use]
     pub fn name(&self) -> &Name {
         &self.name
+    }
+
+    /// Returns the program's name in the catalog, even if an agent calls it by an alias.
+    #[must_use]
+    pub fn real_name(&self) -> &Name {
+        self.aliased.as_ref().unwrap_or(&self.name)
     }
 
     /// Returns the front matter.

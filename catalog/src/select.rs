@@ -282,7 +282,9 @@ impl Entry {
     fn as_tool(&self, tool: &ToolRef) -> Result<Entry, SelectError> {
         let mut entry = self.clone();
         if let Some(alias) = &tool.alias {
-            entry.name = alias.parse().map_err(|_| SelectError::BadAlias(alias.clone()))?;
+            let alias: Name = alias.parse().map_err(|_| SelectError::BadAlias(alias.clone()))?;
+            let name = std::mem::replace(&mut entry.name, alias);
+            entry.aliased = entry.aliased.or(Some(name));
         }
         if let Some(description) = &tool.description {
             entry.meta.description.clone_from(description);

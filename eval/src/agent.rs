@@ -77,6 +77,10 @@ impl RunAssembler for AgentTask {
     fn agents(&self) -> Agents {
         self.agents.clone()
     }
+
+    fn model(&self, _: &AgentSpec) -> Option<Arc<dyn Model>> {
+        Some(Arc::clone(&self.model))
+    }
 }
 
 /// Sends a message to an agent and waits until the agent's run and all child runs have ended. The

@@ -137,6 +137,10 @@ impl Model for MeteredModel {
         self.model.name()
     }
 
+    fn endpoint(&self) -> &str {
+        self.model.endpoint()
+    }
+
     fn takes_functions(&self) -> bool {
         self.model.takes_functions()
     }

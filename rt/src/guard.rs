@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use crate::tape::{Halt, RecordedValue, Replay, TapeCursor};
-use crate::{Code, Failure, Position, Program, Run, Runtime, Target};
+use crate::{Code, Failure, Grants, Position, Program, Run, Runtime, Target};
 
 /// The guard's view of a program that is about to run.
 #[derive(Clone, Copy)]
@@ -15,6 +15,8 @@ pub struct Preview<'a> {
     pub program: &'a Program,
     /// The arguments of the program.
     pub args: &'a [String],
+    /// The grants with which the program will run.
+    pub grants: &'a Grants,
     runtime: &'a Runtime,
     tape: Option<&'a TapeCursor>,
 }
@@ -34,10 +36,10 @@ impl<'a> Preview<'a> {
     pub(crate) fn new(
         runtime: &'a Runtime,
         program: &'a Program,
-        args: &'a [String],
+        (args, grants): (&'a [String], &'a Grants),
         tape: Option<&'a TapeCursor>,
     ) -> Self {
-        Preview { program, args, runtime, tape }
+        Preview { program, args, grants, runtime, tape }
     }
 
     /// Asks a question about the program. The answer is recorded and is reused if the run is
@@ -73,6 +75,17 @@ impl<'a> Preview<'a> {
                 }
             }
         }
+    }
+
+    /// Returns true if a source compiles to the code of the program. Comments and the layout of the
+    /// two texts may differ.
+    pub async fn is_code_of(&self, source: &str) -> bool {
+        source == self.program.source()
+            || self
+                .runtime
+                .prepare(source)
+                .await
+                .is_ok_and(|other| other.is_same_code(self.program))
     }
 
     /// Returns the source position of each host call that the program may make, like

@@ -106,6 +106,12 @@ impl Program {
         self.0.compiled.authority()
     }
 
+    /// Returns true if two programs have the same code, even if their sources differ.
+    #[must_use]
+    pub fn is_same_code(&self, other: &Program) -> bool {
+        self.0.compiled.binary == other.0.compiled.binary
+    }
+
     /// Returns the capabilities that the program needs but the grants do not allow.
     #[must_use]
     pub fn missing(&self, grants: &Grants) -> Vec<&'static str> {

@@ -410,6 +410,10 @@ impl RunAssembler for App {
         App::agents(self).clone()
     }
 
+    fn model(&self, agent: &AgentSpec) -> Option<Arc<dyn Model>> {
+        agent.open_model(&*self.0.models, &self.0.model).ok()
+    }
+
     fn limits(&self) -> RunLimits {
         RunLimits { max_steps: self.0.max_steps, timeout: self.0.settings.timeout }
     }

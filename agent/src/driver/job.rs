@@ -12,6 +12,7 @@ use crate::delegates::{ChildRuns, DelegateNames, RunDelegates};
 use crate::embed::Hooks;
 use crate::ledger::Signer;
 use crate::meter::Meter;
+use crate::model::Model;
 use crate::output::OutputSettings;
 use crate::settings::Settings;
 use crate::tenant::Tenant;
@@ -56,13 +57,13 @@ pub struct Job {
 
 impl Job {
     /// Applies the budgets of `settings` to the job and to all its descendant runs, and allows the
-    /// job to delegate to the agents listed in `settings`.
-    pub(crate) fn in_tree(self, run: &str, settings: &Settings) -> Job {
+    /// job to delegate to the agents listed in `settings`. `model` is the run's own model.
+    pub(crate) fn in_tree(self, run: &str, settings: &Settings, model: &dyn Model) -> Job {
         let grants = Arc::new(self.tree.bind(settings, &self.grants));
-        Job { grants, ..self }.with_delegates(run, settings)
+        Job { grants, ..self }.with_delegates(run, settings, model)
     }
 
-    fn with_delegates(self, run: &str, settings: &Settings) -> Job {
+    fn with_delegates(self, run: &str, settings: &Settings, model: &dyn Model) -> Job {
         let may_build = settings.traits.iter().any(|one| one.purpose == TraitPurpose::Build);
         let may_ask = may_build || !settings.delegates.is_empty();
         let Some(runs) = self.children.as_ref().filter(|_| may_ask) else {
@@ -75,6 +76,7 @@ impl Job {
             tree: self.tree.clone(),
             children: Arc::clone(runs),
             cancel: self.cancel.clone(),
+            endpoint: model.endpoint().to_owned(),
         };
         let grants = self.grants.as_ref().clone().with(Agents(Arc::new(delegates)));
         Job { grants: Arc::new(grants), ..self }

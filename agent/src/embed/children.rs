@@ -17,6 +17,7 @@ use super::hooks::RunObserver;
 use super::report::ReportBuilder;
 use crate::delegates::{ChildEnd, ChildError, ChildRequest, ChildRuns};
 use crate::journal::{Journal as _, RunRecord, Status};
+use crate::model::Model;
 use crate::store::TenantStore;
 
 /// The implementation of [`ChildRuns`] for agents that are embedded in an application.
@@ -134,6 +135,10 @@ impl AgentChildren {
 }
 
 impl ChildRuns for AgentChildren {
+    fn model(&self, agent: &str) -> Option<Arc<dyn Model>> {
+        self.agent.team.agent(agent).ok().map(|agent| Arc::clone(&agent.model))
+    }
+
     fn run(&self, request: ChildRequest) -> BoxFuture<'_, Result<ChildEnd, ChildError>> {
         // A separate task, because a program's stack is too small for a run.
         let task = self.tasks.spawn(self.clone().run_child(request));

@@ -133,7 +133,7 @@ pub async fn run(
     sink: &dyn Sink,
     (journal, id, origin): (&SharedJournal, String, Json),
 ) -> Result<RunOutcome, StoreError> {
-    let job = Job { tenant: journal.tenant().clone(), ..job }.in_tree(&id, settings);
+    let job = Job { tenant: journal.tenant().clone(), ..job }.in_tree(&id, settings, model);
     job.tree.begin();
     host.mask_run(model, &job.grants).await;
     let setup = setup(host, model, settings, &job).await;
@@ -275,7 +275,7 @@ pub(crate) async fn resume_locked(
         output: None,
         hooks: with.hooks,
     }
-    .in_tree(run, &settings);
+    .in_tree(run, &settings, model);
     let setup = start.setup;
     let recorder = TurnRecorder::resume(
         Arc::clone(journal),

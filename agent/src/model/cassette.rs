@@ -452,6 +452,10 @@ impl Model for Recorder {
         self.model.constrains_output()
     }
 
+    fn endpoint(&self) -> &str {
+        self.model.endpoint()
+    }
+
     fn key(&self) -> Option<&ApiKey> {
         self.model.key()
     }

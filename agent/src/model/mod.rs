@@ -63,6 +63,12 @@ pub trait Model: Send + Sync {
         ""
     }
 
+    /// Returns a string that tells the model's endpoint from others, such as its base URL. By
+    /// default, this is the model's name.
+    fn endpoint(&self) -> &str {
+        self.name()
+    }
+
     /// Returns true if the model is known to support function calling. The endpoint may still
     /// reject a request with functions.
     fn takes_functions(&self) -> bool {

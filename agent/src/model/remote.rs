@@ -364,6 +364,10 @@ impl Model for RemoteModel {
         self.endpoint.base_url.host_str().unwrap_or_default()
     }
 
+    fn endpoint(&self) -> &str {
+        self.endpoint.base_url.as_str()
+    }
+
     fn takes_functions(&self) -> bool {
         self.endpoint.quirks.functions && !self.functions_refused.load(Ordering::Relaxed)
     }

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use wattle_capability::files::Files;
 use wattle_rt::Grants;
 
-use crate::agents::Agents;
+use crate::agents::{AgentSpec, Agents};
 use crate::error::StoreError;
 use crate::host::Host;
 use crate::journal::{KeptFiles, RunLimits};
@@ -32,6 +32,13 @@ pub trait RunAssembler: Send + Sync {
     /// Returns the agents that runs may delegate to.
     fn agents(&self) -> Agents {
         Agents::default()
+    }
+
+    /// Returns the model of an agent's child runs, or `None` if it is unknown or cannot be used. By
+    /// default, it is unknown. A question to an agent whose model is at another endpoint than that
+    /// of the run leaves the machine, and one to an agent with an unknown model may.
+    fn model(&self, _agent: &AgentSpec) -> Option<Arc<dyn Model>> {
+        None
     }
 
     /// Returns the operator's limits for runs. By default, there are none. A forked run keeps the

@@ -25,6 +25,7 @@ use crate::journal::{
     self, Approval, Journal as _, PendingApproval, QueuedRun, RunFilter, RunRecord, SharedJournal,
     Status, record_answers,
 };
+use crate::model::Model;
 use crate::store::TenantStore;
 use crate::tree::RunTree;
 
@@ -108,6 +109,11 @@ impl RunService {
 impl ChildRuns for ServiceChildren {
     fn agents(&self) -> Agents {
         self.service.0.assembler.agents()
+    }
+
+    fn model(&self, agent: &str) -> Option<Arc<dyn Model>> {
+        let assembler = &self.service.0.assembler;
+        assembler.model(assembler.agents().get(agent)?.as_ref())
     }
 
     fn run(&self, request: ChildRequest) -> BoxFuture<'_, Result<ChildEnd, ChildError>> {

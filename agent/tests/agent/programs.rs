@@ -9,12 +9,14 @@ use serde_json::json;
 use wattle_agent::capability::egress::Egress;
 use wattle_agent::capability::files::Files;
 use wattle_agent::capability::kv::InMemory;
-use wattle_agent::catalog::Catalog;
+use wattle_agent::capability::policy::{Policy, Preflight};
+use wattle_agent::catalog::{Catalog, ToolRef};
+use wattle_agent::machine::Call;
 use wattle_agent::model::{
     Cassette, Delta, EmbeddingReply, Mask, Model, ModelError, ModelReply, ModelRequest, Recorder,
 };
 use wattle_agent::rt::{Code, Exit, Limits, Outcome};
-use wattle_agent::{Access, Host, ModelInference, Settings};
+use wattle_agent::{Access, AgentPrograms, Host, ModelInference, Settings, perform};
 
 /// A model that echoes each question. It answers longer questions sooner.
 struct Echo;
@@ -168,4 +170,85 @@ async fn embeddings_are_recorded_beside_answers() {
             .texts(),
         ["[1.0]"]
     );
+}
+
+/// A host whose agent calls the shell `sh`, and a program of a folder with the shell's code `copy`.
+fn renaming_host(folder: &std::path::Path) -> Host {
+    let shell = Catalog::built_in().get("shell").unwrap().body().to_owned();
+    let front = ";;; name = \"copy\"\n;;; description = \"A copy\"\n;;; returns = \"text\"\n;;; \
+                 uses = [\"shell\", \"json\", \"str\"]\n;;; [[args]]\n;;; name = \"line\"\n;;; \
+                 type_hint = \"string\"\n;;; description = \"The line\"\n";
+    std::fs::write(folder.join("copy.wat"), format!("{front}\n;; a copy\n{shell}")).unwrap();
+    let catalog = Catalog::load(&[folder]);
+    assert!(catalog.problems().is_empty(), "{:?}", catalog.problems());
+    let host = Host::new(Limits::default(), catalog, Egress::new(Default::default())).unwrap();
+    let sh = ToolRef { alias: Some("sh".to_owned()), ..ToolRef::new("shell") };
+    // An alias that is the name of another program does not become that program.
+    let read = ToolRef { alias: Some("file_read".to_owned()), ..ToolRef::new("shell") };
+    let names = ["shell", "copy", "wattle", "text_sort"].map(ToolRef::new);
+    let tools: Vec<ToolRef> = names.into_iter().chain([sh, read]).collect();
+    let offered = host.catalog().select(&tools).unwrap();
+    host.for_agent(AgentPrograms { name: "ada".into(), offered, ..AgentPrograms::default() })
+}
+
+#[tokio::test]
+async fn rules_on_programs_hold_for_what_runs_whatever_it_is_called() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = renaming_host(folder.path());
+    let rules = |list: &[&str]| list.iter().map(|rule| rule.parse().unwrap()).collect();
+    let named =
+        |name: &str, arg: &str| Call::Catalog { name: name.to_owned(), args: vec![arg.to_owned()] };
+    let wat = |body: String| Call::Wat { body, args: vec!["echo hi".to_owned()] };
+    let shell = Catalog::built_in().get("shell").unwrap().body().to_owned();
+    let workbook = |part: &str| {
+        wat(format!(
+            "(ret (workbook.run \"\"\"\n[components.a]\n{part}\nargs = [\"echo \
+             hi\"]\n[exports]\na = \"a\"\n\"\"\"))"
+        ))
+    };
+    let runs_shell = [
+        named("shell", "echo hi"),
+        named("sh", "echo hi"),
+        named("file_read", "echo hi"),
+        named("copy", "echo hi"),
+        named("wattle", "catalog run sh 'echo hi'"),
+        wat("(ret (call \"shell\" (arg 0)))".to_owned()),
+        wat("(ret (call \"sh\" (arg 0)))".to_owned()),
+        wat("(ret (call \"copy\" (arg 0)))".to_owned()),
+        wat("(ret (str.join (par.map \"sh\" (str.split (arg 0) \",\")) \"\"))".to_owned()),
+        wat("(each $r (par.run (arr.from_json \"\"\"[[\"sh\", \"echo hi\"]]\"\"\")) (out $r))"
+            .to_owned()),
+        wat("(ret (wattle.run \"catalog run sh 'echo hi'\"))".to_owned()),
+        workbook("program = \"sh\""),
+        workbook(&format!("source = '''\n;; another comment\n{shell}'''")),
+        wat(format!(";; with a comment\n{shell}")),
+    ];
+    let outcome = async |deny: &[&str], allow: &[&str], call: &Call| {
+        let policy = Policy::new(rules(allow), Vec::new(), rules(deny));
+        let grants = access(&host, None).grants().guarded(Arc::new(Preflight::new(policy, None)));
+        let done = perform(host.runtime(), &host.catalog(), &Arc::new(grants), call).await.unwrap();
+        format!("{done:?}")
+    };
+    for call in &runs_shell {
+        let open = outcome(&["program:text_count"], &[], call).await;
+        assert!(open.contains("hi\\n"), "{call:?}: {open}");
+        let denied = outcome(&["program:shell"], &[], call).await;
+        assert!(denied.contains("rule `program:shell`"), "{call:?}: {denied}");
+        assert!(!denied.contains("hi\\n\""), "{call:?}: {denied}");
+        let others = outcome(&["program:*"], &["program:file_read"], call).await;
+        assert!(others.contains("rule `program:*`"), "{call:?}: {others}");
+    }
+    let sort = named("text_sort", "b\na");
+    assert!(outcome(&["program:shell"], &[], &sort).await.contains("a\\nb"));
+    // A rule on an alias covers the program behind it, but permits nothing by that name.
+    for call in [named("shell", "echo hi"), named("sh", "echo hi")] {
+        assert!(outcome(&["program:sh"], &[], &call).await.contains("rule `program:sh`"));
+        let allowed = outcome(&["program:*"], &["program:sh"], &call).await;
+        assert!(allowed.contains("rule `program:*`"), "{allowed}");
+        let allowed = outcome(&["program:*"], &["program:shell"], &call).await;
+        assert!(allowed.contains("hi\\n"), "{allowed}");
+    }
+    let nested = named("wattle", "catalog run sh 'echo hi'");
+    let allowed = outcome(&["program:*"], &["program:wattle", "program:shell"], &nested).await;
+    assert!(allowed.contains("hi\\n"), "{allowed}");
 }

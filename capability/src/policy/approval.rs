@@ -87,6 +87,9 @@ fn is_same_or_part(approved: &Resource, touched: &Resource) -> bool {
             let is_below = if *whole { names.starts_with(own) } else { names == own && !*is_tree };
             is_below && (*read || !*reads) && (*write || !*writes)
         }
+        (Resource::Program { names: own, .. }, Resource::Program { names, .. }) => {
+            (own.is_empty() && names.is_empty()) || own.iter().any(|name| names.contains(name))
+        }
         (Resource::Key { key: own, whole: true }, Resource::Key { key, .. }) => {
             key.starts_with(own.as_str())
         }

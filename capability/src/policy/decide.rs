@@ -6,7 +6,7 @@ use wattle_rt::{Argument, Authority, Reach, Service, Target, Text, Touch as Fixe
 
 use super::resource::Resource;
 use super::start::Start;
-use super::{ApprovalScope, Policy, Rule, Ruling, TouchedResource, Verdict};
+use super::{ApprovalScope, Directory, Policy, Rule, Ruling, TouchedResource, Verdict};
 
 /// A policy's decision about a program that has not started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,7 +47,8 @@ pub struct Touch {
     pub function: String,
     /// A description of the effect, such as `reach https://example.com/`.
     pub what: String,
-    /// The index of the call in the program's list of function uses.
+    /// The index of the call in the program's list of function uses. It is not in the list if the
+    /// program's own start is meant.
     pub at: usize,
 }
 
@@ -73,11 +74,35 @@ enum Subject {
     Unknown(Target, String),
 }
 
+impl Subject {
+    fn resolved(self, directory: &Directory) -> Subject {
+        match self {
+            Subject::Known(target, resource, text) => {
+                Subject::Known(target, directory.resolve(resource), text)
+            }
+            other => other,
+        }
+    }
+}
+
+/// The name that questions and refusals give to the start of a program.
+pub(super) const START: &str = "start";
+
 impl Policy {
     /// Decides whether a program may run, based on its authority and its arguments. Does not run
     /// the program or ask the user.
     #[must_use]
     pub fn decide(&self, authority: &Authority, args: &[String]) -> Decision {
+        self.decide_with(authority, args, &Directory::default())
+    }
+
+    /// Decides as [`decide`](Policy::decide) does. `directory` says what names stand for.
+    pub(super) fn decide_with(
+        &self,
+        authority: &Authority,
+        args: &[String],
+        directory: &Directory,
+    ) -> Decision {
         let mut decision = Decision::default();
         if self.is_open() {
             return decision;
@@ -88,6 +113,7 @@ impl Policy {
             for reach in used.reaches() {
                 touches_nothing = false;
                 for subject in self.subjects(&function, reach, args) {
+                    let subject = subject.resolved(directory);
                     self.judge(&mut decision, at, &function, &subject);
                 }
             }
@@ -129,6 +155,32 @@ impl Policy {
     /// allowed.
     fn judge(&self, decision: &mut Decision, at: usize, function: &str, subject: &Subject) {
         let ruling = self.before(function, subject);
+        let permits = |wider: &Policy| wider.before(function, subject).verdict == Verdict::Allow;
+        self.add(decision, (at, function), (subject, ruling), permits);
+    }
+
+    /// Adds a question or a refusal for a program that is about to start. Adds nothing if its start
+    /// is allowed.
+    pub(super) fn judge_start(&self, decision: &mut Decision, program: Resource) {
+        let ruling = self.on_start(&program);
+        let permits = |wider: &Policy| wider.on_start(&program).verdict == Verdict::Allow;
+        let text = match &program {
+            Resource::Program { names, called } => names.first().unwrap_or(called).clone(),
+            _ => String::new(),
+        };
+        let subject = Subject::Known(Target::Program, program.clone(), text);
+        self.add(decision, (usize::MAX, START), (&subject, ruling), permits);
+    }
+
+    /// Adds a question or a refusal for a ruling on one resource to the decision. Adds nothing if
+    /// the effect is allowed. `permits` is true for a policy that allows the effect.
+    fn add(
+        &self,
+        decision: &mut Decision,
+        (at, function): (usize, &str),
+        (subject, ruling): (&Subject, Ruling<'_>),
+        permits: impl Fn(&Policy) -> bool,
+    ) {
         if ruling.verdict == Verdict::Allow {
             return;
         }
@@ -142,7 +194,6 @@ impl Policy {
             }
         };
         let touch = Touch { function: function.to_owned(), what: what(function, subject), at };
-        let permits = |wider: &Policy| wider.before(function, subject).verdict == Verdict::Allow;
         let remedy = self.remedy(&allow, ruling, permits);
         if ruling.verdict == Verdict::Ask {
             let same = |q: &Question| q.approves == approves && q.touch.function == touch.function;
@@ -221,6 +272,7 @@ pub(super) fn with_service(service: Service) -> &'static str {
         Service::Public => "write to the public folder",
         Service::Tickets => "file a ticket",
         Service::Memory => "use the memory",
+        Service::Artifacts => "leave an artifact",
     }
 }
 
@@ -255,9 +307,14 @@ fn what(function: &str, subject: &Subject) -> String {
             Resource::Path { .. } => format!("write {text}"),
             Resource::Key { whole: true, .. } => format!("list the keys that start with {text:?}"),
             Resource::Key { .. } => format!("use the key {text:?}"),
-            Resource::Program(name) if name.is_empty() => "run a program without a name".to_owned(),
-            Resource::Program(_) => format!("run the program {text}"),
-            Resource::Agent(_) => format!("ask the agent {text}"),
+            Resource::Program { .. } if text.is_empty() => {
+                "run a program without a name".to_owned()
+            }
+            Resource::Program { .. } => format!("run the program {text}"),
+            Resource::Agent { elsewhere: true, .. } => {
+                format!("ask the agent {text}, whose model is at another endpoint,")
+            }
+            Resource::Agent { .. } => format!("ask the agent {text}"),
             Resource::Tool(_) => format!("call the tool {text}"),
             Resource::Service { service, .. } => with_service(*service).to_owned(),
         },

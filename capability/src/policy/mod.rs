@@ -7,19 +7,21 @@
 //! | rule | covers |
 //! |---|---|
 //! | `*` | every effect outside the run |
-//! | `http` | every request to a URL; if it denies or asks, also requests to a search engine, a model, an image generator or a Git remote |
+//! | `egress` | everything that leaves the machine: what `http` and `ai` cover, agents at other endpoints, tools, the public folder, tickets and artifacts |
+//! | `http` | every request to a URL; if it denies or asks, also requests to a search engine, a model, an image generator or a Git remote, and questions to an agent whose model is at another endpoint |
 //! | `fs` | every access to the run's files; if it denies or asks, also to the public folder and tickets |
 //! | `kv` | every key of the state; if it denies or asks, also tickets and the memory |
 //! | `par` | every program that a program starts |
 //! | `agent` | every question to another agent |
 //! | `tool` | every call to a tool of the application |
-//! | `ai` | every message to a model; if it denies or asks, also requests to an image generator |
+//! | `ai` | every message to a model; if it denies or asks, also requests to an image generator, and questions to an agent whose model is at another endpoint |
 //! | `web`, `search`, `shell`, … | all functions of that capability; if it allows, only the effects that are the capability's purpose |
 //! | `http.post` | one function |
 //! | `host:api.example.com`, `host:*.example.com:8443`, `host:*` | hosts, on one port or on all |
 //! | `read:notes`, `write:notes`, `path:notes` | reads, writes, or both, of that path and everything below it |
 //! | `key:user.` | the keys of the session's state with that prefix; if it allows, the prefix ends at a boundary: `key:user` covers `user` and `user.name`, but not `users` |
-//! | `program:NAME`, `agent:NAME`, `tool:NAME` | the catalog program, agent or tool with that name |
+//! | `program:NAME` | the program whose code the catalog has under that name, whoever starts it, by whatever name; a rule that denies or asks also covers the program that an agent calls by that name |
+//! | `agent:NAME`, `tool:NAME` | the agent or tool with that name |
 //! | `read:*`, `write:*`, `path:*`, `key:*`, `program:*`, `agent:*`, `tool:*` | everything of that kind |
 //!
 //! There are no other wildcards: a `*` within a path, a prefix or a name is an error. `\*` is a
@@ -58,6 +60,7 @@
 mod approval;
 mod class;
 mod decide;
+mod directory;
 mod preflight;
 mod resource;
 mod rule;
@@ -66,11 +69,13 @@ mod start;
 use wattle_rt::Target;
 
 pub use approval::ApprovalScope;
+pub use class::leaves_machine;
 pub use decide::{Decision, Question, Refusal, Touch};
 pub use preflight::{Answer, Asker, Line, NoApprover, Preflight, Request};
 pub use rule::{Rule, RuleError};
 
 use class::Class;
+use directory::Directory;
 use resource::Resource;
 use rule::Rank;
 
@@ -154,10 +159,25 @@ impl Policy {
         self.on(function, TouchedResource::of(target, Resource::of(target, text).as_ref())).verdict
     }
 
+    /// Returns all rules, of all sets.
+    fn rules(&self) -> impl Iterator<Item = &Rule> {
+        self.sets.iter().flatten().map(|(rule, _)| rule)
+    }
+
     /// Returns the ruling on a call to a function that touches a resource.
     fn on(&self, function: &str, touched: TouchedResource<'_>) -> Ruling<'_> {
         let rulings = self.sets.iter().map(|set| on(set, function, touched));
         rulings.fold(Ruling::OPEN, Ruling::stricter)
+    }
+
+    /// Returns the ruling on a program that is about to start, whoever starts it. Only rules on
+    /// programs decide about it: what the program may do is decided by its effects.
+    fn on_start(&self, program: &Resource) -> Ruling<'_> {
+        let rulings = self
+            .sets
+            .iter()
+            .map(|set| best(set, |rule, restricts| rule.on_resource(program, restricts)));
+        rulings.flatten().fold(Ruling::OPEN, Ruling::stricter)
     }
 
     /// Returns the possible rulings of each set on a call, given only a prefix of the resource's
@@ -174,6 +194,8 @@ enum TouchedResource<'c> {
     Nothing,
     /// A resource of the given kind that no rule names.
     Other(Target),
+    /// An agent that no rule names, whose model is at another endpoint than that of the run.
+    AgentElsewhere,
     /// A resource of the given kind whose name is invalid.
     Invalid(Target),
     /// A known resource.
@@ -190,6 +212,8 @@ impl<'c> TouchedResource<'c> {
     fn class(self) -> Option<Class> {
         match self {
             TouchedResource::Nothing => None,
+            TouchedResource::Resource(_, Resource::Agent { elsewhere: true, .. })
+            | TouchedResource::AgentElsewhere => Some(Class::AgentsElsewhere),
             TouchedResource::Other(target)
             | TouchedResource::Invalid(target)
             | TouchedResource::Resource(target, _) => Some(Class::of(target)),
@@ -210,7 +234,9 @@ fn best<'p>(set: &'p Set, rank: impl Fn(&Rule, bool) -> Option<Rank>) -> Option<
 
 fn on<'p>(set: &'p Set, function: &str, touched: TouchedResource<'_>) -> Ruling<'p> {
     let by_resource = match touched {
-        TouchedResource::Nothing | TouchedResource::Other(_) => None,
+        TouchedResource::Nothing | TouchedResource::Other(_) | TouchedResource::AgentElsewhere => {
+            None
+        }
         TouchedResource::Invalid(target) => {
             best(set, |rule, restricts| (restricts && rule.covers_all(target)).then_some((0, 0, 0)))
         }
@@ -262,6 +288,9 @@ fn on_unknown<'p>(set: &'p Set, function: &str, target: Target, prefix: &str) ->
     let mut rulings: Vec<Ruling<'p>> = rulings.collect();
     if !set.iter().any(|(rule, _)| rule.covers_all(target)) {
         rulings.push(on(set, function, other));
+        if target == Target::Agent {
+            rulings.push(on(set, function, TouchedResource::AgentElsewhere));
+        }
     }
     rulings
 }

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use wattle_rt::{Guard, GuardFuture, Preview, QuestionReply, Target, truncate};
 
-use super::decide::{Decision, Question, with_service};
+use super::decide::{Decision, Question, START, with_service};
 use super::resource::Resource;
-use super::{ApprovalScope, Policy, Rule, TouchedResource, Verdict};
+use super::{ApprovalScope, Directory, Policy, Rule, TouchedResource, Verdict};
 
 /// The port to the user, who approves the effects of programs.
 pub trait Asker: Send + Sync {
@@ -96,6 +96,8 @@ pub struct Preflight {
     asker: Option<Arc<dyn Asker>>,
     always: Arc<Mutex<Vec<Approval>>>,
     once: Vec<Approval>,
+    /// The programs and agents of the run. It is empty until a program starts.
+    directory: Directory,
 }
 
 /// The user's approval of some of the effects of one function.
@@ -109,7 +111,13 @@ impl Preflight {
     /// Creates a guard. Without an asker, effects that need approval are denied.
     #[must_use]
     pub fn new(policy: Policy, asker: Option<Arc<dyn Asker>>) -> Preflight {
-        Preflight { policy: Arc::new(policy), asker, always: Arc::default(), once: Vec::new() }
+        Preflight {
+            policy: Arc::new(policy),
+            asker,
+            always: Arc::default(),
+            once: Vec::new(),
+            directory: Directory::default(),
+        }
     }
 
     /// Returns the policy.
@@ -119,9 +127,12 @@ impl Preflight {
     }
 
     fn approved(&self, function: &str, test: impl Fn(&ApprovalScope) -> bool) -> bool {
-        let fits = |approval: &Approval| approval.function == function && test(&approval.scope);
-        self.once.iter().any(fits)
-            || self.always.lock().unwrap_or_else(PoisonError::into_inner).iter().any(fits)
+        self.has_approved(|approval| approval.function == function && test(&approval.scope))
+    }
+
+    fn has_approved(&self, fits: impl Fn(&Approval) -> bool) -> bool {
+        self.once.iter().any(&fits)
+            || self.always.lock().unwrap_or_else(PoisonError::into_inner).iter().any(&fits)
     }
 
     /// Returns a guard that allows only the effects that both this guard's policy and `policy`
@@ -132,15 +143,32 @@ impl Preflight {
     }
 
     async fn decide(&self, preview: Preview<'_>) -> Result<Preflight, String> {
-        let Decision { questions, refusals } =
-            self.policy.decide(preview.program.authority(), preview.args);
-        let answered = |question: &Question| {
-            self.approved(&question.touch.function, |scope| *scope == question.approves)
+        if self.policy.is_open() {
+            return Ok(self.clone());
+        }
+        let directory = Directory::of(preview.grants);
+        let mut decision =
+            self.policy.decide_with(preview.program.authority(), preview.args, &directory);
+        let program = match self.policy.rules().any(Rule::is_on_programs) {
+            true => Some(directory.program(&self.policy, &preview).await),
+            false => None,
         };
+        if let Some(program) = &program {
+            self.policy.judge_start(&mut decision, program.clone());
+        }
+        let Decision { questions, refusals } = decision;
+        let answered = |question: &Question| match &program {
+            // Whoever approved the call that starts the program approved its start.
+            Some(program) if question.touch.function == START => self.has_approved(|approval| {
+                approval.scope.contains(&approval.function, Target::Program, Some(program))
+            }),
+            _ => self.approved(&question.touch.function, |scope| *scope == question.approves),
+        };
+        let own = Preflight { directory, ..self.clone() };
         let questions: Vec<Question> =
             questions.into_iter().filter(|question| !answered(question)).collect();
         if refusals.is_empty() && questions.is_empty() {
-            return Ok(self.clone());
+            return Ok(own);
         }
         let lines = lines(&preview).await;
         let line = |at: usize| lines.get(at).cloned().flatten();
@@ -180,7 +208,7 @@ impl Preflight {
             function: question.touch.function.clone(),
             scope: question.approves.clone(),
         });
-        let mut decided = self.clone();
+        let mut decided = own;
         match answer {
             Answer::Later => return Err(denial(&text, "")),
             Answer::No(reason) => return Err(denial(&text, &reason)),
@@ -232,7 +260,7 @@ impl Guard for Preflight {
         if self.policy.is_open() {
             return Ok(());
         }
-        let resource = Resource::of(target, text);
+        let resource = Resource::of(target, text).map(|resource| self.directory.resolve(resource));
         let touched = TouchedResource::of(target, resource.as_ref());
         let ruling = self.policy.on(function, touched);
         let why = match ruling.verdict {

@@ -18,10 +18,13 @@ pub(super) enum Resource {
     Path { names: Vec<String>, read: bool, write: bool, whole: bool },
     /// A key or, if `whole` is true, all keys that start with `key`.
     Key { key: String, whole: bool },
-    /// A catalog program, by name. The name is empty for a program that has no name.
-    Program(String),
-    /// An agent, by name.
-    Agent(String),
+    /// A program. `names` are the names in the catalog of the code that runs; there are none for a
+    /// program that is not in the catalog. `called` is the name by which it is called, which may be
+    /// an alias.
+    Program { names: Vec<String>, called: String },
+    /// An agent, by name. If `elsewhere` is true, its model is at another endpoint than that of the
+    /// run.
+    Agent { name: String, elsewhere: bool },
     /// An application tool, by name.
     Tool(String),
     /// A service that the operator configured, with its host and port if known.
@@ -44,8 +47,11 @@ impl Resource {
             Target::Tree => path(true, true, true)?,
             Target::Key => Resource::Key { key: text.to_owned(), whole: false },
             Target::Keys => Resource::Key { key: text.to_owned(), whole: true },
-            Target::Program => Resource::Program(text.to_owned()),
-            Target::Agent => Resource::Agent(text.to_owned()),
+            Target::Program => Resource::Program {
+                names: Some(text.to_owned()).filter(|name| !name.is_empty()).into_iter().collect(),
+                called: text.to_owned(),
+            },
+            Target::Agent => Resource::Agent { name: text.to_owned(), elsewhere: false },
             Target::Tool => Resource::Tool(text.to_owned()),
             Target::Service(service) => Resource::Service { service, at: host_and_port(text) },
         })

@@ -19,6 +19,7 @@ pub struct Rule(Scope);
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Scope {
     Everything,
+    Egress,
     Capability(String),
     Function(String),
     Host { host: Hosts, port: Option<u16> },
@@ -73,9 +74,9 @@ impl fmt::Display for RuleError {
 impl std::error::Error for RuleError {}
 
 /// A hint for error messages that lists the forms of a rule.
-const KINDS: &str = "write `*`, a capability such as `http`, a function such as `http.post`, or \
-                     `host:`, `read:`, `write:`, `path:`, `key:`, `program:`, `agent:` or \
-                     `tool:` followed by a name";
+const KINDS: &str = "write `*`, `egress`, a capability such as `http`, a function such as \
+                     `http.post`, or `host:`, `read:`, `write:`, `path:`, `key:`, `program:`, \
+                     `agent:` or `tool:` followed by a name";
 
 impl Rule {
     /// Creates a rule on a function.
@@ -97,8 +98,8 @@ impl Rule {
                 Scope::Path { names: names.clone(), read: *read, write: *write }
             }
             Resource::Key { key, .. } => Scope::Key(key.clone()),
-            Resource::Program(name) => Scope::Program((!name.is_empty()).then(|| name.clone())),
-            Resource::Agent(name) => Scope::Agent(Some(name.clone())),
+            Resource::Program { names, .. } => Scope::Program(names.first().cloned()),
+            Resource::Agent { name, .. } => Scope::Agent(Some(name.clone())),
             Resource::Tool(name) => Scope::Tool(Some(name.clone())),
             Resource::Service { .. } => return Rule::function(function),
         })
@@ -142,7 +143,7 @@ impl Rule {
             Scope::Function(own) if own == function => Some((1, 0, 0)),
             Scope::Capability(own) if own == capability => match class {
                 None => Some((0, 0, 0)),
-                Some(class) if class::class_of_capability(own) == Some(class) => None,
+                Some(class) if class::class_of_capability(own) == Some(class.named()) => None,
                 Some(class) => (restricts || class::is_purpose(own, class)).then_some((0, 0, 0)),
             },
             _ => None,
@@ -156,8 +157,9 @@ impl Rule {
             Scope::Capability(word) => {
                 let own = class::class_of_capability(word)?;
                 let depends = restricts && class.dependencies().contains(&own);
-                (own == class).then_some((2, 0, 0)).or(depends.then_some((1, 0, 0)))
+                (own == class.named()).then_some((3, 0, 0)).or(depends.then_some((2, 0, 0)))
             }
+            Scope::Egress => class.leaves_machine().then_some((1, 0, 0)),
             Scope::Everything => Some((0, 0, 0)),
             _ => None,
         }
@@ -184,12 +186,22 @@ impl Rule {
                 };
                 covers.then_some((0, own.len(), 0))
             }
-            (Scope::Program(own), Resource::Program(name))
-            | (Scope::Agent(own), Resource::Agent(name))
+            (Scope::Program(own), Resource::Program { names, called }) => match own {
+                None => Some((0, 0, 0)),
+                Some(own) => {
+                    let is_meant = names.contains(own) || (restricts && own == called);
+                    is_meant.then_some((1, 0, 0))
+                }
+            },
+            (Scope::Agent(own), Resource::Agent { name, .. })
             | (Scope::Tool(own), Resource::Tool(name)) => match own {
                 None => Some((0, 0, 0)),
                 Some(own) => (own == name).then_some((1, 0, 0)),
             },
+            (
+                Scope::Host { host: Hosts::All, port: None },
+                Resource::Agent { elsewhere: true, .. },
+            ) if restricts => Some((0, 0, 0)),
             (_, Resource::Service { service, at }) if restricts => {
                 self.on_service(*service, at.as_ref())
             }
@@ -234,6 +246,19 @@ impl Rule {
         whole && self.on_resource(resource, false).is_some()
     }
 
+    /// Returns the name of the program that the rule names, if it names one.
+    pub(super) fn program(&self) -> Option<&str> {
+        match &self.0 {
+            Scope::Program(name) => name.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Returns true if the rule covers programs: one, or all of them.
+    pub(super) fn is_on_programs(&self) -> bool {
+        matches!(self.0, Scope::Program(_))
+    }
+
     /// Returns true if the rule covers a part of a resource that is read or moved as a whole.
     pub(super) fn is_below(&self, resource: &Resource) -> bool {
         match (&self.0, resource) {
@@ -250,6 +275,7 @@ impl Rule {
     pub(super) fn may_cover(&self, target: Target, prefix: &str) -> bool {
         match (&self.0, target) {
             (Scope::Host { .. }, Target::Url)
+            | (Scope::Host { host: Hosts::All, port: None }, Target::Agent)
             | (Scope::Path { .. }, Target::Tree)
             | (Scope::Program(_), Target::Program)
             | (Scope::Agent(_), Target::Agent)
@@ -331,8 +357,10 @@ impl FromStr for Rule {
 
 /// Parses a rule without a colon: `*`, or the name of a capability or a function.
 fn known(text: &str) -> Result<Scope, RuleError> {
-    if text == "*" {
-        return Ok(Scope::Everything);
+    match text {
+        "*" => return Ok(Scope::Everything),
+        class::EGRESS => return Ok(Scope::Egress),
+        _ => {}
     }
     let functions = || crate::ALL.iter().flat_map(|capability| capability.functions);
     if crate::ALL.iter().any(|capability| capability.name == text) {
@@ -422,6 +450,7 @@ impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Scope::Everything => f.write_str("*"),
+            Scope::Egress => f.write_str(class::EGRESS),
             Scope::Capability(name) | Scope::Function(name) => f.write_str(name),
             Scope::Host { host, port } => {
                 match host {

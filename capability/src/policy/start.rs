@@ -88,10 +88,12 @@ impl Start {
                     start.ends_with(SEPARATORS) || (!rest.contains(SEPARATORS) && !*whole)
                 })
             }
-            (
-                Start::Names(start),
-                Resource::Program(name) | Resource::Agent(name) | Resource::Tool(name),
-            ) => name.starts_with(start.as_str()),
+            (Start::Names(start), Resource::Program { names, .. }) => {
+                names.iter().any(|name| name.starts_with(start.as_str()))
+            }
+            (Start::Names(start), Resource::Agent { name, .. } | Resource::Tool(name)) => {
+                name.starts_with(start.as_str())
+            }
             _ => false,
         }
     }

@@ -107,6 +107,9 @@ async fn attempt(
     }
     let mut as_documented = false;
     if let Ok(outcome) = outcome {
+        if !outcome.artifacts.is_empty() {
+            log.add(service(Service::Artifacts), "");
+        }
         let shown = format!("{:?} {:?} {:?}", outcome.texts(), outcome.log, outcome.failure);
         watch::read(&shown).into_iter().for_each(|(target, path)| log.add(target, path));
         as_documented = outcome.success() && outcome.texts() == function.output;

@@ -75,6 +75,7 @@ fn rule() -> impl Strategy<Value = String> {
     prop_oneof![
         prop::sample::select(PLACES).prop_map(str::to_owned),
         prop::sample::select(words),
+        Just("egress".to_owned()),
         prop::sample::select(functions),
     ]
 }
@@ -96,6 +97,7 @@ fn touched() -> impl Strategy<Value = (Target, &'static str)> {
         Service::Public,
         Service::Tickets,
         Service::Memory,
+        Service::Artifacts,
     ];
     prop_oneof![
         of(vec![Url, Target::Service(Service::Engine)], URLS),

@@ -15,10 +15,15 @@ const FOR: &[&str] = &[
     "wattle: par",
     "issue: tickets",
     "memory: memory",
+    "sys: artifacts",
     "git: fs remote",
     "publish: fs public",
     "image: fs images",
 ];
+
+/// The classes of effects that leave the machine.
+const LEAVES: &[&str] =
+    &["http", "ai", "tool", "engine", "remote", "images", "public", "tickets", "artifacts"];
 
 /// The specificity of a rule's match: its kind, its length, and whether the rule names a port.
 type Score = Option<(u8, usize, bool)>;
@@ -61,12 +66,19 @@ fn kind(target: Target) -> (&'static str, &'static [&'static str]) {
         Target::Service(Service::Public) => ("public", &["fs"]),
         Target::Service(Service::Tickets) => ("tickets", &["fs", "kv"]),
         Target::Service(Service::Memory) => ("memory", &["kv"]),
+        Target::Service(Service::Artifacts) => ("artifacts", &[]),
     }
 }
 
 fn class(rule: &str, refuses: bool, (kind, by): (&str, &[&str])) -> Option<(u8, usize, bool)> {
     let leads = LEADS.contains(&rule);
-    let rank = if leads && rule == kind { 2 } else { u8::from(refuses && by.contains(&rule)) };
+    let rank = if leads && rule == kind {
+        3
+    } else if refuses && by.contains(&rule) {
+        2
+    } else {
+        u8::from(rule == "egress" && LEAVES.contains(&kind))
+    };
     (rule == "*" || rank > 0).then_some((rank, 0, false))
 }
 

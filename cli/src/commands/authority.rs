@@ -1,6 +1,7 @@
 //! `wattle check --authority`: prints the resources that a program can access, as text or as JSON.
 
 use serde_json::{Value as Json, json};
+use wattle_agent::capability::policy;
 use wattle_agent::rt::{
     Argument, Names, Part, Position, Program, Reach, Runtime, Service, Target, Text, Touch, Use,
 };
@@ -37,7 +38,27 @@ pub(super) async fn shown(runtime: &Runtime, program: &Program) -> Vec<String> {
             }
         }
     }
+    let mut leaving: Vec<String> = Vec::new();
+    for one in uses.iter().map(|(one, _)| one).filter(|one| leaves_machine(one)) {
+        let function = format!("{}.{}", one.function.module, one.function.name);
+        if !leaving.contains(&function) {
+            leaving.push(function);
+        }
+    }
+    if !leaving.is_empty() {
+        lines.push(format!("leaves the machine (`egress`): {}", leaving.join(", ")));
+    }
     lines
+}
+
+/// Returns true if the call can carry data out of the machine.
+fn leaves_machine(one: &Use) -> bool {
+    one.reaches().any(|reach| match reach {
+        Reach::Named(target, _) | Reach::Always(Touch { target, .. }) => {
+            policy::leaves_machine(target)
+        }
+        Reach::Any(targets) => targets.iter().any(|target| policy::leaves_machine(*target)),
+    })
 }
 
 /// Describes one call, with one line for each resource that it can access.
@@ -96,12 +117,14 @@ fn noun(target: Target) -> &'static str {
         Target::Service(Service::Public) => "public folder",
         Target::Service(Service::Tickets) => "tickets",
         Target::Service(Service::Memory) => "memory",
+        Target::Service(Service::Artifacts) => "artifacts",
     }
 }
 
 /// Returns the resources that a program can access, as JSON: one object for each call, with the
-/// call's targets. In a target, `values` is null if any value is possible, and `argument` is null
-/// if the function accesses the target regardless of its arguments.
+/// call's targets. In a target, `values` is null if any value is possible, `argument` is null if the
+/// function accesses the target regardless of its arguments. `egress` is true if data can leave the
+/// machine there, and absent otherwise.
 pub(super) async fn to_json(runtime: &Runtime, program: &Program) -> Json {
     let uses = reaching(runtime, program).await.into_iter().map(|(one, place)| {
         let named = one.function.params.iter().zip(&one.arguments).flat_map(|(param, argument)| {
@@ -138,7 +161,11 @@ fn targets(names: Names) -> Vec<Target> {
 }
 
 fn target_json(argument: Option<&str>, target: Target, values: Json) -> Json {
-    json!({"argument": argument, "kind": noun(target).to_ascii_lowercase(), "values": values})
+    let kind = noun(target).to_ascii_lowercase();
+    match policy::leaves_machine(target) {
+        true => json!({"argument": argument, "kind": kind, "values": values, "egress": true}),
+        false => json!({"argument": argument, "kind": kind, "values": values}),
+    }
 }
 
 /// Converts a string to JSON. The result is a JSON string if the whole string is known, and

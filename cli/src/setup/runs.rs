@@ -127,6 +127,10 @@ impl RunAssembler for LocalAssembler {
         self.runs.setup.agents.clone()
     }
 
+    fn model(&self, agent: &AgentSpec) -> Option<Arc<dyn Model>> {
+        agent.open_model(&*self.models, &self.runs.model).ok()
+    }
+
     fn needs(&self, _: &Json) -> String {
         "command line".to_owned()
     }

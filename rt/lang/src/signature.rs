@@ -179,6 +179,8 @@ pub enum Service {
     Tickets,
     /// The memory of the tenant and of the session.
     Memory,
+    /// The artifacts of the run, which the application that started it receives.
+    Artifacts,
 }
 
 /// The resources outside the program that an argument names.

@@ -87,6 +87,9 @@ macro_rules! __touch {
     (memory) => {
         $crate::Touch { target: $crate::Target::Service($crate::Service::Memory), text: "" }
     };
+    (artifacts) => {
+        $crate::Touch { target: $crate::Target::Service($crate::Service::Artifacts), text: "" }
+    };
     (reads $at:literal) => {
         $crate::Touch { target: $crate::Target::ReadTree, text: $at }
     };

@@ -66,6 +66,7 @@ fuzz_target!(|data: &[u8]| {
         Service::Public,
         Service::Tickets,
         Service::Memory,
+        Service::Artifacts,
     ];
     let (target, text) = match bytes.next().unwrap_or(0) % 5 {
         0 => {

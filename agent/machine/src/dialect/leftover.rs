@@ -233,11 +233,13 @@ fn is_line_start(text: &str, at: usize) -> bool {
 
 /// Returns true if a mark stands where a format has it.
 fn is_used(text: &str, found: &Range<usize>) -> bool {
-    let after = text.get(found.end..).unwrap_or_default().chars().next();
+    let rest = text.get(found.end..).unwrap_or_default();
+    let after = rest.chars().next();
     let next = |c: char| c.is_alphanumeric() || matches!(c, '{' | '[' | '<' | '"' | '\n' | '_');
     let touches = before(text, found.start)
         .is_some_and(|c| !c.is_whitespace() && !matches!(c, '(' | '/' | '*' | '_'));
-    after.is_some_and(next) && (touches || is_line_start(text, found.start))
+    let has_arguments = rest.trim_start_matches(' ').starts_with('{');
+    has_arguments || after.is_some_and(next) && (touches || is_line_start(text, found.start))
 }
 
 /// Returns true if a mark stands between the words of a sentence.

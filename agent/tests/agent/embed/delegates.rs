@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use wattle_agent::agents::DelegateRef;
 use wattle_agent::capability::files::Files;
 use wattle_agent::capability::policy::Policy;
+use wattle_agent::model::{Model, ModelError, ModelReply, ModelRequest};
 use wattle_agent::prelude::*;
 
 use super::{HOST, Log, Script, Silent, agent, call, say};
@@ -137,4 +139,62 @@ async fn a_delegate_that_fails_fails_the_call_and_many_can_be_asked_at_once() {
     let report = boss.execute("go").await.unwrap();
     assert_eq!(report.children.len(), 8);
     assert!(report.trips[0].calls[0].success);
+}
+
+/// A model at another endpoint.
+#[derive(Clone)]
+struct Elsewhere(Script);
+
+impl Model for Elsewhere {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn endpoint(&self) -> &str {
+        "https://elsewhere.example/v1"
+    }
+
+    fn complete<'a>(
+        &'a self,
+        request: ModelRequest<'a>,
+    ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+        self.0.complete(request)
+    }
+}
+
+#[tokio::test]
+async fn a_question_to_an_agent_at_another_endpoint_leaves_the_machine() {
+    for (deny, allow, is_near_asked, is_far_asked) in [
+        ("http", "fs", true, false),
+        ("ai", "fs", true, false),
+        ("host:*", "fs", true, false),
+        ("egress", "fs", true, false),
+        ("agent", "fs", false, false),
+        ("*", "fs", false, false),
+        ("http", "agent", true, true),
+        ("egress", "agent:clerk", true, true),
+        ("egress", "agent:boss", true, false),
+    ] {
+        for (far, is_asked) in [(false, is_near_asked), (true, is_far_asked)] {
+            let rules = |rule: &str| vec![rule.parse().unwrap()];
+            let policy = Policy::new(rules(allow), Vec::new(), rules(deny));
+            let model = Script::new(&[&say("of the clerk")]);
+            let clerk = match far {
+                true => Agent::builder(Elsewhere(model.clone())),
+                false => Agent::builder(model.clone()),
+            };
+            let clerk = clerk.host(HOST.clone()).build().unwrap();
+            let indirect = "(let $name (str.cat \"cle\" (str.lower \"RK\"))) (ret (agent.delegate \
+                            $name \"a secret\"))";
+            let boss = agent(&[
+                &call("ask_clerk", &["a secret"]),
+                &format!("ToolCall::Wat(```wat\n{indirect}\n```)"),
+                &say("ok"),
+            ]);
+            let boss = boss.delegate("clerk", clerk).policy(policy).build().unwrap();
+            boss.execute("go").await.unwrap();
+            let asked = model.requests().len();
+            assert_eq!(asked, if is_asked { 2 } else { 0 }, "{deny}, {allow}, far: {far}");
+        }
+    }
 }
