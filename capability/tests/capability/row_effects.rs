@@ -21,6 +21,8 @@ const COMPUTED: &[&str] = &[
     "par.call",
     "par.run",
     "workbook.run",
+    // An artifact is a part of the outcome, which the run records.
+    "sys.artifact",
 ];
 
 /// All functions with effects, grouped by effect.
