@@ -199,7 +199,7 @@ impl Store {
     /// If the store cannot be read.
     pub async fn prunable(&self) -> Result<Pruned, StoreError> {
         let now = self.read(|transaction| Ok(transaction.now())).await?;
-        let Cutoffs { sessions: unused, runs, events, objects } = self.cutoffs(now);
+        let Cutoffs { sessions: unused, runs, events, objects, .. } = self.cutoffs(now);
         let objects = match objects {
             Some(old) => self.unused_objects(old).await?,
             None => 0,

@@ -90,11 +90,6 @@ impl Leases {
         self.held().get(&(tenant.to_owned(), name.to_owned())).and_then(|held| held.fence)
     }
 
-    /// Returns the identity of the process, followed by an id for this store.
-    pub(super) fn holder(&self) -> &str {
-        &self.holder
-    }
-
     /// Registers this process as a user of the store, until it closes the store or ends.
     pub(super) async fn join(self: &Arc<Self>) -> Result<(), Cause> {
         let (holder, by_system) = (self.holder.clone(), self.db.sqlite().is_some());

@@ -28,7 +28,7 @@ use wattle_agent::machine;
 use wattle_agent::model::{Cassette, Model, Recorder, Timeouts};
 use wattle_agent::moderation::{Classifier, MessageFilter, Moderation};
 use wattle_agent::rt::{AccountLimits, Grants, Limits};
-use wattle_agent::{Access, Host, SESSION_ID, Settings, Store, Tenant, TenantStore, is_session_id};
+use wattle_agent::{Host, SESSION_ID, Settings, Store, Tenant, TenantStore, is_session_id};
 
 use crate::args::ContextValue;
 use crate::config::{Config, Origin};
