@@ -192,7 +192,14 @@ async fn the_events_of_an_older_file_get_their_place_in_a_tree() {
     assert_eq!(recorded, expected.map(|(run, root)| (run.to_owned(), root.to_owned())));
     // Restores the file format of a version before the migration.
     file.execute_batch(
-        "ALTER TABLE run ADD COLUMN opening TEXT NOT NULL DEFAULT '';
+        "DROP TRIGGER session_created;
+         ALTER TABLE session DROP COLUMN instance;
+         ALTER TABLE run DROP COLUMN instance;
+         DROP INDEX run_of_client;
+         DROP INDEX queue_of_client;
+         ALTER TABLE run DROP COLUMN client;
+         ALTER TABLE queue DROP COLUMN client;
+         ALTER TABLE run ADD COLUMN opening TEXT NOT NULL DEFAULT '';
          UPDATE run SET opening = (SELECT body FROM opening WHERE run = id);
          DROP TABLE opening;
          DROP INDEX session_of_use;
