@@ -61,6 +61,13 @@ impl StoreError {
         crate::store::reason(&self.cause)
     }
 
+    /// Returns true if a write was refused because the run, the tenant or the store would keep more
+    /// bytes than its [limit](crate::StoreLimits).
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        crate::store::is_limit(&self.cause)
+    }
+
     /// Creates the error for invalid content in the store.
     pub(crate) fn unreadable(cause: impl Into<Cause>) -> StoreError {
         StoreError::at("read", None, cause.into())

@@ -279,6 +279,13 @@ impl ApiError {
             .retry(SOON)
     }
 
+    /// Creates the error for data that would exceed a limit of the store.
+    pub(crate) fn store_full(cause: &StoreError) -> Self {
+        let cause = cause.to_string();
+        let (message, hint) = cause.split_once("\nhint: ").unwrap_or((&cause, ""));
+        ApiError::new(StatusCode::INSUFFICIENT_STORAGE, "store_full", message.to_owned()).hint(hint)
+    }
+
     pub(crate) fn method_not_allowed(method: &str, path: &str) -> Self {
         ApiError::new(
             StatusCode::METHOD_NOT_ALLOWED,

@@ -85,6 +85,9 @@ fn operation(route: &Route, document: &mut dyn FnMut(SchemaOf) -> Json) -> Json 
             (429, "The token made too many requests."),
         ]);
     }
+    if route.scope.is_some() && route.method != "GET" {
+        common.push((507, "The tenant or the store keeps as many bytes as it may."));
+    }
     if route.body.is_some() {
         common.extend([
             (408, "The body did not arrive in time."),

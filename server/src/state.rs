@@ -83,14 +83,19 @@ impl Shared {
     /// shared. Otherwise waits for them to end within the grace period.
     pub(crate) async fn drain(&self) {
         let store = self.app.own().store.file();
+        let stop = async {
+            match store.is_shared() {
+                true => self.service.hand_over(store, self.limits.grace).await,
+                false => self.service.stop(self.limits.grace).await,
+            }
+        };
         // The process may be killed before its runs have stopped.
-        if let Err(error) = store.prepare_stop().await {
-            tracing::warn!(%error, "failed to record that this process stops");
-        }
-        match store.is_shared() {
-            true => self.service.hand_over(store, self.limits.grace).await,
-            false => self.service.stop(self.limits.grace).await,
-        }
+        let prepare = async {
+            if let Err(error) = store.prepare_stop().await {
+                tracing::warn!(%error, "failed to record that this process stops");
+            }
+        };
+        tokio::join!(stop, prepare);
     }
 }
 

@@ -1,4 +1,4 @@
-//! The end of a cancelled run that cannot be driven.
+//! The end of a run that cannot be driven.
 
 use wattle_machine::{Effect, Event, Input, State, Usage, step};
 
@@ -8,17 +8,22 @@ use crate::error::StoreError;
 use crate::report::Report;
 use crate::sink::{Sink, Stamp, events_of};
 
-/// Ends a cancelled run without driving it and emits its last event. The run's turns are not read,
+/// Ends a run without driving it and emits its last event. `input` says that the run is cancelled or
+/// has failed. The run's turns are not read,
 /// because reading them may fail or terminate the process. Therefore the report contains neither
 /// steps nor usage. `recorded` is the sequence number of the run's latest event. The caller must
 /// call [`end`](super::end) with the report.
 pub(crate) async fn abort(
     journal: &SharedJournal,
     run: &RunRecord,
-    reason: &str,
+    input: Input,
     (recorded, sink): (u64, &dyn Sink),
 ) -> Result<Report, StoreError> {
-    let input = Input::Cancel { reason: reason.to_owned() };
+    let message = match &input {
+        Input::Cancel { reason } => format!("cancelled: {reason}"),
+        Input::Failed(reason) => reason.clone(),
+        _ => return Err(StoreError::unreadable("the run has no reason to end")),
+    };
     let (_, effects) = step(State::new(run.start.setup.clone()), input.clone());
     let last = journal.events(&run.id, recorded.saturating_sub(1), 1).await?;
     let has_last =
@@ -44,7 +49,7 @@ pub(crate) async fn abort(
         Effect::Finish(ending) => Some(ending),
         _ => None,
     });
-    let failed = Report::failed(run.id.clone(), format!("cancelled: {reason}"));
+    let failed = Report::failed(run.id.clone(), message);
     let ending = ending.unwrap_or_else(|| failed.ending.clone());
     Ok(Report { ending, ..failed })
 }

@@ -98,7 +98,7 @@ impl RunService {
     }
 
     /// Releases all runs of a tenant that were parked because they repeatedly ended their process.
-    /// Processes that [look after](RunService::look_after) the store resume them. Returns their ids.
+    /// They are resumed in the background. Returns their ids.
     ///
     /// # Errors
     /// If the store cannot be written.
@@ -106,6 +106,8 @@ impl RunService {
         let released = store.release_all().await?;
         if !released.is_empty() {
             self.offer(store);
+            let (service, store) = (self.clone(), store.clone());
+            self.0.tasks.spawn(async move { service.resume_open(&store).await });
         }
         Ok(released)
     }

@@ -1,6 +1,7 @@
 //! Cancellation of runs, wherever they are: active, queued, parked, or driven by another process.
 
 use futures_util::FutureExt as _;
+use wattle_machine::Input;
 
 use super::drive::{Driven, failed};
 use super::error::AnswerError;
@@ -122,7 +123,8 @@ impl RunService {
         live: &LiveRun,
     ) -> Driven {
         let recorded = live.newest().0;
-        match journal::abort(journal, run, live.cancel.reason(), (recorded, live)).await {
+        let cancelled = Input::Cancel { reason: live.cancel.reason().to_owned() };
+        match journal::abort(journal, run, cancelled, (recorded, live)).await {
             Ok(report) => Driven::Done { report, settle: None, keeps_files: false },
             Err(cause) => failed(&run.id, cause),
         }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use wattle_capability::files::Files;
 use wattle_capability::fs::Fs;
+use wattle_machine::Input;
 use wattle_rt::Grants;
 
 use super::assemble::{AssembleError, RunParts, RunSeed, Settle};
@@ -349,7 +350,28 @@ impl RunService {
                 Driven::Done { report: Report { turns, ..report }, settle, keeps_files }
             }
             Ok(RunOutcome::Parked(parked)) => Driven::Parked(parked),
+            Err(cause) if cause.is_full() => self.end_full(&journal, &id, &cause, live).await,
             Err(cause) => failed(&id, cause),
+        }
+    }
+
+    /// Ends a run whose next turn would exceed a limit of the store.
+    async fn end_full(
+        &self,
+        journal: &SharedJournal,
+        run: &str,
+        cause: &StoreError,
+        live: &LiveRun,
+    ) -> Driven {
+        let record = match journal.run(run).await {
+            Ok(Some(record)) => record,
+            Ok(None) => return failed(run, "its record is gone"),
+            Err(cause) => return failed(run, cause),
+        };
+        let input = Input::Failed(cause.to_string());
+        match journal::abort(journal, &record, input, (live.newest().0, live)).await {
+            Ok(report) => Driven::Done { report, settle: None, keeps_files: false },
+            Err(cause) => failed(run, cause),
         }
     }
 
@@ -452,6 +474,9 @@ impl RunService {
             Err(ResumeError::Store(cause)) if live.cancel.is_cancelled() && !cause.is_outage() => {
                 tracing::warn!(run = id, %cause, "a cancelled run is ended without its record");
                 self.abort(&journal, run, live).await
+            }
+            Err(ResumeError::Store(cause)) if cause.is_full() => {
+                self.end_full(&journal, id, &cause, live).await
             }
             Err(ResumeError::Parked { reason, .. }) => {
                 tracing::warn!(run = id, "{reason}; it goes on once it is released");

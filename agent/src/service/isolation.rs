@@ -11,9 +11,7 @@ use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
 /// Number of ends of processes for which a run may be suspected before it is isolated.
 const SUSPECTED: u32 = 2;
-/// Maximum time for which other runs wait until a suspected run can be isolated.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Time until the next attempt to isolate a run.
 const PAUSE: Duration = Duration::from_secs(15);
 /// Maximum duration of a run's first isolation. It doubles with each further suspicion.
 const ISOLATED: Duration = Duration::from_secs(30);
@@ -21,8 +19,20 @@ const ISOLATED: Duration = Duration::from_secs(30);
 const DOUBLINGS: u32 = 4;
 
 /// The passes of the root runs in this process. Cheap to clone.
-#[derive(Clone, Default)]
-pub(super) struct Passes(Arc<RwLock<()>>);
+#[derive(Clone)]
+pub(super) struct Passes {
+    lock: Arc<RwLock<()>>,
+    /// Maximum time for which other runs wait until a suspected run can be isolated.
+    patience: Duration,
+    /// Time until the next attempt to isolate a run.
+    pause: Duration,
+}
+
+impl Default for Passes {
+    fn default() -> Passes {
+        Passes { lock: Arc::default(), patience: PATIENCE, pause: PAUSE }
+    }
+}
 
 /// The pass of a root run. Holds nothing until the run begins to work.
 pub(super) struct Pass {
@@ -54,7 +64,7 @@ impl Pass {
     /// Waits for a shared pass. Gives up the pass that the run has.
     pub(super) async fn share(&self) {
         self.hold(Held::Nothing);
-        self.hold(Held::Shared(Arc::clone(&self.of.0).read_owned().await));
+        self.hold(Held::Shared(Arc::clone(&self.of.lock).read_owned().await));
     }
 
     /// Waits for the only pass. Other runs wait meanwhile, but never for long: a run that works on a
@@ -62,11 +72,11 @@ impl Pass {
     pub(super) async fn be_alone(&self) {
         self.hold(Held::Nothing);
         loop {
-            let alone = Arc::clone(&self.of.0).write_owned();
-            if let Ok(alone) = tokio::time::timeout(PATIENCE, alone).await {
+            let alone = Arc::clone(&self.of.lock).write_owned();
+            if let Ok(alone) = tokio::time::timeout(self.of.patience, alone).await {
                 return self.hold(Held::Alone(alone));
             }
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(self.of.pause).await;
         }
     }
 
@@ -88,7 +98,7 @@ impl Pass {
 mod tests {
     use super::*;
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn an_isolated_run_works_alone_and_others_wait_at_a_turn() {
         let passes = Passes::default();
         let (first, suspect) = (passes.pass(), passes.pass());
@@ -105,15 +115,16 @@ mod tests {
         assert!(waiting.await.is_ok());
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn a_run_with_a_long_turn_does_not_stop_the_others() {
-        let passes = Passes::default();
+        let (patience, pause) = (Duration::from_millis(20), Duration::from_millis(20));
+        let passes = Passes { patience, pause, ..Passes::default() };
         let (long, suspect, new) = (passes.pass(), passes.pass(), passes.pass());
         long.share().await;
         let alone = Arc::clone(&suspect);
         let isolating = tokio::spawn(async move { alone.be_alone().await });
         tokio::task::yield_now().await;
-        let begins = tokio::time::timeout(PATIENCE * 2, new.share()).await;
+        let begins = tokio::time::timeout(Duration::from_secs(10), new.share()).await;
         assert!(begins.is_ok() && !isolating.is_finished());
         drop((long, new));
         assert!(isolating.await.is_ok(), "the suspected run is isolated once nothing else works");

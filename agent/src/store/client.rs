@@ -12,7 +12,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::TenantStore;
-use super::db::params;
+use super::db::{Access, params};
 use super::session::touch;
 use crate::error::StoreError;
 
@@ -131,7 +131,7 @@ impl TenantStore {
     pub async fn add_integration(&self, integration: &Integration) -> Result<bool, StoreError> {
         let name = integration.name.clone();
         let body = serde_json::to_string(integration).map_err(StoreError::unreadable)?;
-        self.write(move |transaction, (tenant, _)| {
+        self.grow(Access::Write, move |transaction, (tenant, _)| {
             let added = transaction.execute(
                 "INSERT INTO integration (tenant, name, made, body) VALUES (?1, ?2, ?3, ?4)
                  ON CONFLICT DO NOTHING",

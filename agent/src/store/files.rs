@@ -4,7 +4,7 @@
 //! [`Files::restore`](wattle_capability::files::Files::restore).
 
 use super::blob::StoredText;
-use super::db::{Transaction, params};
+use super::db::{Access, Transaction, params};
 use super::session::touch;
 use super::{Owner, TenantStore};
 use crate::error::{Cause, StoreError};
@@ -162,7 +162,10 @@ impl TenantStore {
     /// If the store cannot be written.
     pub async fn add_session_files(&self, session: &str, delta: String) -> Result<(), StoreError> {
         let (session, delta) = (session.to_owned(), self.store_text(delta).await?);
-        self.write(move |transaction, of| add_delta(transaction, of, &session, &delta)).await
+        let add = move |transaction: &mut Transaction<'_>, of: Owner<'_>| {
+            add_delta(transaction, of, &session, &delta)
+        };
+        self.grow(Access::Write, add).await
     }
 
     /// Replaces the deltas up to the number `newest` with `delta`, which is relative to an empty

@@ -8,13 +8,14 @@ use serde::Serialize;
 use serde_json::Value as Json;
 use wattle_capability::secrets::Mask;
 use wattle_machine::{Envelope, Message};
+use wattle_rt::tape::decode;
 
 use super::Store;
 use super::client::Integration;
 use super::copy::{LIMITS, key_of, read};
 use super::db::{DbError, FailureKind, Row, Transaction, Value, params};
 use super::rows::{known_status, parse, recorded_call};
-use super::seal::{RecordSeal, SEALED_PREFIX, open_text};
+use super::seal::{RecordSeal, SEALED_PREFIX, open_bytes, open_text};
 use super::secret::is_readable;
 use super::tables::{TABLES, Table};
 use crate::error::{Cause, StoreError};
@@ -304,6 +305,10 @@ fn check_record(table: &str, row: &Row, key: Option<&Opened>) -> Result<(), Caus
         "turn" => drop(parse::<Turn>(&text("body")?)?),
         "event" => drop(parse::<Envelope>(&text("body")?)?),
         "call" => drop(recorded_call(seal, row)?),
+        "call_value" => {
+            let body = open_bytes(seal, row.get("body")?)?;
+            drop(decode(&body).ok_or("the result of a call is invalid")?);
+        }
         "queue" => {
             text("message")?;
             parse::<Json>(&text("origin")?)?;

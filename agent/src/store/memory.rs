@@ -20,6 +20,7 @@ use super::TenantStore;
 use super::db::{Access, Row, ToValue as _, Transaction, Value, params};
 use super::seal::{RecordSeal, SEALED_PREFIX, open_text, seal_text};
 use super::session::touch;
+use super::state::store_failure;
 use crate::error::Cause;
 
 /// The condition for the items that are visible to a session. ?1 is the tenant, and ?2 is the
@@ -129,7 +130,10 @@ impl Memory for StoredMemory {
             let why = "this run has no session; use the scope `tenant`";
             return Box::pin(async move { Err(Failure::new(Code::EBOUND, why)) });
         }
-        self.once(call, move |view, transaction| view.add(transaction, &item))
+        let usage = self.of.store.usage.clone();
+        self.once(call, move |view, transaction| {
+            usage.grow(transaction, &view.tenant, |transaction| view.add(transaction, &item))
+        })
     }
 
     fn remove(&self, call: Option<String>, id: i32) -> PortFuture<'_, bool> {
@@ -207,7 +211,8 @@ impl Memory for StoredMemory {
     }
 
     fn add_vectors(&self, model: String, vectors: Vec<(i32, Vec<u8>)>) -> PortFuture<'_, ()> {
-        self.run(Access::Write, move |view, transaction| {
+        let usage = self.of.store.usage.clone();
+        let add = move |view: &View, transaction: &mut Transaction<'_>| {
             let number = format!("SELECT number FROM memory WHERE {VISIBLE} AND id = ?3");
             for (id, vector) in &vectors {
                 let row = transaction.first(&number, params![view.tenant, view.session, id])?;
@@ -220,6 +225,9 @@ impl Memory for StoredMemory {
                 )?;
             }
             Ok(())
+        };
+        self.run(Access::Write, move |view, transaction| {
+            usage.grow(transaction, &view.tenant, |transaction| add(view, transaction))
         })
     }
 
@@ -371,10 +379,6 @@ impl View {
         let id = |(id, score)| i32::try_from(id).ok().map(|id| (id, score));
         Ok(ranked.into_iter().filter_map(id).collect())
     }
-}
-
-fn store_failure(cause: Cause) -> Failure {
-    Failure::new(Code::EREMOTE, format!("the store failed: {cause}"))
 }
 
 /// A function that opens the store of a tenant.

@@ -42,6 +42,7 @@ mod tables;
 mod tests;
 mod token;
 mod tree;
+mod usage;
 mod wake;
 
 use std::fmt;
@@ -60,6 +61,7 @@ use db::{Access, Database, FailureKind, Opening, Transaction};
 use lease::Leases;
 use probe::Probe;
 use seal::RecordSeal;
+use usage::Usage;
 
 pub use address::StoreAddress;
 pub use blob::{BlobStore, S3Bucket};
@@ -82,6 +84,8 @@ pub use state::{LazyState, State};
 pub use stats::{StoreStats, TableStats};
 pub use token::TokenLine;
 pub(crate) use tree::TreeStatus;
+pub use usage::StoreLimits;
+pub(crate) use usage::is_limit;
 pub(crate) use wake::Topic;
 
 /// A handle to a store's database. Cheap to clone.
@@ -94,6 +98,7 @@ pub struct Store {
     clock: Arc<Clock>,
     probe: Arc<Probe>,
     blobs: Option<BlobStore>,
+    usage: Usage,
 }
 
 /// The tenant whose rows a transaction accesses, and the encryption of its records.
@@ -150,9 +155,10 @@ impl Store {
     }
 
     fn of(db: Database, ttl: Duration) -> Store {
-        let leases = Leases::new(db.clone());
+        let (leases, usage) = (Leases::new(db.clone()), Usage::default());
         let (clock, probe) = (Arc::default(), Arc::default());
-        Store { db, leases, ttl, retention: Retention::default(), clock, probe, blobs: None }
+        let retention = Retention::default();
+        Store { db, leases, ttl, retention, clock, probe, blobs: None, usage }
     }
 
     /// Runs `work` in a read-only transaction.
@@ -240,13 +246,20 @@ impl TenantStore {
         self.run(Access::Write, work).await.map_err(|cause| self.store.failed("write", cause))
     }
 
-    /// Runs `work` like [`write`](TenantStore::write). The changes are on disk when this function
-    /// returns, so they survive a crash of the machine.
-    async fn durably<T: Send + 'static>(
+    /// Runs `work`, which adds data for a user, in a read-write transaction.
+    ///
+    /// # Errors
+    /// If the tenant or the store would keep more bytes than its limit.
+    async fn grow<T: Send + 'static>(
         &self,
-        work: impl FnMut(&mut Transaction<'_>, Owner<'_>) -> Result<T, Cause> + Send + 'static,
+        access: Access,
+        mut work: impl FnMut(&mut Transaction<'_>, Owner<'_>) -> Result<T, Cause> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.run(Access::Durable, work).await.map_err(|cause| self.store.failed("write", cause))
+        let usage = self.store.usage.clone();
+        let work = move |transaction: &mut Transaction<'_>, of: Owner<'_>| {
+            usage.grow(transaction, of.0, |transaction| work(transaction, of))
+        };
+        self.run(access, work).await.map_err(|cause| self.store.failed("write", cause))
     }
 
     async fn run<T: Send + 'static>(

@@ -71,8 +71,11 @@ pub(super) const TREE: &str = "SELECT id FROM run WHERE tenant = ?1 AND root = ?
     UNION ALL SELECT id FROM run WHERE tenant = ?1 AND id = ?2";
 
 /// The columns that a query for calls selects.
-pub(super) const CALL: &str = "turn, program, path, number, times, function, effect, digest, args, \
-                               came, began, took";
+pub(super) const CALL: &str =
+    "turn, program, path, number, times, function, effect, digest, args, \
+     began, took, COALESCE(came, (
+         SELECT body FROM call_value WHERE call_value.tenant = call.tenant
+         AND call_value.run = call.run AND call_value.digest = call.shared)) AS came";
 
 /// A range of positions reserved for new records of a run tree. The records of a tree are read in
 /// the order of their positions.

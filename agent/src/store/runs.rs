@@ -4,7 +4,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use wattle_machine::Envelope;
-use wattle_rt::tape::{CallId, encode};
+use wattle_rt::CallEffect;
+use wattle_rt::tape::{CallId, QUESTION, encode};
 
 use super::blob::StoredText;
 use super::db::{Access, Transaction, params};
@@ -15,20 +16,23 @@ use super::rows::{
     CALL, Places, QUEUED, RUN, exactly_one, json, keep_files, millis, parse, queued_run, record,
     recorded_call, run_record, tree_files, write_events,
 };
-use super::seal::{open_text, seal_bytes, seal_text};
+use super::seal::{SEALED_PREFIX, open_text, seal_bytes, seal_text};
 use super::selection::{made_of, selected_runs};
 use super::session::write_turns;
 use super::{Owner, TenantStore, Topic, lease};
 use crate::error::{Cause, StoreError};
 use crate::journal::{
-    Journal, JournalFuture, KeptFiles, Lock, QueuedRun, RecordedCall, RunEnd, RunFilter, RunRecord,
-    Turn, lock_name,
+    Journal, JournalFuture, KeptFiles, Lock, QueuedRun, RecordedCall, RecordedEffect, RunEnd,
+    RunFilter, RunRecord, Turn, lock_name,
 };
 use crate::tenant::Tenant;
 
 /// Maximum number of old runs that are removed when a run is opened. Servers remove the rest in the
 /// background.
 const PRUNED: u64 = 20;
+
+/// Size in bytes from which equal results of a run's calls are stored once.
+const SHARED: usize = 1_024;
 
 /// Returns the id of the session that stores a run's own state if the run has no session. Ids of
 /// other sessions contain no `/`.
@@ -44,13 +48,33 @@ impl TenantStore {
         &self,
         access: Access,
         run: &str,
+        work: impl FnMut(&mut Transaction<'_>, Owner<'_>) -> Result<T, Cause> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.write_limited(access, run, false, work).await
+    }
+
+    /// Runs `work` like [`write_run`](TenantStore::write_run). If `is_limited` is true, also fails if
+    /// the run, the tenant or the store would keep more bytes than its limit.
+    async fn write_limited<T: Send + 'static>(
+        &self,
+        access: Access,
+        run: &str,
+        is_limited: bool,
         mut work: impl FnMut(&mut Transaction<'_>, Owner<'_>) -> Result<T, Cause> + Send + 'static,
     ) -> Result<T, StoreError> {
         let lock = lock_name(run);
         let fence = self.store.leases.fence(self.tenant.as_str(), &lock);
+        let (usage, run) = (self.store.usage.clone(), run.to_owned());
         let work = move |transaction: &mut Transaction<'_>, of: Owner<'_>| {
             check_fence(transaction, (of.0, &lock), fence)?;
-            work(transaction, of)
+            if !is_limited {
+                return work(transaction, of);
+            }
+            let before = transaction.written();
+            let done = usage.grow(transaction, of.0, |transaction| work(transaction, of))?;
+            let written = transaction.written().saturating_sub(before);
+            usage.check_run(transaction, (of.0, &run), written)?;
+            Ok(done)
         };
         self.run(access, work).await.map_err(|cause| self.store.failed("write", cause))
     }
@@ -61,8 +85,16 @@ impl TenantStore {
         run: String,
         calls: Vec<RecordedCall>,
     ) -> Result<(), StoreError> {
+        // The results of calls that were made and must not be repeated, and the answers of people, are
+        // never lost.
+        let is_kept = |call: &RecordedCall| {
+            call.result.is_some()
+                && (matches!(call.id.effect, CallEffect::Once | CallEffect::Changes)
+                    || call.id.function == QUESTION)
+        };
+        let is_limited = access == Access::Write || !calls.iter().any(is_kept);
         let of = run.clone();
-        self.write_run(access, &of, move |transaction, of| {
+        self.write_limited(access, &of, is_limited, move |transaction, of| {
             calls.iter().try_for_each(|call| write_call(transaction, of, &run, call))
         })
         .await
@@ -84,7 +116,7 @@ impl Journal for TenantStore {
 
     fn enqueue(&self, run: QueuedRun) -> JournalFuture<'_, ()> {
         let client = run.needs_client.then(|| self.store.leases.holder().to_owned());
-        Box::pin(self.durably(move |transaction, (tenant, seal)| {
+        Box::pin(self.grow(Access::Durable, move |transaction, (tenant, seal)| {
             transaction.execute(
                 // `position` records the order of the requests, even within the same millisecond.
                 "INSERT INTO queue (tenant, id, session, made, message, origin, priority, needs, \
@@ -238,8 +270,11 @@ impl Journal for TenantStore {
         let run = run.to_owned();
         Box::pin(async move {
             let (of, root) = (run.clone(), root_of(&events));
+            // A run must be able to end, however much is kept.
+            let is_last =
+                turn.effects.iter().any(|effect| matches!(effect, RecordedEffect::Finish(_)));
             let files = self.store_files(&mut turn).await?;
-            self.write_run(Access::Write, &of, move |transaction, (tenant, seal)| {
+            self.write_limited(Access::Write, &of, !is_last, move |transaction, (tenant, seal)| {
                 let mut places = Places::of_turn(transaction, tenant, &run, events.len() + 1)?;
                 calls
                     .iter()
@@ -282,6 +317,7 @@ impl Journal for TenantStore {
                 write_end(transaction, of, &run, (&end, left.as_ref()))
             })
             .await?;
+            self.store.usage.forget_run((self.tenant.as_str(), &of));
             self.wake_followers(&of, None);
             Ok(())
         })
@@ -390,12 +426,24 @@ fn write_call(
     let CallId { path, number, function, effect, digest, args } = id;
     let path: Vec<String> = path.iter().map(u32::to_string).collect();
     let result = result.as_ref().map(|result| seal_bytes(seal, encode(result))).transpose()?;
+    let (result, shared) = match result {
+        // Each encryption of a value is different.
+        Some(value) if value.len() >= SHARED && !value.starts_with(SEALED_PREFIX.as_bytes()) => {
+            let digest = *blake3::hash(&value).as_bytes();
+            let insert = "INSERT INTO call_value (tenant, run, digest, body)
+                          VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING";
+            transaction.execute(insert, params![tenant, run, digest, value])?;
+            (None, Some(digest))
+        }
+        result => (result, None),
+    };
     transaction.execute(
         "INSERT INTO call (tenant, run, turn, program, path, number, times, function, effect, \
-         digest, args, came, began, took)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+         digest, args, came, began, took, shared)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
          ON CONFLICT (tenant, run, turn, program, path, number)
          DO UPDATE SET times = excluded.times, came = COALESCE(excluded.came, call.came),
+         shared = COALESCE(excluded.shared, call.shared),
          began = COALESCE(excluded.began, call.began), took = COALESCE(excluded.took, call.took)",
         params![
             tenant,
@@ -412,6 +460,7 @@ fn write_call(
             result,
             time.map(|time| millis(time.began)),
             time.and_then(|time| time.dur_ms).map(millis),
+            shared,
         ],
     )?;
     Ok(())

@@ -343,6 +343,9 @@ const MIGRATIONS: &[&str] = &[
     CREATE INDEX queue_of_client ON queue (client) WHERE client IS NOT NULL;
     CREATE INDEX run_of_client ON run (client) WHERE client IS NOT NULL AND status <> 'ended';
 ",
+    // Large results of calls, which equal results of a run share, and the number of bytes that each
+    // tenant keeps.
+    include_str!("usage.sql"),
 ];
 
 /// Checks the file's version and migrates the file to the latest version. The source of a copy, and

@@ -9,7 +9,7 @@ use wattle_capability::secrets::{Secret, SecretHost, Secrets};
 use wattle_rt::{Code, Failure};
 
 use super::TenantStore;
-use super::db::{self, params};
+use super::db::{self, Access, params};
 use crate::error::{Cause, StoreError};
 use crate::ledger::Cipher;
 
@@ -58,7 +58,7 @@ impl StoredSecrets {
             .to_string();
         let name = name.to_owned();
         self.of
-            .write(move |transaction, (tenant, _)| {
+            .grow(Access::Write, move |transaction, (tenant, _)| {
                 transaction.execute(
                     "INSERT INTO secret (tenant, name, hosts, nonce, sealed)
                      VALUES (?1, ?2, ?3, ?4, ?5)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use wattle_machine::{Message, Role};
 
-use super::db::{DbError, Row, Transaction, Value, params};
+use super::db::{Access, DbError, Row, Transaction, Value, params};
 use super::keep::{UNUSED, cutoff};
 use super::rows::millis;
 use super::seal::{SEALED_PREFIX, open_text, seal_text};
@@ -112,7 +112,10 @@ impl TenantStore {
     /// If the store cannot be written. In that case, no message is added.
     pub async fn extend(&self, session: &str, messages: Vec<Message>) -> Result<(), StoreError> {
         let session = session.to_owned();
-        self.write(move |transaction, of| write_turns(transaction, of, &session, &messages)).await
+        let add = move |transaction: &mut Transaction<'_>, of: Owner<'_>| {
+            write_turns(transaction, of, &session, &messages)
+        };
+        self.grow(Access::Write, add).await
     }
 
     /// Returns the state of a session, for the `kv` capability. The state is removed with the
@@ -253,7 +256,7 @@ impl TenantStore {
         messages: Vec<Message>,
     ) -> Result<bool, StoreError> {
         let (session, id) = (session.to_owned(), id.to_owned());
-        self.write(move |transaction, (tenant, seal)| {
+        self.grow(Access::Write, move |transaction, (tenant, seal)| {
             let created = transaction.execute(
                 "INSERT INTO session (tenant, id, made, used, bytes)
                  VALUES (?1, ?2, ?4, ?4, COALESCE(
@@ -289,7 +292,7 @@ impl TenantStore {
     /// If the store cannot be written.
     pub async fn import(&self, id: &str, session: ExportedSession) -> Result<bool, StoreError> {
         let id = id.to_owned();
-        self.write(move |transaction, (tenant, seal)| {
+        self.grow(Access::Write, move |transaction, (tenant, seal)| {
             let bytes: usize =
                 session.state.iter().map(|(key, value)| key.len() + value.as_ref().len()).sum();
             let created = transaction.execute(

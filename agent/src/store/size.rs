@@ -43,8 +43,7 @@ const EVENTS: &str = "
 const RECORD: &str = "
     SELECT CAST(COALESCE((
         SELECT SUM(OCTET_LENGTH(body)) FROM turn WHERE tenant = ?1 AND run = ?2), 0) + COALESCE((
-        SELECT SUM(OCTET_LENGTH(args) + COALESCE(OCTET_LENGTH(came), 0)) FROM call
-        WHERE tenant = ?1 AND run = ?2), 0) AS BIGINT)";
+        {calls}), 0) AS BIGINT)";
 
 /// The query for the size of what a fork copies: the turns of a run and its child runs, including
 /// the objects of their file changes, and the run's calls.
@@ -53,8 +52,13 @@ const FORK: &str = "
         SELECT SUM(OCTET_LENGTH(turn.body) + COALESCE(blob.bytes, 0))
         FROM turn LEFT JOIN blob ON blob.object = turn.object
         WHERE turn.tenant = ?1 AND turn.run IN ({tree})), 0) + COALESCE((
-        SELECT SUM(OCTET_LENGTH(args) + COALESCE(OCTET_LENGTH(came), 0)) FROM call
-        WHERE tenant = ?1 AND run = ?2), 0) AS BIGINT)";
+        {calls}), 0) AS BIGINT)";
+
+/// The query for the size of a run's calls. Equal results are stored once, but loaded several times.
+const CALLS: &str = "SELECT SUM(OCTET_LENGTH(args) + COALESCE(OCTET_LENGTH(came), (
+            SELECT OCTET_LENGTH(body) FROM call_value WHERE call_value.tenant = call.tenant
+            AND call_value.run = call.run AND call_value.digest = call.shared), 0))
+        FROM call WHERE tenant = ?1 AND run = ?2";
 
 const INTEGRATIONS: &str = "
     SELECT CAST(COALESCE(SUM(OCTET_LENGTH(body)), 0) AS BIGINT) FROM integration
@@ -76,7 +80,7 @@ impl TenantStore {
             Stored::Fork(run) => (FORK, params![run].to_vec()),
             Stored::Integrations => (INTEGRATIONS, Vec::new()),
         };
-        let query = query.replace("{tree}", TREE);
+        let query = query.replace("{tree}", TREE).replace("{calls}", CALLS);
         self.read(move |transaction, (tenant, _)| {
             let values = [tenant.to_value()].into_iter().chain(rest.iter().cloned());
             let values: Vec<Value> = values.collect();

@@ -9,6 +9,7 @@ use wattle_capability::kv::{Backend, Change, Kept};
 use wattle_rt::{Code, Failure};
 
 use super::db::{Access, ToValue, Transaction, Value, params};
+use super::usage::is_limit;
 use super::{Owner, TenantStore};
 use crate::error::{Cause, StoreError};
 
@@ -93,7 +94,7 @@ impl State {
         key: String,
         mut change: Change,
     ) -> Result<(), Failure> {
-        let owner = self.owner.clone();
+        let (owner, usage) = (self.owner.clone(), self.of.store.usage.clone());
         let work = move |transaction: &mut Transaction<'_>, (tenant, _): Owner<'_>| {
             // The owner's row is locked first, so that no other change happens between reading the
             // old value and writing the new one.
@@ -130,7 +131,14 @@ impl State {
             }
             match new {
                 Some(value) => {
-                    transaction.execute(tables.set, &owner.key(tenant, params![key, value]))?
+                    let values = owner.key(tenant, params![key, value]);
+                    let set = |transaction: &mut Transaction<'_>| {
+                        Ok(transaction.execute(tables.set, &values)?)
+                    };
+                    match grown > 0 {
+                        true => usage.grow(transaction, tenant, set)?,
+                        false => set(transaction)?,
+                    }
                 }
                 None => transaction.execute(tables.remove, &owner.key(tenant, params![key]))?,
             };
@@ -174,7 +182,10 @@ fn size(key: &str, value: &[u8]) -> i64 {
     i64::try_from(key.len() + value.len()).unwrap_or(i64::MAX)
 }
 
-fn store_failure(cause: Cause) -> Failure {
+pub(super) fn store_failure(cause: Cause) -> Failure {
+    if is_limit(&cause) {
+        return Failure::new(Code::EBUDGET, cause.to_string());
+    }
     Failure::new(Code::EREMOTE, format!("the store failed: {cause}"))
 }
 

@@ -128,8 +128,10 @@ pub(super) const TABLES: &[Table] = &[
             ("came", Bytes),
             ("began", Integer),
             ("took", Integer),
+            ("shared", Bytes),
         ],
     ),
+    table("call_value", 3, &[("tenant", Text), ("run", Text), ("digest", Bytes), ("body", Bytes)]),
     table(
         "event",
         3,

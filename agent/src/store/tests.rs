@@ -29,10 +29,11 @@ const TABLES: &[(&str, usize)] = &[
     ("state", 4),
     ("tenant", 5),
     ("variable", 3),
-    ("run", 14),
+    ("run", 15),
     ("opening", 3),
     ("turn", 5),
-    ("call", 14),
+    ("call", 15),
+    ("call_value", 4),
     ("event", 6),
     ("queue", 6),
     ("changed", 3),
@@ -144,6 +145,11 @@ const STEPS: &[(&str, Step)] = &[
             .boxed()
     }),
     ("calls", |of| async { of.calls("r", vec![call(1), call(2)]).await.map_err(error) }.boxed()),
+    ("durable_calls", |of| {
+        let large = Some(Ok(RecordedValue::Bytes(vec![b'x'; 5_000])));
+        let calls = [3, 4].map(|number| RecordedCall { result: large.clone(), ..call(number) });
+        async move { of.durable_calls("r", calls.to_vec()).await.map_err(error) }.boxed()
+    }),
     ("park", |of| {
         let reason = Some("zero \u{0}".to_owned());
         async { of.park("r", reason, vec![event(3)]).await.map_err(error) }.boxed()
@@ -269,6 +275,64 @@ async fn a_function_whose_connection_is_lost_is_repeated_and_changes_everything_
             rows.iter().filter_map(|row| row.split(' ').next().map(str::to_owned)).collect()
         };
         assert_eq!(tables(&content), tables(&expected), "statement {n}");
+    }
+}
+
+/// Returns the number of bytes that each tenant keeps, as counted in its rows, and as recorded.
+async fn kept(store: &Store) -> [Vec<(String, i64)>; 2] {
+    let (_, by_rows) = include_str!("usage.sql").rsplit_once("INSERT INTO usage").unwrap();
+    let (_, by_rows) = by_rows.split_once('\n').unwrap();
+    let by_rows = by_rows.trim_end().trim_end_matches(';').replace("0, CAST", "CAST");
+    let counts = store.read(move |transaction| {
+        let recorded = "SELECT tenant, CAST(SUM(bytes) AS BIGINT) FROM usage GROUP BY tenant
+                        HAVING SUM(bytes) <> 0";
+        let mut counts = [by_rows.as_str(), recorded].map(|query| {
+            let row = |row: &db::Row| Ok((row.get::<String>(0)?, row.get::<i64>(1)?));
+            transaction.query(&query.replace("AS INTEGER", "AS BIGINT"), &[], row).unwrap()
+        });
+        counts.iter_mut().for_each(|counts| counts.sort());
+        Ok(counts)
+    });
+    counts.await.unwrap()
+}
+
+#[tokio::test]
+async fn the_count_of_kept_bytes_is_that_of_the_rows() {
+    let postgres = wattle_cases::postgres::url().map(|url| Store::connect(&url, HOUR).unwrap());
+    for store in [Store::in_memory(HOUR).unwrap()].into_iter().chain(postgres) {
+        let of = store.tenant(&Tenant::default());
+        for (name, step) in STEPS {
+            step(&of).await.unwrap();
+            let [rows, recorded] = kept(&store).await;
+            assert_eq!(rows, recorded, "{name}");
+        }
+        let delete = Box::new(|_| Ok(None));
+        of.variables().update("k".into(), delete).await.unwrap();
+        of.memory(None).remove(None, 1).await.unwrap();
+        let ended = Store { ttl: Duration::ZERO, ..store.clone() };
+        let retention = Retention { runs: Some(Duration::ZERO), events: Some(Duration::ZERO) };
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        ended.keeping(retention).prune().await.unwrap();
+        let [rows, recorded] = kept(&store).await;
+        assert_eq!(rows, recorded, "after everything old is removed");
+        assert!(recorded[0].1 < 1_000, "{recorded:?}");
+    }
+}
+
+#[tokio::test]
+async fn equal_results_of_a_run_are_stored_once() {
+    let postgres = wattle_cases::postgres::url().map(|url| Store::connect(&url, HOUR).unwrap());
+    for store in [Store::in_memory(HOUR).unwrap()].into_iter().chain(postgres) {
+        let of = store.tenant(&Tenant::default());
+        of.open(run("r")).await.unwrap();
+        let value = RecordedValue::Bytes(vec![b'x'; 100_000]);
+        let read = |number| RecordedCall { result: Some(Ok(value.clone())), ..call(number) };
+        let calls: Vec<RecordedCall> = (0..257).map(read).collect();
+        of.calls("r", calls.clone()).await.unwrap();
+        assert!(of.kept_bytes().await.unwrap() < 200_000);
+        assert_eq!(of.calls_of("r", 0).await.unwrap(), calls);
+        let loaded = of.stored_bytes(Stored::Record("r")).await.unwrap();
+        assert!(loaded > 257 * 100_000, "a reader needs memory for each of them: {loaded}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::db::params;
+use super::db::{Access, params};
 use super::{Store, TenantStore};
 use crate::error::StoreError;
 use crate::scope::Scope;
@@ -76,7 +76,7 @@ impl TenantStore {
     ) -> Result<bool, StoreError> {
         let hash = *blake3::hash(secret.as_bytes()).as_bytes();
         let name = name.to_owned();
-        self.write(move |transaction, (tenant, _)| {
+        self.grow(Access::Write, move |transaction, (tenant, _)| {
             let added = transaction.execute(
                 "INSERT INTO token (hash, tenant, name, scopes, made) VALUES (?1, ?2, ?3, ?4, ?5)
                  ON CONFLICT DO NOTHING",

@@ -8,6 +8,7 @@
 //! - `state`, `memory`, `tenants`, `keep`, `sealed`, `private`: the content of a store, its owners,
 //!   its removal over time, its masking, and the access to its files.
 //! - `loss`: the files of a store that are locked, lost, replaced or damaged.
+//! - `usage`: the limits on what a run, a tenant and a store keep.
 //! - `copy`, `migrations`: a store in another engine, and a store of an older version.
 //! - `place`: the location of a test's store, in SQLite or in PostgreSQL.
 
@@ -37,3 +38,4 @@ mod programs;
 mod sealed;
 mod state;
 mod tenants;
+mod usage;

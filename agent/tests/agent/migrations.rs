@@ -191,8 +191,17 @@ async fn the_events_of_an_older_file_get_their_place_in_a_tree() {
     let expected = [("other", "other"), ("top", "top"), ("below", "top")];
     assert_eq!(recorded, expected.map(|(run, root)| (run.to_owned(), root.to_owned())));
     // Restores the file format of a version before the migration.
+    let triggers = "SELECT 'DROP TRIGGER ' || name || ';' FROM sqlite_schema
+                    WHERE type = 'trigger' AND name <> 'memory_removed'";
+    let triggers: Vec<String> = {
+        let mut statement = file.prepare(triggers).unwrap();
+        statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    };
+    file.execute_batch(&triggers.concat()).unwrap();
     file.execute_batch(
-        "DROP TRIGGER session_created;
+        "DROP TABLE usage;
+         DROP TABLE call_value;
+         ALTER TABLE call DROP COLUMN shared;
          ALTER TABLE session DROP COLUMN instance;
          ALTER TABLE run DROP COLUMN instance;
          DROP INDEX run_of_client;

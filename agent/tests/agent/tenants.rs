@@ -315,6 +315,15 @@ async fn as_bob(function: &str, bob: &TenantStore, keys: &Path) {
         }
         "Journal::release" => assert!(!bob.release("stuck").await.unwrap()),
         "Journal::turn" => assert!(bob.turn("r", turn(), Vec::new(), vec![event()]).await.is_err()),
+        "Journal::durable_calls" => {
+            assert!(bob.durable_calls("r", vec![call()]).await.is_err());
+        }
+        "TenantStore::release_all" => {
+            assert_eq!(bob.release_all().await.unwrap(), Vec::<String>::new());
+        }
+        "TenantStore::kept_bytes" => {
+            assert!(bob.kept_bytes().await.unwrap() < 10_000);
+        }
         "Journal::calls" => assert!(bob.calls("r", vec![call()]).await.is_err()),
         "Journal::end" => {
             let turns = vec![Message::user("bob's")];
@@ -350,6 +359,8 @@ const WITHOUT_DATA: &[&str] = &[
     "Store::connect",
     "Store::shown_url",
     "Store::close",
+    "Store::prepare_stop",
+    "Store::limited",
     "Store::is_shared",
     "Store::observe",
     "Store::tenant",

@@ -13,7 +13,7 @@ use wattle_agent::capability::policy::{Policy, Rule};
 use wattle_agent::machine::Dollars;
 use wattle_agent::model::{FunctionChoice, Prices, ThinkingEffort, Timeouts};
 use wattle_agent::rt::{AccountLimits, Limits};
-use wattle_agent::{DEFAULT_TENANT, DialectSetting, Retention, Settings, Span};
+use wattle_agent::{DEFAULT_TENANT, DialectSetting, Retention, Settings, Span, StoreLimits};
 
 use super::class::{self, Class, Kind};
 use super::classes::ModelClasses;
@@ -253,6 +253,12 @@ keys! {
     limits_received as "limits.received_mb" "WATTLE_LIMITS_RECEIVED_MB": NonZeroU32 = |_| mebibytes(AccountLimits::default().received), Class::Narrows(class::at_most);
     /// Maximum memory of all runs and requests in the process, in MiB.
     limits_process as "limits.process_memory_mb" "WATTLE_LIMITS_PROCESS_MEMORY_MB": NonZeroU32 = |_| mebibytes(Limits::default().process_memory as u64), Class::Narrows(class::at_most);
+    /// Maximum size of the record of a run in the store, in MiB: its turns, calls and events.
+    limits_run_store as "limits.run_store_mb" "WATTLE_LIMITS_RUN_STORE_MB": NonZeroU32 = |_| mebibytes(StoreLimits::default().run), Class::Narrows(class::at_most);
+    /// Maximum size of all data of a tenant in the store, in MiB.
+    limits_tenant_store as "limits.tenant_store_mb" "WATTLE_LIMITS_TENANT_STORE_MB": NonZeroU32 = |_| mebibytes(StoreLimits::default().tenant), Class::Never;
+    /// Maximum size of all data of all tenants in the store, in MiB.
+    limits_store as "limits.store_mb" "WATTLE_LIMITS_STORE_MB": NonZeroU32 = |_| mebibytes(StoreLimits::default().store), Class::Never;
     /// Maximum number of runs that a server drives at the same time. Additional runs are queued.
     serve_runs as "serve.runs" "WATTLE_SERVE_RUNS": NonZeroU32 = |_| budget(64), Class::Never;
     /// Maximum number of runs of a tenant that all servers of a store drive at the same time. By

@@ -1,6 +1,7 @@
 //! The configured store, and the files next to it.
 
 use std::io::ErrorKind;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -13,7 +14,8 @@ use wattle_agent::capability::files::{
 use wattle_agent::ledger::Keys;
 use wattle_agent::model::{ApiKey, CLASS_PREFIX};
 use wattle_agent::{
-    BlobStore, Retention, S3Bucket, Store, StoreError, StoredSecrets, Tenant, TenantStore,
+    BlobStore, Retention, S3Bucket, Store, StoreError, StoreLimits, StoredSecrets, Tenant,
+    TenantStore,
 };
 
 use crate::config::{BlobLocation, Config, Places, StoreLocation, TraceLocation};
@@ -35,6 +37,12 @@ pub(crate) fn store(config: &Config) -> Result<TenantStore, Fault> {
     let store = open_at(location(config)?, config.session_ttl.value.0).map_err(no_store)?;
     let (runs, events) = (config.keep_runs.value.0, config.keep_events.value.0);
     let store = store.keeping(Retention { runs, events });
+    let mebibytes = |limit: NonZeroU32| u64::from(limit.get()) << 20;
+    let store = store.limited(StoreLimits {
+        run: mebibytes(config.limits_run_store.value),
+        tenant: mebibytes(config.limits_tenant_store.value),
+        store: mebibytes(config.limits_store.value),
+    });
     let store = match &config.blobs.value {
         Some(location) => store.with_blobs(blobs(location)?),
         None => store,

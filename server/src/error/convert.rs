@@ -15,6 +15,9 @@ impl From<StoreError> for ApiError {
             tracing::error!(%error, "the store cannot be used");
             return ApiError::unavailable(error.reason());
         }
+        if error.is_full() {
+            return ApiError::store_full(&error);
+        }
         ApiError::internal(error)
     }
 }

@@ -20,6 +20,7 @@ mod delegates;
 mod exec;
 mod files;
 mod fork;
+mod full;
 mod gate;
 mod openai;
 mod openapi;

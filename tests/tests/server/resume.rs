@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use serde_json::json;
 use wattle_agent::journal::{
     Journal as _, ParentRun, RunEnd, RunFilter, RunRecord, RunStart, Status, Turn,
 };
 use wattle_agent::machine::{Effect, Ending, Input, Message, Setup, State, Usage, step};
-use wattle_agent::{Tenant, TenantStore};
+use wattle_agent::{Store, Tenant, TenantStore};
 use wattle_tests::empty_store;
 
 use crate::world::{World, store};
@@ -188,6 +189,53 @@ async fn two_servers_try_a_run_once_and_park_the_one_that_ended_their_process() 
     other.no_question();
     let answer = one.ask(crate::world::bare("GET /healthz", &["Host: localhost"])).await;
     assert_eq!(answer.head.status, 200, "the server serves");
+}
+
+#[tokio::test]
+async fn a_run_whose_end_cannot_be_recorded_is_not_parked_and_ends_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.db");
+    let store = Store::open(&path, Duration::from_secs(3_600)).unwrap();
+    let mut world = World::on(store.tenant(&Tenant::default()), |_| {}).await;
+    let database = rusqlite::Connection::open(&path).unwrap();
+    database.busy_timeout(Duration::from_secs(10)).unwrap();
+    database
+        .execute_batch(
+            "CREATE TRIGGER full BEFORE UPDATE OF status ON run WHEN new.status = 'ended'
+             BEGIN SELECT RAISE(ABORT, 'the disk is full'); END",
+        )
+        .unwrap();
+    let run = world.start(&json!({"prompt": "hello"})).await;
+    world.question().await.respond("fine");
+    // The end is tried again about once a second.
+    tokio::time::sleep(Duration::from_millis(4_500)).await;
+    let view = world.api(&format!("GET /api/run/{run}"), "").await.json();
+    assert_ne!(view["status"], "parked", "{view}");
+    database.execute_batch("DROP TRIGGER full").unwrap();
+    world.until(&run, "done").await;
+    world.no_question();
+}
+
+#[tokio::test]
+async fn all_runs_that_ended_their_process_are_released_at_once() {
+    let store = store();
+    let runs = ["a", "b", "c"];
+    for run in runs {
+        left_open(&store, run, run, "serve").await;
+        store.park(run, Some("it ended its process".to_owned()), Vec::new()).await.unwrap();
+    }
+    let mut world = World::on(store.clone(), |_| {}).await;
+    let released = world.api("POST /api/runs/release", "").await;
+    assert_eq!(released.head.status, 202, "{released:?}");
+    assert_eq!(released.json()["run_ids"].as_array().unwrap().len(), 3);
+    for _ in runs {
+        world.question().await.respond("fine");
+    }
+    for run in runs {
+        world.until(run, "done").await;
+    }
+    let none = world.api("POST /api/runs/release", "").await.json();
+    assert_eq!(none, json!({"run_ids": []}));
 }
 
 #[tokio::test]

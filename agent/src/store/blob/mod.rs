@@ -201,7 +201,7 @@ impl TenantStore {
         };
         let (object, size) = (format!("{digest}-{}", ulid::Ulid::generate()), stored.len());
         let new = object.clone();
-        let known = self.write(move |transaction, of| {
+        let known = self.grow(Access::Write, move |transaction, of| {
             let known = find_content(transaction, of, &digest)?;
             let is_new = known.is_none() && has_no_objects(transaction)?;
             if known.is_none() {

@@ -18,8 +18,9 @@ const HOUR: Duration = Duration::from_secs(3_600);
 const SMALL: BatchLimits = BatchLimits { rows: 4, bytes: 700 };
 
 /// The tables that are not copied: the version, the state of the store itself, the marker, the
-/// processes that hold locks, the locks, and the cancellation requests.
-const OTHERS: &[&str] = &["version", "store", "copying", "replica", "hold", "cancellation"];
+/// processes that hold locks, the locks, the cancellation requests, and the counts of bytes.
+const OTHERS: &[&str] =
+    &["version", "store", "copying", "replica", "hold", "cancellation", "usage"];
 
 fn memory() -> Store {
     Store::in_memory(HOUR).unwrap()
@@ -116,6 +117,7 @@ fn fill_run(transaction: &mut Transaction<'_>, n: i64) -> Result<(), Cause> {
             n,
             n,
             0_i64,
+            -1_i64,
             "why \u{0}",
             none,
             none,
@@ -128,6 +130,7 @@ fn fill_run(transaction: &mut Transaction<'_>, n: i64) -> Result<(), Cause> {
         ],
     )?;
     put("opening", params![tenant, run, opening])?;
+    put("call_value", params![tenant, run, vec![7_u8; 16], vec![0_u8, 255]])?;
     for k in 0..2_i64 {
         put("turn", params![tenant, run, k, k + 1, "{}", none])?;
         put("event", params![tenant, run, k + 1, run, k + 3, "{}"])?;
@@ -137,7 +140,7 @@ fn fill_run(transaction: &mut Transaction<'_>, n: i64) -> Result<(), Cause> {
             "call",
             params![
                 tenant, run, k, 0_i64, "1.2", k, 1_i64, "kv.set", "changes", digest, "a \u{0}",
-                none, none, 5_i64
+                none, none, 5_i64, digest
             ],
         )?;
     }

@@ -129,11 +129,13 @@ pub(in crate::store) trait Statements {
 pub(in crate::store) struct Transaction<'a> {
     statements: &'a mut dyn Statements,
     is_discarded: bool,
+    /// Number of bytes in the parameters of the executed statements.
+    written: u64,
 }
 
 impl<'a> Transaction<'a> {
     fn new(statements: &'a mut dyn Statements) -> Transaction<'a> {
-        Transaction { statements, is_discarded: false }
+        Transaction { statements, is_discarded: false, written: 0 }
     }
 
     /// Executes a statement and returns the number of changed rows.
@@ -142,7 +144,19 @@ impl<'a> Transaction<'a> {
         sql: &str,
         params: &[Value],
     ) -> Result<u64, DbError> {
+        let size = |value: &Value| match value {
+            Value::Null | Value::Integer(_) | Value::Real(_) => 0,
+            Value::Text(text) => text.len(),
+            Value::Bytes(bytes) => bytes.len(),
+        };
+        self.written += params.iter().map(size).sum::<usize>() as u64;
         self.statements.execute(sql, params)
+    }
+
+    /// Returns the number of bytes in the parameters of the statements that were executed so far.
+    /// It is at least the number of bytes that the transaction has added.
+    pub(in crate::store) fn written(&self) -> u64 {
+        self.written
     }
 
     /// Executes a query and passes its rows to `row` one by one until `row` returns
@@ -203,6 +217,11 @@ impl<'a> Transaction<'a> {
     /// agree about it, so it decides what is too old.
     pub(in crate::store) fn now(&self) -> i64 {
         self.statements.now()
+    }
+
+    /// Returns true if the transaction is rolled back when its `work` returns.
+    pub(in crate::store) fn is_discarded(&self) -> bool {
+        self.is_discarded
     }
 
     /// Makes the transaction roll back when its `work` returns, regardless of the result.

@@ -85,6 +85,9 @@ const MIGRATIONS: &[&str] = &[
     ALTER TABLE run ADD COLUMN client TEXT COLLATE \"C\";
     CREATE INDEX queue_of_client ON queue (client) WHERE client IS NOT NULL;
     CREATE INDEX run_of_client ON run (client) WHERE client IS NOT NULL AND status <> 'ended'",
+    // Large results of calls, which equal results of a run share, and the number of bytes that each
+    // tenant keeps.
+    include_str!("usage.sql"),
 ];
 
 /// Maximum number of attempts to create the schema while other processes do the same.
