@@ -51,7 +51,7 @@ const OPTIONS: &[(&str, &str, &[&str])] = &[
     ("session fork", "json", &[STORE]),
     ("session export", "", &[STORE]),
     ("session import", "as json", &[STORE]),
-    ("session release", "", &[STORE]),
+    ("session release", "all", &[STORE]),
     ("session rm", "", &[STORE]),
     (
         "eval",
