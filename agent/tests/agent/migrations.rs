@@ -202,6 +202,7 @@ async fn the_events_of_an_older_file_get_their_place_in_a_tree() {
         "DROP TABLE usage;
          DROP TABLE call_value;
          ALTER TABLE call DROP COLUMN shared;
+         ALTER TABLE run DROP COLUMN suspected;
          ALTER TABLE session DROP COLUMN instance;
          ALTER TABLE run DROP COLUMN instance;
          DROP INDEX run_of_client;

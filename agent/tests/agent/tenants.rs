@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use wattle_agent::capability::files::Files;
 use wattle_agent::capability::kv::{Backend as _, Kept};
 use wattle_agent::capability::memory::{self, Memory as _, MemoryText, NewItem};
 use wattle_agent::capability::search::Query;
@@ -234,6 +235,11 @@ async fn as_bob(function: &str, bob: &TenantStore, keys: &Path) {
         }
         "TenantStore::session_files" => {
             assert_eq!(bob.session_files("s").await.unwrap(), SessionFiles::default());
+        }
+        "TenantStore::load_files" | "TenantStore::load_files_with" => {
+            let files = Files::overlay(None, 1 << 20);
+            assert_eq!(bob.load_files("s", &files).await.unwrap(), 0);
+            assert!(files.changes().unwrap().is_empty());
         }
         "TenantStore::session_deltas" => {
             assert_eq!(bob.session_deltas("s").await.unwrap(), SessionDeltas::default());

@@ -84,7 +84,8 @@ impl DbError {
             }
             FailureKind::Damaged => {
                 "stop what uses the store and restore a back-up; `wattle store check` lists what is \
-                 damaged, and `wattle store copy` saves the content if all of it can be read"
+                 damaged, and `wattle store copy` saves the content if all of it can be read. If \
+                 the file is not a store, name another with `--store FILE|URL`"
             }
             FailureKind::Busy => {
                 "raise `max_connections` of the database server, or start fewer processes"
