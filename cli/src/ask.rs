@@ -1,14 +1,15 @@
 //! Asks the user at the terminal about calls that need approval under the policy.
 
-use std::io::{BufRead, IsTerminal, stdin};
+use std::io::IsTerminal;
+use std::os::unix::net::UnixStream;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use tokio::sync::Mutex;
 use wattle_agent::capability::policy::{Answer, Asker, Request};
 
-use crate::keyboard;
 use crate::output::{self, DIM, WARN, highlight, paint, visible};
+use crate::{keyboard, stdin};
 
 /// The user at the terminal, who is asked one question at a time.
 #[derive(Default)]
@@ -19,7 +20,7 @@ struct Terminal {
 
 /// Returns true if stdin and stderr are terminals.
 pub(crate) fn is_terminal() -> bool {
-    stdin().is_terminal() && std::io::stderr().is_terminal()
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
 /// Returns an asker that prompts the user at the terminal, or `None` if stdin or stderr is not a
@@ -44,22 +45,26 @@ impl Asker for Terminal {
                 }
             }
             let program = request.program.to_owned();
-            tokio::task::spawn_blocking(move || read(&program))
+            // If the question is cancelled, this future is dropped, and so is `_asked`. The thread
+            // then stops reading.
+            let Ok((_asked, stop)) = stdin::stopper() else { return Answer::No(String::new()) };
+            tokio::task::spawn_blocking(move || read(&program, &stop))
                 .await
                 .unwrap_or(Answer::No(String::new()))
         })
     }
 }
 
-/// Prompts for the answer and reads it from the terminal. If the user asks to see `program`, prints
-/// it and prompts again. Every other reply counts as a no unless it is a clear yes.
-fn read(program: &str) -> Answer {
+/// Prompts for the answer and reads it from the terminal, unless `stop` ends the question. If the
+/// user asks to see `program`, prints it and prompts again. Every other reply counts as a no unless
+/// it is a clear yes.
+fn read(program: &str, stop: &UnixStream) -> Answer {
+    let mut reader = stdin::lock();
     let _question = keyboard::question();
     loop {
         output::note("[y] once  [s] this session  [n] no  [e] show program  (default: no)");
-        let mut reply = String::new();
         // If the terminal cannot be read, the answer is no.
-        let _ = stdin().lock().read_line(&mut reply);
+        let reply = reader.answer(Some(stop)).ok().flatten().unwrap_or_default();
         match parse(&reply) {
             Some(answer) => return answer,
             None => output::note(highlight::program(program.trim_end()).as_str()),

@@ -42,7 +42,7 @@ pub(crate) fn text(path: &Path) -> Result<String, Fault> {
 /// # Errors
 /// If stdin cannot be read or is too large.
 pub(crate) fn stdin() -> Result<Vec<u8>, Fault> {
-    bounded(std::io::stdin().lock(), "stdin")
+    bounded(&mut *crate::stdin::lock(), "stdin")
 }
 
 fn bounded(from: impl Read, shown: &str) -> Result<Vec<u8>, Fault> {

@@ -18,6 +18,7 @@ mod progress;
 mod repl;
 mod serve;
 mod setup;
+mod stdin;
 mod threads;
 mod trust;
 mod trusted;

@@ -1,6 +1,6 @@
 //! `wattle init`: chooses the model, tries it with one request, and writes the user file.
 
-use std::io::{BufRead, Write as _};
+use std::io::Write as _;
 use std::path::Path;
 
 use toml_edit::{DocumentMut, value};
@@ -12,7 +12,7 @@ use crate::config::{Config, Layer, Places};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, DIM, paint, visible};
 use crate::setup::{Setup, make_private, variable};
-use crate::{ask, threads};
+use crate::{ask, stdin, threads};
 
 /// Maximum number of tokens in the answer to the test request.
 const MAX_TOKENS: u32 = 64;
@@ -154,8 +154,7 @@ fn question(text: &str) -> Result<String, Fault> {
     let failed =
         |error: std::io::Error| Fault::usage(format!("failed to read the answer: {error}"));
     output::note(text);
-    let mut answer = String::new();
-    std::io::stdin().lock().read_line(&mut answer).map_err(failed)?;
+    let answer = stdin::lock().answer(None).map_err(failed)?.unwrap_or_default();
     Ok(answer.trim().to_owned())
 }
 

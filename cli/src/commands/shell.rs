@@ -111,6 +111,7 @@ async fn converse(mut session: Session, deadline: Option<Duration>) -> Result<u8
         // A script may have set the prompt, and a folder's name can contain any character.
         let prompt = output::visible(&prompt.replace("\\w", session.folder()).replace("\\$", "$"));
         let read = tokio::task::spawn_blocking(move || {
+            let _reader = crate::stdin::lock();
             let line = editor.readline(&prompt);
             (editor, line)
         });

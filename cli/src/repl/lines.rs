@@ -1,6 +1,6 @@
 //! The source of inputs: a line editor on a terminal, or stdin.
 
-use std::io::{BufRead, IsTerminal, Read, StdinLock, stdin, stdout};
+use std::io::{BufRead, IsTerminal, Read, stdin, stdout};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,6 +20,7 @@ use crate::fault::Fault;
 use crate::output::highlight::{Kind, pieces};
 use crate::output::{self, visible};
 use crate::setup::make_private;
+use crate::stdin::Reader;
 
 /// Maximum size of an input from a pipe, in bytes.
 const LARGEST: u64 = 16 << 20;
@@ -150,8 +151,9 @@ impl Lines {
 
 impl Source {
     fn read(&mut self, prompt: &str, initial: &str) -> Result<Line, Fault> {
+        let mut reader = crate::stdin::lock();
         let Source::Terminal { editor, wanted, .. } = self else {
-            return piped(&mut stdin().lock());
+            return piped(&mut reader);
         };
         // A question has no completions and no hints.
         if let Some(assistant) = editor.helper_mut() {
@@ -226,7 +228,7 @@ impl ConditionalEventHandler for Wanted {
 }
 
 /// Reads lines until the input is complete or stdin ends.
-fn piped(stdin: &mut StdinLock<'_>) -> Result<Line, Fault> {
+fn piped(stdin: &mut Reader) -> Result<Line, Fault> {
     let (mut input, mut bytes) = (Input::default(), Vec::new());
     loop {
         let start = bytes.len();

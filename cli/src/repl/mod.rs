@@ -112,6 +112,7 @@ impl Repl {
         let interrupt = tokio::signal::unix::SignalKind::interrupt();
         let _ignored = tokio::signal::unix::signal(interrupt);
         let edited = tokio::task::spawn_blocking(move || {
+            let _reader = crate::stdin::lock();
             let edited = editor.edit(&text, ending);
             (editor, edited)
         });

@@ -9,8 +9,6 @@
 mod pins;
 mod record;
 
-use std::io::{BufRead, Read, stdin};
-
 use crate::config::{File, Places, Project, Request};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, DIM, WARN, paint};
@@ -160,12 +158,8 @@ pub(crate) fn described(request: &Request) -> String {
     }
 }
 
-/// Maximum length of an answer, in bytes.
-const ANSWER: u64 = 1 << 10;
-
 fn is_yes() -> bool {
-    let mut reply = Vec::new();
     // If the terminal cannot be read, the answer is no.
-    let _ = stdin().lock().take(ANSWER).read_until(b'\n', &mut reply);
-    matches!(reply.trim_ascii().to_ascii_lowercase().as_slice(), b"y" | b"yes")
+    let reply = crate::stdin::lock().answer(None).ok().flatten().unwrap_or_default();
+    matches!(reply.trim().to_ascii_lowercase().as_str(), "y" | "yes")
 }

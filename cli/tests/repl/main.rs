@@ -348,3 +348,36 @@ fn inputs_may_come_from_a_pipe() {
     );
     assert!(stderr.contains("`/nonsense`") && stderr.contains("never closed"), "{stderr}");
 }
+
+/// A question that is cancelled must not read what is typed later.
+#[test]
+fn an_interrupted_question_takes_no_later_line() {
+    let remember = || acts("Remember it.", "(kv.set \"n\" \"7\")\n(ret \"set\")");
+    let (place, provider) = (Place::new(), Provider::start([remember(), remember()]));
+    let url = provider.base_url();
+    let mut terminal = place.repl(&["--base-url", &url, "--model", "m", "--ask", "kv"]);
+    for (input, stopped) in [
+        ("remember 7", "cancelled"),
+        ("(kv.set \"a\" \"b\")", "stopping"),
+        ("remember 7 again", "cancelled"),
+    ] {
+        terminal.types(input);
+        terminal.shows_line("[y] once  [s] this session  [n] no  [e] show program  (default: no)");
+        terminal.control('c');
+        terminal.shows(stopped);
+        terminal.prompts();
+        for line in ["first", "second", "third"] {
+            terminal.types(&format!("(out (str.upper \"{line}\"))"));
+            terminal.shows_line(&line.to_uppercase());
+            terminal.prompts();
+        }
+    }
+    // An answer still reaches its question.
+    terminal.types("(kv.set \"a\" \"b\") (out (str.upper (kv.get \"a\")))");
+    terminal.shows("[e] show program");
+    terminal.types("y");
+    terminal.shows_line("B");
+    terminal.prompts();
+    terminal.control('d');
+    terminal.ends(0);
+}
