@@ -110,10 +110,10 @@ pub use span::Span;
 pub use store::{
     BlobStore, CopiedTable, CopyPhase, CopyProgress, ExportedSession, Finding, Inspection,
     Integration, LazyMemory, LazySecrets, LazyState, NextDelta, Privacy, PruneError, Pruned,
-    QueueState, Retention, S3Bucket, SESSION_ID, SameConversation, SessionDeltas, SessionFiles,
-    SessionFilesError, SessionLine, State, StateValue, Store, StoreAddress, StoreCopy, StoreLimits,
-    StoreStats, StoreTransaction, Stored, StoredMemory, StoredSecrets, TableStats, TenantStore,
-    TokenLine, copy_store, is_session_id, own_session, privacy,
+    QueueState, Retention, Rewind, S3Bucket, SESSION_ID, SameConversation, SessionDeltas,
+    SessionFiles, SessionFilesError, SessionLine, State, StateValue, Store, StoreAddress,
+    StoreCopy, StoreLimits, StoreStats, StoreTransaction, Stored, StoredMemory, StoredSecrets,
+    TableStats, TenantStore, TokenLine, copy_store, is_session_id, own_session, privacy,
 };
 pub use tenant::{DEFAULT_TENANT, Tenant, TenantError};
 pub use trace::{STEPS_FILE, Step};

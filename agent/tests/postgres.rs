@@ -86,6 +86,10 @@ async fn the_runs_of_an_older_schema_keep_their_starts() {
          ALTER TABLE run DROP COLUMN client;
          ALTER TABLE queue DROP COLUMN client;
          DROP TABLE store;
+         DROP TABLE state_change CASCADE;
+         ALTER TABLE session DROP COLUMN changes;
+         ALTER TABLE turn DROP COLUMN changes;
+         ALTER TABLE run DROP COLUMN rewind;
          ALTER TABLE call DROP COLUMN shared;
          DROP TABLE call_value;
          DROP TABLE usage;

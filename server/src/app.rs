@@ -25,6 +25,8 @@ use wattle_agent::{
     Tenant, TenantStore, Trusted,
 };
 
+pub(crate) use files::delta_cost;
+
 use crate::operator::Operator;
 use crate::origin::{OutputOrigin, RunOrigin, needs};
 
@@ -416,6 +418,11 @@ impl RunAssembler for App {
 
     fn limits(&self) -> RunLimits {
         RunLimits { max_steps: self.0.max_steps, timeout: self.0.settings.timeout }
+    }
+
+    fn has_overlay(&self, store: &TenantStore, origin: &Json) -> bool {
+        let is_trusted = RunOrigin::of_server(origin).is_some_and(|origin| origin.exec);
+        !(is_trusted && self.may_trust(store.tenant()))
     }
 
     /// Returns a string that lists what a server needs in order to drive a run with this origin.

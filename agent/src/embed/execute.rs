@@ -31,8 +31,8 @@ use crate::delegates::DelegateNames;
 use crate::driver::{self, Job};
 use crate::error::StoreError;
 use crate::journal::{
-    self, Approval, KeptFiles, ParkedRun, PendingApproval, ResumeError, ResumeOptions, RunOutcome,
-    RunRecord, SharedJournal, Status,
+    self, Approval, ParkedRun, PendingApproval, ResumeError, ResumeOptions, RunOutcome, RunRecord,
+    SharedJournal, Status,
 };
 use crate::meter::Meter;
 use crate::report::Report;
@@ -392,8 +392,7 @@ impl Run {
             }
         };
         if let (RunOutcome::Done(report), Some(store)) = (&outcome, &self.store) {
-            journal::end(&(Arc::new(store.clone()) as SharedJournal), report, KeptFiles::Nothing)
-                .await?;
+            journal::end(&(Arc::new(store.clone()) as SharedJournal), report, false).await?;
         }
         Ok(outcome)
     }

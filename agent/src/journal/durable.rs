@@ -383,12 +383,25 @@ async fn drive(
     })
 }
 
-/// Ends a run in the journal and adds its messages to its session, which also keeps `files`. A run
-/// that is not ended this way can still be resumed.
+/// Ends a run in the journal and adds its messages to its session. If `keeps_files` is true, also
+/// adds the files that the run changed. A run that is not ended this way can still be resumed.
 ///
 /// # Errors
 /// If the journal cannot be written.
 pub async fn end(
+    journal: &SharedJournal,
+    report: &Report,
+    keeps_files: bool,
+) -> Result<(), StoreError> {
+    let files = if keeps_files { KeptFiles::Added } else { KeptFiles::Nothing };
+    end_keeping(journal, report, files).await
+}
+
+/// Ends a run like [`end`]. Its session keeps `files`.
+///
+/// # Errors
+/// If the journal cannot be written.
+pub(crate) async fn end_keeping(
     journal: &SharedJournal,
     report: &Report,
     files: KeptFiles,

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use wattle_machine::{Effect, Envelope, Input, Message, Role, State, Usage, step};
+use wattle_machine::{Effect, Envelope, Input, Message, Role, Setup, State, Usage, step};
 
 use super::locks::lock_run;
 use super::turn::EffectRecorder;
@@ -64,8 +64,46 @@ pub enum ForkError {
     Store(#[from] StoreError),
 }
 
+/// A new fork of a run.
+#[derive(Clone, Debug)]
+pub struct ForkedRun {
+    /// The new run.
+    pub run: RunRecord,
+    /// If true, the state of the new run's session is what it was at the step. Otherwise the
+    /// earlier state is not known any more, and the run begins with the current one.
+    pub is_state_restored: bool,
+}
+
+/// Returns the number of the turn with which a step of a run ends, and the state after it.
+///
+/// # Errors
+/// If the run has fewer steps.
+fn end_of_step(setup: &Setup, turns: &[Turn], at: u32) -> Result<(usize, State), ForkError> {
+    let mut state = State::new(setup.clone());
+    for (number, turn) in turns.iter().enumerate() {
+        let effects;
+        (state, effects) = turn.step(state);
+        if state.steps() == at && effects.iter().any(|effect| matches!(effect, Effect::Ask(_))) {
+            return Ok((number, state));
+        }
+    }
+    Err(ForkError::TooFar { asked: at, has: state.steps() })
+}
+
+/// Returns the number of the turn with which a step of a run ends.
+///
+/// # Errors
+/// If the run has fewer steps, or the journal cannot be read.
+pub async fn step_end(journal: &SharedJournal, of: &RunRecord, at: u32) -> Result<u32, ForkError> {
+    let turns = journal.turns(&of.id).await?;
+    let (number, _) = end_of_step(&of.start.setup, &turns, at)?;
+    Ok(u32::try_from(number).unwrap_or(u32::MAX))
+}
+
 /// Creates an open run that shares the history of another run, including its files, up to the end
-/// of step `at`. Step 0 is the start of the run. With a message, the new run starts another
+/// of step `at`. Step 0 is the start of the run. If the other run belongs to a session, the
+/// session's files and its state return to what they were at that step, when the new run is first
+/// driven. The tenant's variables and memory do not. With a message, the new run starts another
 /// exchange after the shared conversation. Without a message, it asks the model for the next step
 /// again. Returns the new run.
 ///
@@ -82,25 +120,12 @@ pub async fn fork(
     message: Option<String>,
     id: String,
     limits: RunLimits,
-) -> Result<RunRecord, ForkError> {
+) -> Result<ForkedRun, ForkError> {
     let start = limits.apply(&of.start)?;
-    let turns = journal.turns(&of.id).await?;
-    let mut state = State::new(of.start.setup.clone());
-    let mut prefix: Vec<Turn> = Vec::new();
-    let mut reached = false;
-    for turn in turns {
-        let effects;
-        (state, effects) = turn.step(state);
-        prefix.push(turn);
-        reached =
-            state.steps() == at && effects.iter().any(|effect| matches!(effect, Effect::Ask(_)));
-        if reached {
-            break;
-        }
-    }
-    if !reached {
-        return Err(ForkError::TooFar { asked: at, has: state.steps() });
-    }
+    let mut prefix = journal.turns(&of.id).await?;
+    let (last, state) = end_of_step(&of.start.setup, &prefix, at)?;
+    prefix.truncate(last + 1);
+    let last = u32::try_from(last).unwrap_or(u32::MAX);
     // Includes the files of child runs, because the turns contain the results of these runs.
     let files = journal.files_of_tree(&of.id).await?;
     let files = |turns: RangeInclusive<u32>| {
@@ -125,7 +150,8 @@ pub async fn fork(
                 let turn = Turn { files: files(number..=number), ..turn };
                 journal.turn(&id, turn, Vec::new(), events).await?;
             }
-            return Ok(run);
+            let is_state_restored = journal.fork_state((&of.id, last), &id).await?;
+            return Ok(ForkedRun { run, is_state_restored });
         };
         let start = restart(&start, state.conversation(), message);
         let (_, effects) =
@@ -136,13 +162,14 @@ pub async fn fork(
             effects: EffectRecorder::default().record(&effects),
             seq: 1,
             elapsed_ms: 0,
-            files: files(0..=u32::try_from(prefix.len()).unwrap_or(u32::MAX).saturating_sub(1)),
+            files: files(0..=last),
         };
         let run = open(RunStart { forked, parent: None, ..start });
         journal.open(run.clone()).await?;
         let events = events(&id, &first);
         journal.turn(&id, first, Vec::new(), events).await?;
-        Ok(run)
+        let is_state_restored = journal.fork_state((&of.id, last), &id).await?;
+        Ok(ForkedRun { run, is_state_restored })
     }
     .await;
     if written.is_err() {

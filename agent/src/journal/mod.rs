@@ -38,8 +38,8 @@ pub use durable::{
     ParkedRun, ResumeError, ResumeOptions, RunOutcome, artifacts, conversation, end, new_id,
     resume, run,
 };
-pub(crate) use durable::{refuse, resume_locked};
-pub use fork::{ForkError, RunLimits, fork};
+pub(crate) use durable::{end_keeping, refuse, resume_locked};
+pub use fork::{ForkError, ForkedRun, RunLimits, fork, step_end};
 pub use locks::lock_session;
 pub(crate) use locks::{lock_name, lock_run};
 pub(crate) use record::advance;
@@ -119,8 +119,7 @@ pub trait Journal: Send + Sync {
     }
 
     /// Ends a run. The same transaction adds the messages in `end` to the run's session and, if
-    /// `end` requests it, also the files that the run changed. It also removes the state that the
-    /// run's programs stored for this run only.
+    /// `end` requests it, also the files that the run changed.
     fn end(&self, run: &str, end: RunEnd) -> JournalFuture<'_, ()>;
 
     /// Returns a run, or `None` if there is no such run.
@@ -151,6 +150,12 @@ pub trait Journal: Send + Sync {
 
     /// Returns the calls made by the programs that one turn started.
     fn calls_of(&self, run: &str, turn: u32) -> JournalFuture<'_, Vec<RecordedCall>>;
+
+    /// Gives a new fork the state that the run `of.0` had at its turn `of.1`, the last one that both
+    /// share. A fork of a session's run returns the session to that state, and to the files with
+    /// which the fork begins, when it is first driven. Returns false if the earlier state is not
+    /// known any more; the current one is then used.
+    fn fork_state(&self, of: (&str, u32), fork: &str) -> JournalFuture<'_, bool>;
 
     /// Takes the lock with this name, such as the lock on a run or a session. Returns `None` if the
     /// lock is already taken. The lock is released when it is dropped, or when the process ends.

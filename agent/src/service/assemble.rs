@@ -48,6 +48,12 @@ pub trait RunAssembler: Send + Sync {
         RunLimits::default()
     }
 
+    /// Returns true if a run of the tenant with this origin changes its files in an overlay, which
+    /// is the default, and not directly in the workdir.
+    fn has_overlay(&self, _store: &TenantStore, _origin: &Json) -> bool {
+        true
+    }
+
     /// Returns the name of the requirement that a process must meet to drive a run with this
     /// origin. A requirement may be a setting, a folder or a model. By default, the name is empty.
     fn needs(&self, _origin: &Json) -> String {

@@ -215,7 +215,7 @@ impl RunService {
                     None => KeptFiles::Nothing,
                 };
                 let journal: SharedJournal = Arc::new(store.clone());
-                match journal::end(&journal, &report, kept).await {
+                match journal::end_keeping(&journal, &report, kept).await {
                     Ok(()) => Outcome::Ended(Arc::new(report)),
                     Err(cause) => {
                         tracing::error!(run, %cause, "failed to record the end of a run");
@@ -408,6 +408,12 @@ impl RunService {
             },
             Some(_) => None,
         };
+        if session.is_some() && run.start.forked.is_some() {
+            let has_overlay = self.0.assembler.has_overlay(store, &run.start.origin);
+            if let Err(cause) = store.rewind_session(&run.id, has_overlay).await {
+                return failed(&run.id, cause);
+            }
+        }
         self.refresh().await;
         let (own, id) = (own_session(&run.id), run.id.as_str());
         let seed = RunSeed {

@@ -136,6 +136,10 @@ impl Journal for Handover {
         self.store.calls_of(run, turn)
     }
 
+    fn fork_state(&self, of: (&str, u32), fork: &str) -> JournalFuture<'_, bool> {
+        self.store.fork_state(of, fork)
+    }
+
     fn lock(&self, name: &str) -> JournalFuture<'_, Option<Lock>> {
         self.store.lock(name)
     }

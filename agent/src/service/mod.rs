@@ -56,7 +56,7 @@ pub use view::{ArtifactLine, RunPage, RunStatus, RunView, ToolUse};
 use crate::cancel::Cancel;
 use crate::error::StoreError;
 use crate::host::Host;
-use crate::journal::{self, Journal as _, ResumeError, RunFilter, Status};
+use crate::journal::{self, ForkedRun, Journal as _, ResumeError, RunFilter, Status};
 use crate::store::{Store, TenantStore};
 use crate::tenant::Tenant;
 use isolation::Passes;
@@ -208,7 +208,7 @@ impl RunService {
         run: &str,
         step: u32,
         message: Option<String>,
-    ) -> Result<(String, Option<RunHandle>), AnswerError> {
+    ) -> Result<(ForkedRun, Option<RunHandle>), AnswerError> {
         let of = store.run(run).await?.ok_or(AnswerError::Unknown)?;
         // The place is taken before the new run is recorded: any process would drive a recorded run
         // later, although the caller was refused.
@@ -220,12 +220,13 @@ impl RunService {
         let lock = journal::lock_run(store, &id).await?.ok_or(StartError::Stopping)?;
         let forked = journal::fork(&journal, &of, step, message, id.clone(), limits).await?;
         let (store, cancel) = (store.clone(), Cancel::new());
-        let driven = self.drive_resumed(store, forked, false, place, &cancel, Some(lock)).await;
+        let run = forked.run.clone();
+        let driven = self.drive_resumed(store, run, false, place, &cancel, Some(lock)).await;
         // The new run is already recorded. An error would make the caller fork the run again.
         let handle = driven.inspect_err(|cause| {
             tracing::error!(run = id, %cause, "failed to drive a fork; it is driven later");
         });
-        Ok((id, handle.ok()))
+        Ok((forked, handle.ok()))
     }
 
     /// Returns a receiver that is notified when a run starts, is parked or ends in this process.

@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::blob::GRACE;
 use super::clock::date;
 use super::db::{ToValue as _, Transaction, Value, params};
-use super::{Store, TenantStore};
+use super::{Store, TenantStore, own_session};
 use crate::error::{Cause, StoreError};
 use crate::tenant::Tenant;
 
@@ -94,10 +94,14 @@ const ENDED: &str = "run.status = 'ended' AND run.used < ?1 AND (run.root IS NUL
 const FIRST: &str = "event.seq = 1 AND EXISTS (SELECT 1 FROM event AS later
          WHERE later.tenant = event.tenant AND later.run = event.run AND later.seq > 1)";
 
-/// The condition for a session that has not been used since ?1 and that no unfinished run needs.
+/// The condition for a session that has not been used since ?1, that no unfinished run needs, and
+/// that is not the state of a recorded run, from which forks begin.
 pub(super) const UNUSED: &str = "session.used < ?1 AND NOT EXISTS (
          SELECT 1 FROM run WHERE run.tenant = session.tenant AND status <> 'ended'
-         AND (run.session = session.id OR 'run/' || run.id = session.id))
+         AND run.session = session.id)
+     AND (session.id NOT LIKE 'run/%' OR NOT EXISTS (
+         SELECT 1 FROM run WHERE run.tenant = session.tenant
+         AND run.id = SUBSTR(session.id, 5)))
      AND NOT EXISTS (SELECT 1 FROM queue WHERE queue.tenant = session.tenant
          AND (queue.session = session.id OR 'run/' || queue.id = session.id))";
 
@@ -414,6 +418,8 @@ fn remove_tree(
     for run in &runs {
         let delete = "DELETE FROM run WHERE tenant = ?1 AND id = ?2";
         transaction.execute(delete, params![tenant, run])?;
+        let delete = "DELETE FROM session WHERE tenant = ?1 AND id = ?2";
+        transaction.execute(delete, params![tenant, own_session(run)])?;
     }
     Ok(runs.len() as u64)
 }

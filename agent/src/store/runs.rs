@@ -12,6 +12,7 @@ use super::db::{Access, Transaction, params};
 use super::files::replace_deltas;
 use super::keep::{cutoff, prune_runs};
 use super::lease::check_fence;
+use super::rewind::fork_state;
 use super::rows::{
     CALL, Places, QUEUED, RUN, exactly_one, json, keep_files, millis, parse, queued_run, record,
     recorded_call, run_record, tree_files, write_events,
@@ -282,9 +283,14 @@ impl Journal for TenantStore {
                 files.iter().try_for_each(|files| files.keep(transaction))?;
                 let object = files.as_ref().and_then(StoredText::object);
                 transaction.execute(
-                    "INSERT INTO turn (tenant, run, number, place, body, object) VALUES (?1, ?2, (
+                    "INSERT INTO turn (tenant, run, number, place, body, object, changes)
+                     VALUES (?1, ?2, (
                          SELECT COALESCE(MAX(number) + 1, 0) FROM turn
-                         WHERE tenant = ?1 AND run = ?2), ?3, ?4, ?5)",
+                         WHERE tenant = ?1 AND run = ?2), ?3, ?4, ?5, COALESCE((
+                         SELECT session.changes FROM run
+                         JOIN session ON session.tenant = run.tenant
+                             AND session.id = COALESCE(run.session, 'run/' || run.id)
+                         WHERE run.tenant = ?1 AND run.id = ?2), 0))",
                     params![tenant, run, places.next(), record(seal, &turn)?, object],
                 )?;
                 write_events(transaction, (tenant, seal), &run, &events, &mut places)
@@ -411,6 +417,17 @@ impl Journal for TenantStore {
         }))
     }
 
+    fn fork_state(&self, of: (&str, u32), fork: &str) -> JournalFuture<'_, bool> {
+        let (of, turn, fork) = (of.0.to_owned(), of.1, fork.to_owned());
+        Box::pin(async move {
+            let run = fork.clone();
+            self.write_run(Access::Write, &run, move |transaction, owner| {
+                fork_state(transaction, owner, (&of, turn), &fork)
+            })
+            .await
+        })
+    }
+
     fn lock(&self, name: &str) -> JournalFuture<'_, Option<Lock>> {
         Box::pin(lease::acquire(self.clone(), name.to_owned()))
     }
@@ -499,10 +516,6 @@ fn write_end(
         }
         (_, KeptFiles::Nothing) | (None, _) => {}
     }
-    transaction.execute(
-        "DELETE FROM session WHERE tenant = ?1 AND id = ?2",
-        params![tenant, own_session(run)],
-    )?;
     let cancelled = "DELETE FROM cancellation WHERE tenant = ?1 AND run = ?2";
     transaction.execute(cancelled, params![tenant, run])?;
     // Ids of the run's calls begin with the run's id and `/`. In ASCII, `0` follows `/`.

@@ -343,6 +343,26 @@ const MIGRATIONS: &[&str] = &[
     CREATE INDEX queue_of_client ON queue (client) WHERE client IS NOT NULL;
     CREATE INDEX run_of_client ON run (client) WHERE client IS NOT NULL AND status <> 'ended';
 ",
+    // The earlier values of changed keys in the states of sessions. `session.changes` is the number
+    // of changes so far, and `turn.changes` is that number when the turn was recorded. `rewind` is
+    // the number to which the session returns when a fork is first driven.
+    "
+    CREATE TABLE state_change (
+        tenant TEXT NOT NULL,
+        session TEXT NOT NULL,
+        number INTEGER NOT NULL,
+        origin TEXT,
+        key TEXT NOT NULL,
+        old BLOB,
+        total INTEGER NOT NULL,
+        PRIMARY KEY (tenant, session, number),
+        FOREIGN KEY (tenant, session) REFERENCES session (tenant, id) ON DELETE CASCADE
+    ) STRICT;
+    CREATE INDEX state_change_of_key ON state_change (tenant, session, key, number);
+    ALTER TABLE session ADD COLUMN changes INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE turn ADD COLUMN changes INTEGER;
+    ALTER TABLE run ADD COLUMN rewind INTEGER;
+",
     // Large results of calls, which equal results of a run share, and the number of bytes that each
     // tenant keeps.
     include_str!("usage.sql"),

@@ -8,6 +8,7 @@ use wattle_machine::{Message, Role};
 
 use super::db::{Access, DbError, Row, Transaction, Value, params};
 use super::keep::{UNUSED, cutoff};
+use super::rewind::{copy_state, rewind_copy};
 use super::rows::millis;
 use super::seal::{SEALED_PREFIX, open_text, seal_text};
 use super::{Owner, State, TenantStore, role_name};
@@ -257,23 +258,10 @@ impl TenantStore {
     ) -> Result<bool, StoreError> {
         let (session, id) = (session.to_owned(), id.to_owned());
         self.grow(Access::Write, move |transaction, (tenant, seal)| {
-            let created = transaction.execute(
-                "INSERT INTO session (tenant, id, made, used, bytes)
-                 VALUES (?1, ?2, ?4, ?4, COALESCE(
-                     (SELECT bytes FROM session WHERE tenant = ?1 AND id = ?3), 0))
-                 ON CONFLICT (tenant, id) DO NOTHING",
-                params![tenant, id, session, transaction.now()],
-            )?;
-            if created == 0 {
+            if !copy_state(transaction, tenant, &session, &id)? {
                 return Ok(false);
             }
             write_turns(transaction, (tenant, seal), &id, &messages)?;
-            transaction.execute(
-                "INSERT INTO state (tenant, session, key, value)
-                 SELECT tenant, CAST(?2 AS TEXT), key, value FROM state
-                 WHERE tenant = ?1 AND session = ?3",
-                params![tenant, id, session],
-            )?;
             transaction.execute(
                 "INSERT INTO session_file (tenant, session, delta, object)
                  SELECT tenant, CAST(?2 AS TEXT), delta, object FROM session_file
@@ -281,6 +269,31 @@ impl TenantStore {
                 params![tenant, id, session],
             )?;
             Ok(true)
+        })
+        .await
+    }
+
+    /// Creates a copy of a session like [`fork_session`](TenantStore::fork_session), with the state
+    /// and the files that the session had at a turn of one of its runs. If the tenant already has a
+    /// session with this id, changes nothing and returns `None`. Returns false if the state at that
+    /// turn is not known any more, so that the current one was copied.
+    ///
+    /// # Errors
+    /// If the store cannot be written.
+    pub async fn fork_session_at(
+        &self,
+        session: &str,
+        id: &str,
+        messages: Vec<Message>,
+        (run, turn): (&str, u32),
+    ) -> Result<Option<bool>, StoreError> {
+        let (session, id, run) = (session.to_owned(), id.to_owned(), run.to_owned());
+        self.grow(Access::Write, move |transaction, (tenant, seal)| {
+            if !copy_state(transaction, tenant, &session, &id)? {
+                return Ok(None);
+            }
+            write_turns(transaction, (tenant, seal), &id, &messages)?;
+            rewind_copy(transaction, (tenant, seal), (&session, &id), (&run, turn)).map(Some)
         })
         .await
     }

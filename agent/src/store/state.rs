@@ -9,6 +9,7 @@ use wattle_capability::kv::{Backend, Change, Kept};
 use wattle_rt::{Code, Failure};
 
 use super::db::{Access, ToValue, Transaction, Value, params};
+use super::rewind::{needs_record, record_change};
 use super::usage::is_limit;
 use super::{Owner, TenantStore};
 use crate::error::{Cause, StoreError};
@@ -25,7 +26,7 @@ pub struct State {
 
 /// The owner of key-value state: a session or a tenant.
 #[derive(Clone)]
-struct StateOwner {
+pub(super) struct StateOwner {
     tables: &'static Tables,
     /// The session's id, or `None` for the tenant's own state.
     session: Option<String>,
@@ -46,7 +47,8 @@ struct Tables {
     /// use to the next parameter.
     lock: &'static str,
     /// A statement that adds the next parameter to the recorded size of the owner's state, in
-    /// bytes, and returns the new size.
+    /// bytes, and returns the new size. For a session, it also adds the parameter after it to the
+    /// number of recorded changes, and returns that number.
     grow: &'static str,
 }
 
@@ -58,7 +60,8 @@ const SESSION: Tables = Tables {
     keys: "SELECT key FROM state WHERE tenant = ?1 AND session = ?2 AND key >= ?3 ORDER BY key",
     lock: "INSERT INTO session (tenant, id, made, used) VALUES (?1, ?2, ?3, ?3)
            ON CONFLICT (tenant, id) DO UPDATE SET used = excluded.used",
-    grow: "UPDATE session SET bytes = bytes + ?3 WHERE tenant = ?1 AND id = ?2 RETURNING bytes",
+    grow: "UPDATE session SET bytes = bytes + ?3, changes = changes + ?4
+           WHERE tenant = ?1 AND id = ?2 RETURNING bytes, changes",
 };
 
 const TENANT: Tables = Tables {
@@ -83,7 +86,7 @@ impl TenantStore {
 
 impl State {
     pub(super) fn of_session(of: TenantStore, session: String) -> Self {
-        State { of, owner: StateOwner { tables: &SESSION, session: Some(session) } }
+        State { of, owner: StateOwner::of_session(session) }
     }
 
     /// Changes the value of a key and records the call in the same transaction. If the call is
@@ -98,8 +101,7 @@ impl State {
         let work = move |transaction: &mut Transaction<'_>, (tenant, _): Owner<'_>| {
             // The owner's row is locked first, so that no other change happens between reading the
             // old value and writing the new one.
-            let tables = owner.tables;
-            transaction.execute(tables.lock, &owner.key(tenant, params![transaction.now()]))?;
+            owner.lock(transaction, tenant)?;
             if let Some((call, kept)) = &call
                 && let Some(record) = record_of(transaction, tenant, call)?
             {
@@ -107,6 +109,7 @@ impl State {
             }
             let old = owner.value(transaction, tenant, &key)?;
             let old_size = old.as_ref().map_or(0, |value| size(&key, value));
+            let before = old.clone();
             if let Some((call, kept)) = &call {
                 let insert = "INSERT INTO changed (tenant, call, met) VALUES (?1, ?2, ?3)";
                 let record = kept.record(old.as_deref());
@@ -120,8 +123,14 @@ impl State {
                 }
             };
             let grown = new.as_ref().map_or(0, |value| size(&key, value)) - old_size;
-            let grown_to = transaction.one(tables.grow, &owner.key(tenant, params![grown]))?;
-            let bytes: i64 = grown_to.get(0)?;
+            let origin = call.as_ref().and_then(|(call, _)| program_of(call));
+            let replace = |transaction: &mut Transaction<'_>| {
+                owner.replace(transaction, (tenant, origin), &key, before, new)
+            };
+            let bytes = match grown > 0 {
+                true => usage.grow(transaction, tenant, replace)?,
+                false => replace(transaction)?,
+            };
             if bytes > STATE_BYTES && grown > 0 {
                 transaction.discard();
                 return Ok(Err(Failure::new(
@@ -129,19 +138,6 @@ impl State {
                     "the state is full (64 MiB); delete keys first",
                 )));
             }
-            match new {
-                Some(value) => {
-                    let values = owner.key(tenant, params![key, value]);
-                    let set = |transaction: &mut Transaction<'_>| {
-                        Ok(transaction.execute(tables.set, &values)?)
-                    };
-                    match grown > 0 {
-                        true => usage.grow(transaction, tenant, set)?,
-                        false => set(transaction)?,
-                    }
-                }
-                None => transaction.execute(tables.remove, &owner.key(tenant, params![key]))?,
-            };
             Ok(Ok(()))
         };
         self.of.run(Access::Write, work).await.map_err(store_failure)?
@@ -159,14 +155,71 @@ fn record_of(
     transaction.first(query, params![tenant, call])?.map(|row| row.get(0)).transpose()
 }
 
+/// Returns the part of a call's key that identifies the program that makes the call: the run, and
+/// the program's number in the run.
+fn program_of(call: &str) -> Option<&str> {
+    let (at, _) = call.match_indices('/').nth(1)?;
+    call.get(..at)
+}
+
 impl StateOwner {
+    pub(super) fn of_session(session: String) -> StateOwner {
+        StateOwner { tables: &SESSION, session: Some(session) }
+    }
+
+    /// Locks the owner's row until the transaction ends.
+    pub(super) fn lock(
+        &self,
+        transaction: &mut Transaction<'_>,
+        tenant: &str,
+    ) -> Result<(), Cause> {
+        transaction.execute(self.tables.lock, &self.key(tenant, params![transaction.now()]))?;
+        Ok(())
+    }
+
+    /// Replaces the value `old` of a key with `new`, and returns the new size of the state in
+    /// bytes. For a session, records `old`, unless the program `origin` has already changed the
+    /// key.
+    pub(super) fn replace(
+        &self,
+        transaction: &mut Transaction<'_>,
+        (tenant, origin): (&str, Option<&str>),
+        key: &str,
+        old: Option<Vec<u8>>,
+        new: Option<Vec<u8>>,
+    ) -> Result<i64, Cause> {
+        let size_of = |value: &Option<Vec<u8>>| value.as_ref().map_or(0, |value| size(key, value));
+        let grown = size_of(&new) - size_of(&old);
+        let bytes = match &self.session {
+            Some(session) => {
+                let of = (tenant, session.as_str());
+                let is_recorded = old != new && needs_record(transaction, of, origin, key)?;
+                let count = self.key(tenant, params![grown, i64::from(is_recorded)]);
+                let grown_to = transaction.one(self.tables.grow, &count)?;
+                if is_recorded {
+                    let number = grown_to.get(1)?;
+                    record_change(transaction, of, (number, origin), (key, old))?;
+                }
+                grown_to.get(0)?
+            }
+            None => transaction.one(self.tables.grow, &self.key(tenant, params![grown]))?.get(0)?,
+        };
+        match new {
+            Some(value) => {
+                transaction.execute(self.tables.set, &self.key(tenant, params![key, value]))?
+            }
+            None => transaction.execute(self.tables.remove, &self.key(tenant, params![key]))?,
+        };
+        Ok(bytes)
+    }
+
     /// Returns the parameters of a statement: the owner's key, followed by `rest`.
     fn key(&self, tenant: &str, rest: &[Value]) -> Vec<Value> {
         let session = self.session.iter().map(ToValue::to_value);
         [tenant.to_value()].into_iter().chain(session).chain(rest.iter().cloned()).collect()
     }
 
-    fn value(
+    pub(super) fn value(
         &self,
         transaction: &mut Transaction<'_>,
         tenant: &str,

@@ -48,6 +48,7 @@ pub(super) const TABLES: &[Table] = &[
             ("used", Integer),
             ("bytes", Integer),
             ("instance", Text),
+            ("changes", Integer),
         ],
     ),
     numbered(
@@ -62,6 +63,19 @@ pub(super) const TABLES: &[Table] = &[
         ],
     ),
     table("state", 3, &[("tenant", Text), ("session", Text), ("key", Text), ("value", Bytes)]),
+    table(
+        "state_change",
+        3,
+        &[
+            ("tenant", Text),
+            ("session", Text),
+            ("number", Integer),
+            ("origin", Text),
+            ("key", Text),
+            ("old", Bytes),
+            ("total", Integer),
+        ],
+    ),
     table(
         "tenant",
         1,
@@ -95,6 +109,7 @@ pub(super) const TABLES: &[Table] = &[
             ("needs", Text),
             ("instance", Text),
             ("client", Text),
+            ("rewind", Integer),
         ],
     ),
     table("opening", 2, &[("tenant", Text), ("run", Text), ("body", Text)]),
@@ -108,6 +123,7 @@ pub(super) const TABLES: &[Table] = &[
             ("place", Integer),
             ("body", Text),
             ("object", Text),
+            ("changes", Integer),
         ],
     ),
     table(

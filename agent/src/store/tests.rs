@@ -171,6 +171,13 @@ const STEPS: &[(&str, Step)] = &[
     ("fork_session", |of| {
         async { of.fork_session("s", "f", Vec::new()).await.map(drop).map_err(error) }.boxed()
     }),
+    ("rewind_state", |of| {
+        async {
+            let now = of.state_position("s").await.map_err(error)?;
+            of.rewind_state("s", 0, now).await.map(drop).map_err(error)
+        }
+        .boxed()
+    }),
     ("replace_conversation", |of| {
         let messages = vec![Message::user("again")];
         async { of.replace_conversation("s", messages).await.map_err(error) }.boxed()

@@ -43,6 +43,14 @@ CREATE TRIGGER state_deleted AFTER DELETE ON state BEGIN
     INSERT INTO usage (tenant, shard, bytes) VALUES (old.tenant, 0, -(100 + OCTET_LENGTH(old.key) + OCTET_LENGTH(old.value)))
     ON CONFLICT (tenant, shard) DO UPDATE SET bytes = bytes + excluded.bytes;
 END;
+CREATE TRIGGER state_change_added AFTER INSERT ON state_change BEGIN
+    INSERT INTO usage (tenant, shard, bytes) VALUES (new.tenant, 0, 100 + OCTET_LENGTH(new.key) + COALESCE(OCTET_LENGTH(new.old), 0))
+    ON CONFLICT (tenant, shard) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER state_change_deleted AFTER DELETE ON state_change BEGIN
+    INSERT INTO usage (tenant, shard, bytes) VALUES (old.tenant, 0, -(100 + OCTET_LENGTH(old.key) + COALESCE(OCTET_LENGTH(old.old), 0)))
+    ON CONFLICT (tenant, shard) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
 CREATE TRIGGER variable_added AFTER INSERT ON variable BEGIN
     INSERT INTO usage (tenant, shard, bytes) VALUES (new.tenant, 0, 100 + OCTET_LENGTH(new.key) + OCTET_LENGTH(new.value))
     ON CONFLICT (tenant, shard) DO UPDATE SET bytes = bytes + excluded.bytes;
@@ -221,6 +229,8 @@ SELECT tenant, 0, CAST(SUM(size) AS INTEGER) FROM (
     SELECT tenant, 100 + OCTET_LENGTH(message.content) + COALESCE(OCTET_LENGTH(message.whole), 0) AS size FROM message
     UNION ALL
     SELECT tenant, 100 + OCTET_LENGTH(state.key) + OCTET_LENGTH(state.value) AS size FROM state
+    UNION ALL
+    SELECT tenant, 100 + OCTET_LENGTH(state_change.key) + COALESCE(OCTET_LENGTH(state_change.old), 0) AS size FROM state_change
     UNION ALL
     SELECT tenant, 100 + OCTET_LENGTH(variable.key) + OCTET_LENGTH(variable.value) AS size FROM variable
     UNION ALL

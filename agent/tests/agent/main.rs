@@ -35,6 +35,7 @@ mod place;
 #[cfg(unix)]
 mod private;
 mod programs;
+mod rewind;
 mod sealed;
 mod state;
 mod tenants;

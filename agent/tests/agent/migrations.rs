@@ -199,7 +199,11 @@ async fn the_events_of_an_older_file_get_their_place_in_a_tree() {
     };
     file.execute_batch(&triggers.concat()).unwrap();
     file.execute_batch(
-        "DROP TABLE usage;
+        "DROP TABLE state_change;
+         ALTER TABLE session DROP COLUMN changes;
+         ALTER TABLE turn DROP COLUMN changes;
+         ALTER TABLE run DROP COLUMN rewind;
+         DROP TABLE usage;
          DROP TABLE call_value;
          ALTER TABLE call DROP COLUMN shared;
          ALTER TABLE run DROP COLUMN suspected;

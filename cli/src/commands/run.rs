@@ -315,13 +315,30 @@ async fn fork(
     step: u32,
     message: Option<String>,
 ) -> Result<RunRecord, Fault> {
+    let is_of_session = of.session.is_some();
     let journal: SharedJournal = Arc::new(store.clone());
     // The user of the command is the operator, so the new run keeps the limits of the other one.
     let (id, limits) = (journal::new_id(), RunLimits::default());
-    journal::fork(&journal, of, step, message, id, limits).await.map_err(|error| match error {
+    let forked = journal::fork(&journal, of, step, message, id, limits).await;
+    let forked = forked.map_err(|error| match error {
         ForkError::TooFar { .. } | ForkError::OverLimit { .. } => Fault::usage(error.to_string()),
         ForkError::Store(_) => failed(error),
-    })
+    })?;
+    let whose = if is_of_session { "the session's" } else { "its" };
+    output::note(&match forked.is_state_restored {
+        true => format!(
+            "the run {} begins with {whose} files and variables as they were after step {step}; \
+             the tenant's variables and memory stay as they are",
+            forked.run.id
+        ),
+        false => format!(
+            "the run {} begins with {whose} files as they were after step {step}; all variables \
+             and the memory stay as they are, because their values at that step are no longer \
+             recorded",
+            forked.run.id
+        ),
+    });
+    Ok(forked.run)
 }
 
 /// Finds a run in the store by its id, or the newest run if `run` is `last`.

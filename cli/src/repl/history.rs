@@ -1,6 +1,9 @@
 //! The states of a session that `/undo` can restore, and the exchanges of its conversation.
 
-use wattle_agent::capability::files::Files;
+use serde_json::Value as Json;
+use wattle_agent::Rewind;
+use wattle_agent::capability::files::{Files, FilesError};
+use wattle_agent::journal::{Journal as _, RunFilter, Status};
 use wattle_agent::machine::{Message, Role};
 
 use super::session::Session;
@@ -18,6 +21,10 @@ pub(super) struct Undo {
     pub(super) messages: Vec<Message>,
     /// The state of the session's files.
     files: FilesState,
+    /// The position in the history of the session's variables.
+    variables: i64,
+    /// That position after the action.
+    variables_after: i64,
 }
 
 /// The unapplied changes to a session's files.
@@ -47,18 +54,93 @@ impl Session {
     pub(super) async fn snapshot(&self, what: &'static str) -> Result<Undo, Fault> {
         let messages = self.conversation().await?;
         let files = FilesState { delta: delta(&self.files), after: None, applied: self.applied };
-        Ok(Undo { what, messages, files })
+        let variables = self.position().await?;
+        Ok(Undo { what, messages, files, variables, variables_after: variables })
+    }
+
+    /// Returns the state before the last message, from the record of its run. Returns `None` if the
+    /// last recorded run of the session does not belong to the last message.
+    ///
+    /// # Errors
+    /// If the session cannot be read.
+    pub(super) async fn recorded(&self) -> Result<Option<Undo>, Fault> {
+        let failed = |error: wattle_agent::StoreError| Fault::failed(error.to_string());
+        let unread = |error: FilesError| Fault::failed(error.to_string());
+        let mut messages = self.conversation().await?;
+        let Some(begin) = exchanges(&messages).last().copied() else { return Ok(None) };
+        let (store, session) = (&self.kept.store, Some(self.kept.id.clone()));
+        let newest = RunFilter { session, limit: Some(1), ..RunFilter::default() };
+        let runs = store.runs(newest).await.map_err(failed)?;
+        let said = messages.get(begin).map(|message| message.content.as_str());
+        let Some(run) = runs
+            .first()
+            .filter(|run| run.status == Status::Ended && Some(run.start.message.as_str()) == said)
+        else {
+            return Ok(None);
+        };
+        let Some((last, _)) = store.last_turn(&run.id).await.map_err(failed)? else {
+            return Ok(None);
+        };
+        let position = async |turn| store.turn_position(&run.id, turn).await.map_err(failed);
+        let Some((variables, variables_after)) = position(0).await?.zip(position(last).await?)
+        else {
+            return Ok(None);
+        };
+        let (before, after) = (self.setup.files()?, self.setup.files()?);
+        if before.is_overlay() {
+            for (turn, changed) in store.files_of_tree(&run.id).await.map_err(failed)? {
+                after.restore(&changed).map_err(unread)?;
+                if turn == 0 {
+                    before.restore(&changed).map_err(unread)?;
+                }
+            }
+        }
+        messages.truncate(begin);
+        let after = fingerprint(&after);
+        let files = FilesState { delta: delta(&before), after, applied: self.applied };
+        Ok(Some(Undo { what: "the last message", messages, files, variables, variables_after }))
     }
 
     /// Saves the state before an action, so that `/undo` restores it next. Drops the oldest states
     /// if the total size of all states exceeds [`MAX_UNDO`].
-    pub(super) fn push_undo(&mut self, mut before: Undo) {
+    ///
+    /// # Errors
+    /// If the session cannot be read.
+    pub(super) async fn push_undo(&mut self, mut before: Undo) -> Result<(), Fault> {
         before.files.after = fingerprint(&self.files);
+        before.variables_after = self.position().await?;
         self.undo.push(before);
         let mut size: usize = self.undo.iter().map(Undo::size).sum();
         while size > MAX_UNDO && self.undo.len() > 1 {
             size -= self.undo.remove(0).size();
         }
+        Ok(())
+    }
+
+    async fn position(&self) -> Result<i64, Fault> {
+        let position = self.kept.store.state_position(&self.kept.id).await;
+        position.map_err(|error| Fault::failed(error.to_string()))
+    }
+
+    /// Returns the session's variables to the state before an action. Changes nothing if they have
+    /// changed since the action.
+    ///
+    /// # Errors
+    /// If the session cannot be read or written.
+    pub(super) async fn restore_variables(&mut self, state: &Undo) -> Result<Rewind, Fault> {
+        let _held = self.kept.lock().await?;
+        let (store, id) = (&self.kept.store, &self.kept.id);
+        let rewound = store.rewind_state(id, state.variables, state.variables_after).await;
+        let rewound = rewound.map_err(|error| Fault::failed(error.to_string()))?;
+        let now = self.position().await?;
+        // The action before this one left the variables as they are now.
+        if let Some(earlier) = self.undo.last_mut()
+            && rewound == Rewind::Done
+            && earlier.variables_after == state.variables
+        {
+            earlier.variables_after = now;
+        }
+        Ok(rewound)
     }
 
     /// Returns the conversation.
@@ -116,7 +198,12 @@ fn fingerprint(files: &Files) -> Option<blake3::Hash> {
     if files.used() == 0 {
         return None;
     }
-    delta(files).map(|delta| blake3::hash(delta.as_bytes()))
+    let mut changes: Json = serde_json::from_str(&delta(files)?).ok()?;
+    // The time of the overlay's top folder is that at which the process opened it.
+    if let Some(opened) = changes.pointer_mut("/0/1/modified") {
+        opened.take();
+    }
+    Some(blake3::hash(changes.to_string().as_bytes()))
 }
 
 /// Returns the indexes of the messages that the user wrote, each of which begins an exchange. The

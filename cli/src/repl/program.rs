@@ -55,7 +55,9 @@ impl OpenProgram {
         let key = |(id, result): &(CallId, CallResult)| {
             ((id.path.to_vec(), id.number), (id.clone(), result.clone()))
         };
-        Arc::new(InputTape { kept: self.calls.iter().map(key).collect(), ..InputTape::default() })
+        let id = wattle_agent::journal::new_id();
+        let kept = self.calls.iter().map(key).collect();
+        Arc::new(InputTape { id, kept, ..InputTape::default() })
     }
 
     /// Removes the results and log lines of the kept inputs from the outcome. Those of the new
@@ -165,6 +167,8 @@ fn has_flat(input: &str) -> bool {
 /// input.
 #[derive(Default)]
 pub(super) struct InputTape {
+    /// The id of this run of the program.
+    id: String,
     /// The calls of the kept inputs, by path and number.
     kept: HashMap<(Vec<u32>, u32), (CallId, CallResult)>,
     made: Mutex<Vec<(CallId, CallResult)>>,
@@ -219,7 +223,7 @@ impl Tape for InputTape {
 
     fn key(&self, path: &[u32], number: u32) -> String {
         // A call is never made twice under the same number, so the key need not be durable.
-        format!("{}/{path:?}/{number}", wattle_agent::journal::new_id())
+        format!("{}/{path:?}/{number}", self.id)
     }
 
     fn flush(&self) -> Flush<'_> {

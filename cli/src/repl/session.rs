@@ -115,7 +115,7 @@ impl Session {
         let done = self.message(message).await;
         self.next = quiet.end();
         if matches!(done, Ok(Next::Go)) {
-            self.push_undo(before);
+            self.push_undo(before).await?;
         }
         done
     }

@@ -11,7 +11,7 @@ use wattle_agent::output::OutputSettings;
 use wattle_agent::service::{
     AssembleFuture, RunAssembler, RunParts, RunSeed, RunService, ServiceLimits,
 };
-use wattle_agent::{Meter, Report, Settings};
+use wattle_agent::{Meter, Report, Settings, TenantStore};
 
 use super::files::rest;
 use super::{Session, Setup, trace_dir};
@@ -129,6 +129,10 @@ impl RunAssembler for LocalAssembler {
 
     fn model(&self, agent: &AgentSpec) -> Option<Arc<dyn Model>> {
         agent.open_model(&*self.models, &self.runs.model).ok()
+    }
+
+    fn has_overlay(&self, _: &TenantStore, _: &Json) -> bool {
+        self.runs.files.is_overlay()
     }
 
     fn needs(&self, _: &Json) -> String {

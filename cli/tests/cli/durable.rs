@@ -43,7 +43,7 @@ pub(crate) fn command(place: &Place, provider: &Provider, args: &[&str]) -> crat
     place.wattle(all.iter().chain(args)).env("WATTLE_API_KEY", "sk-test")
 }
 
-fn value(place: &Place, key: &str) -> Option<String> {
+pub(crate) fn value(place: &Place, key: &str) -> Option<String> {
     let store = Store::open(&place.work().join("runs.db"), Duration::from_secs(3600)).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let value =

@@ -1,6 +1,6 @@
 //! Tests of what sessions and runs keep: changes that were not applied, and settings.
 
-use crate::durable::{command, done, wat};
+use crate::durable::{command, done, value, wat};
 use crate::place::Place;
 use wattle_tests::provider::{Answer, Provider, Recorded};
 
@@ -147,4 +147,42 @@ fn a_flag_that_a_resumed_run_cannot_honour_is_refused() {
     // A fork parks instead of asking.
     let args = ["--fork", "last", "--step", "0", "--park"];
     command(&place, &provider, &args).run().code(7);
+}
+
+#[test]
+fn a_fork_returns_to_the_variables_of_its_step() {
+    let set = |n: &str| wat(&format!("(kv.set? \"n\" \"{n}\")\n(kv.set? \"tenant:t\" \"{n}\")"));
+    let (one, two) = (set("1"), set("2"));
+    let provider = Provider::answering(move |request: &Recorded| {
+        let messages = request.messages();
+        let last = messages.last().unwrap();
+        let spoken = messages.iter().filter(|text| text.starts_with("ToolCall")).count();
+        Answer::text(match (last.ends_with("show"), spoken) {
+            (true, _) => wat("(resv (kv.get? \"n\"))\n(resv (kv.get? \"tenant:t\"))"),
+            (false, 0) => one.clone(),
+            (false, 1) => two.clone(),
+            _ => done(),
+        })
+    });
+    let shown = || provider.requests().last().unwrap().messages().pop().unwrap();
+    for session in [&["--session", "s"][..], &[]] {
+        let place = Place::new();
+        command(&place, &provider, &[&["go"], session].concat()).run().code(0);
+        for step in ["1", "2", "1"] {
+            let ended = place.wattle(["session", "runs", "--json", "--store", "runs.db"]).run();
+            let runs = ended.code(0).json_lines().remove(0);
+            let first =
+                runs.as_array().unwrap().last().unwrap()["run"].as_str().unwrap().to_owned();
+            let args = ["--fork", &first, "--step", step, "show"];
+            let forked = command(&place, &provider, &args).run().code(0);
+            forked.reports(&[
+                &format!("variables as they were after step {step}"),
+                "the tenant's variables and memory stay as they are",
+            ]);
+            assert!(shown().ends_with(&format!("{step}\n2")), "{}", shown());
+            if !session.is_empty() {
+                assert_eq!(value(&place, "n").as_deref(), Some(step));
+            }
+        }
+    }
 }

@@ -154,3 +154,65 @@ fn changes_that_are_not_applied_stay_in_the_session() {
     screen.types("/files");
     screen.shows("there are no changes");
 }
+
+#[test]
+fn an_undone_message_is_gone_with_its_variables() {
+    let set = |value: &str| acts("Set it.", &format!("(kv.set \"n\" \"{value}\")\n(ret \"set\")"));
+    let script = [
+        set("one"),
+        responds("First."),
+        set("two"),
+        responds("Second."),
+        set("three"),
+        responds("Third."),
+    ];
+    let (place, provider) = (Place::new(), Provider::start(script));
+    let url = provider.base_url();
+    let args = ["--base-url", &url, "--model", "m", "--session", "mine"];
+    let screen = screen!(place, 100, args[0], args[1], args[2], args[3], args[4], args[5]);
+    for (message, answer) in [("first", "First."), ("second", "Second."), ("third", "Third.")] {
+        screen.types(message);
+        screen.shows(answer);
+        screen.prompts();
+    }
+    screen.types("/undo");
+    screen.shows("undone: the last message; the tenant's variables and memory stay");
+    screen.types("(out (str.upper (kv.get \"n\")))");
+    screen.shows("\nTWO\n");
+    drop(screen);
+
+    // The record of the run is enough to undo its message in another process.
+    let screen = screen!(place, 100, "--session", "mine");
+    screen.types("(fs.write \"a.txt\" \"mine\")");
+    screen.shows("[y/N]");
+    screen.press(&["Enter"]);
+    screen.prompts();
+    screen.types("/undo");
+    screen.shows("undone: the last message; the files and variables stay as they are");
+    screen.types("/undo");
+    screen.shows("undone: the last message; the files and variables stay as they are");
+    screen.types("/undo");
+    screen.shows("there is nothing to undo");
+}
+
+#[test]
+fn a_message_of_an_earlier_process_is_undone_with_its_files_and_variables() {
+    let write = "(fs.write \"a.txt\" \"one\")\n(kv.set \"n\" \"one\")\n(ret \"written\")";
+    let script = [acts("Write it.", write), responds("Wrote.")];
+    let (place, provider) = (Place::new(), Provider::start(script));
+    let url = provider.base_url();
+    let screen = screen!(place, 100, "--base-url", &url, "--model", "m", "--session", "mine");
+    screen.types("write a file");
+    screen.shows("[y/N]");
+    screen.press(&["Enter"]);
+    screen.prompts();
+    drop(screen);
+    let screen = screen!(place, 100, "--session", "mine");
+    screen.shows("1 change of files not applied yet");
+    screen.types("/undo");
+    screen.shows("undone: the last message; the tenant's variables and memory stay");
+    screen.types("/files");
+    screen.shows("there are no changes");
+    screen.types("(out (default (kv.get \"n\") \"unset\"))");
+    screen.shows("\nunset\n");
+}

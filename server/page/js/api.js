@@ -128,7 +128,7 @@ export class Api {
   /**
    * @param {string} id
    * @param {{step: number, message?: string}} body
-   * @returns {Promise<{id: string, session_id: string, status: string}>}
+   * @returns {Promise<{id: string, session_id: string, status: string, state_restored: boolean}>}
    */
   fork(id, body) { return this.json('POST', `/api/run/${seg(id)}/fork`, { body }); }
 

@@ -61,10 +61,12 @@ pub(super) fn routes() -> Vec<Route> {
             "/api/run/{id}/fork",
             Scope::Run,
             post(fork),
-            "Starts a new run that shares the beginning of this one.",
+            "Starts a new run that shares the beginning of this one. The files and the state of its \
+             session return to what they were at that step. The tenant's variables and memory do \
+             not.",
         )
         .body::<ForkBody>()
-        .json::<Started>(202, "The new run is open.")
+        .json::<ForkedRun>(202, "The new run is open.")
         .errors(&[NOT_JSON, NOT_FOUND, INVALID, BUSY, FULL]),
         Route::new(
             "POST",
@@ -118,6 +120,16 @@ struct ForkBody {
 struct Released {
     /// The ids of the runs.
     run_ids: Vec<String>,
+}
+
+/// A new fork of a run.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ForkedRun {
+    #[serde(flatten)]
+    run: Started,
+    /// If true, the session's state is what it was at that step. If false, its earlier values are
+    /// no longer recorded, and the run begins with the current ones.
+    state_restored: bool,
 }
 
 /// The result of a replay.
@@ -190,7 +202,7 @@ async fn fork(
     caller: Caller,
     Path(id): Path<String>,
     request: Request,
-) -> Result<(StatusCode, Json<Started>), ApiError> {
+) -> Result<(StatusCode, Json<ForkedRun>), ApiError> {
     let ForkBody { step, message } = read_json(request, &shared.limits).await?;
     let message = message.map(|message| message.0);
     caller.reserve(Stored::Fork(&id)).await?;
@@ -200,13 +212,13 @@ async fn fork(
     // A client that disconnects does not leave an incomplete copy, which a server would drive.
     let fork = async move {
         let _memory = memory;
-        let session = store.run(&id).await?.and_then(|run| run.session);
-        let (id, active) = service.fork(&store, &id, step, message).await?;
+        let (forked, active) = service.fork(&store, &id, step, message).await?;
         // Nothing may fail from here on: a client would repeat the request.
         if let Some(run) = active {
             held(run, slot);
         }
-        Ok::<_, ApiError>(Started::running(id, session))
+        let run = Started::running(forked.run.id, forked.run.session);
+        Ok::<_, ApiError>(ForkedRun { run, state_restored: forked.is_state_restored })
     };
     Ok((StatusCode::ACCEPTED, Json(shared.finish(fork).await?)))
 }

@@ -15,6 +15,7 @@ use wattle_agent::{ExportedSession, Scope, SessionLine, Stored};
 use super::files::{SessionFile, list_files};
 use super::runs::RunLine;
 use super::{INVALID, NOT_FOUND, NOT_JSON};
+use crate::app::delta_cost;
 use crate::body::read_json;
 use crate::caller::Caller;
 use crate::error::ApiError;
@@ -232,6 +233,9 @@ async fn fork(
     let exported = exported(&caller, &id).await?;
     let new = new.unwrap_or_else(SessionId::generate).0;
     let copy = async move {
+        // The database copies one delta at a time.
+        let files = caller.store.session_deltas(&id).await?;
+        let _memory = caller.memory.charge(delta_cost(files.largest()))?;
         match caller.store.fork_session(&id, &new, exported.messages).await? {
             true => Ok(new),
             false => Err(ApiError::taken("session", &new)),

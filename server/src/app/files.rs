@@ -44,7 +44,7 @@ impl App {
 }
 
 /// Returns the memory that loading and decoding a delta of this size takes, in bytes.
-fn delta_cost(size: u64) -> usize {
+pub(crate) fn delta_cost(size: u64) -> usize {
     // The delta's text, and the largest file as text and as bytes.
     usize::try_from(size.saturating_mul(3)).unwrap_or(usize::MAX)
 }

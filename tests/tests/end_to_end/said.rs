@@ -238,7 +238,7 @@ async fn check(key: &str, secret: &str, way: usize, dialect: DialectSetting) {
 
     // The journal returns the exact values, so that a resumed run behaves identically and a replay
     // matches.
-    journal::end(&journal, &report, journal::KeptFiles::Nothing).await.unwrap();
+    journal::end(&journal, &report, false).await.unwrap();
     let opened = journal.run("r").await.unwrap().unwrap();
     let spoken = journal::conversation(&journal, &opened).await.unwrap();
     let exact = |message: &Message| match dialect {

@@ -1,9 +1,10 @@
 //! `/fork`, `/sessions`, `/resume`, `/vars`, `/export`: sessions and their data.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use wattle_agent::capability::kv::Backend;
-use wattle_agent::journal::{self, Journal as _, RunFilter, Status};
+use wattle_agent::journal::{self, Journal as _, RunFilter, SharedJournal, Status};
 use wattle_agent::machine::{Message, Role};
 use wattle_agent::{ExportedSession, is_session_id};
 
@@ -27,19 +28,45 @@ fn failed(error: wattle_agent::StoreError) -> Fault {
 pub(super) async fn fork(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
     let session = &mut repl.session;
     let mut messages = session.conversation().await?;
+    let mut at = None;
     if let Some(argument) = arguments.first() {
-        messages = until(messages, step(argument)?)?;
+        let step = step(argument)?;
+        messages = until(messages, step)?;
+        at = Some(turn_of(session, step).await?);
     }
-    let id = journal::new_id();
-    let made = session.kept.store.fork_session(&session.kept.id, &id, messages).await;
-    if !made.map_err(failed)? {
-        return Err(Fault::failed(format!("the session `{id}` already exists")));
-    }
+    let (id, store) = (journal::new_id(), &session.kept.store);
     let of = session.kept.id.clone();
+    let restored = match &at {
+        Some((run, turn)) => store.fork_session_at(&of, &id, messages, (run, *turn)).await,
+        None => store.fork_session(&of, &id, messages).await.map(|made| made.then_some(true)),
+    };
+    let exists = || Fault::failed(format!("the session `{id}` already exists"));
+    let restored = restored.map_err(failed)?.ok_or_else(exists)?;
     enter(session, id.clone()).await?;
-    let note = format!("session {id}, a copy of {of}; the files stay as they are");
+    let what = match (at, restored) {
+        (None, _) => "",
+        (Some(_), true) => {
+            ", with its files and variables after that step; the tenant's variables and memory \
+             stay as they are"
+        }
+        (Some(_), false) => {
+            ", with its files after that step; the variables stay as they are, because their \
+             earlier values are no longer recorded"
+        }
+    };
+    let note = format!("session {id}, a copy of {of}{what}");
     output::note(&paint(DIM, &visible(&note)));
     Ok(Next::Go)
+}
+
+/// Returns the last run, and its turn with which a step ends.
+async fn turn_of(session: &Session, step: u32) -> Result<(String, u32), Fault> {
+    let unknown = || Fault::usage("this session has had no run yet");
+    let run = session.last.run.clone().ok_or_else(unknown)?;
+    let journal: SharedJournal = Arc::new(session.kept.store.clone());
+    let opened = journal.run(&run).await.map_err(failed)?.ok_or_else(unknown)?;
+    let turn = journal::step_end(&journal, &opened, step).await;
+    Ok((run, turn.map_err(|error| Fault::usage(error.to_string()))?))
 }
 
 /// Truncates a conversation after a step of its last exchange and appends a message that names the

@@ -3,9 +3,9 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use wattle_agent::Meter;
 use wattle_agent::machine::{Message, Role, Usage};
 use wattle_agent::model::{Delta, Model, ModelRequest, ask_within};
+use wattle_agent::{Meter, Rewind};
 
 use crate::fault::Fault;
 use crate::output::{self, DIM, markdown, paint, visible, width};
@@ -107,7 +107,7 @@ pub(super) async fn compact(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fau
         [vec![opening, Message::assistant("I will continue from there.")], last.to_vec()];
     session.replace(replaced.concat()).await?;
     let removed = counted(old.len(), "message");
-    session.push_undo(before);
+    session.push_undo(before).await?;
     if output::is_styled() {
         output::styled(&markdown::render(&summary, width::layout()))?;
     } else {
@@ -144,18 +144,31 @@ async fn summarize(
 /// Restores the state before the last message, or before `/compact`.
 pub(super) async fn undo(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault> {
     let session = &mut repl.session;
-    let Some(state) = session.undo.pop() else { return undo_stored(session).await };
+    let state = match session.undo.pop() {
+        Some(state) => state,
+        None => match session.recorded().await? {
+            Some(state) => state,
+            None => return undo_stored(session).await,
+        },
+    };
     session.replace(state.messages.clone()).await?;
     let files = match session.restore_files(&state).await? {
         true => "",
         false => "; the files stay as they are, because they have changed since or were applied",
     };
-    output::note(&paint(DIM, &format!("undone: {}{files}", state.what)));
+    let variables = match session.restore_variables(&state).await? {
+        Rewind::Done => "; the tenant's variables and memory stay as they are",
+        Rewind::Changed => "; the variables stay as they are, because they have changed since",
+        Rewind::Forgotten => {
+            "; the variables stay as they are, because their earlier values are no longer recorded"
+        }
+    };
+    output::note(&paint(DIM, &format!("undone: {}{files}{variables}", state.what)));
     Ok(Next::Go)
 }
 
-/// Drops the last exchange from the stored conversation. `/undo` calls this function if no saved
-/// state is left, for example in a resumed session. The session's files stay unchanged.
+/// Drops the last exchange from the stored conversation. `/undo` calls this function if neither a
+/// saved state nor the record of the exchange's run is left.
 async fn undo_stored(session: &Session) -> Result<Next, Fault> {
     let mut messages = session.conversation().await?;
     let Some(begin) = exchanges(&messages).last().copied() else {
@@ -163,6 +176,8 @@ async fn undo_stored(session: &Session) -> Result<Next, Fault> {
     };
     messages.truncate(begin);
     session.replace(messages).await?;
-    output::note(&paint(DIM, "undone: the last message; files stay as they are"));
+    let note = "undone: the last message; the files and variables stay as they are, because its run \
+                is not the last one that is recorded";
+    output::note(&paint(DIM, note));
     Ok(Next::Go)
 }

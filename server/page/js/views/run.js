@@ -248,7 +248,9 @@ class RunView extends View {
     if (message === null) return;
     try {
       const fork = await api.fork(this.id_, { step, ...(message.trim() === '' ? {} : { message }) });
-      notify('The fork runs in a new session');
+      notify(fork.state_restored
+        ? 'The fork runs with the files and the state of that step; memory and shared variables stay as they are'
+        : 'The fork runs with the files of that step; the earlier state is no longer recorded');
       live.refresh();
       navigate(href('run', [fork.id]));
     } catch (error) {

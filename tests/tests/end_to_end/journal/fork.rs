@@ -83,7 +83,7 @@ async fn a_fork_has_no_more_steps_and_time_than_the_operator_allows() {
     let limits = RunLimits { max_steps: None, ..limits };
     for (id, at, message) in [("a", 1, None), ("b", 1, again()), ("c", 2, again())] {
         let forked = fork(&place.journal(), &run, at, message, id.to_owned(), limits).await;
-        assert_eq!(forked.unwrap().id, id);
+        assert_eq!(forked.unwrap().run.id, id);
         assert_eq!(place.opened(id).await.start.timeout_ms, Some(50_000));
     }
     let (ended, _) = place.resume(&first, "a", &[]).await;
@@ -93,5 +93,5 @@ async fn a_fork_has_no_more_steps_and_time_than_the_operator_allows() {
     let limits = RunLimits { max_steps: Some(1_000), timeout: Some(Duration::MAX) };
     let forked = fork(&place.journal(), &run, 2, None, "e".to_owned(), limits).await.unwrap();
     let steps = |start: &wattle_agent::journal::RunStart| start.setup.settings.max_steps;
-    assert_eq!(steps(&forked.start), steps(&run.start));
+    assert_eq!(steps(&forked.run.start), steps(&run.start));
 }

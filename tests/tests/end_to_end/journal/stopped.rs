@@ -114,6 +114,9 @@ impl Journal for Stopping {
     ) -> JournalFuture<'_, ()> {
         Box::pin(self.pass_durable(self.store.park(run, reason, events)))
     }
+    fn fork_state(&self, of: (&str, u32), fork: &str) -> JournalFuture<'_, bool> {
+        Box::pin(self.pass(self.store.fork_state(of, fork)))
+    }
     fn release(&self, run: &str) -> JournalFuture<'_, bool> {
         Box::pin(self.pass(self.store.release(run)))
     }

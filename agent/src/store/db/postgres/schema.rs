@@ -85,6 +85,22 @@ const MIGRATIONS: &[&str] = &[
     ALTER TABLE run ADD COLUMN client TEXT COLLATE \"C\";
     CREATE INDEX queue_of_client ON queue (client) WHERE client IS NOT NULL;
     CREATE INDEX run_of_client ON run (client) WHERE client IS NOT NULL AND status <> 'ended'",
+    // The earlier values of changed keys in the states of sessions, as in SQLite.
+    "CREATE TABLE state_change (
+        tenant TEXT COLLATE \"C\" NOT NULL,
+        session TEXT COLLATE \"C\" NOT NULL,
+        number BIGINT NOT NULL,
+        origin TEXT COLLATE \"C\",
+        key BYTEA NOT NULL,
+        old BYTEA,
+        total BIGINT NOT NULL,
+        PRIMARY KEY (tenant, session, number),
+        FOREIGN KEY (tenant, session) REFERENCES session (tenant, id) ON DELETE CASCADE
+    );
+    CREATE INDEX state_change_of_key ON state_change (tenant, session, key, number);
+    ALTER TABLE session ADD COLUMN changes BIGINT NOT NULL DEFAULT 0;
+    ALTER TABLE turn ADD COLUMN changes BIGINT;
+    ALTER TABLE run ADD COLUMN rewind BIGINT",
     // Large results of calls, which equal results of a run share, and the number of bytes that each
     // tenant keeps.
     include_str!("usage.sql"),

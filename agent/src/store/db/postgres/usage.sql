@@ -63,6 +63,18 @@ BEGIN
 END $$;
 CREATE TRIGGER state_usage AFTER INSERT OR DELETE OR UPDATE OF value ON state
     FOR EACH ROW EXECUTE PROCEDURE state_usage();
+CREATE FUNCTION state_change_usage() RETURNS TRIGGER LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'INSERT' THEN
+        PERFORM add_usage(NEW.tenant, 100 + OCTET_LENGTH(NEW.key) + COALESCE(OCTET_LENGTH(NEW.old), 0));
+    END IF;
+    IF TG_OP = 'DELETE' THEN
+        PERFORM add_usage(OLD.tenant, -(100 + OCTET_LENGTH(OLD.key) + COALESCE(OCTET_LENGTH(OLD.old), 0)));
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER state_change_usage AFTER INSERT OR DELETE ON state_change
+    FOR EACH ROW EXECUTE PROCEDURE state_change_usage();
 CREATE FUNCTION variable_usage() RETURNS TRIGGER LANGUAGE plpgsql AS $$
 BEGIN
     IF TG_OP = 'INSERT' THEN
@@ -301,6 +313,8 @@ SELECT tenant, 0, CAST(SUM(size) AS BIGINT) FROM (
     SELECT tenant, 100 + OCTET_LENGTH(message.content) + COALESCE(OCTET_LENGTH(message.whole), 0) AS size FROM message
     UNION ALL
     SELECT tenant, 100 + OCTET_LENGTH(state.key) + OCTET_LENGTH(state.value) AS size FROM state
+    UNION ALL
+    SELECT tenant, 100 + OCTET_LENGTH(state_change.key) + COALESCE(OCTET_LENGTH(state_change.old), 0) AS size FROM state_change
     UNION ALL
     SELECT tenant, 100 + OCTET_LENGTH(variable.key) + OCTET_LENGTH(variable.value) AS size FROM variable
     UNION ALL
