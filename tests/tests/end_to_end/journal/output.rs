@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::json;
 use wattle_agent::Settings;
 use wattle_agent::journal::{
-    Journal as _, KeptFiles, RecordedEffect, RunOutcome, RunStart, SharedJournal, Status, end, run,
+    Journal as _, RecordedEffect, RunOutcome, RunStart, SharedJournal, Status, end, run,
 };
 use wattle_agent::machine::Envelope;
 use wattle_agent::model::{FunctionChoice, ThinkingEffort};
@@ -67,7 +67,7 @@ async fn a_run_that_is_stopped_while_its_answer_is_validated_is_resumed() {
             let ended = ended.unwrap();
             assert_eq!(value(&ended), Some(&json!({"x": 1})), "write {write}, written {written}");
             let RunOutcome::Done(report) = ended else { panic!() };
-            end(&place.journal(), &report, KeptFiles::Nothing).await.unwrap();
+            end(&place.journal(), &report, false).await.unwrap();
             assert_eq!(place.replay("r").await.difference, None, "write {write}");
             assert_eq!(status(&place, "r").await, Status::Ended);
         }

@@ -2,9 +2,7 @@
 //! resumes the run after a person has answered.
 
 use wattle_agent::capability::policy::Policy;
-use wattle_agent::journal::{
-    KeptFiles, ParkedRun, PendingApproval, ResumeError, RunOutcome, Status, end,
-};
+use wattle_agent::journal::{ParkedRun, PendingApproval, ResumeError, RunOutcome, Status, end};
 use wattle_agent::machine::Event;
 
 use super::place::{ByTurn, Place, answer, done, observations, status, wat};
@@ -66,7 +64,7 @@ async fn an_approved_run_is_resumed() {
     assert_eq!(place.value("n").await.as_deref(), Some("2"));
     assert_eq!(place.steps().len(), 2);
     let RunOutcome::Done(report) = ended else { panic!() };
-    end(&place.journal(), &report, KeptFiles::Nothing).await.unwrap();
+    end(&place.journal(), &report, false).await.unwrap();
     assert_eq!(place.replay("r").await.difference, None, "the answer is part of the recording");
 }
 

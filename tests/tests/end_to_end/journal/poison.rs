@@ -4,9 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use wattle_agent::journal::{
-    Journal as _, KeptFiles, ResumeError, RunFilter, RunOutcome, Status, end,
-};
+use wattle_agent::journal::{Journal as _, ResumeError, RunFilter, RunOutcome, Status, end};
 use wattle_agent::machine::{Ending, Envelope};
 use wattle_agent::model::{Delta, Model, ModelError, ModelReply, ModelRequest};
 
@@ -123,7 +121,7 @@ async fn a_run_that_ended_its_process_twice_is_parked_and_can_be_released() {
     assert_eq!(answer(&ended), "done");
     assert_eq!(place.value("n").await.as_deref(), Some("1"));
     let RunOutcome::Done(report) = ended else { panic!() };
-    end(&place.journal(), &report, KeptFiles::Nothing).await.unwrap();
+    end(&place.journal(), &report, false).await.unwrap();
     assert_eq!(status(&place, "r").await, Status::Ended);
     assert_eq!(place.replay("r").await.difference, None);
 }
@@ -209,7 +207,7 @@ async fn a_panic_in_a_run_ends_only_that_run() {
             .iter()
             .any(|envelope| matches!(envelope.event, wattle_agent::machine::Event::Error { .. }))
     );
-    end(&journal, &report, KeptFiles::Nothing).await.unwrap();
+    end(&journal, &report, false).await.unwrap();
     assert_eq!(status(&place, "r").await, Status::Ended);
     assert_eq!(answer(&went_on.0), "done");
     assert_eq!(place.replay("r").await.difference, None, "the journal is intact");
@@ -233,7 +231,7 @@ async fn a_sink_that_panics_ends_its_run_and_no_other() {
         Ending::Failed { message } if message.contains("a bug in the host")
     ));
     assert_eq!(&*files.read("a.txt").unwrap(), b"kept", "the overlay still has the file");
-    end(&journal, &report, KeptFiles::Nothing).await.unwrap();
+    end(&journal, &report, false).await.unwrap();
     assert!(matches!(place.resume(&model, "r", &[]).await.0, Err(ResumeError::Ended(_))));
     let (_, job) = place.job();
     let report =

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use wattle_agent::journal::{Journal as _, KeptFiles, RunOutcome, SharedJournal, end};
+use wattle_agent::journal::{Journal as _, RunOutcome, SharedJournal, end};
 use wattle_agent::{Store, Tenant, TenantStore};
 
 use super::place::{ByTurn, Place, answer, done, wat};
@@ -84,7 +84,7 @@ async fn after_a_loss_of_power_no_post_is_made_twice() {
                 assert!(posted(number) <= 1, "form {number}, write {write}, written {written}");
             }
             let RunOutcome::Done(report) = ended else { panic!() };
-            end(&again.journal(), &report, KeptFiles::Nothing).await.unwrap();
+            end(&again.journal(), &report, false).await.unwrap();
             assert_eq!(again.value("n").await.as_deref(), Some("1"));
         }
     }

@@ -5,9 +5,7 @@ use wattle_agent::capability::egress::{Egress, Policy};
 use wattle_agent::capability::memory::{Memory as _, MemoryText, NewItem, Scope};
 use wattle_agent::capability::policy;
 use wattle_agent::catalog::Folders;
-use wattle_agent::journal::{
-    self, KeptFiles, RecordedEffect, RunOutcome, SharedJournal, Status, end,
-};
+use wattle_agent::journal::{self, RecordedEffect, RunOutcome, SharedJournal, Status, end};
 use wattle_agent::rt::Limits;
 use wattle_agent::{Host, RecallContract, Settings};
 
@@ -73,7 +71,7 @@ async fn a_run_that_is_stopped_while_it_recalls_is_resumed() {
             let ran = async {
                 let (ended, _) = place.run(&journal, &model, "r").await;
                 if let RunOutcome::Done(report) = &ended {
-                    end(&journal, report, KeptFiles::Nothing).await.unwrap();
+                    end(&journal, report, false).await.unwrap();
                 }
             };
             tokio::select! {

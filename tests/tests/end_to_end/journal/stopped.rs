@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use wattle_agent::journal::{
-    Journal, JournalFuture, KeptFiles, Lock, QueuedRun, RecordedCall, ResumeError, RunEnd,
-    RunFilter, RunOutcome, RunRecord, SharedJournal, Status, Turn, end,
+    Journal, JournalFuture, Lock, QueuedRun, RecordedCall, ResumeError, RunEnd, RunFilter,
+    RunOutcome, RunRecord, SharedJournal, Status, Turn, end,
 };
 use wattle_agent::machine::Envelope;
 use wattle_agent::{Tenant, TenantStore};
@@ -176,7 +176,7 @@ async fn a_run_that_is_stopped_at_any_write_is_resumed() {
             let ran = async {
                 let (ended, _) = place.run(&journal, &model, "r").await;
                 if let RunOutcome::Done(report) = &ended {
-                    end(&journal, report, KeptFiles::Nothing).await.unwrap();
+                    end(&journal, report, false).await.unwrap();
                 }
             };
             let over = tokio::select! {
@@ -202,7 +202,7 @@ async fn a_run_that_is_stopped_at_any_write_is_resumed() {
             let ended = ended.unwrap();
             assert_eq!(answer(&ended), "done", "write {write}");
             let RunOutcome::Done(report) = ended else { panic!() };
-            end(&place.journal(), &report, KeptFiles::Nothing).await.unwrap();
+            end(&place.journal(), &report, false).await.unwrap();
 
             let observations = observations(&place, "r").await;
             let lost =

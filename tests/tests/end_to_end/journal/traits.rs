@@ -5,7 +5,7 @@ use wattle_agent::agents::{AgentBase, AgentSpec, Agents};
 use wattle_agent::capability::egress::{Egress, Policy};
 use wattle_agent::capability::policy;
 use wattle_agent::catalog::Folders;
-use wattle_agent::journal::{KeptFiles, RunOutcome, SharedJournal, Status, end};
+use wattle_agent::journal::{RunOutcome, SharedJournal, Status, end};
 use wattle_agent::rt::Limits;
 use wattle_agent::{Host, Settings};
 
@@ -59,7 +59,7 @@ async fn a_run_that_is_stopped_at_any_write_runs_each_program_once() {
             let ran = async {
                 let (ended, _) = place.run(&journal, &model, "r").await;
                 if let RunOutcome::Done(report) = &ended {
-                    end(&journal, report, KeptFiles::Nothing).await.unwrap();
+                    end(&journal, report, false).await.unwrap();
                 }
             };
             tokio::select! {
