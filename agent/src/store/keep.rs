@@ -500,7 +500,7 @@ mod tests {
             Ok(())
         };
         store.db.run(Access::Write, fill).await.unwrap();
-        let expected = Pruned { sessions: 2, ..Pruned::default() };
+        let expected = Pruned { sessions: 1, ..Pruned::default() };
         assert_eq!(store.prunable().await.unwrap(), expected);
         assert_eq!(store.prune().await.unwrap(), expected);
         let left = |transaction: &mut Transaction<'_>| {
@@ -508,7 +508,7 @@ mod tests {
             transaction.query(query, params!["t"], |row| row.get::<String>(0))
         };
         let left = store.db.run(Access::Read, left).await.unwrap();
-        assert_eq!(left, ["named", "run/open", "run/queued", "run/recent"]);
+        assert_eq!(left, ["named", "run/ended", "run/open", "run/queued", "run/recent"]);
     }
 
     #[tokio::test]

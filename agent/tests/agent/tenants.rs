@@ -21,8 +21,8 @@ use wattle_agent::model::{ApiKey, Mask};
 use wattle_agent::rt::CallEffect;
 use wattle_agent::rt::tape::{CallId, RecordedValue as Recorded};
 use wattle_agent::{
-    ExportedSession, Integration, NextDelta, SameConversation, Scope, SessionDeltas, SessionFiles,
-    Stored, StoredSecrets, Tenant, TenantStore,
+    ExportedSession, Integration, NextDelta, Rewind, SameConversation, Scope, SessionDeltas,
+    SessionFiles, Stored, StoredSecrets, Tenant, TenantStore,
 };
 
 use crate::place::Place;
@@ -233,6 +233,21 @@ async fn as_bob(function: &str, bob: &TenantStore, keys: &Path) {
         "TenantStore::session_instance" => {
             assert_eq!(bob.session_instance("r", "s").await.unwrap(), None);
         }
+        "TenantStore::state_position" => {
+            assert_eq!(bob.state_position("s").await.unwrap(), 0);
+        }
+        "TenantStore::turn_position" => {
+            assert_eq!(bob.turn_position("r", 0).await.unwrap(), None);
+        }
+        "TenantStore::rewind_state" => {
+            assert_eq!(bob.rewind_state("s", 0, 1).await.unwrap(), Rewind::Changed);
+        }
+        "TenantStore::fork_session_at" => {
+            let messages = vec![Message::user("bob's")];
+            let forked = bob.fork_session_at("s", "f", messages, ("r", 0)).await.unwrap();
+            assert_ne!(forked, Some(true), "the state of bob's session is empty");
+            assert_eq!(bob.state("f").keys(String::new()).await.unwrap(), Vec::<String>::new());
+        }
         "TenantStore::session_files" => {
             assert_eq!(bob.session_files("s").await.unwrap(), SessionFiles::default());
         }
@@ -345,6 +360,9 @@ async fn as_bob(function: &str, bob: &TenantStore, keys: &Path) {
         "Journal::last_turn" => assert_eq!(bob.last_turn("r").await.unwrap(), None),
         "Journal::files_of_tree" => {
             assert!(bob.files_of_tree("r").await.unwrap().is_empty());
+        }
+        "Journal::fork_state" => {
+            assert!(bob.fork_state(("r", 0), "bobs").await.is_err(), "bob has no such run");
         }
         "Journal::calls_of" => assert_eq!(bob.calls_of("r", 0).await.unwrap(), []),
         "Journal::lock" => {

@@ -22,7 +22,7 @@ fn a_store_is_copied_and_used_at_its_new_place() {
     let place = filled();
     let url = wattle_cases::postgres::url().unwrap_or_else(|| "m.db".to_owned());
     let there = wattle(&place, &["store", "copy", "s.db", &url]).code(0);
-    assert_eq!(there.stdout.lines().count(), 21, "{there:?}");
+    assert_eq!(there.stdout.lines().count(), 22, "{there:?}");
     assert!(there.stdout.contains("variable               1 rows  "), "{there:?}");
     assert!(there.stderr.contains("both stores have the same content"), "{there:?}");
     let back = wattle(&place, &["store", "copy", &url, "b.db", "--json"]).code(0);

@@ -48,18 +48,28 @@ async fn a_refused_fork_of_a_run_leaves_no_run() {
 }
 
 #[tokio::test]
-async fn a_fork_of_a_session_needs_no_memory_for_its_files() {
+async fn a_refused_fork_of_a_session_leaves_no_session() {
     let world = World::with_memory(64 << 20).await;
     let token = new_token(&world, TOKEN, "n").await;
     let stored = world.api("PUT /api/sessions/s/files/a", &"x".repeat(2 << 20)).await;
     assert_eq!(stored.head.status, 204, "{stored:?}");
-    // A body that never arrives holds the memory that loading the files needs.
+    // A body that never arrives holds the memory that the copy needs.
     let head = api(&token, "PUT /api/sessions/other/files/a", "");
     let announced = head.replace("Content-Length: 0", "Content-Length: 14680064");
-    let (answer, _waiting) = first_answer(&world, &announced, 2).await;
+    let (answer, waiting) = first_answer(&world, &announced, 2).await;
     answer.refused(503, "overloaded");
     let request = api(&token, "POST /api/sessions/s/fork", r#"{"id":"copy"}"#);
-    let forked = world.ask(&request).await;
+    world.ask(&request).await.refused(503, "overloaded");
+    assert_eq!(world.api("GET /api/sessions/copy", "").await.head.status, 404);
+    drop(waiting);
+    let mut forked = world.ask(&request).await;
+    for _ in 0..500 {
+        if forked.head.status != 503 {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        forked = world.ask(&request).await;
+    }
     assert_eq!(forked.head.status, 201, "{forked:?}");
 }
 

@@ -70,7 +70,9 @@ fn fill_session(transaction: &mut Transaction<'_>, n: i64, words: bool) -> Resul
     let text = format!("zero \u{0} and é {n}");
     let number = n * 3 + 1;
     let mut put = |table, values: &[Value]| put(transaction, table, values);
-    put("session", params![tenant, session, n, n, 5_i64, "i"])?;
+    put("session", params![tenant, session, n, n, 5_i64, "i", 2_i64])?;
+    put("state_change", params![tenant, session, 1_i64, "r/1", text, bytes, 9_i64])?;
+    put("state_change", params![tenant, session, 2_i64, None::<i64>, text, None::<i64>, 9_i64])?;
     put("message", params![number, tenant, session, "user", text, None::<i64>])?;
     put("message", params![number + 1, tenant, session, "assistant", text, "{}"])?;
     put("state", params![tenant, session, text, bytes])?;
@@ -126,13 +128,14 @@ fn fill_run(transaction: &mut Transaction<'_>, n: i64) -> Result<(), Cause> {
             9_i64,
             "serve",
             "i",
+            none,
             none
         ],
     )?;
     put("opening", params![tenant, run, opening])?;
     put("call_value", params![tenant, run, vec![7_u8; 16], vec![0_u8, 255]])?;
     for k in 0..2_i64 {
-        put("turn", params![tenant, run, k, k + 1, "{}", none])?;
+        put("turn", params![tenant, run, k, k + 1, "{}", none, k])?;
         put("event", params![tenant, run, k + 1, run, k + 3, "{}"])?;
         put("event", params![tenant, run, k + 10, run, k + 13, "{}"])?;
         let digest = vec![7_u8; 16];
