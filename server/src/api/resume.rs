@@ -61,12 +61,14 @@ pub(super) fn routes() -> Vec<Route> {
             "/api/run/{id}/fork",
             Scope::Run,
             post(fork),
-            "Starts a new run that shares the beginning of this one. The files and the state of its \
-             session return to what they were at that step. The tenant's variables and memory do \
-             not.",
+            "Starts a new run that shares the beginning of this one.",
         )
         .body::<ForkBody>()
-        .json::<ForkedRun>(202, "The new run is open.")
+        .json::<ForkedRun>(
+            202,
+            "The new run is open. The files and the state of its session return to what they were \
+             at the step; the tenant's variables and memory do not.",
+        )
         .errors(&[NOT_JSON, NOT_FOUND, INVALID, BUSY, FULL]),
         Route::new(
             "POST",
