@@ -201,7 +201,7 @@ impl TenantStore {
             let query = "SELECT COALESCE(
                              (SELECT instance FROM run WHERE tenant = ?1 AND id = ?2),
                              (SELECT instance FROM session WHERE tenant = ?1 AND id = ?3))";
-            Ok(transaction.one(query, params![tenant, run, session])?.get(0)?)
+            transaction.one(query, params![tenant, run, session])?.get(0)
         })
         .await
     }
