@@ -113,7 +113,7 @@ async fn each_change_is_made_once_although_connections_are_lost() {
     let Some(place) = own_place() else { return };
     let place = Arc::new(place);
     let store = of(&place.open(HOUR));
-    store.check().await.unwrap();
+    patiently_checked(&store).await.unwrap();
     let cutting = tokio::spawn({
         let place = Arc::clone(&place);
         async move {
@@ -183,16 +183,16 @@ async fn a_process_that_stops_releases_its_locks_at_once() {
 #[tokio::test]
 async fn a_newer_schema_is_refused() {
     let Some(place) = own_place() else { return };
-    of(&place.open(HOUR)).check().await.unwrap();
+    patiently_checked(&of(&place.open(HOUR))).await.unwrap();
     sql(&place, "UPDATE version SET number = 99").await;
-    let why = of(&place.open(HOUR)).check().await.unwrap_err().to_string();
+    let why = patiently_checked(&of(&place.open(HOUR))).await.unwrap_err().to_string();
     assert!(why.contains("has version 99") && why.contains("use a newer program"), "{why}");
 }
 
 #[tokio::test]
 async fn a_server_that_cannot_be_reached_is_an_error_without_the_password() {
     let store = Store::connect("postgres://u:hunter2@127.0.0.1:1/x", HOUR).unwrap();
-    let why = patiently_checked(&store).await.unwrap_err().to_string();
+    let why = patiently_checked(&of(&store)).await.unwrap_err().to_string();
     assert!(why.contains("postgres://u:***@127.0.0.1:1/x"), "{why}");
     assert!(why.contains("hint: check that the database server runs"), "{why}");
     assert!(!why.contains("hunter2"), "{why}");
@@ -206,7 +206,7 @@ async fn a_wrong_user_and_a_wrong_database_are_errors_that_say_so() {
     let url = place.url().unwrap();
     let refused = async |url: String| {
         let store = Store::connect(&url, HOUR).unwrap();
-        patiently_checked(&store).await.unwrap_err().to_string()
+        patiently_checked(&of(&store)).await.unwrap_err().to_string()
     };
     let why = refused(url.replace("user=wattle", "user=nobody")).await;
     assert!(why.contains("hint: check the user and the password"), "{why}");
@@ -220,24 +220,24 @@ async fn a_wrong_user_and_a_wrong_database_are_errors_that_say_so() {
 async fn a_database_that_becomes_read_only_can_be_written_again_later() {
     let Some(place) = own_place() else { return };
     let role = "CREATE ROLE reader LOGIN SUPERUSER";
-    patiently_checked(&place.open(HOUR)).await.unwrap();
+    patiently_checked(&of(&place.open(HOUR))).await.unwrap();
     sql(&place, role).await;
     let url = place.url().unwrap().replace("user=wattle", "user=reader");
     let store = Store::connect(&url, HOUR).unwrap();
-    patiently_checked(&store).await.unwrap();
+    patiently_checked(&of(&store)).await.unwrap();
     let cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'reader'";
     sql(&place, &format!("ALTER ROLE reader SET default_transaction_read_only = on; {cut}")).await;
-    let why = patiently_checked(&store).await.unwrap_err().to_string();
+    let why = patiently_checked(&of(&store)).await.unwrap_err().to_string();
     assert!(why.contains("hint: name a database that can be written"), "{why}");
     assert_eq!(of(&store).sessions().await.unwrap(), [], "it can still be read");
     sql(&place, &format!("ALTER ROLE reader RESET ALL; {cut}")).await;
-    patiently_checked(&store).await.unwrap();
+    patiently_checked(&of(&store)).await.unwrap();
 }
 
 /// Checks a store, again if the server is slow to accept new connections.
-async fn patiently_checked(store: &Store) -> Result<(), StoreError> {
+async fn patiently_checked(store: &TenantStore) -> Result<(), StoreError> {
     loop {
-        match of(store).check().await {
+        match store.check().await {
             Err(why) if why.to_string().contains("did not respond") => {}
             checked => return checked,
         }

@@ -216,10 +216,6 @@ async fn the_events_of_an_older_file_get_their_place_in_a_tree() {
          ALTER TABLE run ADD COLUMN opening TEXT NOT NULL DEFAULT '';
          UPDATE run SET opening = (SELECT body FROM opening WHERE run = id);
          DROP TABLE opening;
-         DROP TABLE state_change;
-         ALTER TABLE session DROP COLUMN changes;
-         ALTER TABLE turn DROP COLUMN changes;
-         ALTER TABLE run DROP COLUMN rewind;
          DROP INDEX session_of_use;
          DROP INDEX queue_of_place;
          ALTER TABLE run DROP COLUMN places;
