@@ -44,7 +44,7 @@ const REFRESH_INTERVAL: Duration = Duration::from_millis(50);
 ///     .hide_database("/home/ada/work/store.db", "the store")
 ///     .hide("/home/ada/work/keys", "the folder of keys")
 ///     .protect("/home/ada/work/wattle.toml", "the project file");
-/// assert_eq!(files.paths().count(), 6);
+/// assert_eq!(files.paths().count(), 8);
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct HostFiles(Vec<HostFile>);
