@@ -22,12 +22,12 @@ use wattle_rt::Grants;
 
 use crate::bug::{BUG, Bug, caught};
 use crate::delegates::{ChildRuns, DelegateNames};
-use crate::embed::Hooks;
 use crate::history::StepHistory;
+use crate::hooks::{RequestGuard, RunHooks};
 use crate::host::Host;
 use crate::journal::{self, PendingApproval, ResumePoint, TurnRecorder};
 use crate::meter::Meter;
-use crate::model::{Delta, FunctionChoice, Model, ModelErrorKind, ModelRequest};
+use crate::model::{Delta, FunctionChoice, Model, ModelErrorKind, ModelRequest, ask_within};
 use crate::otel::RunSpans;
 use crate::output::RunOutput;
 use crate::report::Report;
@@ -259,7 +259,7 @@ struct Performer<'a> {
     recorder: Option<&'a TurnRecorder>,
     spans: Option<RunSpans>,
     history: Arc<StepHistory>,
-    hooks: Hooks,
+    hooks: Option<Arc<dyn RunHooks>>,
     /// The indices of the step's calls that have ended.
     done: Mutex<BTreeSet<usize>>,
 }
@@ -396,7 +396,9 @@ impl<'a> Performer<'a> {
                 None => self.ask(ask).await,
             },
             Task::Execute { step, calls } => {
-                if let Some(given) = self.hooks.before_calls(*step, calls).await {
+                if let Some(hooks) = &self.hooks
+                    && let Some(given) = hooks.before_calls(*step, calls).await
+                {
                     return Ok(self.given(*step, calls, given).await);
                 }
                 let time = self.host.runtime().limits().time;
@@ -437,11 +439,17 @@ impl<'a> Performer<'a> {
     }
 
     async fn ask(&self, ask: &Ask) -> Input {
-        self.hooks.before_ask().await;
-        let (settings, messages) = (&self.settings, self.hooks.messages(&ask.messages));
+        let settings = &self.settings;
+        if let Some(hooks) = &self.hooks {
+            hooks.before_ask().await;
+        }
+        let messages = self.hooks.as_ref().and_then(|hooks| hooks.messages(&ask.messages));
         let function_choice = match ask.purpose {
             Purpose::Conclude | Purpose::Amend => FunctionChoice::None,
-            Purpose::Act | Purpose::Repair => self.hooks.tool_call().unwrap_or(settings.tool_call),
+            Purpose::Act | Purpose::Repair => {
+                let choice = self.hooks.as_ref().and_then(|hooks| hooks.tool_call());
+                choice.unwrap_or(settings.tool_call)
+            }
         };
         let request = ModelRequest {
             messages: messages.as_deref().unwrap_or(&ask.messages),
@@ -468,9 +476,12 @@ impl<'a> Performer<'a> {
             Err(over) => return over.into_input(),
         };
         let from = SystemTime::now();
-        let trip = self.hooks.begin_trip();
-        let model = (self.model, &settings.timeouts);
-        let asked = self.hooks.ask(model, request, &mut on_delta).await;
+        let guard = RequestGuard::begin(self.hooks.as_ref());
+        let (model, timeouts) = (self.model, &settings.timeouts);
+        let asked = match &self.hooks {
+            Some(hooks) => hooks.ask(model, timeouts, request, &mut on_delta).await,
+            None => ask_within(model, timeouts, request, &mut on_delta).await,
+        };
         if let Some(spans) = &self.spans {
             spans.chat(from, asked.as_ref().map_err(ToString::to_string));
         }
@@ -479,11 +490,11 @@ impl<'a> Performer<'a> {
                 let usage = settings.prices.priced(self.model.name(), reply.usage);
                 admission.charge(usage);
                 drop(admission);
-                trip.end(Ok((&reply, usage)));
+                guard.end(Ok((&reply, usage)));
                 Input::Answer(reply.into_answer(usage))
             }
             Err(error) => {
-                trip.end(Err(&error));
+                guard.end(Err(&error));
                 match error.kind() {
                     ModelErrorKind::Functions => Input::WithoutFunctions(error.to_string()),
                     _ => Input::Failed(error.to_string()),

@@ -45,6 +45,7 @@ mod examples;
 mod folder;
 mod functions;
 mod history;
+mod hooks;
 mod host;
 mod inference;
 mod issues;
@@ -86,13 +87,14 @@ pub use delegates::{ChildEnd, ChildError, ChildRequest, ChildRuns, DelegateNames
 pub use dialect::DialectSetting;
 pub use driver::{Job, run};
 pub use embed::{
-    Agent, AgentBuilder, CallReport, CallResult, Execute, Handler, Hooks, IntoModel, Middleware,
-    NextCall, NextTrip, ReportStatus, RunEvent, RunEventKind, RunFailure, RunReport, RunState,
-    RunStream, Runner, RunnerStats, StepCall, StepError, StepOptions, StepReply, StreamItem,
-    Subscription, Tool, ToolContext, ToolError, Trip, TripRequest,
+    Agent, AgentBuilder, CallReport, CallResult, Execute, Handler, IntoModel, Middleware, NextCall,
+    NextTrip, ReportStatus, RunEvent, RunEventKind, RunFailure, RunReport, RunState, RunStream,
+    Runner, RunnerStats, StepCall, StepError, StepOptions, StepReply, StreamItem, Subscription,
+    Tool, ToolContext, ToolError, Trip, TripRequest,
 };
 pub use error::{HostError, StoreError};
 pub use examples::{Difference, ExampleFault, check_example};
+pub use hooks::{Perform, RunHooks};
 pub use host::{AgentPrograms, Host, NO_ENGINE};
 pub use inference::ModelInference;
 pub use issues::IssueFile;

@@ -3,6 +3,7 @@
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use futures_util::FutureExt;
 use wattle_catalog::Catalog;
 use wattle_machine::{Call, Execution, Input};
 
@@ -63,14 +64,23 @@ impl Performer<'_> {
             Some(tape) => Arc::new(self.grants.as_ref().clone().taped(Arc::<RunTape>::clone(tape))),
             None => Arc::clone(&self.grants),
         };
-        let performed = self.hooks.perform(call, |call| {
-            let grants = &grants;
-            async move {
-                let run = perform_within(self.host.runtime(), programs, grants, &call, time);
-                run.await.map(limited)
+        let runtime = self.host.runtime();
+        let performed = match &self.hooks {
+            None => perform_within(runtime, programs, &grants, call, time)
+                .await
+                .map(|execution| (execution, false)),
+            Some(hooks) => {
+                let perform = |call: Call| {
+                    let grants = &grants;
+                    async move {
+                        perform_within(runtime, programs, grants, &call, time).await.map(limited)
+                    }
+                    .boxed()
+                };
+                hooks.perform(call, &perform).await
             }
-        });
-        let (execution, is_changed) = performed.await.map_err(|broken| {
+        };
+        let (execution, is_changed) = performed.map_err(|broken| {
             if let HostError::Bug(bug) = &broken {
                 let (run, function) = (self.trace.run_id(), bug.function);
                 tracing::error!(

@@ -9,7 +9,7 @@ use wattle_rt::Grants;
 
 use crate::cancel::Cancel;
 use crate::delegates::{ChildRuns, DelegateNames, RunDelegates};
-use crate::embed::Hooks;
+use crate::hooks::RunHooks;
 use crate::ledger::Signer;
 use crate::meter::Meter;
 use crate::model::Model;
@@ -52,7 +52,7 @@ pub struct Job {
     /// The required output of the run. It overrides the output in the settings.
     pub output: Option<OutputSettings>,
     /// The hooks that an embedding application adds to the run.
-    pub hooks: Hooks,
+    pub hooks: Option<Arc<dyn RunHooks>>,
 }
 
 impl Job {
@@ -100,7 +100,7 @@ impl Job {
             children: None,
             delegates: DelegateNames::default(),
             output: None,
-            hooks: Hooks::default(),
+            hooks: None,
         }
     }
 }

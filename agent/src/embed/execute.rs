@@ -19,7 +19,7 @@ use super::agent::{Agent, Inner, ReadData};
 use super::children::AgentChildren;
 use super::event::{Handler, RunEventKind};
 use super::failure::RunFailure;
-use super::hooks::{Hooks, RunHooks, RunObserver};
+use super::hooks::{AgentHooks, RunObserver};
 use super::middleware::{PANICKED, RunState};
 use super::report::{ReportBuilder, ReportStatus, RunReport};
 use super::runner::{Gate, Runner, gate};
@@ -30,6 +30,7 @@ use crate::cancel::Cancel;
 use crate::delegates::DelegateNames;
 use crate::driver::{self, Job};
 use crate::error::StoreError;
+use crate::hooks::RunHooks;
 use crate::journal::{
     self, Approval, ParkedRun, PendingApproval, ResumeError, ResumeOptions, RunOutcome, RunRecord,
     SharedJournal, Status,
@@ -266,7 +267,7 @@ impl Run {
                 gate: self.gate.clone(),
             });
             let hooks =
-                RunHooks { agent: Arc::clone(inner), state, observer: Arc::clone(&observer) };
+                AgentHooks { agent: Arc::clone(inner), state, observer: Arc::clone(&observer) };
             let hooks = Arc::new(hooks);
             let children = AgentChildren::of(&self, &observer);
             // Code passed by the application may panic.
@@ -296,7 +297,7 @@ impl Run {
         self.inner.policy.clone().and(self.narrowed.clone())
     }
 
-    fn grants(&self, hooks: &Arc<RunHooks>, meter: &Meter) -> Grants {
+    fn grants(&self, hooks: &Arc<AgentHooks>, meter: &Meter) -> Grants {
         let inner = &self.inner;
         let inference = inner.inference.metered(meter.clone());
         let mut access = Access {
@@ -320,7 +321,7 @@ impl Run {
     async fn perform(
         &self,
         start: Start,
-        hooks: &Arc<RunHooks>,
+        hooks: &Arc<AgentHooks>,
         children: &AgentChildren,
     ) -> Result<RunOutcome, Stopped> {
         let Inner { host, model, settings, .. } = self.inner.as_ref();
@@ -331,7 +332,7 @@ impl Run {
         let signer = self.inner.trace.as_ref().and_then(|trace| trace.signer.clone());
         let meter = Meter::default();
         let grants = Arc::new(self.grants(hooks, &meter));
-        let hooks = Hooks(Some(Arc::clone(hooks)));
+        let hooks = Some(Arc::clone(hooks) as Arc<dyn RunHooks>);
         let journal = self.store.clone().map(|store| Arc::new(store) as SharedJournal);
         let outcome = match (start, journal) {
             (Start::New { message, history }, journal) => {

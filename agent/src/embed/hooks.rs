@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use wattle_machine::{Call, Ending, Envelope, Event, Execution, Message, Usage};
 
 use super::agent::Inner;
@@ -15,167 +16,150 @@ use super::report::{Change, ReportBuilder, ReportStatus, RunReport};
 use super::runner::Gate;
 use super::stream::StreamQueue;
 use crate::error::HostError;
+use crate::hooks::{Perform, RunHooks};
 use crate::model::{
     Delta, FunctionChoice, Model, ModelError, ModelReply, ModelRequest, Timeouts, ask_within,
 };
 use crate::sink::Sink;
 
-/// The hooks that an [`Agent`](super::Agent) adds to its runs. Empty for all other runs.
-#[derive(Clone, Default)]
-pub struct Hooks(pub(super) Option<Arc<RunHooks>>);
-
-/// The hooks of one run.
-pub(super) struct RunHooks {
+/// The hooks that an [`Agent`](super::Agent) adds to one of its runs.
+pub(super) struct AgentHooks {
     pub(super) agent: Arc<Inner>,
     pub(super) state: RunState,
     pub(super) observer: Arc<RunObserver>,
 }
 
-impl Hooks {
-    /// Sends a request to the model through the middleware.
-    pub(crate) async fn ask(
-        &self,
-        (model, timeouts): (&dyn Model, &Timeouts),
-        request: ModelRequest<'_>,
-        on_delta: &mut (dyn FnMut(Delta<'_>) + Send),
-    ) -> Result<ModelReply, ModelError> {
-        let Some(hooks) = self.0.as_ref().filter(|hooks| !hooks.agent.middleware.is_empty()) else {
-            return ask_within(model, timeouts, request, on_delta).await;
-        };
-        let (on_delta, is_asked) = (&Mutex::new(on_delta), &AtomicBool::new(false));
-        let ask = move |request: TripRequest| {
-            async move {
-                let relay = &mut |delta: Delta<'_>| {
-                    (on_delta.lock().unwrap_or_else(PoisonError::into_inner))(delta);
-                };
-                // If the middleware repeats the request, the text that was passed on so far is
-                // discarded.
-                if is_asked.swap(true, Ordering::Relaxed) {
-                    relay(Delta::Restart);
-                }
-                ask_within(model, timeouts, request.as_request(), relay).await
+impl AgentHooks {
+    fn gate(&self) -> Option<&Gate> {
+        self.observer.gate.as_deref()
+    }
+}
+
+impl RunHooks for AgentHooks {
+    fn before_ask(&self) -> BoxFuture<'_, ()> {
+        async move {
+            if let Some(gate) = self.gate() {
+                let trip = self.observer.report().last_trip();
+                gate.before_ask(trip).await;
             }
-            .boxed()
-        };
-        let rest = hooks.agent.middleware.as_slice();
-        let next = NextTrip { rest, state: &hooks.state, model: &ask };
-        next.run(TripRequest::of(&request)).await
+        }
+        .boxed()
     }
 
-    /// Runs a call through the middleware. The returned flag is true if the middleware changed the
-    /// call or its outcome.
-    pub(crate) async fn perform<'a, F>(
+    fn tool_call(&self) -> Option<FunctionChoice> {
+        self.gate()?.tool_call()
+    }
+
+    fn messages(&self, messages: &[Message]) -> Option<Vec<Message>> {
+        self.gate()?.messages(messages)
+    }
+
+    fn request_started(&self) {
+        let trip = self.observer.report().trip_started();
+        self.observer.notify(RunEventKind::TripStarted { trip });
+    }
+
+    fn ask<'a>(
+        &'a self,
+        model: &'a dyn Model,
+        timeouts: &'a Timeouts,
+        request: ModelRequest<'a>,
+        on_delta: &'a mut (dyn FnMut(Delta<'_>) + Send),
+    ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+        if self.agent.middleware.is_empty() {
+            return ask_within(model, timeouts, request, on_delta).boxed();
+        }
+        async move {
+            let (on_delta, is_asked) = (&Mutex::new(on_delta), &AtomicBool::new(false));
+            let ask = move |request: TripRequest| {
+                async move {
+                    let relay = &mut |delta: Delta<'_>| {
+                        (on_delta.lock().unwrap_or_else(PoisonError::into_inner))(delta);
+                    };
+                    // If the middleware repeats the request, the text that was passed on so far is
+                    // discarded.
+                    if is_asked.swap(true, Ordering::Relaxed) {
+                        relay(Delta::Restart);
+                    }
+                    ask_within(model, timeouts, request.as_request(), relay).await
+                }
+                .boxed()
+            };
+            let rest = self.agent.middleware.as_slice();
+            let next = NextTrip { rest, state: &self.state, model: &ask };
+            next.run(TripRequest::of(&request)).await
+        }
+        .boxed()
+    }
+
+    fn request_ended(&self, started: Instant, usage: Usage, answer: Result<&ModelReply, String>) {
+        let duration = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let ended = self.observer.report().trip_ended(duration, usage, answer);
+        if let Some(trip) = ended {
+            self.observer.notify(RunEventKind::TripEnded {
+                trip: trip.index,
+                finish: trip.finish,
+                usage: trip.usage,
+                duration_ms: trip.duration_ms,
+                error: trip.error,
+            });
+        }
+    }
+
+    fn before_calls<'a>(
+        &'a self,
+        step: u32,
+        calls: &'a [Call],
+    ) -> BoxFuture<'a, Option<Vec<Execution>>> {
+        async move {
+            let gate = self.gate()?;
+            let trip = self.observer.report().last_trip();
+            gate.before_calls(trip, step, calls).await
+        }
+        .boxed()
+    }
+
+    fn perform<'a>(
         &'a self,
         call: &'a Call,
-        perform: impl Fn(Call) -> F + Send + Sync,
-    ) -> Result<(Execution, bool), HostError>
-    where
-        F: Future<Output = Result<Execution, HostError>> + Send,
-    {
-        let Some(hooks) = self.0.as_ref().filter(|hooks| !hooks.agent.middleware.is_empty()) else {
-            return Ok((perform(call.clone()).await?, false));
-        };
-        let performed: &Mutex<Option<Result<Execution, HostError>>> = &Mutex::new(None);
-        let (perform, performing) = (&perform, call);
-        let program = move |call: Call| {
-            async move {
-                let is_same = call == *performing;
-                let (execution, kept) = match perform(call).await {
-                    Ok(execution) => (execution.clone(), is_same.then_some(Ok(execution))),
-                    // The host failed, so the run ends regardless of what the middleware returns.
-                    Err(broken) => {
-                        let reason = "the host failed".to_owned();
-                        (Execution::Refused { reason }, Some(Err(broken)))
-                    }
-                };
-                *performed.lock().unwrap_or_else(PoisonError::into_inner) = kept;
-                execution
+        perform: &'a Perform<'a>,
+    ) -> BoxFuture<'a, Result<(Execution, bool), HostError>> {
+        async move {
+            if self.agent.middleware.is_empty() {
+                return Ok((perform(call.clone()).await?, false));
             }
-            .boxed()
-        };
-        let rest = hooks.agent.middleware.as_slice();
-        let next = NextCall { rest, state: &hooks.state, program: &program };
-        let execution = next.run(call.clone()).await;
-        let performed = performed.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match performed {
-            Some(Err(broken)) => Err(broken),
-            Some(Ok(own)) => {
-                let is_changed = own != execution;
-                Ok((execution, is_changed))
+            let performed: &Mutex<Option<Result<Execution, HostError>>> = &Mutex::new(None);
+            let program = move |changed: Call| {
+                async move {
+                    let is_same = changed == *call;
+                    let (execution, kept) = match perform(changed).await {
+                        Ok(execution) => (execution.clone(), is_same.then_some(Ok(execution))),
+                        // The host failed, so the run ends regardless of what the middleware
+                        // returns.
+                        Err(broken) => {
+                            let reason = "the host failed".to_owned();
+                            (Execution::Refused { reason }, Some(Err(broken)))
+                        }
+                    };
+                    *performed.lock().unwrap_or_else(PoisonError::into_inner) = kept;
+                    execution
+                }
+                .boxed()
+            };
+            let rest = self.agent.middleware.as_slice();
+            let next = NextCall { rest, state: &self.state, program: &program };
+            let execution = next.run(call.clone()).await;
+            let performed = performed.lock().unwrap_or_else(PoisonError::into_inner).take();
+            match performed {
+                Some(Err(broken)) => Err(broken),
+                Some(Ok(own)) => {
+                    let is_changed = own != execution;
+                    Ok((execution, is_changed))
+                }
+                None => Ok((execution, true)),
             }
-            None => Ok((execution, true)),
         }
-    }
-
-    fn gate(&self) -> Option<(&Gate, &RunObserver)> {
-        let observer = &self.0.as_ref()?.observer;
-        Some((observer.gate.as_deref()?, observer))
-    }
-
-    /// Waits until the application allows the next request to the model.
-    pub(crate) async fn before_ask(&self) {
-        if let Some((gate, observer)) = self.gate() {
-            let trip = observer.report().last_trip();
-            gate.before_ask(trip).await;
-        }
-    }
-
-    /// Returns the results of calls that the application ran itself, or `None` if the run must
-    /// execute the calls.
-    pub(crate) async fn before_calls(&self, step: u32, calls: &[Call]) -> Option<Vec<Execution>> {
-        let (gate, observer) = self.gate()?;
-        let trip = observer.report().last_trip();
-        gate.before_calls(trip, step, calls).await
-    }
-
-    /// Returns the function choice that the application set for the current step, or `None` if it
-    /// set none.
-    pub(crate) fn tool_call(&self) -> Option<FunctionChoice> {
-        self.gate()?.0.tool_call()
-    }
-
-    /// Returns the messages of a request with the application's note for the current step added, or
-    /// `None` if there is no note.
-    pub(crate) fn messages(&self, messages: &[Message]) -> Option<Vec<Message>> {
-        self.gate()?.0.messages(messages)
-    }
-
-    /// Reports the start of a trip. If the returned guard is dropped before `end` is called, the
-    /// trip is reported as stopped.
-    pub(crate) fn begin_trip(&self) -> TripGuard {
-        let observer = self.0.as_ref().map(|hooks| Arc::clone(&hooks.observer));
-        if let Some(observer) = &observer {
-            observer.trip_started();
-        }
-        TripGuard { observer, started: Instant::now() }
-    }
-}
-
-/// A guard that reports the end of a trip.
-pub(crate) struct TripGuard {
-    observer: Option<Arc<RunObserver>>,
-    started: Instant,
-}
-
-impl TripGuard {
-    /// Reports the end of the trip. The usage must include the cost.
-    pub(crate) fn end(mut self, answer: Result<(&ModelReply, Usage), &ModelError>) {
-        let Some(observer) = self.observer.take() else { return };
-        let (usage, answer) = match answer {
-            Ok((reply, usage)) => (usage, Ok(reply)),
-            Err(error) => (Usage::default(), Err(error.to_string())),
-        };
-        observer.trip_ended(self.started, usage, answer);
-    }
-}
-
-/// Reports an unfinished trip as stopped.
-impl Drop for TripGuard {
-    fn drop(&mut self) {
-        if let Some(observer) = self.observer.take() {
-            let stopped = "the run ended before the model answered".to_owned();
-            observer.trip_ended(self.started, Usage::default(), Err(stopped));
-        }
+        .boxed()
     }
 }
 
@@ -217,25 +201,6 @@ impl RunObserver {
 
     fn report(&self) -> MutexGuard<'_, ReportBuilder> {
         self.report.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn trip_started(&self) {
-        let trip = self.report().trip_started();
-        self.notify(RunEventKind::TripStarted { trip });
-    }
-
-    fn trip_ended(&self, started: Instant, usage: Usage, answer: Result<&ModelReply, String>) {
-        let duration = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let ended = self.report().trip_ended(duration, usage, answer);
-        if let Some(trip) = ended {
-            self.notify(RunEventKind::TripEnded {
-                trip: trip.index,
-                finish: trip.finish,
-                usage: trip.usage,
-                duration_ms: trip.duration_ms,
-                error: trip.error,
-            });
-        }
     }
 
     /// Adds the report of a delegate's run to the report of this run.

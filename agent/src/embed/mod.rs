@@ -55,7 +55,6 @@ pub use conversation::{AgentSource, Conversation};
 pub use event::{Handler, RunEvent, RunEventKind, Subscription};
 pub use execute::Execute;
 pub use failure::RunFailure;
-pub use hooks::Hooks;
 pub use middleware::{Middleware, NextCall, NextTrip, RunState, TripRequest};
 pub use report::{CallReport, ReportStatus, RunReport, Trip};
 pub use runner::{CallResult, Runner, RunnerStats, StepCall, StepError, StepOptions, StepReply};

@@ -18,7 +18,7 @@ use wattle_capability::tool::ToolBox;
 use wattle_catalog::{Arg, Entry, Meta, Name, TypeHint};
 use wattle_rt::{Code, Failure, quote, truncate};
 
-use super::hooks::RunHooks;
+use super::hooks::AgentHooks;
 use super::middleware::RunState;
 
 /// Default maximum duration of a call.
@@ -181,7 +181,7 @@ fn text_of(output: &impl Serialize) -> Result<String, ToolError> {
 
 /// The context of a tool call.
 #[derive(Clone)]
-pub struct ToolContext(Arc<RunHooks>);
+pub struct ToolContext(Arc<AgentHooks>);
 
 impl ToolContext {
     /// Returns the state that the run's middleware and tools share. It includes the run's ids, its
@@ -414,7 +414,7 @@ fn type_hint(schema: &Json, property: &Json) -> TypeHint {
 }
 
 /// The tools of one run.
-pub(super) struct RunTools(pub(super) Arc<RunHooks>);
+pub(super) struct RunTools(pub(super) Arc<AgentHooks>);
 
 impl RunTools {
     async fn run(&self, name: String, arguments: String) -> Result<String, Failure> {

@@ -20,8 +20,8 @@ use crate::bug::{BUG, Bug, caught};
 use crate::cancel::Cancel;
 use crate::delegates::{ChildRuns, DelegateNames};
 use crate::driver::{self, Job, Suspended};
-use crate::embed::Hooks;
 use crate::error::StoreError;
+use crate::hooks::RunHooks;
 use crate::host::Host;
 use crate::ledger::Signer;
 use crate::meter::Meter;
@@ -177,7 +177,7 @@ pub struct ResumeOptions {
     /// If true, a run that was parked after repeatedly crashing its process is tried again.
     pub release: bool,
     /// The hooks of the application that embeds the agent.
-    pub hooks: Hooks,
+    pub hooks: Option<Arc<dyn RunHooks>>,
     /// If true, the granted files contain the files of the run's session, so only the changes that
     /// the run made are added to them. Otherwise, the run's files are restored as a whole.
     pub has_session_files: bool,

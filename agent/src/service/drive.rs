@@ -21,7 +21,6 @@ use super::{RunHandle, RunService};
 use crate::cancel::Cancel;
 use crate::delegates::{DelegateNames, SEPARATOR};
 use crate::driver::Job;
-use crate::embed::Hooks;
 use crate::error::StoreError;
 use crate::journal::{
     self, Journal as _, KeptFiles, Lock, QueuedRun, ResumeError, ResumeOptions, RunOutcome,
@@ -341,7 +340,7 @@ impl RunService {
             children: Some(self.children(store, &origin, &files)),
             delegates: DelegateNames::default(),
             output,
-            hooks: Hooks::default(),
+            hooks: None,
         };
         let to = (&journal, id.clone(), origin);
         match journal::run(&host, &*model, &settings, job, live, to).await {
@@ -450,7 +449,7 @@ impl RunService {
             meter: parts.meter,
             answers: Vec::new(),
             release,
-            hooks: Hooks::default(),
+            hooks: None,
             has_session_files: parts.keeps_files,
         };
         let driving = journal::resume_locked(&parts.host, &*parts.model, id, with, live, &journal);

@@ -19,7 +19,7 @@ use wattle_agent::model::{Delta, Model, ModelError, ModelReply, ModelRequest};
 use wattle_agent::output::OutputSettings;
 use wattle_agent::rt::{Grants, Limits};
 use wattle_agent::{
-    Access, Cancel, Hooks, Host, Job, Meter, RunTree, STEPS_FILE, Settings, Tenant, TenantStore,
+    Access, Cancel, Host, Job, Meter, RunTree, STEPS_FILE, Settings, Tenant, TenantStore,
 };
 use wattle_tests::{built_in_host, empty_store};
 
@@ -199,7 +199,7 @@ impl Place {
             children: None,
             delegates: Default::default(),
             cancel: Cancel::new(),
-            hooks: Hooks::default(),
+            hooks: None,
             output: self.output.clone(),
         };
         (files, job)
@@ -236,7 +236,7 @@ impl Place {
             trace_dir: Some(self.workdir().to_owned()),
             signer: None,
             cancel: Cancel::new(),
-            hooks: Hooks::default(),
+            hooks: None,
             settings: self.settings.clone(),
             meter: Meter::default(),
             tree: RunTree::default(),
