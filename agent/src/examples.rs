@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use wattle_catalog::{Entry, Example, Results};
 use wattle_rt::{Exit, Outcome};
+use wattle_runs::Host;
 
-use crate::host::Host;
 use crate::scene::Scene;
 use crate::wiring::Access;
 

@@ -4,10 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use wattle_capability::PortFuture;
 use wattle_capability::files::{ISSUES_FILE, append_line};
 use wattle_capability::issue::{IssueTracker, Ticket};
-use wattle_capability::kv;
+use wattle_capability::{PortFuture, kv};
 use wattle_rt::{Code, Failure};
 
 /// The key in the tenant's state that holds the tickets of runs without a trace, one per line.
@@ -35,7 +34,7 @@ impl IssueTracker for IssueFile {
         Box::pin(async move {
             let line = line(&ticket)?;
             let work = move || {
-                path.parent().map_or(Ok(()), crate::trace::create_private)?;
+                path.parent().map_or(Ok(()), wattle_store::create_folder)?;
                 append_line(&path, &line)
             };
             match tokio::task::spawn_blocking(work).await {

@@ -31,99 +31,55 @@
 //! # Ok(()) }
 //! ```
 
-mod act;
-pub mod agents;
 mod authority;
-mod bug;
-mod cancel;
-mod delegates;
-mod dialect;
-mod driver;
 mod embed;
-mod error;
 mod examples;
-mod folder;
-mod functions;
-mod history;
-mod hooks;
-mod host;
-mod inference;
 mod issues;
-pub mod journal;
-pub mod ledger;
-mod lines;
-mod listing;
-mod manual;
-mod meter;
-pub mod model;
-pub mod moderation;
-mod orient;
-pub mod otel;
-pub mod output;
 pub mod prelude;
-mod programs;
-mod prompt;
-mod refusal;
-mod reload;
-mod report;
 mod scene;
-mod scope;
-pub mod service;
-mod settings;
-mod setup;
-mod shared;
-mod sink;
-mod span;
-mod store;
-mod tenant;
-pub mod trace;
-mod tree;
 mod wiring;
 
-pub use act::perform;
 pub use authority::{Touched, touched};
-pub use cancel::Cancel;
-pub use delegates::{ChildEnd, ChildError, ChildRequest, ChildRuns, DelegateNames};
-pub use dialect::DialectSetting;
-pub use driver::{Job, run};
 pub use embed::{
-    Agent, AgentBuilder, CallReport, CallResult, Execute, Handler, IntoModel, Middleware, NextCall,
-    NextTrip, ReportStatus, RunEvent, RunEventKind, RunFailure, RunReport, RunState, RunStream,
-    Runner, RunnerStats, StepCall, StepError, StepOptions, StepReply, StreamItem, Subscription,
-    Tool, ToolContext, ToolError, Trip, TripRequest,
+    Agent, AgentBuilder, CallReport, CallResult, Execute, Handler, Middleware, NextCall, NextTrip,
+    ReportStatus, RunEvent, RunEventKind, RunFailure, RunReport, RunState, RunStream, Runner,
+    RunnerStats, StepCall, StepError, StepOptions, StepReply, StreamItem, Subscription, Tool,
+    ToolContext, ToolError, Trip, TripRequest,
 };
-pub use error::{HostError, StoreError};
 pub use examples::{Difference, ExampleFault, check_example};
-pub use hooks::{Perform, RunHooks};
-pub use host::{AgentPrograms, Host, NO_ENGINE};
-pub use inference::ModelInference;
 pub use issues::IssueFile;
-pub use listing::Listing;
-pub use meter::Meter;
-pub use programs::Programs;
-pub use refusal::denied;
-pub use reload::CatalogDiff;
-pub use report::Report;
 pub use scene::Scene;
-pub use scope::Scope;
-pub use settings::Settings;
-pub use sink::{Sink, now_ms};
-pub use span::Span;
-pub use store::{
-    BlobStore, CopiedTable, CopyPhase, CopyProgress, ExportedSession, Finding, Inspection,
-    Integration, LazyMemory, LazySecrets, LazyState, NextDelta, Privacy, PruneError, Pruned,
-    QueueState, Retention, Rewind, S3Bucket, SESSION_ID, SameConversation, SessionDeltas,
-    SessionFiles, SessionFilesError, SessionLine, State, StateValue, Store, StoreAddress,
-    StoreCopy, StoreLimits, StoreStats, StoreTransaction, Stored, StoredMemory, StoredSecrets,
-    TableStats, TenantStore, TokenLine, copy_store, is_session_id, own_session, privacy,
-};
-pub use tenant::{DEFAULT_TENANT, Tenant, TenantError};
-pub use trace::{STEPS_FILE, Step};
-pub use tree::RunTree;
 pub use wattle_machine::{Artifact, RecallContract};
+pub use wattle_model::{DialectSetting, IntoModel, Meter, moderation, output};
+pub use wattle_runs::trace::{STEPS_FILE, Step};
+pub use wattle_runs::{
+    AgentPrograms, Cancel, CatalogDiff, ChildEnd, ChildError, ChildRequest, ChildRuns,
+    DelegateNames, Host, HostError, Job, Listing, ModelInference, NO_ENGINE, Perform, Programs,
+    Report, RunHooks, RunTree, Settings, Sink, Span, agents, denied, otel, perform, run, service,
+    trace,
+};
+pub use wattle_store::{
+    BlobStore, CopiedTable, CopyPhase, CopyProgress, DEFAULT_TENANT, ExportedSession, Finding,
+    Inspection, Integration, LazyMemory, LazySecrets, LazyState, NextDelta, Privacy, PruneError,
+    Pruned, QueueState, Retention, Rewind, S3Bucket, SESSION_ID, SameConversation, Scope,
+    SessionDeltas, SessionFiles, SessionFilesError, SessionLine, State, StateValue, Store,
+    StoreAddress, StoreCopy, StoreError, StoreLimits, StoreStats, StoreTransaction, Stored,
+    StoredMemory, StoredSecrets, TableStats, Tenant, TenantError, TenantStore, TokenLine,
+    copy_store, create_folder, is_session_id, ledger, now_ms, own_session, privacy,
+};
 pub use wiring::{Access, Trusted};
 
 pub use {
     wattle_capability as capability, wattle_catalog as catalog, wattle_machine as machine,
-    wattle_rt as rt, wattle_shell as shell,
+    wattle_model as model, wattle_rt as rt, wattle_shell as shell,
 };
+
+/// The journal of runs: its records, and the functions that run, resume, replay and fork runs with
+/// it.
+pub mod journal {
+    pub use wattle_runs::journal::*;
+    pub use wattle_runs::{
+        ParkedRun, ReplayReport, ResumeOptions, RunOutcome, artifacts, conversation, end, new_id,
+        replay, resume, run_journaled as run,
+    };
+}

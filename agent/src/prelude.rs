@@ -1,6 +1,5 @@
 //! The items that most applications use: `use wattle_agent::prelude::*;`.
 
-pub use crate::agents::{AgentError, AgentSpec};
 pub use crate::embed::{
     Agent, AgentBuilder, AgentSource, CallResult, Conversation, Execute, Handler, Middleware,
     NextCall, NextTrip, ReportStatus, RunEvent, RunEventKind, RunFailure, RunReport, RunState,
@@ -8,3 +7,4 @@ pub use crate::embed::{
     ToolError, Trip, TripRequest,
 };
 pub use crate::{Cancel, Host, Settings};
+pub use wattle_runs::agents::{AgentError, AgentSpec};

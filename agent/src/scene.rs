@@ -5,24 +5,23 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use wattle_capability::PortFuture;
 use wattle_capability::ai::{Embedding, Inference, Question, Reply};
 use wattle_capability::egress::{
     HeaderMap, HeaderName, HeaderValue, Incoming, Outgoing, Passage, StatusCode, Url,
 };
 use wattle_capability::files::Files;
 use wattle_capability::git::Repository;
-use wattle_capability::http;
 use wattle_capability::image::ImageGenerator;
 use wattle_capability::kv::{InMemory, Kv};
 use wattle_capability::memory::{self, Memory as _, MemoryText, NewItem, Scope};
 use wattle_capability::shell::{Shell, ShellOutput};
 use wattle_capability::sys::FixedSources;
 use wattle_capability::web::{Engine, EngineKind};
+use wattle_capability::{PortFuture, http};
 use wattle_catalog::{AiAnswer, Fixtures, HttpAnswer, ShellAnswer};
 use wattle_rt::{Account, Code, Failure, Grants};
+use wattle_runs::Host;
 
-use crate::host::Host;
 use crate::wiring::{Access, Trusted};
 
 /// Maximum total size of a scene's files, in bytes.

@@ -22,8 +22,8 @@ use wattle_capability::wattle::{CatalogIndex, Wattle};
 use wattle_capability::web::{Engine, Web};
 use wattle_capability::{vfs, workbook};
 use wattle_rt::Grants;
+use wattle_runs::Host;
 
-use crate::host::Host;
 use crate::issues::IssueState;
 
 /// The resources of a run. They are set by the caller that starts the run, and no program or model

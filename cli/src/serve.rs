@@ -242,7 +242,7 @@ fn kept() -> Result<Token, Fault> {
 /// Writes a file that only the user can read.
 fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
-        crate::setup::make_private(folder)?;
+        wattle_agent::create_folder(folder)?;
     }
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);

@@ -3,10 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
+use wattle_agent::create_folder;
 use wattle_agent::journal::new_id;
 
 use crate::config::Places;
-use crate::setup::make_private;
 
 /// Maximum number of runs whose files are kept.
 const MAX_RUNS: usize = 100;
@@ -21,7 +21,7 @@ const NAME_LENGTH: usize = 26;
 /// If the folder cannot be created.
 pub(crate) fn create() -> std::io::Result<Option<PathBuf>> {
     let Some(top) = top() else { return Ok(None) };
-    make_private(&top)?;
+    create_folder(&top)?;
     let folder = top.join(new_id());
     std::fs::create_dir(&folder)?;
     let all = folders_in(&top);

@@ -32,9 +32,9 @@ pub async fn conformance(make: &dyn Fn() -> SharedJournal) {
 }
 
 async fn queue(journal: &SharedJournal) {
-    let queued = |id: &str, made| QueuedRun {
+    let queued = |id: &str, created| QueuedRun {
         session: Some("s".to_owned()),
-        made,
+        created,
         priority: Priority::High,
         needs: "a thing".to_owned(),
         ..QueuedRun::new(id, "go \u{0} ü", serde_json::json!({"by": "test"}))
@@ -126,7 +126,7 @@ fn begun() -> Turn {
     }
 }
 
-fn opened(id: &str, made: u64) -> RunRecord {
+fn opened(id: &str, created: u64) -> RunRecord {
     let start = RunStart {
         setup: Setup { system: "prompt".into(), ..Setup::default() },
         message: "go".to_owned(),
@@ -148,8 +148,8 @@ fn opened(id: &str, made: u64) -> RunRecord {
         id: id.to_owned(),
         session: Some("s".to_owned()),
         status: Status::Open,
-        made,
-        used: made,
+        created,
+        used: created,
         attempts: 1,
         reason: None,
         summary: None,

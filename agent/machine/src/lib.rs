@@ -54,6 +54,7 @@ mod phase;
 mod prompt;
 mod reader;
 mod recall;
+mod sampling;
 mod state;
 mod text;
 
@@ -78,5 +79,6 @@ pub use parts::{
 pub use prompt::{EXAMPLE_PROGRAM, system_prompt};
 pub use reader::{Action, Note, Reading, read};
 pub use recall::RecallContract;
+pub use sampling::{FunctionChoice, ThinkingEffort};
 pub use state::{Ask, Effect, Input, ModelAnswer, OnMaxSteps, Purpose, Settings, Setup, State};
 pub use text::SharedText;

@@ -5,6 +5,10 @@ use std::sync::Arc;
 
 use wattle_capability::files::Files;
 use wattle_capability::policy::{Asker, Policy};
+use wattle_model::{IntoModel, Model};
+use wattle_runs::{Host, ModelInference, Settings, new_id};
+use wattle_store::TenantStore;
+use wattle_store::ledger::Signer;
 
 use super::builder::AgentBuilder;
 use super::event::{Handler, Subscribers, Subscription};
@@ -14,13 +18,6 @@ use super::report::RunReport;
 use super::stream::RunStream;
 use super::team::Team;
 use super::tool::CompiledTool;
-use crate::host::Host;
-use crate::inference::ModelInference;
-use crate::journal::new_id;
-use crate::ledger::Signer;
-use crate::model::Model;
-use crate::settings::Settings;
-use crate::store::TenantStore;
 use crate::wiring::Access;
 
 /// A function that returns the files of a run.
@@ -159,23 +156,5 @@ impl<T> Clone for Agent<T> {
 impl<T> std::fmt::Debug for Agent<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Agent").field("name", &self.name()).finish_non_exhaustive()
-    }
-}
-
-/// A type that can be converted to an agent's model: a model, or an `Arc` that contains one.
-pub trait IntoModel {
-    /// Returns the shared model.
-    fn into_model(self) -> Arc<dyn Model>;
-}
-
-impl<M: Model + 'static> IntoModel for M {
-    fn into_model(self) -> Arc<dyn Model> {
-        Arc::new(self)
-    }
-}
-
-impl IntoModel for Arc<dyn Model> {
-    fn into_model(self) -> Arc<dyn Model> {
-        self
     }
 }

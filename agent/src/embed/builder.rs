@@ -10,20 +10,18 @@ use serde_json::{Value as Json, json};
 use wattle_capability::files::Files;
 use wattle_capability::policy::{Asker, Policy};
 use wattle_catalog::{Entry, ToolRef};
+use wattle_model::output::{OutputSchema, OutputSettings, SchemaError};
+use wattle_model::{Model, Models};
+use wattle_runs::agents::{AgentBase, AgentError, AgentSpec, Agents, TraitRef, TraitSpec, is_name};
+use wattle_runs::{Host, ModelInference, Settings};
+use wattle_store::TenantStore;
+use wattle_store::ledger::Signer;
 
 use super::agent::{Agent, ChangeAccess, Inner, NewFiles, ReadData, TraceFolder};
 use super::event::Handler;
 use super::middleware::Middleware;
 use super::team::Team;
 use super::tool::{CompiledTool, Tool};
-use crate::agents::{AgentBase, AgentError, AgentSpec, Agents, TraitRef, TraitSpec, is_name};
-use crate::host::Host;
-use crate::inference::ModelInference;
-use crate::ledger::Signer;
-use crate::model::{Model, Models};
-use crate::output::{OutputSchema, OutputSettings, SchemaError};
-use crate::settings::Settings;
-use crate::store::TenantStore;
 use crate::wiring::Access;
 
 /// Maximum total size of a run's default in-memory files, in bytes.

@@ -9,16 +9,16 @@ use tokio_util::task::TaskTracker;
 use wattle_capability::files::Files;
 use wattle_capability::policy::{Asker, Policy};
 use wattle_machine::{Ending, Usage};
+use wattle_model::Model;
+use wattle_runs::journal::{Journal as _, RunRecord, Status};
+use wattle_runs::{ChildEnd, ChildError, ChildRequest, ChildRuns};
+use wattle_store::TenantStore;
 
 use super::agent::Inner;
 use super::event::RunEventKind;
 use super::execute::{Finished, Run, Start};
 use super::hooks::RunObserver;
 use super::report::ReportBuilder;
-use crate::delegates::{ChildEnd, ChildError, ChildRequest, ChildRuns};
-use crate::journal::{Journal as _, RunRecord, Status};
-use crate::model::Model;
-use crate::store::TenantStore;
 
 /// The implementation of [`ChildRuns`] for agents that are embedded in an application.
 #[derive(Clone)]

@@ -5,6 +5,9 @@ use std::sync::Arc;
 
 use wattle_catalog::ToolRef;
 use wattle_machine::Message;
+use wattle_model::Model;
+use wattle_runs::agents::{AgentError, AgentSpec};
+use wattle_store::Tenant;
 
 use super::agent::Agent;
 use super::builder::AgentBuilder;
@@ -12,9 +15,6 @@ use super::execute::Execute;
 use super::failure::RunFailure;
 use super::report::RunReport;
 use super::tool::Tool;
-use crate::agents::{AgentError, AgentSpec};
-use crate::model::Model;
-use crate::tenant::Tenant;
 
 /// A conversation: its messages so far, the agent that answers the next message, and the
 /// application's additions.

@@ -13,7 +13,17 @@ use wattle_capability::files::Files;
 use wattle_capability::policy::{Asker, Policy, Preflight};
 use wattle_capability::tool::Tools;
 use wattle_machine::{Ending, Message, Usage};
+use wattle_model::Meter;
 use wattle_rt::Grants;
+use wattle_runs::journal::{
+    Approval, PendingApproval, ResumeError, RunRecord, SharedJournal, Status,
+};
+use wattle_runs::service::{AnswerError, record_all};
+use wattle_runs::{
+    Cancel, DelegateNames, Job, ParkedRun, Report, ResumeOptions, RunHooks, RunOutcome, RunTree,
+    caught, end, resume, run_as, run_journaled,
+};
+use wattle_store::{StoreError, Tenant, TenantStore, own_session};
 
 use super::agent::{Agent, Inner, ReadData};
 use super::children::AgentChildren;
@@ -25,22 +35,6 @@ use super::report::{ReportBuilder, ReportStatus, RunReport};
 use super::runner::{Gate, Runner, gate};
 use super::stream::{CloseOnDrop, RunStream, StreamQueue};
 use super::tool::RunTools;
-use crate::bug::caught;
-use crate::cancel::Cancel;
-use crate::delegates::DelegateNames;
-use crate::driver::{self, Job};
-use crate::error::StoreError;
-use crate::hooks::RunHooks;
-use crate::journal::{
-    self, Approval, ParkedRun, PendingApproval, ResumeError, ResumeOptions, RunOutcome, RunRecord,
-    SharedJournal, Status,
-};
-use crate::meter::Meter;
-use crate::report::Report;
-use crate::service::{AnswerError, record_all};
-use crate::store::{TenantStore, own_session};
-use crate::tenant::Tenant;
-use crate::tree::RunTree;
 use crate::wiring::Access;
 
 /// The cancellation reason that is recorded if the caller drops a run.
@@ -356,13 +350,13 @@ impl Run {
                 match journal {
                     None => {
                         let id = self.id.clone();
-                        let report = driver::run_as(id, host, model, settings, job, sink).await;
+                        let report = run_as(id, host, model, settings, job, sink).await;
                         return Ok(RunOutcome::Done(report));
                     }
                     Some(journal) => {
                         let origin = json!({ "by": "application" });
                         let record = (&journal, self.id.clone(), origin);
-                        journal::run(host, model, settings, job, sink, record).await?
+                        run_journaled(host, model, settings, job, sink, record).await?
                     }
                 }
             }
@@ -389,11 +383,11 @@ impl Run {
                     hooks,
                     has_session_files: false,
                 };
-                journal::resume(host, model, &self.id, with, sink, &journal).await?
+                resume(host, model, &self.id, with, sink, &journal).await?
             }
         };
         if let (RunOutcome::Done(report), Some(store)) = (&outcome, &self.store) {
-            journal::end(&(Arc::new(store.clone()) as SharedJournal), report, false).await?;
+            end(&(Arc::new(store.clone()) as SharedJournal), report, false).await?;
         }
         Ok(outcome)
     }

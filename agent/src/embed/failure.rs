@@ -2,8 +2,9 @@
 
 use std::fmt;
 
+use wattle_runs::journal::PendingApproval;
+
 use super::report::{ReportStatus, RunReport};
-use crate::journal::PendingApproval;
 
 /// The error for a run that did not complete. It contains the report of the run.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,6 +8,10 @@ use std::time::Instant;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use wattle_machine::{Call, Ending, Envelope, Event, Execution, Message, Usage};
+use wattle_model::{
+    Delta, FunctionChoice, Model, ModelError, ModelReply, ModelRequest, Timeouts, ask_within,
+};
+use wattle_runs::{HostError, Perform, RunHooks, Sink};
 
 use super::agent::Inner;
 use super::event::{Handler, RunEvent, RunEventKind, deliver};
@@ -15,12 +19,6 @@ use super::middleware::{NextCall, NextTrip, RunState, TripRequest};
 use super::report::{Change, ReportBuilder, ReportStatus, RunReport};
 use super::runner::Gate;
 use super::stream::StreamQueue;
-use crate::error::HostError;
-use crate::hooks::{Perform, RunHooks};
-use crate::model::{
-    Delta, FunctionChoice, Model, ModelError, ModelReply, ModelRequest, Timeouts, ask_within,
-};
-use crate::sink::Sink;
 
 /// The hooks that an [`Agent`](super::Agent) adds to one of its runs.
 pub(super) struct AgentHooks {
@@ -187,7 +185,7 @@ impl RunObserver {
             root_run_id: self.ids.1.clone(),
             session_id: self.session_id.clone(),
             agent: self.agent.name.clone(),
-            ts: crate::now_ms(),
+            ts: wattle_store::now_ms(),
             kind,
         };
         let subscribed = self.agent.subscribers.list();

@@ -9,10 +9,9 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value as Json;
 use wattle_machine::{Call, Execution, FunctionTool, Message};
-
-use crate::cancel::Cancel;
-use crate::model::{FunctionChoice, ModelError, ModelReply, ModelRequest, ThinkingEffort};
-use crate::output::OutputSchema;
+use wattle_model::output::OutputSchema;
+use wattle_model::{FunctionChoice, ModelError, ModelReply, ModelRequest, ThinkingEffort};
+use wattle_runs::Cancel;
 
 /// Code that surrounds each [trip](super::Trip) and each call of a run. The first middleware of an
 /// agent is the outermost.

@@ -49,7 +49,7 @@ mod stream;
 mod team;
 mod tool;
 
-pub use agent::{Agent, IntoModel};
+pub use agent::Agent;
 pub use builder::AgentBuilder;
 pub use conversation::{AgentSource, Conversation};
 pub use event::{Handler, RunEvent, RunEventKind, Subscription};

@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use wattle_machine::{Artifact, Bound, Dollars, Ending, Event, Message, Stop, Usage};
-
-use crate::model::ModelReply;
+use wattle_model::ModelReply;
 
 /// The report of a run. `T` is the type of its `data`. In the reports of delegates and failed runs,
 /// `data` is an optional JSON value.
@@ -205,7 +204,7 @@ impl ReportBuilder {
             artifacts: Vec::new(),
             usage: Usage::default(),
             cost: None,
-            started_ms: crate::now_ms(),
+            started_ms: wattle_store::now_ms(),
             duration_ms: 0,
         };
         ReportBuilder { report, open: Vec::new() }
@@ -245,7 +244,11 @@ impl ReportBuilder {
     /// Adds a trip that starts now and returns its number.
     pub(super) fn trip_started(&mut self) -> u32 {
         let index = u32::try_from(self.report.trips.len()).unwrap_or(u32::MAX).saturating_add(1);
-        self.report.trips.push(Trip { index, started_ms: crate::now_ms(), ..Trip::default() });
+        self.report.trips.push(Trip {
+            index,
+            started_ms: wattle_store::now_ms(),
+            ..Trip::default()
+        });
         index
     }
 
@@ -309,7 +312,7 @@ impl ReportBuilder {
     fn end(&mut self, usage: Usage) -> RunReport {
         self.report.usage = usage;
         self.report.cost = usage.cost;
-        self.report.duration_ms = crate::now_ms().saturating_sub(self.report.started_ms);
+        self.report.duration_ms = wattle_store::now_ms().saturating_sub(self.report.started_ms);
         self.report.clone()
     }
 

@@ -10,12 +10,12 @@ use tokio::sync::mpsc;
 use wattle_capability::agent::AGENT;
 use wattle_catalog::Catalog;
 use wattle_machine::{Call, Completion, Event, Execution, Message, Role, Usage};
+use wattle_model::FunctionChoice;
 
 use super::agent::{Agent, Inner};
 use super::execute::RunTask;
 use super::failure::RunFailure;
 use super::report::{CallReport, RunReport, Trip};
-use crate::model::FunctionChoice;
 
 /// A function that receives the text of an answer in pieces, as they arrive.
 type OnDelta = dyn Fn(&str) + Send + Sync;

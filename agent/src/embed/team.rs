@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use wattle_catalog::Entry;
+use wattle_runs::agents::{AgentError, AgentSpec, DelegateRef, delegate_program, is_name};
 
 use super::agent::Inner;
 use super::builder::{AgentBuilder, Base};
-use crate::agents::{AgentError, AgentSpec, DelegateRef, delegate_program, is_name};
 
 /// The delegates of an agent: those added by the application and those declared by the agent.
 pub(super) struct Team {

@@ -9,7 +9,7 @@
 //!   its removal over time, its masking, and the access to its files.
 //! - `loss`: the files of a store that are locked, lost, replaced or damaged.
 //! - `usage`: the limits on what a run, a tenant and a store keep.
-//! - `copy`, `migrations`: a store in another engine, and a store of an older version.
+//! - `copy`, `files`: a store in another engine, and files of other versions.
 //! - `place`: the location of a test's store, in SQLite or in PostgreSQL.
 
 #![allow(
@@ -24,12 +24,12 @@ mod agents;
 mod copy;
 #[allow(clippy::print_stdout, reason = "a test prints what it hands to another process")]
 mod embed;
+mod files;
 mod keep;
 mod ledger;
 #[cfg(unix)]
 mod loss;
 mod memory;
-mod migrations;
 mod model_cassette;
 mod place;
 #[cfg(unix)]

@@ -109,7 +109,7 @@ async fn a_memory_that_is_full_takes_no_more_until_an_item_is_removed() {
     let memory = store.memory(None);
     let first = add(&memory, "first").await;
     let fill = "WITH RECURSIVE n (i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
-                INSERT INTO memory (tenant, id, made, text)
+                INSERT INTO memory (tenant, id, created, text)
                 SELECT 'default', i, 0, 'x' || i FROM n";
     let file = rusqlite::Connection::open(&path).unwrap();
     file.execute(fill, [i64::try_from(MAX_ITEMS).unwrap()]).unwrap();

@@ -155,29 +155,3 @@ async fn a_lazy_store_is_opened_at_its_first_use_and_reports_its_failure() {
     assert_eq!(failure.code, Code::EREMOTE);
     assert!(failure.reason.contains("/nowhere/s.db"), "{failure}");
 }
-
-#[tokio::test]
-async fn a_file_of_the_first_version_is_migrated() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("s.db");
-    let old = rusqlite::Connection::open(&path).unwrap();
-    old.execute_batch(
-        "CREATE TABLE session (id TEXT PRIMARY KEY, made INTEGER NOT NULL, used INTEGER NOT NULL, \
-         bytes INTEGER NOT NULL DEFAULT 0) STRICT;
-         CREATE TABLE message (id INTEGER PRIMARY KEY, session TEXT NOT NULL REFERENCES session \
-         (id) ON DELETE CASCADE,
-             role TEXT NOT NULL, content TEXT NOT NULL) STRICT;
-         CREATE TABLE state (session TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE, key \
-         TEXT NOT NULL,
-             value BLOB NOT NULL, PRIMARY KEY (session, key)) STRICT, WITHOUT ROWID;
-         INSERT INTO session VALUES ('s', 0, 9000000000000000, 2);
-         INSERT INTO state VALUES ('s', 'k', x'76');
-         PRAGMA user_version = 1;",
-    )
-    .unwrap();
-    drop(old);
-    let store = Store::open(&path, HOUR).unwrap();
-    assert_eq!(get(&of(&store, "default").state("s"), "k").await.as_deref(), Some("v"));
-    set(&of(&store, "t").variables(), "k", "w").await;
-    assert_eq!(get(&of(&store, "t").variables(), "k").await.as_deref(), Some("w"));
-}

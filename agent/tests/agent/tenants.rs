@@ -342,6 +342,39 @@ async fn as_bob(function: &str, bob: &TenantStore, keys: &Path) {
         "TenantStore::release_all" => {
             assert_eq!(bob.release_all().await.unwrap(), Vec::<String>::new());
         }
+        "TenantStore::status" => assert_eq!(bob.status("r").await.unwrap(), None),
+        "TenantStore::steps" => assert_eq!(bob.steps("r").await.unwrap(), 0),
+        "TenantStore::last_event" => assert_eq!(bob.last_event("r").await.unwrap(), 0),
+        "TenantStore::needs_of" => assert_eq!(bob.needs_of("r").await.unwrap(), None),
+        "TenantStore::suspicion" => assert_eq!(bob.suspicion("r").await.unwrap(), 0),
+        "TenantStore::isolate" => drop(bob.isolate("r", true).await),
+        "TenantStore::acquit" => drop(bob.acquit("r").await),
+        "TenantStore::reopen" => drop(bob.reopen("r").await),
+        "TenantStore::rewind_session" => drop(bob.rewind_session("r", true).await),
+        "TenantStore::cancel_reason" => assert_eq!(bob.cancel_reason("r").await.unwrap(), None),
+        "TenantStore::forget_cancel" => bob.forget_cancel("r").await.unwrap(),
+        "TenantStore::request_cancel" => drop(bob.request_cancel("r", "bob's").await),
+        "TenantStore::has_lost_client" => assert!(!bob.has_lost_client("r").await.unwrap()),
+        "TenantStore::has_queued" => assert!(!bob.has_queued("s").await.unwrap()),
+        "TenantStore::queued_run" => assert_eq!(bob.queued_run("queued").await.unwrap(), None),
+        "TenantStore::queue_page" => {
+            let page = bob.queue_page(&RunFilter::default()).await.unwrap();
+            assert_eq!(page.unwrap_or_default(), []);
+        }
+        "TenantStore::load" => {
+            let load = bob.load().await.unwrap();
+            assert_eq!((load.queued, load.driven), (0, 0));
+        }
+        "TenantStore::ended_above_open" => {
+            assert_eq!(bob.ended_above_open().await.unwrap(), Vec::<String>::new());
+        }
+        "TenantStore::tree_status" => assert!(bob.tree_status("r").await.unwrap().is_none()),
+        "TenantStore::tree_events" => {
+            assert_eq!(bob.tree_events("r", None, 10).await.unwrap(), []);
+        }
+        "TenantStore::tree_position" => {
+            assert_eq!(bob.tree_position("r", ("r".to_owned(), 1)).await.unwrap(), None);
+        }
         "TenantStore::kept_bytes" => {
             assert!(bob.kept_bytes().await.unwrap() < 10_000);
         }
@@ -393,6 +426,11 @@ const WITHOUT_DATA: &[&str] = &[
     "Store::token",
     "Store::tenants_with_open_runs",
     "Store::queue_state",
+    // The run service calls these functions, for all tenants.
+    "Store::cancellations",
+    "Store::free_runs",
+    "Store::has_queue",
+    "Store::runs_without_client",
     // These functions are for the operator. They return numbers and problems, but no content.
     "Store::keeping",
     "Store::inspect",
@@ -408,18 +446,18 @@ const WITHOUT_DATA: &[&str] = &[
     "LazySecrets::new",
     "LazyMemory::new",
     "LazyState::new",
-    "StoreError::open",
 ];
 
 /// Returns the public functions of the store's types, and the functions of the port that the store
 /// implements.
 fn functions() -> BTreeSet<String> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("store/src");
     let mut found = BTreeSet::new();
-    for file in std::fs::read_dir(source.join("store")).unwrap() {
+    for file in std::fs::read_dir(&source).unwrap() {
         let path = file.unwrap().path();
-        if path.is_dir() {
-            // The engines have no notion of tenants.
+        // The engines have no notion of tenants, and these modules hold no data.
+        let others = ["error.rs", "folder.rs", "lines.rs", "scope.rs", "tenant.rs", "wake.rs"];
+        if path.is_dir() || others.iter().any(|other| path.ends_with(other)) {
             continue;
         }
         let text = std::fs::read_to_string(path).unwrap();
@@ -440,15 +478,8 @@ fn functions() -> BTreeSet<String> {
     let port = port.lines().filter_map(|line| line.strip_prefix("    fn "));
     found.extend(port.map(|rest| format!("Journal::{}", rest.split('(').next().unwrap())));
     found.insert("StoredSecrets::find".to_owned());
-    let plain = [
-        "Tenant::",
-        "StoreError::",
-        "SessionLine::",
-        "SessionFiles::",
-        "SessionDeltas::",
-        "ExportedSession::",
-        "StateValue::",
-    ];
+    let plain =
+        ["SessionLine::", "SessionFiles::", "SessionDeltas::", "ExportedSession::", "StateValue::"];
     found.retain(|name| {
         !plain.iter().any(|plain| name.starts_with(plain)) && !WITHOUT_DATA.contains(&name.as_str())
     });

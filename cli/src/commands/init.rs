@@ -11,7 +11,7 @@ use crate::args::InitArgs;
 use crate::config::{Config, Layer, Places};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, DIM, paint, visible};
-use crate::setup::{Setup, make_private, variable};
+use crate::setup::{Setup, variable};
 use crate::{ask, stdin, threads};
 
 /// Maximum number of tokens in the answer to the test request.
@@ -177,7 +177,7 @@ async fn try_out(layer: Layer, outer: Layer) -> Result<Exit, Fault> {
 fn save(path: &Path, document: &DocumentMut) -> Result<(), Fault> {
     let written = || -> std::io::Result<()> {
         let folder = path.parent().unwrap_or(Path::new("."));
-        make_private(folder)?;
+        wattle_agent::create_folder(folder)?;
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
         file.write_all(document.to_string().as_bytes())?;
         file.as_file().sync_all()?;

@@ -61,7 +61,7 @@ fn from_stdin() -> Result<String, Fault> {
 /// Prints the items, one per line or as a JSON array.
 fn print(items: &[Item], as_json: bool) -> Result<Exit, Fault> {
     if as_json {
-        let item = |item: &Item| json!({"id": item.id, "text": item.text, "made": item.made});
+        let item = |item: &Item| json!({"id": item.id, "text": item.text, "created": item.made});
         output::json(&Json::Array(items.iter().map(item).collect()))?;
         return Ok(Exit::Done);
     }

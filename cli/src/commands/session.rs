@@ -129,7 +129,7 @@ async fn runs(store: &TenantStore, json: bool) -> Result<(), Fault> {
                 .collect();
             json!({
                 "run": run.id, "status": run.status.name(), "session": run.session,
-                "made": run.made, "used": run.used, "message": run.start.message,
+                "created": run.created, "used": run.used, "message": run.start.message,
                 "waiting": waiting, "attempts": run.attempts, "reason": reason,
             })
         };

@@ -18,7 +18,7 @@ use crate::changes::{self, Fate};
 use crate::config::{Config, Layer};
 use crate::fault::{Exit, Fault};
 use crate::output::Screen;
-use crate::setup::{Setup, make_private};
+use crate::setup::Setup;
 use crate::walls::{self, Needs};
 use crate::{input, output, threads};
 
@@ -155,6 +155,6 @@ async fn converse(mut session: Session, deadline: Option<Duration>) -> Result<u8
 /// Returns `None` if the user has no home directory, or the folder cannot be created.
 fn history_file() -> Option<PathBuf> {
     let folder = etcetera::base_strategy::Xdg::new().ok()?.state_dir()?.join("wattle");
-    make_private(&folder).ok()?;
+    wattle_agent::create_folder(&folder).ok()?;
     Some(folder.join("shell_history"))
 }

@@ -12,6 +12,7 @@ use rustyline::{
     Cmd, ColorMode, CompletionType, ConditionalEventHandler, Config, Editor, Event as RlEvent,
     EventContext, EventHandler, KeyCode, KeyEvent, Modifiers,
 };
+use wattle_agent::create_folder;
 
 use super::assistant::Assistant;
 use super::known::SharedKnown;
@@ -19,7 +20,6 @@ use super::open::Input;
 use crate::fault::Fault;
 use crate::output::highlight::{Kind, pieces};
 use crate::output::{self, visible};
-use crate::setup::make_private;
 use crate::stdin::Reader;
 
 /// Maximum size of an input from a pipe, in bytes.
@@ -273,7 +273,7 @@ fn remember(editor: &mut Editor<Assistant, FileHistory>, file: Option<&Path>, te
 /// Returns `None` if the user has no home directory, or the folder cannot be created.
 fn history_file() -> Option<PathBuf> {
     let folder = etcetera::base_strategy::Xdg::new().ok()?.state_dir()?.join("wattle");
-    make_private(&folder).ok()?;
+    create_folder(&folder).ok()?;
     Some(folder.join("history"))
 }
 

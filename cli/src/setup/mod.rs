@@ -41,8 +41,8 @@ pub(crate) use models::{client, endpoint};
 pub(crate) use remote::{SHORT_KEY, engine, mask_key, variable};
 pub(crate) use runs::{LABEL, LocalAssembler, LocalRuns};
 pub(crate) use store::{
-    close_stores, host_files, keys, make_private, mask_settings, may_have_secrets, store,
-    store_if_there, stored_secrets, tenant, trace_dir, traces_of,
+    close_stores, host_files, keys, mask_settings, may_have_secrets, store, store_if_there,
+    stored_secrets, tenant, trace_dir, traces_of,
 };
 
 use remote::collector;

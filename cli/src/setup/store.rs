@@ -1,6 +1,5 @@
 //! The configured store, and the files next to it.
 
-use std::io::ErrorKind;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -309,15 +308,4 @@ pub(super) fn location(config: &Config) -> Result<&StoreLocation, Fault> {
         Fault::configuration("there is no home directory for the store")
             .hint("name a store with `--store FILE|URL`")
     })
-}
-
-/// Creates a folder that only the user can read. An existing folder keeps its permissions.
-pub(crate) fn make_private(folder: &Path) -> std::io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    match builder.create(folder) {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-        made => made,
-    }
 }

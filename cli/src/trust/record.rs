@@ -8,11 +8,11 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
+use wattle_agent::create_folder;
 
 use super::pins::Pins;
 use crate::config::{Places, Project, regular_file};
 use crate::fault::Fault;
-use crate::setup::make_private;
 
 /// Maximum size of the file, in bytes.
 const LARGEST: u64 = 64 << 20;
@@ -119,7 +119,7 @@ impl Records {
                 path.display()
             ))
         };
-        make_private(folder).map_err(failed)?;
+        create_folder(folder).map_err(failed)?;
         let lock = File::options()
             .create(true)
             .append(true)

@@ -4,10 +4,10 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use wattle_agent::capability::git::find_git;
+use wattle_agent::create_folder;
 
 use super::Needs;
 use crate::config::{BlobLocation, Config, Places, StoreLocation, TraceLocation};
-use crate::setup::make_private;
 
 /// The access that a command has to a file, or to a folder and everything in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,7 +118,7 @@ pub(super) fn rules(config: &Config, needs: &Needs, places: &Places) -> Vec<Rule
         .flatten()
         .collect::<Vec<_>>();
     // If a folder cannot be created, the error is reported when the folder is used.
-    ours.iter().for_each(|folder| drop(make_private(folder)));
+    ours.iter().for_each(|folder| drop(create_folder(folder)));
     add(Reach::Write, &ours);
     add(Reach::Read, &places.user_file.as_deref().map(folder_of).into_iter().collect::<Vec<_>>());
     let programs = if needs.saves_programs { Reach::Write } else { Reach::Read };

@@ -66,7 +66,7 @@ struct MemoryItem {
     /// The text.
     text: String,
     /// The time at which the item was added, in milliseconds since 1970.
-    made: i64,
+    created: i64,
 }
 
 /// A new memory item.
@@ -104,7 +104,7 @@ async fn list(
             memory.items(found.into_iter().take(limit).map(|(id, _)| id).collect()).await?
         }
     };
-    let view = |Item { id, text, made, .. }| MemoryItem { id, text, made };
+    let view = |Item { id, text, made: created, .. }| MemoryItem { id, text, created };
     Ok(Json(MemoryList { items: items.into_iter().map(view).collect() }))
 }
 

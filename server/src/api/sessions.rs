@@ -117,7 +117,7 @@ struct Line {
     /// Size of the session's state, in bytes.
     bytes: u64,
     /// Creation time, in milliseconds since 1970.
-    made: u64,
+    created: u64,
     /// Time of the last use, in milliseconds since 1970.
     used: u64,
 }
@@ -182,8 +182,8 @@ async fn list(
     let last = page.last().filter(|_| !is_last);
     let next = last.map(|(SessionLine { id, used, .. }, _)| format!("{used}:{id}"));
     let line = |(session, first): (SessionLine, String)| {
-        let SessionLine { id, messages, bytes, made, used } = session;
-        Line { id, title: title(Some(&first)), messages, bytes, made, used }
+        let SessionLine { id, messages, bytes, created, used } = session;
+        Line { id, title: title(Some(&first)), messages, bytes, created, used }
     };
     Ok(Json(SessionList { sessions: page.into_iter().map(line).collect(), next }))
 }

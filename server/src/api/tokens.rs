@@ -55,7 +55,7 @@ struct TokenView {
     /// The scope: `read`, `run` or `admin`.
     scope: String,
     /// Creation time, in milliseconds since 1970.
-    made: u64,
+    created: u64,
     /// Time of the last use, in milliseconds since 1970, accurate to the minute. Null if the token
     /// has not been used.
     used: Option<u64>,
@@ -96,7 +96,7 @@ async fn list(State(_): State<Arc<Shared>>, caller: Caller) -> Result<Json<Token
     let tokens = caller.store.tokens().await?.into_iter().map(|line| TokenView {
         name: line.name,
         scope: line.scope.to_owned(),
-        made: line.made,
+        created: line.created,
         used: line.used,
     });
     Ok(Json(TokenList { tokens: tokens.collect() }))

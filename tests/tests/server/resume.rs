@@ -37,7 +37,7 @@ async fn left_open_below(
     };
     let run = RunRecord {
         session: Some(session.to_owned()),
-        made: 0,
+        created: 0,
         used: 0,
         ..RunRecord::new(id, start)
     };

@@ -1,0 +1,204 @@
+//! Models, which the runtime asks for the next action.
+//!
+//! [`Model`] is the port. [`RemoteModel`] implements it for every endpoint that uses the
+//! chat-completions or the messages protocol, [`Cassette`] answers from a recording, and
+//! [`Recorder`] records the turns of any model.
+//!
+//! ```
+//! use wattle_model::{Cassette, Model, ModelRequest};
+//! use wattle_machine::Message;
+//!
+//! # #[tokio::main(flavor = "current_thread")] async fn main() {
+//! let text = "{\"wattle_cassette\":1,\"model\":\"demo\"}\n{\"reply\":\"four\"}\n";
+//! let model = Cassette::parse(text).unwrap();
+//! let messages = [Message::user("two and two?")];
+//! let reply = model.complete(ModelRequest::new(&messages)).await.unwrap();
+//! assert_eq!(reply.text, "four");
+//! # }
+//! ```
+
+mod cassette;
+mod chat;
+mod deadline;
+mod dialect;
+mod embedding;
+mod endpoint;
+mod error;
+mod frames;
+mod messages;
+mod meter;
+mod models;
+pub mod moderation;
+pub mod output;
+mod prices;
+mod protocol;
+mod provider_error;
+mod recording;
+mod remote;
+mod reply;
+mod request;
+mod sse;
+
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, ready};
+use serde::{Deserialize, Serialize};
+use wattle_machine::{FunctionCall, ModelAnswer, Usage};
+
+pub use cassette::{Cassette, Recorder};
+pub use deadline::{Timeouts, ask_within, turn_deadline};
+pub use dialect::DialectSetting;
+pub use endpoint::{Endpoint, EndpointSettings, Preset, presets, resolve};
+pub use error::{EndpointError, EndpointErrorKind, ModelError, ModelErrorKind};
+pub use meter::Meter;
+pub use models::{BALANCED_CLASS, CLASS_PREFIX, Models, OneModel};
+pub use prices::{Price, Prices};
+pub use recording::MAX_RECORDING;
+pub use remote::RemoteModel;
+pub use reply::{BadReply, ReplyReader};
+pub use request::ModelRequest;
+pub use wattle_egress::secrets::{ApiKey, Mask};
+pub use wattle_machine::{FunctionChoice, FunctionTool, ThinkingEffort};
+
+/// A model that answers a conversation with its next message.
+pub trait Model: Send + Sync {
+    /// Returns the model's name, as the endpoint or the recording spells it.
+    fn name(&self) -> &str;
+
+    /// Returns the name of the provider, or an empty string if it is unknown.
+    fn provider(&self) -> &str {
+        ""
+    }
+
+    /// Returns a string that tells the model's endpoint from others, such as its base URL. By
+    /// default, this is the model's name.
+    fn endpoint(&self) -> &str {
+        self.name()
+    }
+
+    /// Returns true if the model is known to support function calling. The endpoint may still
+    /// reject a request with functions.
+    fn takes_functions(&self) -> bool {
+        false
+    }
+
+    /// Returns true if the model's provider can constrain an answer to a JSON Schema.
+    fn constrains_output(&self) -> bool {
+        false
+    }
+
+    /// Returns the endpoint's key, or `None` if there is none. The key is masked in records, but
+    /// not in executed programs or in text shown to the user.
+    fn key(&self) -> Option<&ApiKey> {
+        None
+    }
+
+    /// Asks for the next message and returns it when it is complete.
+    fn complete<'a>(
+        &'a self,
+        request: ModelRequest<'a>,
+    ) -> BoxFuture<'a, Result<ModelReply, ModelError>>;
+
+    /// Asks for the next message, passes its text to `on_delta` as it arrives, and returns the
+    /// complete message. By default, the whole text is passed in one piece.
+    fn stream<'a>(
+        &'a self,
+        request: ModelRequest<'a>,
+        on_delta: &'a mut (dyn FnMut(Delta<'_>) + Send),
+    ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+        let reply = self.complete(request);
+        async move { reply.await.inspect(|reply| on_delta(Delta::Text(&reply.text))) }.boxed()
+    }
+
+    /// Returns the embedding of a string, or an error if the model does not support embeddings.
+    fn embed<'a>(&'a self, _text: &'a str) -> BoxFuture<'a, Result<EmbeddingReply, ModelError>> {
+        ready(Err(ModelError::no_embeddings(self.name()))).boxed()
+    }
+}
+
+/// An update to a message that is being streamed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delta<'a> {
+    /// The next piece of the text.
+    Text(&'a str),
+    /// The connection was lost, and the request is repeated. The text received so far must be
+    /// discarded.
+    Restart,
+}
+
+/// A model's complete message, as the provider sent it and as recordings store it. The state
+/// machine receives a [`ModelAnswer`], which contains only the parts that its decisions depend on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelReply {
+    /// The text of the message.
+    pub text: String,
+    /// The function calls, in the model's order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<FunctionCall>,
+    /// The model's reasoning, if the provider separates it from the text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<String>,
+    /// The token counts that the provider reported. Zero if it reported none.
+    #[serde(default)]
+    pub usage: Usage,
+    /// The finish reason in the provider's spelling: `stop`, `length`, …
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finish: Option<String>,
+}
+
+impl ModelReply {
+    /// Converts the reply to the machine's input. `usage` is the priced usage of the request.
+    #[must_use]
+    pub fn into_answer(self, usage: Usage) -> ModelAnswer {
+        let is_truncated = self.is_truncated();
+        let ModelReply { text, calls, reasoning, .. } = self;
+        ModelAnswer { text, calls, is_truncated, reasoning, usage }
+    }
+
+    /// Returns true if the message is incomplete: it reached its maximum length, or the provider
+    /// withheld the rest.
+    pub fn is_truncated(&self) -> bool {
+        const WORDS: &[&str] = &[
+            "length",
+            "max_tokens",
+            "model_length",
+            "max_output_tokens",
+            "model_context_window_exceeded",
+            "content_filter",
+            "refusal",
+        ];
+        self.finish
+            .as_deref()
+            .is_some_and(|finish| WORDS.iter().any(|word| finish.eq_ignore_ascii_case(word)))
+    }
+}
+
+/// The embedding of a string: a vector that is close to the vectors of strings with a similar
+/// meaning.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EmbeddingReply {
+    /// The coordinates of the vector.
+    pub vector: Vec<f64>,
+    /// The token counts that the provider reported. Zero if it reported none.
+    #[serde(default)]
+    pub usage: Usage,
+}
+
+/// A type that can be converted to an agent's model: a model, or an `Arc` that contains one.
+pub trait IntoModel {
+    /// Returns the shared model.
+    fn into_model(self) -> Arc<dyn Model>;
+}
+
+impl<M: Model + 'static> IntoModel for M {
+    fn into_model(self) -> Arc<dyn Model> {
+        Arc::new(self)
+    }
+}
+
+impl IntoModel for Arc<dyn Model> {
+    fn into_model(self) -> Arc<dyn Model> {
+        self
+    }
+}

@@ -1,0 +1,505 @@
+//! The driver performs the effects that the state machine requests, and returns their results to
+//! it.
+
+mod call;
+mod contribute;
+mod results;
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use futures_util::future::join_all;
+use wattle_capability::fs::Fs;
+use wattle_capability::history::RunHistoryGrant;
+use wattle_catalog::Catalog;
+use wattle_machine::{
+    Ask, Call, Completion, Dialect, Effect, Ending, Event, Execution, FunctionTool, Input, Message,
+    ProgramFunction, Purpose, Role, Setup, State, TraitProgram, Usage, Verdict, step,
+};
+use wattle_model::{Delta, FunctionChoice, Meter, Model, ModelErrorKind, ModelRequest, ask_within};
+use wattle_rt::Grants;
+
+use crate::bug::{BUG, Bug, caught};
+use crate::delegates::{ChildRuns, DelegateNames};
+use crate::history::StepHistory;
+use crate::hooks::{RequestGuard, RunHooks};
+use crate::host::Host;
+use crate::id::new_id;
+use crate::job::Job;
+use crate::journal::{self, PendingApproval, ResumePoint, TurnRecorder};
+use crate::otel::RunSpans;
+use crate::report::Report;
+use crate::run_output::RunOutput;
+use crate::settings::Settings;
+use crate::setup::setup;
+use crate::sink::{Sink, Stamp, events_of};
+use crate::trace::{Author, CallOutcome, Trace};
+use crate::tree::RunTree;
+use call::CallState;
+
+pub(crate) use contribute::run_catalog;
+pub(crate) use results::limited;
+
+/// Drives a job to completion: sends requests to the model, executes the calls in its replies, and
+/// returns the observations to the model, until the model gives its answer or a limit is reached.
+/// Failures inside the run are recorded in the report.
+pub async fn run(
+    host: &Host,
+    model: &dyn Model,
+    settings: &Settings,
+    job: Job,
+    sink: &dyn Sink,
+) -> Report {
+    run_as(new_id(), host, model, settings, job, sink).await
+}
+
+/// Drives a job like [`run`], but uses the given run id.
+pub async fn run_as(
+    run_id: String,
+    host: &Host,
+    model: &dyn Model,
+    settings: &Settings,
+    job: Job,
+    sink: &dyn Sink,
+) -> Report {
+    let driven = caught(&run_id, async {
+        host.mask_run(model, &job.grants).await;
+        let job = job.in_tree(&run_id, settings, model);
+        let setup = setup(host, model, settings, &job).await;
+        // Boxed, because a run's future is large and the caller's stack may be small.
+        Box::pin(drive(host, model, settings, (job, setup), sink, (&run_id, None))).await
+    });
+    match driven.await {
+        Ok(Ok(report)) => report,
+        Ok(Err(suspended)) => suspended.into_failure(),
+        Err(Bug) => Report::failed(run_id.clone(), BUG.to_owned()),
+    }
+}
+
+/// Drives a job until it ends or has to wait for a person's answer. With a recorder, each turn is
+/// journaled.
+pub(crate) async fn drive(
+    host: &Host,
+    model: &dyn Model,
+    settings: &Settings,
+    (job, setup): (Job, Setup),
+    sink: &dyn Sink,
+    (run_id, recorder): (&str, Option<&TurnRecorder>),
+) -> Result<Report, Suspended> {
+    let resumed = recorder.and_then(TurnRecorder::resumed);
+    let mut performer = Performer::new(host, model, settings, &job, run_id, sink, recorder);
+    performer.offer(setup.dialect, &setup.programs);
+    performer.traits.clone_from(&setup.traits);
+    if let Some(resumed) = resumed {
+        performer.offer_added(&resumed.state);
+    }
+    if let Some(contract) = &setup.output {
+        performer.output = RunOutput::of(contract);
+    }
+    let (known, begin) = (setup.history.len() + 1, Input::Begin { message: job.message });
+    let started = Instant::now();
+    let before = resumed.map_or(Duration::ZERO, |resumed| resumed.elapsed);
+    let (mut state, mut effects) = match resumed {
+        Some(resumed) => {
+            performer.emit_again(resumed);
+            (resumed.state.clone(), resumed.effects.clone())
+        }
+        None => {
+            let mut state = State::new(setup);
+            state.share_prompt(|prompt| host.shared().prompt(prompt));
+            performer.advance(state, Usage::default(), begin, before).await
+        }
+    };
+    loop {
+        let mut task = Task::Nothing;
+        for effect in effects {
+            match effect {
+                // The event was already emitted when the turn was recorded.
+                Effect::Emit(_) => {}
+                Effect::Moderate { message } => task = Task::Moderate { message },
+                Effect::Ask(ask) => task = Task::Ask(ask),
+                Effect::Execute { step, calls } => task = Task::Execute { step, calls },
+                Effect::Refuse { step, call, reason } => {
+                    let refused = Execution::Refused { reason };
+                    let called = (step, &call, &performer.catalog);
+                    performer.trace.write(called, &CallOutcome::of(&refused), 0);
+                }
+                Effect::Done { step, call } => {
+                    let done = Execution::Ran(Completion {
+                        results: call.args().to_vec(),
+                        ..Completion::default()
+                    });
+                    let called = (step, &call, &performer.catalog);
+                    performer.trace.write(called, &CallOutcome::of(&done), 0);
+                }
+                Effect::Recall { step, call } => task = Task::Recall { step, call },
+                Effect::Contribute { step, calls } => task = Task::Contribute { step, calls },
+                Effect::Validate { text } => task = Task::Validate { text },
+                Effect::Finish(ending) => {
+                    let sealed = performer.trace.end(&ending).await;
+                    if let Some(spans) = &performer.spans {
+                        spans.end(&ending);
+                    }
+                    let turns = session_turns(
+                        &ending,
+                        state.conversation().get(known..).unwrap_or_default(),
+                    );
+                    let (run_id, steps, usage) = (run_id.to_owned(), state.steps(), state.usage());
+                    let artifacts = state.artifacts().to_vec();
+                    return Ok(Report { run_id, ending, turns, steps, usage, artifacts, sealed });
+                }
+            }
+        }
+        performer.done.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        let task_started = Instant::now();
+        let input = tokio::select! {
+            biased;
+            () = job.cancel.cancelled() => {
+                Input::Cancel { reason: job.cancel.reason().to_owned() }
+            }
+            limit_ms = expired(started, before, settings.timeout) => Input::Expired { limit_ms },
+            input = caught(run_id, Box::pin(performer.perform(&task))) => match input {
+                Ok(Ok(input)) => input,
+                Ok(Err(waiting)) => {
+                    job.tree.waiting().reset();
+                    return Err(performer.suspend(waiting, &state));
+                }
+                Err(Bug) => Input::Failed(BUG.to_owned()),
+            },
+        };
+        job.tree.waiting().end();
+        performer.abort_pending_calls(&task, &input, task_started.elapsed());
+        let spent = job.meter.take();
+        job.tree.charge(spent);
+        let spent = spent + job.tree.child_usage().take();
+        (state, effects) = performer.advance(state, spent, input, before + started.elapsed()).await;
+        if matches!(task, Task::Contribute { .. }) {
+            performer.offer_added(&state);
+        }
+    }
+}
+
+/// A run that is suspended until a person answers its questions.
+pub(crate) struct Suspended {
+    pub(crate) run_id: String,
+    pub(crate) waiting: Vec<PendingApproval>,
+    /// The sequence number of the next event.
+    pub(crate) seq: u64,
+    steps: u32,
+    usage: Usage,
+}
+
+impl Suspended {
+    /// Reports a suspended run as failed. Without a journal, nobody can resume it.
+    fn into_failure(self) -> Report {
+        let Suspended { run_id, waiting, steps, usage, .. } = self;
+        let questions: Vec<&str> =
+            waiting.iter().map(|waiting| waiting.question.as_str()).collect();
+        let failed = Report::failed(
+            run_id,
+            format!("no person was available to answer: {}", questions.join("; ")),
+        );
+        Report { steps, usage, ..failed }
+    }
+}
+
+/// Returns the messages that a session keeps from a run with this ending.
+fn session_turns(ending: &Ending, messages: &[Message]) -> Vec<Message> {
+    if matches!(ending, Ending::Failed { .. } | Ending::Blocked { .. }) {
+        return Vec::new();
+    }
+    let open = messages.last().is_none_or(|last| last.role != Role::Assistant);
+    let close = open.then(|| Message::assistant(ending.text()));
+    messages.iter().cloned().chain(close).collect()
+}
+
+/// Waits until the run's time limit expires and returns the limit in milliseconds. Waits forever if
+/// there is no limit.
+async fn expired(started: Instant, before: Duration, timeout: Option<Duration>) -> u64 {
+    match timeout {
+        Some(timeout) => {
+            tokio::time::sleep(timeout.saturating_sub(before + started.elapsed())).await;
+            u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)
+        }
+        None => std::future::pending().await,
+    }
+}
+
+/// The task whose result the state machine is waiting for.
+enum Task {
+    Moderate { message: String },
+    Ask(Ask),
+    Execute { step: u32, calls: Vec<Call> },
+    Recall { step: u32, call: Call },
+    Contribute { step: u32, calls: Vec<Call> },
+    Validate { text: String },
+    Nothing,
+}
+
+/// The context in which one run's tasks are performed.
+struct Performer<'a> {
+    host: &'a Host,
+    /// The catalog as it was at the start of the run, plus the programs that traits have added.
+    catalog: Catalog,
+    /// The programs of the agent's traits.
+    traits: Vec<TraitProgram>,
+    children: Option<Arc<dyn ChildRuns>>,
+    delegates: DelegateNames,
+    model: &'a dyn Model,
+    settings: &'a Settings,
+    grants: Arc<Grants>,
+    /// The functions offered to the model in the native dialect.
+    functions: Arc<[FunctionTool]>,
+    output: RunOutput,
+    meter: Meter,
+    tree: RunTree,
+    stamp: Stamp<'a>,
+    trace: Trace<'a>,
+    recorder: Option<&'a TurnRecorder>,
+    spans: Option<RunSpans>,
+    history: Arc<StepHistory>,
+    hooks: Option<Arc<dyn RunHooks>>,
+    /// The indices of the step's calls that have ended.
+    done: Mutex<BTreeSet<usize>>,
+}
+
+impl<'a> Performer<'a> {
+    fn new(
+        host: &'a Host,
+        model: &'a dyn Model,
+        settings: &'a Settings,
+        job: &Job,
+        run_id: &'a str,
+        sink: &'a dyn Sink,
+        recorder: Option<&'a TurnRecorder>,
+    ) -> Self {
+        let resumed = recorder.and_then(TurnRecorder::resumed);
+        let session = job.session_id.clone().or_else(|| job.label.clone());
+        let author = Author { agent: &settings.agent, model: model.name(), session };
+        let output = (job.trace_dir.as_deref(), host.mask().clone());
+        let spans = host.collector();
+        let spans = spans.map(|to| RunSpans::new((to, host.mask()), run_id, &author));
+        let trace = Trace::open(run_id, author, output, job.signer.clone(), resumed.is_some());
+        let history = Arc::new(StepHistory::new(run_id));
+        let account = job.tree.account(host.runtime(), job.grants.account());
+        let grants = job.grants.as_ref().clone().charged_to(account).with(RunHistoryGrant(Arc::<
+            StepHistory,
+        >::clone(
+            &history,
+        )));
+        let grants = match (trace.view(), grants.config::<Fs>()) {
+            (Some(view), Some(files)) => grants.with(Fs(Arc::new(files.0.with_trace(view)))),
+            _ => grants,
+        };
+        let tree = job.tree.clone();
+        let grants = Arc::new(grants);
+        let stamp = Stamp::from(run_id, sink, resumed.map_or(1, |resumed| resumed.seq));
+        let stamp = stamp.under(job.tree.root(run_id));
+        let (functions, meter) = (Arc::default(), job.meter.clone());
+        let catalog = host.catalog();
+        Performer {
+            host,
+            catalog,
+            traits: Vec::new(),
+            children: job.children.clone(),
+            delegates: job.delegates.clone(),
+            model,
+            settings,
+            grants,
+            functions,
+            output: RunOutput::None,
+            meter,
+            tree,
+            stamp,
+            trace,
+            recorder,
+            spans,
+            history,
+            hooks: job.hooks.clone(),
+            done: Mutex::default(),
+        }
+    }
+
+    /// Offers the programs to the model as functions, in the native dialect only.
+    fn offer(&mut self, dialect: Dialect, programs: &Arc<Vec<ProgramFunction>>) {
+        if dialect == Dialect::Native {
+            self.functions = self.host.shared().tools(programs);
+        }
+    }
+
+    /// Offers the model the programs and agents that traits have added.
+    fn offer_added(&mut self, state: &State) {
+        self.catalog = run_catalog(self.host, state);
+        self.offer(state.dialect(), state.programs());
+        self.delegates.add(state.added_delegates());
+    }
+
+    /// Advances the state machine, journals the turn with its events, and emits the events. If the
+    /// journal fails, the run fails. A run that has already ended keeps its result.
+    async fn advance(
+        &self,
+        state: State,
+        spent: Usage,
+        input: Input,
+        elapsed: Duration,
+    ) -> (State, Vec<Effect>) {
+        let first = self.stamp.next();
+        let (mut state, mut effects) = journal::advance(state, spent, input.clone());
+        let mut events = self.stamp.number(events_of(&effects));
+        if let Some(recorder) = self.recorder
+            && let Err(error) =
+                recorder.record((spent, &input), &effects, &events, (first, elapsed)).await
+        {
+            if state.has_ended() {
+                tracing::error!(%error, "failed to journal the end of a run");
+            } else {
+                (state, effects) = step(state, Input::Failed(error.to_string()));
+                self.stamp.set_next(first);
+                events = self.stamp.number(events_of(&effects));
+            }
+        }
+        self.stamp.emit(&events);
+        (state, effects)
+    }
+
+    /// Emits the events of the turn during which the run was stopped, unless they are already
+    /// recorded. New events are numbered after the recorded ones.
+    fn emit_again(&self, resumed: &ResumePoint) {
+        let mut events = self.stamp.number(events_of(&resumed.effects));
+        events.retain(|event| event.seq > resumed.recorded);
+        self.stamp.emit(&events);
+        self.stamp.set_next(self.stamp.next().max(resumed.recorded.saturating_add(1)));
+    }
+
+    fn suspend(&self, waiting: Vec<PendingApproval>, state: &State) -> Suspended {
+        let run_id = self.trace.run_id().to_owned();
+        Suspended {
+            run_id,
+            waiting,
+            seq: self.stamp.next(),
+            steps: state.steps(),
+            usage: state.usage(),
+        }
+    }
+
+    /// Performs a task and returns the result as input for the state machine. The error lists the
+    /// approvals that the run is waiting for.
+    async fn perform(&self, task: &Task) -> Result<Input, Vec<PendingApproval>> {
+        Ok(match task {
+            Task::Moderate { message } => Input::Moderated(match &self.settings.moderation {
+                Some(moderation) => moderation.judge(message, &self.meter).await,
+                None => Verdict::Allowed,
+            }),
+            Task::Ask(ask) => match self.tree.over_budget() {
+                Some(over) => over.into_input(),
+                None => self.ask(ask).await,
+            },
+            Task::Execute { step, calls } => {
+                if let Some(hooks) = &self.hooks
+                    && let Some(given) = hooks.before_calls(*step, calls).await
+                {
+                    return Ok(self.given(*step, calls, given).await);
+                }
+                let time = self.host.runtime().limits().time;
+                let with = (&self.catalog, time);
+                let calls =
+                    calls.iter().enumerate().map(|(at, call)| self.call((*step, at), call, with));
+                let (mut executions, mut waiting) = (Vec::new(), Vec::new());
+                for called in join_all(calls).await {
+                    match called {
+                        Ok(CallState::Done(execution)) => executions.push(*execution),
+                        Ok(CallState::Pending(questions)) => waiting.extend(questions),
+                        Err(broken) => return Ok(Input::Failed(broken)),
+                    }
+                }
+                if !waiting.is_empty() {
+                    // The run is parked. No turn follows in which the calls would be recorded.
+                    let recorded = match self.recorder {
+                        Some(recorder) => recorder.record_calls().await,
+                        None => Ok(()),
+                    };
+                    return recorded.map_or_else(
+                        |error| Ok(Input::Failed(error.to_string())),
+                        |()| Err(waiting),
+                    );
+                }
+                Input::Executed(executions)
+            }
+            Task::Recall { step, call } => {
+                let programs = self.host.internal_programs();
+                Input::Recalled(self.internal_call((*step, 0), call, &programs).await)
+            }
+            Task::Contribute { step, calls } => self.contribute(*step, calls).await,
+            Task::Validate { text } => self.output.validate(text).await,
+            Task::Nothing => Input::Failed(
+                "the run came to a state that waits for nothing; this is a bug".to_owned(),
+            ),
+        })
+    }
+
+    async fn ask(&self, ask: &Ask) -> Input {
+        let settings = &self.settings;
+        if let Some(hooks) = &self.hooks {
+            hooks.before_ask().await;
+        }
+        let messages = self.hooks.as_ref().and_then(|hooks| hooks.messages(&ask.messages));
+        let function_choice = match ask.purpose {
+            Purpose::Conclude | Purpose::Amend => FunctionChoice::None,
+            Purpose::Act | Purpose::Repair => {
+                let choice = self.hooks.as_ref().and_then(|hooks| hooks.tool_call());
+                choice.unwrap_or(settings.tool_call)
+            }
+        };
+        let request = ModelRequest {
+            messages: messages.as_deref().unwrap_or(&ask.messages),
+            functions: if ask.dialect == Dialect::Native { &self.functions } else { &[] },
+            function_choice,
+            temperature: settings.temperature,
+            max_tokens: settings.max_tokens,
+            thinking_effort: settings.thinking_effort,
+            output: self.output.constraint(ask, function_choice),
+            timeouts: None,
+        };
+        let (step, mut restarts) = (ask.step, 0);
+        let mut on_delta = |delta: Delta<'_>| match delta {
+            Delta::Text(text) => self.stamp.live(Event::Delta { step, text: text.to_owned() }),
+            Delta::Restart => {
+                restarts += 1;
+                let error =
+                    "the model's answer broke off; it is asked again from the beginning".to_owned();
+                self.stamp.live(Event::Retry { step, attempt: restarts, error });
+            }
+        };
+        let admission = match self.tree.admit().await {
+            Ok(admission) => admission,
+            Err(over) => return over.into_input(),
+        };
+        let from = SystemTime::now();
+        let guard = RequestGuard::begin(self.hooks.as_ref());
+        let (model, timeouts) = (self.model, &settings.timeouts);
+        let asked = match &self.hooks {
+            Some(hooks) => hooks.ask(model, timeouts, request, &mut on_delta).await,
+            None => ask_within(model, timeouts, request, &mut on_delta).await,
+        };
+        if let Some(spans) = &self.spans {
+            spans.chat(from, asked.as_ref().map_err(ToString::to_string));
+        }
+        match asked {
+            Ok(reply) => {
+                let usage = settings.prices.priced(self.model.name(), reply.usage);
+                admission.charge(usage);
+                drop(admission);
+                guard.end(Ok((&reply, usage)));
+                Input::Answer(reply.into_answer(usage))
+            }
+            Err(error) => {
+                guard.end(Err(&error));
+                match error.kind() {
+                    ModelErrorKind::Functions => Input::WithoutFunctions(error.to_string()),
+                    _ => Input::Failed(error.to_string()),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Runs: the loop that lets a model answer with programs, its recording, and the service that starts
+//! runs and lets clients follow them.
+
+mod act;
+pub mod agents;
+mod bug;
+mod cancel;
+mod delegates;
+mod driver;
+mod durable;
+mod error;
+mod functions;
+mod history;
+mod hooks;
+mod host;
+mod id;
+mod inference;
+mod job;
+pub mod journal;
+mod listing;
+mod manual;
+mod orient;
+pub mod otel;
+mod programs;
+mod prompt;
+mod refusal;
+mod reload;
+mod replay;
+mod report;
+mod run_output;
+pub mod service;
+mod settings;
+mod setup;
+mod shared;
+mod sink;
+mod span;
+pub mod trace;
+mod tree;
+
+pub use act::perform;
+pub use bug::{Bug, caught};
+pub use cancel::Cancel;
+pub use delegates::{ChildEnd, ChildError, ChildRequest, ChildRuns, DelegateNames};
+pub use driver::{run, run_as};
+pub use durable::{
+    ParkedRun, ResumeOptions, RunOutcome, artifacts, conversation, end, resume,
+    run as run_journaled,
+};
+pub use error::HostError;
+pub use hooks::{Perform, RunHooks};
+pub use host::{AgentPrograms, Host, NO_ENGINE};
+pub use id::new_id;
+pub use inference::ModelInference;
+pub use job::Job;
+pub use listing::Listing;
+pub use programs::Programs;
+pub use refusal::denied;
+pub use reload::CatalogDiff;
+pub use replay::{ReplayReport, replay};
+pub use report::Report;
+pub use settings::Settings;
+pub use sink::Sink;
+pub use span::Span;
+pub use tree::RunTree;

@@ -1,0 +1,185 @@
+//! Requests for runs. A run starts immediately or waits in the store's queue.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value as Json};
+use tokio::sync::OwnedSemaphorePermit;
+use wattle_store::{TenantStore, Topic};
+
+use super::error::StartError;
+use super::queue::Place;
+use super::{RunHandle, RunService};
+use crate::agents::AgentSpec;
+use crate::cancel::Cancel;
+use crate::journal::{self, Journal as _, Priority, QueuedRun};
+
+/// A request for a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunRequest {
+    /// The user's message.
+    pub message: String,
+    /// The session that the run continues or starts.
+    pub session: Option<String>,
+    /// Data from which the assembler creates the run's parts, at the start of the run and each time
+    /// it is resumed.
+    pub origin: Json,
+    /// The run's priority among the tenant's queued runs.
+    pub priority: Priority,
+    /// If true, the run is cancelled when this process ends, instead of being resumed by another one.
+    /// The caller cancels the run when its client disconnects.
+    pub needs_client: bool,
+}
+
+impl RunRequest {
+    /// Creates a request for a run of the default agent, without a session.
+    #[must_use]
+    pub fn new(message: impl Into<String>) -> RunRequest {
+        let (session, origin) = (None, Json::Object(Map::new()));
+        let priority = Priority::default();
+        RunRequest { message: message.into(), session, origin, priority, needs_client: false }
+    }
+
+    /// Sets the agent of the run. A resumed run keeps its agent.
+    #[must_use]
+    pub fn of_agent(mut self, agent: &AgentSpec) -> RunRequest {
+        agent.write_to(&mut self.origin);
+        self
+    }
+}
+
+/// The limits of a service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServiceLimits {
+    /// Maximum number of active runs in a process, including runs that wait for their turn in a
+    /// session (default 64).
+    pub runs: usize,
+    /// Maximum number of active runs per tenant, in all processes that share the store (default: no
+    /// limit). Concurrent requests may exceed it briefly.
+    pub runs_per_tenant: Option<usize>,
+    /// Maximum number of queued runs per tenant (default 1,000).
+    pub queued: usize,
+    /// Maximum number of waiting runs per session (default 8).
+    pub waiting: usize,
+}
+
+impl Default for ServiceLimits {
+    fn default() -> Self {
+        ServiceLimits { runs: 64, runs_per_tenant: None, queued: 1_000, waiting: 8 }
+    }
+}
+
+impl RunService {
+    /// Starts a run and returns its handle. When this method returns, the run is durable: it is
+    /// driven even if the caller disconnects. If this process ends, the next process drives the
+    /// run, or cancels it if it [needs its client](RunRequest::needs_client).
+    ///
+    /// # Errors
+    /// If a [limit](ServiceLimits) is reached, the service is stopping, or the store cannot be
+    /// written. In that case nothing is started.
+    pub async fn start(
+        &self,
+        store: &TenantStore,
+        request: RunRequest,
+    ) -> Result<RunHandle, StartError> {
+        let slot = self.slot_of(store).await?;
+        self.start_in(slot, store, request).await
+    }
+
+    /// Starts a run if it can begin in this process, and queues it otherwise. A queued run is
+    /// driven by a process that [looks after](RunService::look_after) the store, once a slot is
+    /// free and all earlier runs of its session have begun. Returns the run's id, and its handle if
+    /// it is active here. When this method returns, the run is durable.
+    ///
+    /// # Errors
+    /// If the queue is full, too many runs of the session are waiting, the service is stopping, or
+    /// the store cannot be written. In that case nothing is queued.
+    pub async fn enqueue(
+        &self,
+        store: &TenantStore,
+        request: RunRequest,
+    ) -> Result<(String, Option<RunHandle>), StartError> {
+        let waits = match request.session.as_deref() {
+            Some(session) => store.has_queued(session).await?,
+            None => false,
+        };
+        if !waits {
+            match self.slot_of(store).await {
+                Ok(slot) => {
+                    let handle = self.start_in(slot, store, request).await?;
+                    return Ok((handle.id.clone(), Some(handle)));
+                }
+                Err(StartError::TooManyRuns(_) | StartError::TenantBusy(_)) => {}
+                Err(other) => return Err(other),
+            }
+        }
+        let limit = self.0.limits.queued;
+        if self.is_stopping() {
+            return Err(StartError::Stopping);
+        }
+        if usize::try_from(store.load().await?.queued).is_ok_and(|queued| queued >= limit) {
+            return Err(StartError::QueueFull(limit));
+        }
+        let run = self.queued_run(request);
+        let id = run.id.clone();
+        store.enqueue(run).await?;
+        self.0.queued.notify_one();
+        store.file().wake(Topic::Queue);
+        Ok((id, None))
+    }
+
+    /// Creates a queued run from a request.
+    fn queued_run(&self, request: RunRequest) -> QueuedRun {
+        let RunRequest { message, session, origin, priority, needs_client } = request;
+        let needs = self.0.assembler.needs(&origin);
+        let run = QueuedRun::new(crate::id::new_id(), message, origin);
+        QueuedRun { session, priority, needs, needs_client, ..run }
+    }
+
+    async fn start_in(
+        &self,
+        slot: OwnedSemaphorePermit,
+        store: &TenantStore,
+        request: RunRequest,
+    ) -> Result<RunHandle, StartError> {
+        let place = self.place(store, request.session.as_deref(), slot).await?;
+        let run = self.queued_run(request);
+        // The run is locked before it is queued, so that no other process takes it from the queue.
+        let lock = journal::lock_run(store, &run.id).await?.ok_or(StartError::Stopping)?;
+        store.enqueue(run.clone()).await?;
+        Ok(self.drive_queued(store.clone(), run, place, lock, &Cancel::new()))
+    }
+
+    /// Takes a position in the queue of a session, for a run that has a slot.
+    pub(super) async fn place(
+        &self,
+        store: &TenantStore,
+        session: Option<&str>,
+        slot: OwnedSemaphorePermit,
+    ) -> Result<Place, StartError> {
+        let waiting = self.0.limits.waiting;
+        let position = self.0.sessions.queue(store.tenant(), session, waiting).await?;
+        Ok(Place { position, slot: Some(slot) })
+    }
+
+    /// Reserves a slot for a new run of a tenant.
+    pub(super) async fn slot_of(
+        &self,
+        store: &TenantStore,
+    ) -> Result<OwnedSemaphorePermit, StartError> {
+        let slot = self.slot()?;
+        if let Some(limit) = self.0.limits.runs_per_tenant
+            && usize::try_from(store.load().await?.driven).is_ok_and(|driven| driven >= limit)
+        {
+            return Err(StartError::TenantBusy(limit));
+        }
+        Ok(slot)
+    }
+
+    pub(super) fn slot(&self) -> Result<OwnedSemaphorePermit, StartError> {
+        if self.is_stopping() {
+            return Err(StartError::Stopping);
+        }
+        let full = |_| StartError::TooManyRuns(self.0.limits.runs);
+        Arc::clone(&self.0.slots).try_acquire_owned().map_err(full)
+    }
+}
