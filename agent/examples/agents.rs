@@ -14,10 +14,8 @@ use wattle_agent::agents::{AgentBase, AgentSpec, Agents};
 use wattle_agent::capability::files::Files;
 use wattle_agent::capability::policy::Preflight;
 use wattle_agent::model::{Model, ModelError, ModelReply, ModelRequest};
-use wattle_agent::service::{
-    AssembleFuture, Outcome, RunAssembler, RunParts, RunRequest, RunSeed, RunService, ServiceLimits,
-};
-use wattle_agent::{Access, Host, Settings, Store, Tenant};
+use wattle_agent::service::{AssembleFuture, Outcome, RunAssembler, RunService, ServiceLimits};
+use wattle_agent::{Access, Host, RunParts, RunRequest, Settings, Store, Tenant, TenantStore};
 
 const BOSS: &str =
     "name = \"boss\"\nprompt = \"You coordinate.\"\ndelegates = [{ id = \"clerk\" }]";
@@ -52,13 +50,16 @@ struct Assembler {
 }
 
 impl Assembler {
-    fn parts(&self, seed: RunSeed<'_>) -> Result<RunParts, Box<dyn Error>> {
+    fn parts(
+        &self,
+        run: &RunRequest,
+        files: Option<&Arc<Files>>,
+    ) -> Result<RunParts, Box<dyn Error>> {
         let (settings, agents) = (&Settings::default(), &self.agents);
         let base = AgentBase { host: &self.host, settings, agents, max_steps: None };
-        let agent = AgentSpec::of_origin(seed.origin)?.parts(base)?;
+        let agent = AgentSpec::of_origin(&run.origin)?.parts(base)?;
         // A child run works on the files of its parent.
-        let files = seed.files.cloned();
-        let files = files.unwrap_or_else(|| Arc::new(Files::overlay(None, 1 << 20)));
+        let files = files.cloned().unwrap_or_else(|| Arc::new(Files::overlay(None, 1 << 20)));
         let guard = Arc::new(Preflight::new(agent.policy, None));
         let grants = Access::new(&agent.host, files).grants().guarded(guard);
         let parts = RunParts::new(agent.host, Arc::new(Script), grants);
@@ -67,8 +68,13 @@ impl Assembler {
 }
 
 impl RunAssembler for Assembler {
-    fn assemble<'a>(&'a self, seed: RunSeed<'a>) -> AssembleFuture<'a> {
-        Box::pin(async move { self.parts(seed).map_err(|error| error.to_string().into()) })
+    fn assemble<'a>(
+        &'a self,
+        _: &'a TenantStore,
+        run: &'a RunRequest,
+        files: Option<&'a Arc<Files>>,
+    ) -> AssembleFuture<'a> {
+        Box::pin(async move { self.parts(run, files).map_err(|error| error.to_string().into()) })
     }
 
     fn agents(&self) -> Agents {
@@ -92,7 +98,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let assembler = Arc::new(Assembler { host: host.clone(), agents });
     let service = RunService::new(host, assembler, ServiceLimits::default());
     let store = Store::in_memory(Duration::from_secs(3600))?.tenant(&Tenant::default());
-    let request = RunRequest::new("How many letters has `ash`?").of_agent(&boss);
+    let mut request = RunRequest::new("How many letters has `ash`?");
+    boss.write_to(&mut request.origin);
     let run = service.start(&store, request).await?;
     let Outcome::Ended(report) = run.outcome().await else {
         return Err("the run has not ended".into());

@@ -1,14 +1,14 @@
 //! Agents: models that answer each step with a program, and the runtime that runs the program.
 //!
 //! [`run`] drives the loop of `wattle_machine` to completion. It sends requests to the [`model`],
-//! runs the requested programs on the shared [`Host`] with the grants of the [`Job`], and reports
+//! runs the requested programs on the shared [`Host`] with the grants of the [`RunParts`], and reports
 //! each event to the [`Sink`].
 //!
 //! ```
 //! use std::sync::Arc;
 //! use std::time::Duration;
 //! use wattle_agent::{
-//!     Access, Host, Job, Settings, Store, Tenant, capability, catalog, model::Cassette, rt,
+//!     Access, Host, RunParts, RunRequest, Store, Tenant, capability, catalog, model::Cassette, rt,
 //! };
 //!
 //! # #[tokio::main(flavor = "current_thread")]
@@ -25,8 +25,9 @@
 //! let files = Arc::new(capability::files::Files::overlay(None, 1 << 20));
 //! let store = Store::in_memory(Duration::from_secs(3600))?.tenant(&Tenant::default());
 //! let access = Access { state: Arc::new(store.state("a session")), ..Access::new(&host, files) };
-//! let job = Job::new("two and two?", access.grants());
-//! let report = wattle_agent::run(&host, &model, &Settings::default(), job, &|_: &_| {}).await;
+//! let parts = RunParts::new(host, Arc::new(model), access.grants());
+//! let request = RunRequest::new("two and two?");
+//! let report = wattle_agent::run(parts, &request, &|_: &_| {}).await;
 //! assert_eq!(report.ending.text(), "four");
 //! # Ok(()) }
 //! ```
@@ -54,10 +55,11 @@ pub use wattle_model::{DialectSetting, IntoModel, Meter, moderation, output};
 pub use wattle_runs::trace::{STEPS_FILE, Step};
 pub use wattle_runs::{
     AgentPrograms, Cancel, CatalogDiff, ChildEnd, ChildError, ChildRequest, ChildRuns,
-    DelegateNames, Host, HostError, Job, Listing, ModelInference, NO_ENGINE, Perform, Programs,
-    Report, RunHooks, RunTree, Settings, Sink, Span, agents, denied, otel, perform, run, service,
-    trace,
+    DelegateNames, Host, HostError, Listing, ModelInference, NO_ENGINE, Perform, Programs, Report,
+    RunHooks, RunParts, RunTree, Settings, Settle, Sink, Span, agents, denied, otel, perform, run,
+    service, trace,
 };
+pub use wattle_store::journal::RunRequest;
 pub use wattle_store::{
     BlobStore, CopiedTable, CopyPhase, CopyProgress, DEFAULT_TENANT, ExportedSession, Finding,
     Inspection, Integration, LazyMemory, LazySecrets, LazyState, NextDelta, Privacy, PruneError,
@@ -79,7 +81,7 @@ pub use {
 pub mod journal {
     pub use wattle_runs::journal::*;
     pub use wattle_runs::{
-        ParkedRun, ReplayReport, ResumeOptions, RunOutcome, artifacts, conversation, end, new_id,
-        replay, resume, run_journaled as run,
+        ParkedRun, ReplayReport, RunOutcome, artifacts, conversation, end, replay, resume,
+        run_journaled as run,
     };
 }

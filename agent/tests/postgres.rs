@@ -14,7 +14,7 @@ use std::time::Duration;
 use place::Place;
 use tokio_postgres::NoTls;
 use wattle_agent::capability::kv::Backend as _;
-use wattle_agent::journal::{Journal as _, QueuedRun};
+use wattle_agent::journal::{Journal as _, RunRequest};
 use wattle_agent::machine::Message;
 use wattle_agent::{Store, StoreError, Tenant, TenantStore};
 use wattle_cases::postgres;
@@ -40,8 +40,8 @@ async fn sql(place: &Place, statements: &str) {
     connection.await.unwrap().unwrap();
 }
 
-fn queued(id: &str) -> QueuedRun {
-    QueuedRun::new(id, "go", serde_json::json!({}))
+fn queued(id: &str) -> RunRequest {
+    RunRequest { id: id.to_owned(), ..RunRequest::new("go") }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -8,14 +8,16 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use wattle_agent::agents::{AgentBase, AgentParts, AgentSpec, Agents};
+use wattle_agent::capability::files::Files;
 use wattle_agent::capability::policy::Preflight;
 use wattle_agent::journal::{Journal as _, RunFilter};
 use wattle_agent::machine::Ending;
 use wattle_agent::model::Model;
-use wattle_agent::service::{
-    AssembleFuture, Outcome, RunAssembler, RunParts, RunRequest, RunSeed, RunService, ServiceLimits,
+use wattle_agent::service::{AssembleFuture, Outcome, RunAssembler, RunService, ServiceLimits};
+use wattle_agent::{
+    DialectSetting, Host, RunParts, RunRequest, Scene, Settings, Store, StoreError, Tenant,
+    TenantStore,
 };
-use wattle_agent::{DialectSetting, Host, Scene, Settings, Store, StoreError, Tenant, TenantStore};
 
 use crate::tally::{Count, Tally};
 use crate::trial::{Run, grants};
@@ -61,9 +63,14 @@ pub(crate) fn parts(
 }
 
 impl RunAssembler for AgentTask {
-    fn assemble<'a>(&'a self, seed: RunSeed<'a>) -> AssembleFuture<'a> {
+    fn assemble<'a>(
+        &'a self,
+        _: &'a TenantStore,
+        run: &'a RunRequest,
+        _: Option<&'a Arc<Files>>,
+    ) -> AssembleFuture<'a> {
         Box::pin(async move {
-            let agent = AgentSpec::of_origin(seed.origin)?;
+            let agent = AgentSpec::of_origin(&run.origin)?;
             let AgentParts { host, settings, policy } =
                 parts(&agent, &self.host, &self.settings, &self.agents)?;
             // No person is available to approve a call.
@@ -94,7 +101,8 @@ pub(crate) async fn run(
     let host = task.host.clone();
     let store = Store::in_memory(Duration::MAX)?.tenant(&Tenant::default());
     let service = RunService::new(host.clone(), Arc::new(task), ServiceLimits::default());
-    let request = RunRequest::new(message).of_agent(agent);
+    let mut request = RunRequest::new(message);
+    agent.write_to(&mut request.origin);
     let run = match service.start(&store, request).await {
         Ok(run) => run,
         Err(error) => return Ok(failed(&error.to_string())),

@@ -8,7 +8,7 @@ use wattle_agent::agents::{AgentSpec, Agents};
 use wattle_agent::machine::{Bound, Ending, Envelope, Settings as LoopSettings, Stop};
 use wattle_agent::model::{Model, ModelErrorKind};
 use wattle_agent::rt::Grants;
-use wattle_agent::{DialectSetting, Host, Job, Scene, Settings, now_ms};
+use wattle_agent::{DialectSetting, Host, RunParts, RunRequest, Scene, Settings, now_ms};
 
 use crate::agent::{self, AgentTask};
 use crate::attempt::{Approach, Attempt, Verdict};
@@ -155,17 +155,21 @@ impl Trial<'_> {
         &self,
         host: &Host,
         settings: &Settings,
-        meter: &MeteredModel,
+        meter: &Arc<MeteredModel>,
         scene: &Scene,
         cancel: CancellationToken,
     ) -> Run {
         let tally = Tally::default();
         let grants = self.grants(host, scene);
-        let job = Job { cancel: cancel.into(), ..Job::new(self.task.prompt.as_str(), grants) };
-        let report = wattle_agent::run(host, meter, settings, job, &|envelope: &Envelope| {
-            tally.record(envelope)
-        })
-        .await;
+        let model: Arc<dyn Model> = Arc::<MeteredModel>::clone(meter);
+        let parts = RunParts {
+            settings: settings.clone(),
+            cancel: cancel.into(),
+            ..RunParts::new(host.clone(), model, grants)
+        };
+        let request = RunRequest::new(self.task.prompt.as_str());
+        let sink = |envelope: &Envelope| tally.record(envelope);
+        let report = wattle_agent::run(parts, &request, &sink).await;
         Run { ending: report.ending, steps: report.steps, count: tally.count(host.runtime()).await }
     }
 

@@ -14,15 +14,15 @@ use wattle_agent::capability::issue::IssueTracker;
 use wattle_agent::capability::policy::{NoApprover, Policy, Preflight};
 use wattle_agent::capability::search::Embedder;
 use wattle_agent::capability::secrets::Secrets;
-use wattle_agent::journal::RunLimits;
+use wattle_agent::journal::{RunLimits, RunRequest};
 use wattle_agent::ledger::Signer;
 use wattle_agent::model::{CLASS_PREFIX, Model, Models, OneModel};
 use wattle_agent::output::{OutputSchema, OutputSettings};
 use wattle_agent::rt::Grants;
-use wattle_agent::service::{AssembleError, AssembleFuture, RunAssembler, RunParts, RunSeed};
+use wattle_agent::service::{AssembleError, AssembleFuture, RunAssembler};
 use wattle_agent::{
-    Access, Host, IssueFile, Meter, ModelInference, SessionFilesError, Settings, StoreError,
-    Tenant, TenantStore, Trusted,
+    Access, Host, IssueFile, Meter, ModelInference, RunParts, SessionFilesError, Settings,
+    StoreError, Tenant, TenantStore, Trusted,
 };
 
 pub(crate) use files::delta_cost;
@@ -331,24 +331,29 @@ impl App {
         Arc::clone(all.entry(key).or_insert_with(|| Arc::new(make())))
     }
 
-    async fn parts(&self, run: RunSeed<'_>) -> Result<RunParts, AssembleError> {
+    async fn parts(
+        &self,
+        store: &TenantStore,
+        run: &RunRequest,
+        shared: Option<&Arc<Files>>,
+    ) -> Result<RunParts, AssembleError> {
         let origin: RunOrigin = serde_json::from_value(run.origin.clone())
             .map_err(|why| format!("the request of the run is invalid: {why}"))?;
-        let origin = if run.files.is_some() { origin.of_child() } else { origin };
+        let origin = if shared.is_some() { origin.of_child() } else { origin };
+        let state = run.state_session();
         let agent = self.agent_parts(&origin)?;
-        let session =
-            UsedSession::find(run.store, (run.run, run.state), origin.agent.as_ref()).await?;
-        let parts = self.tenant(run.store.tenant())?;
+        let session = UsedSession::find(store, (&run.id, &state), origin.agent.as_ref()).await?;
+        let parts = self.tenant(store.tenant())?;
         let (files, trusted) = match parts.trusted.clone().filter(|_| origin.exec) {
             Some((trusted, workdir)) => {
                 let base = Files::open_protected_base(&workdir, self.0.host_files.clone());
                 let base = base.map_err(|why| why.to_string())?;
                 (Arc::new(Files::write_through(base)), Some(trusted))
             }
-            None => match run.files {
+            None => match shared {
                 Some(shared) => (Arc::clone(shared), None),
                 None => {
-                    let files = self.files(run.store, run.state).await.map_err(|why| match why {
+                    let files = self.files(store, &state).await.map_err(|why| match why {
                         SessionFilesError::Store(why) => AssembleError::Store(why),
                         why => AssembleError::Refused(why.to_string()),
                     });
@@ -388,24 +393,25 @@ impl App {
             });
         }
         Ok(RunParts {
-            host,
-            model,
             settings,
-            grants,
             meter,
             trace_dir: parts.trace_dir,
-            label: None,
             signer: parts.signer,
             output,
             keeps_files,
-            settle: None,
+            ..RunParts::new(host, model, grants)
         })
     }
 }
 
 impl RunAssembler for App {
-    fn assemble<'a>(&'a self, run: RunSeed<'a>) -> AssembleFuture<'a> {
-        Box::pin(self.parts(run))
+    fn assemble<'a>(
+        &'a self,
+        store: &'a TenantStore,
+        run: &'a RunRequest,
+        files: Option<&'a Arc<Files>>,
+    ) -> AssembleFuture<'a> {
+        Box::pin(self.parts(store, run, files))
     }
 
     fn agents(&self) -> Agents {

@@ -24,13 +24,13 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use serde_json::{Value as Json, json};
 use tokio::sync::watch;
+use wattle_agent::capability::files::Files;
 use wattle_agent::machine::Message;
 use wattle_agent::model::{Model, ModelError, ModelReply, ModelRequest};
 use wattle_agent::service::{
-    AssembleFuture, Outcome, RunAssembler, RunHandle, RunParts, RunRequest, RunSeed, RunService,
-    ServiceLimits,
+    AssembleFuture, Outcome, RunAssembler, RunHandle, RunService, ServiceLimits,
 };
-use wattle_agent::{Access, Retention, Settings, Store, Tenant, TenantStore};
+use wattle_agent::{Access, Retention, RunParts, RunRequest, Settings, Store, Tenant, TenantStore};
 use wattle_tests::World;
 
 const DAY: Duration = Duration::from_secs(24 * 3_600);
@@ -115,12 +115,17 @@ struct Assembler {
 }
 
 impl RunAssembler for Assembler {
-    fn assemble<'a>(&'a self, seed: RunSeed<'a>) -> AssembleFuture<'a> {
+    fn assemble<'a>(
+        &'a self,
+        store: &'a TenantStore,
+        run: &'a RunRequest,
+        _: Option<&'a Arc<Files>>,
+    ) -> AssembleFuture<'a> {
         let settings = Settings { timeout: None, orient: false, ..Settings::default() };
         let inference = wattle_agent::ModelInference::new(Arc::clone(&self.model), &settings);
-        let files = Arc::new(wattle_agent::capability::files::Files::overlay(None, 1 << 20));
+        let files = Arc::new(Files::overlay(None, 1 << 20));
         let grants = Access {
-            state: Arc::new(seed.store.state(seed.state)),
+            state: Arc::new(store.state(&run.state_session())),
             inference: Some(Arc::new(inference)),
             ..Access::new(&self.world.host, files)
         };

@@ -21,12 +21,12 @@ use criterion::{
 use futures_util::future::join_all;
 use wattle_agent::journal::{self, RunOutcome, SharedJournal};
 use wattle_agent::model::{Model, ModelError, ModelReply, ModelRequest};
-use wattle_agent::{Access, Job, Settings, Store, Tenant};
+use wattle_agent::{Access, Settings, Store, Tenant};
 use wattle_capability::egress::{HeaderMap, Incoming, Outgoing, StatusCode};
 use wattle_capability::files::Files;
 use wattle_capability::{PortFuture, http};
 use wattle_machine::Ending;
-use wattle_tests::World;
+use wattle_tests::{Job, World};
 
 const DAY: Duration = Duration::from_secs(24 * 3_600);
 
@@ -36,15 +36,16 @@ const GREETS: &str = "(argv 0 $name)\n(ret (str.cat \"hello, \" $name))";
 const POSTS: &str = "(argv 0 $name)\n(ret (http.post \"https://a.example/form\" $name \"\"))";
 
 /// A model that calls the same program with a new argument in each step, and then answers.
+#[derive(Clone)]
 struct Instant {
     program: &'static str,
     steps: u32,
-    asked: AtomicU32,
+    asked: Arc<AtomicU32>,
 }
 
 impl Instant {
     fn new(program: &'static str, steps: u32) -> Instant {
-        Instant { program, steps, asked: AtomicU32::new(0) }
+        Instant { program, steps, asked: Arc::default() }
     }
 }
 
@@ -117,10 +118,10 @@ fn steps(c: &mut Criterion) {
             group.bench_with_input(BenchmarkId::new(*name, steps), &steps, |b, steps| {
                 b.to_async(&tokio).iter(async || {
                     let model = Instant::new(GREETS, *steps);
-                    let (settings, id) = (settings(*steps), journal::new_id());
-                    let to = (journal, id, serde_json::Value::Null);
                     let sink = |_: &wattle_machine::Envelope| {};
-                    let run = journal::run(&world.host, &model, &settings, job(&world), &sink, to);
+                    let job = job(&world);
+                    let (parts, request) = job.on(&world.host, &model, &settings(*steps));
+                    let run = journal::run(parts, &request, &sink, journal);
                     let RunOutcome::Done(report) = run.await.unwrap() else {
                         unreachable!("nothing asks a person")
                     };
@@ -152,11 +153,10 @@ fn posts(
             b.to_async(tokio).iter(async || {
                 let models: Vec<_> = (0..runs).map(|_| Instant::new(POSTS, STEPS)).collect();
                 let runs = models.iter().map(async |model| {
-                    let settings = settings(STEPS);
-                    let to = (journal, journal::new_id(), serde_json::Value::Null);
                     let sink = |_: &wattle_machine::Envelope| {};
                     let job = posting_job(world);
-                    let run = journal::run(&world.host, model, &settings, job, &sink, to);
+                    let (parts, request) = job.on(&world.host, model, &settings(STEPS));
+                    let run = journal::run(parts, &request, &sink, journal);
                     let RunOutcome::Done(report) = run.await.unwrap() else {
                         unreachable!("nothing asks a person")
                     };
@@ -184,10 +184,9 @@ fn many_at_once(
         b.to_async(tokio).iter(async || {
             let models: Vec<_> = (0..RUNS).map(|_| Instant::new(GREETS, STEPS)).collect();
             let runs = models.iter().map(async |model| {
-                let settings = settings(STEPS);
-                let to = (journal, journal::new_id(), serde_json::Value::Null);
                 let sink = |_: &wattle_machine::Envelope| {};
-                journal::run(&world.host, model, &settings, job(world), &sink, to).await.unwrap()
+                let (parts, request) = job(world).on(&world.host, model, &settings(STEPS));
+                journal::run(parts, &request, &sink, journal).await.unwrap()
             });
             assert_eq!(join_all(runs).await.len(), models.len());
         });

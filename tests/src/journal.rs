@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use wattle_agent::journal::{
-    CallTime, Priority, QueuedRun, RecordedCall, RunEnd, RunFilter, RunRecord, RunStart,
+    CallTime, Priority, RecordedCall, RunEnd, RunFilter, RunRecord, RunRequest, RunStart,
     RunSummary, SharedJournal, Status, Turn,
 };
 use wattle_machine::{Ending, Envelope, Event, Input, Setup, Usage};
@@ -32,12 +32,14 @@ pub async fn conformance(make: &dyn Fn() -> SharedJournal) {
 }
 
 async fn queue(journal: &SharedJournal) {
-    let queued = |id: &str, created| QueuedRun {
+    let queued = |id: &str, created| RunRequest {
         session: Some("s".to_owned()),
         created,
         priority: Priority::High,
         needs: "a thing".to_owned(),
-        ..QueuedRun::new(id, "go \u{0} ü", serde_json::json!({"by": "test"}))
+        id: id.to_owned(),
+        origin: serde_json::json!({"by": "test"}),
+        ..RunRequest::new("go \u{0} ü")
     };
     for id in ["b", "a", "c"] {
         journal.enqueue(queued(id, 1)).await.unwrap();

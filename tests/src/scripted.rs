@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::pin::Pin;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use wattle_agent::model::{
     Delta, FunctionChoice, FunctionTool, Model, ModelError, ModelReply, ModelRequest,
@@ -12,14 +12,14 @@ use wattle_machine::{FunctionCall, Message};
 
 /// A model that returns its answers in order and records its requests. After the last answer,
 /// requests wait forever.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Scripted {
-    answers: Mutex<VecDeque<ModelReply>>,
-    requests: Mutex<Vec<Vec<Message>>>,
-    functions: Mutex<Vec<Vec<FunctionTool>>>,
-    choices: Mutex<Vec<FunctionChoice>>,
-    efforts: Mutex<Vec<Option<ThinkingEffort>>>,
-    constraints: Mutex<Vec<Option<String>>>,
+    answers: Arc<Mutex<VecDeque<ModelReply>>>,
+    requests: Arc<Mutex<Vec<Vec<Message>>>>,
+    functions: Arc<Mutex<Vec<Vec<FunctionTool>>>>,
+    choices: Arc<Mutex<Vec<FunctionChoice>>>,
+    efforts: Arc<Mutex<Vec<Option<ThinkingEffort>>>>,
+    constraints: Arc<Mutex<Vec<Option<String>>>>,
     takes_functions: bool,
     constrains_output: bool,
 }
@@ -33,14 +33,14 @@ impl Scripted {
 
     /// Creates a model that supports functions, with the given replies.
     pub fn calling(replies: impl IntoIterator<Item = ModelReply>) -> Scripted {
-        let answers = Mutex::new(replies.into_iter().collect());
+        let answers = Arc::new(Mutex::new(replies.into_iter().collect()));
         Scripted {
             answers,
-            requests: Mutex::default(),
-            functions: Mutex::default(),
-            choices: Mutex::default(),
-            efforts: Mutex::default(),
-            constraints: Mutex::default(),
+            requests: Arc::default(),
+            functions: Arc::default(),
+            choices: Arc::default(),
+            efforts: Arc::default(),
+            constraints: Arc::default(),
             takes_functions: true,
             constrains_output: false,
         }

@@ -2,17 +2,22 @@
 
 #![allow(clippy::unwrap_used, reason = "a test cannot go on without its world")]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use serde_json::Value as Json;
 use wattle_agent::model::Model;
-use wattle_agent::{Access, Host, Job, Report, STEPS_FILE, Settings, Tenant, TenantStore};
+use wattle_agent::output::OutputSettings;
+use wattle_agent::rt::Grants;
+use wattle_agent::{
+    Access, Cancel, Host, Meter, Report, RunParts, RunRequest, STEPS_FILE, Settings, Tenant,
+    TenantStore,
+};
 use wattle_capability::egress::{Egress, Policy};
 use wattle_capability::files::Files;
 use wattle_cases::guests::SharedGuests;
 use wattle_catalog::Catalog;
-use wattle_machine::Envelope;
+use wattle_machine::{Envelope, Message};
 use wattle_rt::Limits;
 
 use crate::store::empty_store;
@@ -29,6 +34,62 @@ pub struct World {
     pub store: TenantStore,
     /// The workdir.
     pub dir: tempfile::TempDir,
+}
+
+/// The input of a run that a test starts.
+pub struct Job {
+    /// The user's message.
+    pub message: String,
+    /// The earlier messages of the conversation, oldest first.
+    pub history: Vec<Message>,
+    /// The session that the run belongs to.
+    pub session_id: Option<String>,
+    /// The capabilities that the run's programs may use.
+    pub grants: Arc<Grants>,
+    /// The meter that counts the model usage of the run's programs.
+    pub meter: Meter,
+    /// The folder of the trace.
+    pub trace_dir: Option<PathBuf>,
+    /// The handle that cancels the run.
+    pub cancel: Cancel,
+    /// The required output of the run.
+    pub output: Option<OutputSettings>,
+}
+
+impl Job {
+    /// Creates a job without a history, a session or a trace.
+    pub fn new(message: impl Into<String>, grants: Grants) -> Job {
+        Job {
+            message: message.into(),
+            history: Vec::new(),
+            session_id: None,
+            grants: Arc::new(grants),
+            meter: Meter::default(),
+            trace_dir: None,
+            cancel: Cancel::new(),
+            output: None,
+        }
+    }
+
+    /// Returns the parts and the request of the run.
+    pub fn on(
+        self,
+        host: &Host,
+        model: &(impl Model + Clone + 'static),
+        settings: &Settings,
+    ) -> (RunParts, RunRequest) {
+        let Job { message, history, session_id, grants, meter, trace_dir, cancel, output } = self;
+        let parts = RunParts {
+            settings: settings.clone(),
+            history,
+            meter,
+            trace_dir,
+            cancel,
+            output,
+            ..RunParts::new(host.clone(), Arc::new(model.clone()), grants)
+        };
+        (parts, RunRequest { session: session_id, ..RunRequest::new(message) })
+    }
 }
 
 /// Creates a host with the built-in programs. Its compiled guests are shared with other tests.
@@ -71,13 +132,14 @@ impl World {
     /// Runs a job until it ends and returns its report and its events.
     pub async fn run(
         &self,
-        model: &dyn Model,
+        model: &(impl Model + Clone + 'static),
         settings: &Settings,
         job: Job,
     ) -> (Report, Vec<Envelope>) {
         let events = Mutex::new(Vec::new());
         let sink = |event: &Envelope| events.lock().unwrap().push(event.clone());
-        let report = wattle_agent::run(&self.host, model, settings, job, &sink).await;
+        let (parts, request) = job.on(&self.host, model, settings);
+        let report = wattle_agent::run(parts, &request, &sink).await;
         (report, events.into_inner().unwrap())
     }
 

@@ -95,7 +95,7 @@ pub enum Execution {
         /// The cost of the execution.
         cost: Cost,
         /// The fixes made to the program before it ran, as in [`Completion::fixes`].
-        #[serde(rename = "mended", default, skip_serializing_if = "Vec::is_empty")]
+        #[serde(rename = "fixed", default, skip_serializing_if = "Vec::is_empty")]
         fixes: Vec<String>,
     },
 }
@@ -194,7 +194,7 @@ pub struct Completion {
     pub warnings: Vec<String>,
     /// Fixes made to the program before it ran, each with its line number. Only mistakes with
     /// exactly one possible meaning are fixed.
-    #[serde(rename = "mended", default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(rename = "fixed", default, skip_serializing_if = "Vec::is_empty")]
     pub fixes: Vec<String>,
 }
 

@@ -78,7 +78,7 @@ pub enum Event {
         /// Fuel consumed, or null if fuel is not metered.
         fuel: Option<u64>,
         /// The fixes applied to the program before it ran. Absent if there are none.
-        #[serde(rename = "mended", default, skip_serializing_if = "Vec::is_empty")]
+        #[serde(rename = "fixed", default, skip_serializing_if = "Vec::is_empty")]
         fixes: Vec<String>,
     },
     /// The model is asked again within the step, because its program did not compile, or because

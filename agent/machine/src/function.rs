@@ -60,11 +60,9 @@ pub struct ProgramFunction {
 #[serde(rename_all = "lowercase")]
 pub enum Offer {
     /// The program is offered as a function.
-    #[serde(rename = "told")]
     Listed,
     /// The program has no dedicated function and can only be called by name, because there are too
     /// many programs.
-    #[serde(rename = "untold")]
     Unlisted,
     /// The program is not offered, because a required capability is not granted or because only the
     /// host calls the program.

@@ -21,7 +21,7 @@ pub enum Verdict {
         /// The cause of the failure.
         reason: String,
         /// If true, the message is allowed despite the failure. Otherwise, the run ends.
-        #[serde(rename = "let_through")]
+        #[serde(rename = "allowed")]
         is_allowed: bool,
         /// The message for the user if the run ends.
         message: String,

@@ -25,7 +25,6 @@ pub(crate) enum Phase {
     Executing {
         turn: Turn,
         /// The model's answer as it is recorded in the conversation.
-        #[serde(rename = "said")]
         answer: Message,
         planned: Vec<PlannedCall>,
         /// Notes for the model about the form of its answer.
@@ -61,11 +60,10 @@ pub(crate) struct Turn {
     pub(crate) purpose: Purpose,
     pub(crate) attempt: u32,
     /// The last program that did not compile and awaits repair.
-    #[serde(rename = "broken")]
     pub(crate) failed_program: Option<FailedProgram>,
     /// The fault that made the previous answer unusable. `None` for a first attempt, or if the
     /// previous answer contained a program to repair or a final answer to correct.
-    #[serde(default, rename = "again")]
+    #[serde(default)]
     pub(crate) retry_reason: Option<RetryReason>,
     /// If true, an answer of this step had marks of the model's own format and was asked for again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -96,7 +94,6 @@ pub(crate) enum RetryReason {
     /// The answer was empty.
     Empty,
     /// The answer was truncated.
-    #[serde(rename = "cut")]
     Truncated,
     /// The model called a program in a turn that required an answer.
     Called,
@@ -117,7 +114,6 @@ pub(crate) struct RepeatedCalls {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FailedProgram {
     /// The answer that contains the program.
-    #[serde(rename = "said")]
     pub(crate) answer: Message,
     pub(crate) body: String,
     pub(crate) args: Vec<String>,

@@ -57,7 +57,6 @@ pub struct State {
     /// text, or if `on_max_steps` is not [`OnMaxSteps::Latest`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) latest: Option<String>,
-    #[serde(rename = "last")]
     pub(crate) last_calls: Option<RepeatedCalls>,
     /// The failed program that a fix would change, or `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -383,7 +382,7 @@ pub struct ModelAnswer {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<FunctionCall>,
     /// If true, the answer was truncated because it reached the provider's length limit.
-    #[serde(rename = "is_cut", default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(rename = "truncated", default, skip_serializing_if = "std::ops::Not::not")]
     pub is_truncated: bool,
     /// The model's reasoning, if the provider returns it separately from the text. It is used as
     /// the thought if the text contains none.

@@ -117,6 +117,52 @@ pub trait Model: Send + Sync {
     }
 }
 
+/// A shared model is a model.
+impl<M: Model + ?Sized> Model for Arc<M> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    fn provider(&self) -> &str {
+        (**self).provider()
+    }
+
+    fn endpoint(&self) -> &str {
+        (**self).endpoint()
+    }
+
+    fn takes_functions(&self) -> bool {
+        (**self).takes_functions()
+    }
+
+    fn constrains_output(&self) -> bool {
+        (**self).constrains_output()
+    }
+
+    fn key(&self) -> Option<&ApiKey> {
+        (**self).key()
+    }
+
+    fn complete<'a>(
+        &'a self,
+        request: ModelRequest<'a>,
+    ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+        (**self).complete(request)
+    }
+
+    fn stream<'a>(
+        &'a self,
+        request: ModelRequest<'a>,
+        on_delta: &'a mut (dyn FnMut(Delta<'_>) + Send),
+    ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+        (**self).stream(request, on_delta)
+    }
+
+    fn embed<'a>(&'a self, text: &'a str) -> BoxFuture<'a, Result<EmbeddingReply, ModelError>> {
+        (**self).embed(text)
+    }
+}
+
 /// An update to a message that is being streamed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delta<'a> {
@@ -185,7 +231,7 @@ pub struct EmbeddingReply {
     pub usage: Usage,
 }
 
-/// A type that can be converted to an agent's model: a model, or an `Arc` that contains one.
+/// A type that can be converted to an agent's model. Every model is one.
 pub trait IntoModel {
     /// Returns the shared model.
     fn into_model(self) -> Arc<dyn Model>;
@@ -194,11 +240,5 @@ pub trait IntoModel {
 impl<M: Model + 'static> IntoModel for M {
     fn into_model(self) -> Arc<dyn Model> {
         Arc::new(self)
-    }
-}
-
-impl IntoModel for Arc<dyn Model> {
-    fn into_model(self) -> Arc<dyn Model> {
-        self
     }
 }

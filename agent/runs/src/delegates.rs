@@ -16,8 +16,7 @@ use wattle_store::StoreError;
 
 use crate::agents::Agents;
 use crate::cancel::Cancel;
-use crate::id::new_id;
-use crate::journal::PendingApproval;
+use crate::journal::{PendingApproval, new_id};
 use crate::tree::{RunTree, child_id};
 
 /// A request for a child run.

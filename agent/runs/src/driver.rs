@@ -17,78 +17,55 @@ use wattle_machine::{
     Ask, Call, Completion, Dialect, Effect, Ending, Event, Execution, FunctionTool, Input, Message,
     ProgramFunction, Purpose, Role, Setup, State, TraitProgram, Usage, Verdict, step,
 };
-use wattle_model::{Delta, FunctionChoice, Meter, Model, ModelErrorKind, ModelRequest, ask_within};
+use wattle_model::{Delta, FunctionChoice, ModelErrorKind, ModelRequest, ask_within};
 use wattle_rt::Grants;
 
 use crate::bug::{BUG, Bug, caught};
-use crate::delegates::{ChildRuns, DelegateNames};
 use crate::history::StepHistory;
-use crate::hooks::{RequestGuard, RunHooks};
-use crate::host::Host;
-use crate::id::new_id;
-use crate::job::Job;
-use crate::journal::{self, PendingApproval, ResumePoint, TurnRecorder};
+use crate::hooks::RequestGuard;
+use crate::journal::{self, PendingApproval, ResumePoint, RunRequest, TurnRecorder};
 use crate::otel::RunSpans;
+use crate::parts::RunParts;
 use crate::report::Report;
 use crate::run_output::RunOutput;
-use crate::settings::Settings;
 use crate::setup::setup;
 use crate::sink::{Sink, Stamp, events_of};
 use crate::trace::{Author, CallOutcome, Trace};
-use crate::tree::RunTree;
 use call::CallState;
 
 pub(crate) use contribute::run_catalog;
 pub(crate) use results::limited;
 
-/// Drives a job to completion: sends requests to the model, executes the calls in its replies, and
+/// Drives a run to completion: sends requests to the model, executes the calls in its replies, and
 /// returns the observations to the model, until the model gives its answer or a limit is reached.
-/// Failures inside the run are recorded in the report.
-pub async fn run(
-    host: &Host,
-    model: &dyn Model,
-    settings: &Settings,
-    job: Job,
-    sink: &dyn Sink,
-) -> Report {
-    run_as(new_id(), host, model, settings, job, sink).await
-}
-
-/// Drives a job like [`run`], but uses the given run id.
-pub async fn run_as(
-    run_id: String,
-    host: &Host,
-    model: &dyn Model,
-    settings: &Settings,
-    job: Job,
-    sink: &dyn Sink,
-) -> Report {
-    let driven = caught(&run_id, async {
-        host.mask_run(model, &job.grants).await;
-        let job = job.in_tree(&run_id, settings, model);
-        let setup = setup(host, model, settings, &job).await;
+/// Failures inside the run are recorded in the report. No journal records the run.
+pub async fn run(parts: RunParts, request: &RunRequest, sink: &dyn Sink) -> Report {
+    let driven = caught(&request.id, async {
+        parts.host.mask_run(&*parts.model, &parts.grants).await;
+        let parts = parts.in_tree(&request.id);
+        let setup = setup(&parts, request).await;
         // Boxed, because a run's future is large and the caller's stack may be small.
-        Box::pin(drive(host, model, settings, (job, setup), sink, (&run_id, None))).await
+        Box::pin(drive(&parts, request, setup, sink, None)).await
     });
     match driven.await {
         Ok(Ok(report)) => report,
         Ok(Err(suspended)) => suspended.into_failure(),
-        Err(Bug) => Report::failed(run_id.clone(), BUG.to_owned()),
+        Err(Bug) => Report::failed(request.id.clone(), BUG.to_owned()),
     }
 }
 
-/// Drives a job until it ends or has to wait for a person's answer. With a recorder, each turn is
+/// Drives a run until it ends or has to wait for a person's answer. With a recorder, each turn is
 /// journaled.
 pub(crate) async fn drive(
-    host: &Host,
-    model: &dyn Model,
-    settings: &Settings,
-    (job, setup): (Job, Setup),
+    parts: &RunParts,
+    request: &RunRequest,
+    setup: Setup,
     sink: &dyn Sink,
-    (run_id, recorder): (&str, Option<&TurnRecorder>),
+    recorder: Option<&TurnRecorder>,
 ) -> Result<Report, Suspended> {
+    let run_id = request.id.as_str();
     let resumed = recorder.and_then(TurnRecorder::resumed);
-    let mut performer = Performer::new(host, model, settings, &job, run_id, sink, recorder);
+    let mut performer = Performer::new(parts, request, sink, recorder);
     performer.offer(setup.dialect, &setup.programs);
     performer.traits.clone_from(&setup.traits);
     if let Some(resumed) = resumed {
@@ -97,7 +74,8 @@ pub(crate) async fn drive(
     if let Some(contract) = &setup.output {
         performer.output = RunOutput::of(contract);
     }
-    let (known, begin) = (setup.history.len() + 1, Input::Begin { message: job.message });
+    let known = setup.history.len() + 1;
+    let begin = Input::Begin { message: request.message.clone() };
     let started = Instant::now();
     let before = resumed.map_or(Duration::ZERO, |resumed| resumed.elapsed);
     let (mut state, mut effects) = match resumed {
@@ -107,7 +85,7 @@ pub(crate) async fn drive(
         }
         None => {
             let mut state = State::new(setup);
-            state.share_prompt(|prompt| host.shared().prompt(prompt));
+            state.share_prompt(|prompt| parts.host.shared().prompt(prompt));
             performer.advance(state, Usage::default(), begin, before).await
         }
     };
@@ -155,24 +133,24 @@ pub(crate) async fn drive(
         let task_started = Instant::now();
         let input = tokio::select! {
             biased;
-            () = job.cancel.cancelled() => {
-                Input::Cancel { reason: job.cancel.reason().to_owned() }
+            () = parts.cancel.cancelled() => {
+                Input::Cancel { reason: parts.cancel.reason().to_owned() }
             }
-            limit_ms = expired(started, before, settings.timeout) => Input::Expired { limit_ms },
+            limit_ms = expired(started, before, parts.settings.timeout) => Input::Expired { limit_ms },
             input = caught(run_id, Box::pin(performer.perform(&task))) => match input {
                 Ok(Ok(input)) => input,
                 Ok(Err(waiting)) => {
-                    job.tree.waiting().reset();
+                    parts.tree.waiting().reset();
                     return Err(performer.suspend(waiting, &state));
                 }
                 Err(Bug) => Input::Failed(BUG.to_owned()),
             },
         };
-        job.tree.waiting().end();
+        parts.tree.waiting().end();
         performer.abort_pending_calls(&task, &input, task_started.elapsed());
-        let spent = job.meter.take();
-        job.tree.charge(spent);
-        let spent = spent + job.tree.child_usage().take();
+        let spent = parts.meter.take();
+        parts.tree.charge(spent);
+        let spent = spent + parts.tree.child_usage().take();
         (state, effects) = performer.advance(state, spent, input, before + started.elapsed()).await;
         if matches!(task, Task::Contribute { .. }) {
             performer.offer_added(&state);
@@ -239,84 +217,61 @@ enum Task {
 
 /// The context in which one run's tasks are performed.
 struct Performer<'a> {
-    host: &'a Host,
+    parts: &'a RunParts,
     /// The catalog as it was at the start of the run, plus the programs that traits have added.
     catalog: Catalog,
     /// The programs of the agent's traits.
     traits: Vec<TraitProgram>,
-    children: Option<Arc<dyn ChildRuns>>,
-    delegates: DelegateNames,
-    model: &'a dyn Model,
-    settings: &'a Settings,
     grants: Arc<Grants>,
     /// The functions offered to the model in the native dialect.
     functions: Arc<[FunctionTool]>,
     output: RunOutput,
-    meter: Meter,
-    tree: RunTree,
     stamp: Stamp<'a>,
     trace: Trace<'a>,
     recorder: Option<&'a TurnRecorder>,
     spans: Option<RunSpans>,
     history: Arc<StepHistory>,
-    hooks: Option<Arc<dyn RunHooks>>,
     /// The indices of the step's calls that have ended.
     done: Mutex<BTreeSet<usize>>,
 }
 
 impl<'a> Performer<'a> {
     fn new(
-        host: &'a Host,
-        model: &'a dyn Model,
-        settings: &'a Settings,
-        job: &Job,
-        run_id: &'a str,
+        parts: &'a RunParts,
+        request: &'a RunRequest,
         sink: &'a dyn Sink,
         recorder: Option<&'a TurnRecorder>,
     ) -> Self {
+        let RunParts { host, model, settings, tree, .. } = parts;
+        let run_id = request.id.as_str();
         let resumed = recorder.and_then(TurnRecorder::resumed);
-        let session = job.session_id.clone().or_else(|| job.label.clone());
+        let session = request.session.clone().or_else(|| parts.label.clone());
         let author = Author { agent: &settings.agent, model: model.name(), session };
-        let output = (job.trace_dir.as_deref(), host.mask().clone());
+        let output = (parts.trace_dir.as_deref(), host.mask().clone());
         let spans = host.collector();
         let spans = spans.map(|to| RunSpans::new((to, host.mask()), run_id, &author));
-        let trace = Trace::open(run_id, author, output, job.signer.clone(), resumed.is_some());
+        let trace = Trace::open(run_id, author, output, parts.signer.clone(), resumed.is_some());
         let history = Arc::new(StepHistory::new(run_id));
-        let account = job.tree.account(host.runtime(), job.grants.account());
-        let grants = job.grants.as_ref().clone().charged_to(account).with(RunHistoryGrant(Arc::<
-            StepHistory,
-        >::clone(
-            &history,
-        )));
+        let account = tree.account(host.runtime(), parts.grants.account());
+        let grants = parts.grants.as_ref().clone().charged_to(account);
+        let grants = grants.with(RunHistoryGrant(Arc::<StepHistory>::clone(&history)));
         let grants = match (trace.view(), grants.config::<Fs>()) {
             (Some(view), Some(files)) => grants.with(Fs(Arc::new(files.0.with_trace(view)))),
             _ => grants,
         };
-        let tree = job.tree.clone();
-        let grants = Arc::new(grants);
         let stamp = Stamp::from(run_id, sink, resumed.map_or(1, |resumed| resumed.seq));
-        let stamp = stamp.under(job.tree.root(run_id));
-        let (functions, meter) = (Arc::default(), job.meter.clone());
-        let catalog = host.catalog();
         Performer {
-            host,
-            catalog,
+            parts,
+            catalog: host.catalog(),
             traits: Vec::new(),
-            children: job.children.clone(),
-            delegates: job.delegates.clone(),
-            model,
-            settings,
-            grants,
-            functions,
+            grants: Arc::new(grants),
+            functions: Arc::default(),
             output: RunOutput::None,
-            meter,
-            tree,
-            stamp,
+            stamp: stamp.under(tree.root(run_id)),
             trace,
             recorder,
             spans,
             history,
-            hooks: job.hooks.clone(),
             done: Mutex::default(),
         }
     }
@@ -324,15 +279,15 @@ impl<'a> Performer<'a> {
     /// Offers the programs to the model as functions, in the native dialect only.
     fn offer(&mut self, dialect: Dialect, programs: &Arc<Vec<ProgramFunction>>) {
         if dialect == Dialect::Native {
-            self.functions = self.host.shared().tools(programs);
+            self.functions = self.parts.host.shared().tools(programs);
         }
     }
 
     /// Offers the model the programs and agents that traits have added.
     fn offer_added(&mut self, state: &State) {
-        self.catalog = run_catalog(self.host, state);
+        self.catalog = run_catalog(&self.parts.host, state);
         self.offer(state.dialect(), state.programs());
-        self.delegates.add(state.added_delegates());
+        self.parts.delegates.add(state.added_delegates());
     }
 
     /// Advances the state machine, journals the turn with its events, and emits the events. If the
@@ -387,21 +342,21 @@ impl<'a> Performer<'a> {
     /// approvals that the run is waiting for.
     async fn perform(&self, task: &Task) -> Result<Input, Vec<PendingApproval>> {
         Ok(match task {
-            Task::Moderate { message } => Input::Moderated(match &self.settings.moderation {
-                Some(moderation) => moderation.judge(message, &self.meter).await,
+            Task::Moderate { message } => Input::Moderated(match &self.parts.settings.moderation {
+                Some(moderation) => moderation.judge(message, &self.parts.meter).await,
                 None => Verdict::Allowed,
             }),
-            Task::Ask(ask) => match self.tree.over_budget() {
+            Task::Ask(ask) => match self.parts.tree.over_budget() {
                 Some(over) => over.into_input(),
                 None => self.ask(ask).await,
             },
             Task::Execute { step, calls } => {
-                if let Some(hooks) = &self.hooks
+                if let Some(hooks) = &self.parts.hooks
                     && let Some(given) = hooks.before_calls(*step, calls).await
                 {
                     return Ok(self.given(*step, calls, given).await);
                 }
-                let time = self.host.runtime().limits().time;
+                let time = self.parts.host.runtime().limits().time;
                 let with = (&self.catalog, time);
                 let calls =
                     calls.iter().enumerate().map(|(at, call)| self.call((*step, at), call, with));
@@ -427,7 +382,7 @@ impl<'a> Performer<'a> {
                 Input::Executed(executions)
             }
             Task::Recall { step, call } => {
-                let programs = self.host.internal_programs();
+                let programs = self.parts.host.internal_programs();
                 Input::Recalled(self.internal_call((*step, 0), call, &programs).await)
             }
             Task::Contribute { step, calls } => self.contribute(*step, calls).await,
@@ -439,15 +394,15 @@ impl<'a> Performer<'a> {
     }
 
     async fn ask(&self, ask: &Ask) -> Input {
-        let settings = &self.settings;
-        if let Some(hooks) = &self.hooks {
+        let settings = &self.parts.settings;
+        if let Some(hooks) = &self.parts.hooks {
             hooks.before_ask().await;
         }
-        let messages = self.hooks.as_ref().and_then(|hooks| hooks.messages(&ask.messages));
+        let messages = self.parts.hooks.as_ref().and_then(|hooks| hooks.messages(&ask.messages));
         let function_choice = match ask.purpose {
             Purpose::Conclude | Purpose::Amend => FunctionChoice::None,
             Purpose::Act | Purpose::Repair => {
-                let choice = self.hooks.as_ref().and_then(|hooks| hooks.tool_call());
+                let choice = self.parts.hooks.as_ref().and_then(|hooks| hooks.tool_call());
                 choice.unwrap_or(settings.tool_call)
             }
         };
@@ -471,14 +426,15 @@ impl<'a> Performer<'a> {
                 self.stamp.live(Event::Retry { step, attempt: restarts, error });
             }
         };
-        let admission = match self.tree.admit().await {
+        let admission = match self.parts.tree.admit().await {
             Ok(admission) => admission,
             Err(over) => return over.into_input(),
         };
         let from = SystemTime::now();
-        let guard = RequestGuard::begin(self.hooks.as_ref());
-        let (model, timeouts) = (self.model, &settings.timeouts);
-        let asked = match &self.hooks {
+        let guard = RequestGuard::begin(self.parts.hooks.as_ref());
+        let model = &*self.parts.model;
+        let timeouts = &settings.timeouts;
+        let asked = match &self.parts.hooks {
             Some(hooks) => hooks.ask(model, timeouts, request, &mut on_delta).await,
             None => ask_within(model, timeouts, request, &mut on_delta).await,
         };
@@ -487,7 +443,7 @@ impl<'a> Performer<'a> {
         }
         match asked {
             Ok(reply) => {
-                let usage = settings.prices.priced(self.model.name(), reply.usage);
+                let usage = settings.prices.priced(self.parts.model.name(), reply.usage);
                 admission.charge(usage);
                 drop(admission);
                 guard.end(Ok((&reply, usage)));

@@ -1,30 +1,19 @@
 //! Runs that outlive their process.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value as Json;
-use wattle_capability::files::Files;
-use wattle_capability::fs::Fs;
 use wattle_machine::{Artifact, Event, Input, Message, Setup, State, Usage};
-use wattle_model::{Meter, Model};
-use wattle_rt::Grants;
 use wattle_store::StoreError;
-use wattle_store::ledger::Signer;
 
 use crate::bug::{BUG, Bug, caught};
-use crate::cancel::Cancel;
-use crate::delegates::{ChildRuns, DelegateNames};
 use crate::driver::{self, Suspended};
-use crate::hooks::RunHooks;
-use crate::host::Host;
-use crate::job::Job;
 use crate::journal::{
-    Approval, HOST_NAMES, KeptFiles, PendingApproval, QueuedRun, RecordedEffect, ResumeError,
-    RunEnd, RunRecord, RunStart, RunSummary, SharedJournal, Status, TurnRecorder, describe,
+    Approval, HOST_NAMES, KeptFiles, PendingApproval, RecordedEffect, ResumeError, RunEnd,
+    RunRecord, RunRequest, RunStart, RunSummary, SharedJournal, Status, TurnRecorder, describe,
     lock_name, lock_run, record_answers, restore,
 };
+use crate::parts::RunParts;
 use crate::report::Report;
 use crate::settings::Settings;
 use crate::setup::setup;
@@ -65,126 +54,100 @@ const MAX_CALL_CHARS: usize = 200;
 /// must call [`end`] with the report.
 pub(crate) async fn refuse(
     journal: &SharedJournal,
-    run: QueuedRun,
+    request: &RunRequest,
     reason: String,
     sink: &dyn Sink,
 ) -> Result<Report, StoreError> {
-    let QueuedRun { id, session, created, message, origin, .. } = run;
+    let RunRequest { id, session, created, message, origin, .. } = request;
     let setup = Setup { session_id: session.clone(), ..Setup::default() };
-    let start = RunStart { setup: setup.clone(), ..RunStart::new(message, origin) };
-    let record = RunRecord { session, created, used: created, ..RunRecord::new(id.clone(), start) };
+    let start =
+        RunStart { setup: setup.clone(), ..RunStart::new(message.as_str(), origin.clone()) };
+    let record = RunRecord {
+        session: session.clone(),
+        created: *created,
+        used: *created,
+        ..RunRecord::new(id.as_str(), start)
+    };
     journal.open(record).await?;
     let input = Input::Failed(reason.clone());
     let (_, effects) = wattle_machine::step(wattle_machine::State::new(setup), input.clone());
-    let events = Stamp::from(&id, sink, 1).number(events_of(&effects));
+    let events = Stamp::from(id, sink, 1).number(events_of(&effects));
     let tree = RunTree::default();
     let recorder = TurnRecorder::new(Arc::clone(journal), id.clone(), None, &tree);
     recorder.record((Usage::default(), &input), &effects, &events, (1, Duration::ZERO)).await?;
     events.iter().for_each(|event| sink.emit(event));
-    Ok(Report::failed(id, reason))
+    Ok(Report::failed(id.clone(), reason))
 }
 
-/// Drives a job like [`crate::run`] and journals it under the given id. `origin` is stored for the
-/// caller that resumes the run.
+/// Drives a run like [`crate::run`] and journals it.
 ///
 /// # Errors
 /// If the journal cannot be written. The run then stops before the unrecorded turn, and can be
 /// resumed.
 pub async fn run(
-    host: &Host,
-    model: &dyn Model,
-    settings: &Settings,
-    job: Job,
+    parts: RunParts,
+    request: &RunRequest,
     sink: &dyn Sink,
-    (journal, id, origin): (&SharedJournal, String, Json),
+    journal: &SharedJournal,
 ) -> Result<RunOutcome, StoreError> {
-    let job = Job { tenant: journal.tenant().clone(), ..job }.in_tree(&id, settings, model);
-    job.tree.begin();
-    host.mask_run(model, &job.grants).await;
-    let setup = setup(host, model, settings, &job).await;
-    let start = start(host, model, settings, &job, setup.clone(), origin);
-    let session = job.session_id.clone();
-    let opened = RunRecord { session, ..RunRecord::new(id.clone(), start) };
+    let parts = RunParts { tenant: journal.tenant().clone(), ..parts }.in_tree(&request.id);
+    parts.tree.begin();
+    parts.host.mask_run(&*parts.model, &parts.grants).await;
+    let setup = setup(&parts, request).await;
+    let start = start(&parts, request, setup.clone());
+    let id = request.id.clone();
+    let opened =
+        RunRecord { session: request.session.clone(), ..RunRecord::new(id.as_str(), start) };
     // The caller may already hold the lock.
     let lock = journal.lock(&lock_name(&id)).await?;
     journal.open(opened).await?;
-    let recorder = TurnRecorder::new(Arc::clone(journal), id, files(&job.grants), &job.tree);
-    let ended = drive(host, model, settings, (job, setup), sink, (journal, &recorder)).await;
+    let recorder = TurnRecorder::new(Arc::clone(journal), id, parts.files(), &parts.tree);
+    let ended = drive(&parts, request, setup, sink, (journal, &recorder)).await;
     drop(lock);
     ended
 }
 
-/// The parameters for resuming a run. The journal does not store them.
-pub struct ResumeOptions {
-    /// The capabilities that the run's programs may use. They must be the same as when the run
-    /// started.
-    pub grants: Arc<Grants>,
-    /// The session label that the trace contains if the run does not belong to a session. It has no
-    /// other effect.
-    pub label: Option<String>,
-    /// The folder to which the trace is written. Without a folder, the run has no trace.
-    pub trace_dir: Option<PathBuf>,
-    /// The key that seals the trace. If `None`, the trace is not sealed.
-    pub signer: Option<Arc<Signer>>,
-    /// The handle that cancels the run.
-    pub cancel: Cancel,
-    /// The settings that the journal does not store, such as deadlines, prices and the content
-    /// guard.
-    pub settings: Settings,
-    /// The meter that counts the tokens used by the run's programs.
-    pub meter: Meter,
-    /// The tree of runs that the run belongs to.
-    pub tree: RunTree,
-    /// The port through which the run starts child runs.
-    pub children: Option<Arc<dyn ChildRuns>>,
-    /// Answers to pending approvals, each with the id of its call.
-    pub answers: Vec<(String, Approval)>,
-    /// If true, a run that was parked after repeatedly crashing its process is tried again.
-    pub release: bool,
-    /// The hooks of the application that embeds the agent.
-    pub hooks: Option<Arc<dyn RunHooks>>,
-    /// If true, the granted files contain the files of the run's session, so only the changes that
-    /// the run made are added to them. Otherwise, the run's files are restored as a whole.
-    pub has_session_files: bool,
-}
-
 /// Resumes a run that was stopped or is waiting for approvals, and drives it until it ends or is
-/// parked again. The pending effect is repeated if that is safe. Otherwise the model is told that
-/// the outcome of the effect is unknown.
+/// parked again. `answers` are answers to pending approvals, each with the id of its call. If
+/// `release` is true, a run that was parked after repeatedly crashing its process is tried again.
+/// The pending effect is repeated if that is safe. Otherwise the model is told that the outcome of
+/// the effect is unknown.
 ///
 /// # Errors
 /// If the run cannot be resumed. The error states the reason.
 pub async fn resume(
-    host: &Host,
-    model: &dyn Model,
+    parts: RunParts,
     run: &str,
-    with: ResumeOptions,
+    answers: &[(String, Approval)],
+    release: bool,
     sink: &dyn Sink,
     journal: &SharedJournal,
 ) -> Result<RunOutcome, ResumeError> {
     let lock = lock_run(&**journal, run).await?.ok_or_else(|| ResumeError::Held(run.to_owned()))?;
-    let ended = resume_locked(host, model, run, with, sink, journal).await;
+    let ended = resume_locked(parts, run, answers, release, sink, journal).await;
     drop(lock);
     ended
 }
 
 /// Resumes a run like [`resume`]. The caller must hold the run's lock.
 pub(crate) async fn resume_locked(
-    host: &Host,
-    model: &dyn Model,
+    parts: RunParts,
     run: &str,
-    with: ResumeOptions,
+    answers: &[(String, Approval)],
+    release: bool,
     sink: &dyn Sink,
     journal: &SharedJournal,
 ) -> Result<RunOutcome, ResumeError> {
-    host.mask_run(model, &with.grants).await;
-    if with.release {
+    parts.host.mask_run(&*parts.model, &parts.grants).await;
+    if release {
         journal.release(run).await?;
     }
     // The run is read under the lock, so that no other process can change it.
-    let Some(RunRecord { session, status, reason, start, .. }) = journal.run(run).await? else {
+    let Some(record) = journal.run(run).await? else {
         return Err(ResumeError::Ended(run.to_owned()));
     };
+    let request = RunRequest::of_run(&record);
+    let RunRecord { status, reason, start, .. } = record;
     match (status, reason) {
         (Status::Ended, _) => return Err(ResumeError::Ended(run.to_owned())),
         (Status::Parked, Some(reason)) => {
@@ -194,12 +157,12 @@ pub(crate) async fn resume_locked(
     }
     // A person may give an invalid answer, which must not count as an attempt. Without answers, the
     // attempt is counted first, because even reading the run may terminate the process.
-    let is_answered = !with.answers.is_empty() || status == Status::Parked;
+    let is_answered = !answers.is_empty() || status == Status::Parked;
     if !is_answered {
-        attempt(journal, run, with.release).await?;
+        attempt(journal, run, release).await?;
     }
-    if !with.cancel.is_cancelled() {
-        let pending = record_answers(journal, run, &with.answers).await?;
+    if !parts.cancel.is_cancelled() {
+        let pending = record_answers(journal, run, answers).await?;
         if let Some(pending) = pending.into_iter().next() {
             if status == Status::Open {
                 // The process stopped after the run asked for approval but before the run was
@@ -210,7 +173,7 @@ pub(crate) async fn resume_locked(
         }
     }
     if is_answered {
-        attempt(journal, run, with.release).await?;
+        attempt(journal, run, release).await?;
     }
     let settings = Settings {
         agent: start.agent.clone(),
@@ -221,43 +184,32 @@ pub(crate) async fn resume_locked(
         thinking_effort: start.thinking_effort,
         tool_call: start.tool_call,
         preamble: start.preamble.clone(),
-        ..with.settings
+        ..parts.settings
     };
-    let job = Job {
-        message: start.message.clone(),
+    let parts = RunParts {
+        settings,
         history: start.setup.history.clone(),
         tenant: journal.tenant().clone(),
-        session_id: session,
-        label: with.label,
-        grants: with.grants,
-        trace_dir: with.trace_dir,
-        signer: with.signer,
-        meter: with.meter,
-        tree: with.tree,
-        children: with.children,
-        delegates: DelegateNames::default(),
-        cancel: with.cancel,
-        output: None,
-        hooks: with.hooks,
+        ..parts
     }
-    .in_tree(run, &settings, model);
+    .in_tree(run);
     let setup = start.setup;
     let recorder = TurnRecorder::resume(
         Arc::clone(journal),
         run.to_owned(),
         setup.clone(),
-        (files(&job.grants), with.has_session_files),
-        &job.tree,
+        (parts.files(), parts.keeps_files),
+        &parts.tree,
     )
     .await?;
-    let is_ending = job.cancel.is_cancelled();
-    match restore(journal, run, &job.tree, &job.grants, is_ending).await {
+    let is_ending = parts.cancel.is_cancelled();
+    match restore(journal, run, &parts.tree, &parts.grants, is_ending).await {
         Err(error) if is_ending => {
             tracing::warn!(run, %error, "failed to read the usage of a run that is cancelled");
         }
         restored => restored?,
     }
-    Ok(drive(host, model, &settings, (job, setup), sink, (journal, &recorder)).await?)
+    Ok(drive(&parts, &request, setup, sink, (journal, &recorder)).await?)
 }
 
 /// Counts an attempt to drive a run. If too many attempts have made no progress, parks the run and
@@ -311,16 +263,14 @@ async fn last_known(journal: &SharedJournal, run: &str) -> Result<Option<String>
 }
 
 async fn drive(
-    host: &Host,
-    model: &dyn Model,
-    settings: &Settings,
-    (job, setup): (Job, Setup),
+    parts: &RunParts,
+    request: &RunRequest,
+    setup: Setup,
     sink: &dyn Sink,
     (journal, recorder): (&SharedJournal, &TurnRecorder),
 ) -> Result<RunOutcome, StoreError> {
-    let record = (recorder.run.as_str(), Some(recorder));
     // Boxed, because the future of a run is large and the caller's stack may be small.
-    let driven = Box::pin(driver::drive(host, model, settings, (job, setup), sink, record));
+    let driven = Box::pin(driver::drive(parts, request, setup, sink, Some(recorder)));
     let driven = caught(&recorder.run, driven).await;
     if let Some(failure) = recorder.take_failure() {
         return Err(failure);
@@ -377,22 +327,12 @@ pub(crate) async fn end_keeping(
     journal.end(&report.run_id, end).await
 }
 
-fn files(grants: &Grants) -> Option<Arc<Files>> {
-    grants.config::<Fs>().map(|fs| Arc::clone(&fs.0))
-}
-
-fn start(
-    host: &Host,
-    model: &dyn Model,
-    settings: &Settings,
-    job: &Job,
-    setup: Setup,
-    origin: Json,
-) -> RunStart {
+fn start(parts: &RunParts, request: &RunRequest, setup: Setup) -> RunStart {
+    let RunParts { host, model, settings, .. } = parts;
     let capabilities = host.runtime().capabilities().iter();
     RunStart {
         setup,
-        message: job.message.clone(),
+        message: request.message.clone(),
         agent: settings.agent.clone(),
         model: model.name().to_owned(),
         timeout_ms: settings
@@ -403,13 +343,13 @@ fn start(
         thinking_effort: settings.thinking_effort,
         tool_call: settings.tool_call,
         preamble: settings.preamble.clone(),
-        granted: job.grants.names().map(str::to_owned).collect(),
+        granted: parts.grants.names().map(str::to_owned).collect(),
         capabilities: capabilities
             .map(|capability| (capability.name.to_owned(), capability.version))
             .collect(),
         forked: None,
-        parent: job.tree.parent(),
-        origin,
+        parent: parts.tree.parent(),
+        origin: request.origin.clone(),
     }
 }
 

@@ -13,14 +13,14 @@ mod functions;
 mod history;
 mod hooks;
 mod host;
-mod id;
 mod inference;
-mod job;
 pub mod journal;
 mod listing;
 mod manual;
+mod nonce;
 mod orient;
 pub mod otel;
+mod parts;
 mod programs;
 mod prompt;
 mod refusal;
@@ -41,18 +41,16 @@ pub use act::perform;
 pub use bug::{Bug, caught};
 pub use cancel::Cancel;
 pub use delegates::{ChildEnd, ChildError, ChildRequest, ChildRuns, DelegateNames};
-pub use driver::{run, run_as};
+pub use driver::run;
 pub use durable::{
-    ParkedRun, ResumeOptions, RunOutcome, artifacts, conversation, end, resume,
-    run as run_journaled,
+    ParkedRun, RunOutcome, artifacts, conversation, end, resume, run as run_journaled,
 };
 pub use error::HostError;
 pub use hooks::{Perform, RunHooks};
 pub use host::{AgentPrograms, Host, NO_ENGINE};
-pub use id::new_id;
 pub use inference::ModelInference;
-pub use job::Job;
 pub use listing::Listing;
+pub use parts::{RunParts, Settle};
 pub use programs::Programs;
 pub use refusal::denied;
 pub use reload::CatalogDiff;

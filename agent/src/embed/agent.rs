@@ -6,8 +6,9 @@ use std::sync::Arc;
 use wattle_capability::files::Files;
 use wattle_capability::policy::{Asker, Policy};
 use wattle_model::{IntoModel, Model};
-use wattle_runs::{Host, ModelInference, Settings, new_id};
+use wattle_runs::{Host, ModelInference, Settings};
 use wattle_store::TenantStore;
+use wattle_store::journal::new_id;
 use wattle_store::ledger::Signer;
 
 use super::builder::AgentBuilder;

@@ -20,10 +20,10 @@ use wattle_runs::journal::{
 };
 use wattle_runs::service::{AnswerError, record_all};
 use wattle_runs::{
-    Cancel, DelegateNames, Job, ParkedRun, Report, ResumeOptions, RunHooks, RunOutcome, RunTree,
-    caught, end, resume, run_as, run_journaled,
+    Cancel, ParkedRun, Report, RunOutcome, RunParts, RunTree, caught, end, resume, run_journaled,
 };
-use wattle_store::{StoreError, Tenant, TenantStore, own_session};
+use wattle_store::journal::RunRequest;
+use wattle_store::{StoreError, TenantStore, own_session};
 
 use super::agent::{Agent, Inner, ReadData};
 use super::children::AgentChildren;
@@ -318,46 +318,40 @@ impl Run {
         hooks: &Arc<AgentHooks>,
         children: &AgentChildren,
     ) -> Result<RunOutcome, Stopped> {
-        let Inner { host, model, settings, .. } = self.inner.as_ref();
-        let (model, sink) = (model.as_ref(), hooks.observer.as_ref());
+        let Inner { host, model, settings, trace, .. } = self.inner.as_ref();
+        let sink = hooks.observer.as_ref();
         if let Start::New { message, .. } = &start {
             sink.notify(RunEventKind::RunStarted { input: message.clone() });
         }
-        let signer = self.inner.trace.as_ref().and_then(|trace| trace.signer.clone());
         let meter = Meter::default();
-        let grants = Arc::new(self.grants(hooks, &meter));
-        let hooks = Some(Arc::clone(hooks) as Arc<dyn RunHooks>);
+        let grants = self.grants(hooks, &meter);
+        let parts = RunParts {
+            settings: settings.clone(),
+            meter,
+            trace_dir: self.trace_folder(),
+            label: self.session_id.clone(),
+            signer: trace.as_ref().and_then(|trace| trace.signer.clone()),
+            hooks: Some(Arc::<AgentHooks>::clone(hooks)),
+            cancel: self.cancel.clone(),
+            tree: self.tree.clone(),
+            children: Some(Arc::new(children.clone())),
+            ..RunParts::new(host.clone(), Arc::clone(model), grants)
+        };
         let journal = self.store.clone().map(|store| Arc::new(store) as SharedJournal);
         let outcome = match (start, journal) {
             (Start::New { message, history }, journal) => {
-                let job = Job {
-                    message,
-                    history,
-                    tenant: Tenant::default(),
-                    session_id: None,
-                    label: self.session_id.clone(),
-                    grants,
-                    trace_dir: self.trace_folder(),
-                    signer: signer.clone(),
-                    cancel: self.cancel.clone(),
-                    meter,
-                    tree: self.tree.clone(),
-                    children: Some(Arc::new(children.clone())),
-                    delegates: DelegateNames::default(),
-                    output: None,
-                    hooks,
+                let parts = RunParts { history, ..parts };
+                let request = RunRequest {
+                    id: self.id.clone(),
+                    origin: json!({ "by": "application" }),
+                    ..RunRequest::new(message)
                 };
                 match journal {
                     None => {
-                        let id = self.id.clone();
-                        let report = run_as(id, host, model, settings, job, sink).await;
+                        let report = wattle_runs::run(parts, &request, sink).await;
                         return Ok(RunOutcome::Done(report));
                     }
-                    Some(journal) => {
-                        let origin = json!({ "by": "application" });
-                        let record = (&journal, self.id.clone(), origin);
-                        run_journaled(host, model, settings, job, sink, record).await?
-                    }
+                    Some(journal) => run_journaled(parts, &request, sink, &journal).await?,
                 }
             }
             (Start::Resume { .. }, None) => return Err(Stopped::NoStore),
@@ -368,22 +362,7 @@ impl Run {
                 }
                 sink.notify(RunEventKind::RunStarted { input: record.start.message.clone() });
                 self.answer(&record, &answers).await?;
-                let with = ResumeOptions {
-                    grants,
-                    label: self.session_id.clone(),
-                    trace_dir: self.trace_folder(),
-                    signer,
-                    cancel: self.cancel.clone(),
-                    settings: settings.clone(),
-                    meter,
-                    tree: self.tree.clone(),
-                    children: Some(Arc::new(children.clone())),
-                    answers: Vec::new(),
-                    release: false,
-                    hooks,
-                    has_session_files: false,
-                };
-                resume(host, model, &self.id, with, sink, &journal).await?
+                resume(parts, &self.id, &[], false, sink, &journal).await?
             }
         };
         if let (RunOutcome::Done(report), Some(store)) = (&outcome, &self.store) {

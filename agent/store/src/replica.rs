@@ -8,7 +8,7 @@ use super::rows::{QUEUED, queued_run};
 use super::seal::{open_text, seal_text};
 use super::{Store, TenantStore, Topic};
 use crate::error::{Cause, StoreError};
-use crate::journal::QueuedRun;
+use crate::journal::RunRequest;
 use crate::tenant::Tenant;
 
 /// A run that has not ended and that no process drives.
@@ -231,7 +231,7 @@ const STATE: &str = "
 
 impl TenantStore {
     /// Returns a run from the queue, or `None` if the run is not queued.
-    pub async fn queued_run(&self, run: &str) -> Result<Option<QueuedRun>, StoreError> {
+    pub async fn queued_run(&self, run: &str) -> Result<Option<RunRequest>, StoreError> {
         let run = run.to_owned();
         self.read(move |transaction, (tenant, seal)| {
             let query = format!("SELECT {QUEUED} FROM queue WHERE tenant = ?1 AND id = ?2");
@@ -354,7 +354,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::journal::{self, Journal as _, Priority, QueuedRun, RunFilter};
+    use crate::journal::{self, Journal as _, Priority, RunFilter, RunRequest};
     use crate::ledger::Keys;
     use wattle_capability::secrets::{ApiKey, Mask};
 
@@ -371,8 +371,8 @@ mod tests {
         store.tenant(&Tenant::new(name).unwrap())
     }
 
-    fn queued(id: &str, created: u64) -> QueuedRun {
-        QueuedRun { created, ..QueuedRun::new(id, "go", serde_json::json!({})) }
+    fn queued(id: &str, created: u64) -> RunRequest {
+        RunRequest { created, id: id.to_owned(), ..RunRequest::new("go") }
     }
 
     async fn free(store: &Store, look: QueueLook<'_>) -> Vec<String> {
@@ -467,7 +467,7 @@ mod tests {
     async fn a_higher_priority_comes_first_within_a_tenant_only() {
         for store in stores() {
             let (alice, bob) = (tenant(&store, "alice"), tenant(&store, "bob"));
-            let of = |id: &str, created, priority| QueuedRun { priority, ..queued(id, created) };
+            let of = |id: &str, created, priority| RunRequest { priority, ..queued(id, created) };
             alice.enqueue(of("low", 1, Priority::Low)).await.unwrap();
             alice.enqueue(of("normal", 2, Priority::Normal)).await.unwrap();
             alice.enqueue(of("high", 3, Priority::High)).await.unwrap();
@@ -480,7 +480,7 @@ mod tests {
     async fn the_runs_of_a_session_come_one_after_another() {
         for store in stores() {
             let alice = tenant(&store, "alice");
-            let of = |id: &str, created, priority| QueuedRun {
+            let of = |id: &str, created, priority| RunRequest {
                 session: Some("s".to_owned()),
                 priority,
                 ..queued(id, created)
@@ -502,7 +502,7 @@ mod tests {
     async fn a_process_takes_only_runs_whose_needs_it_has() {
         for store in stores() {
             let alice = tenant(&store, "alice");
-            alice.enqueue(QueuedRun { needs: "exec".into(), ..queued("r", 1) }).await.unwrap();
+            alice.enqueue(RunRequest { needs: "exec".into(), ..queued("r", 1) }).await.unwrap();
             assert_eq!(free(&store, LOOK).await, Vec::<String>::new());
             let offers = ["serve".to_owned(), "exec".to_owned()];
             let found = store.free_runs(QueueLook { offers: &offers, ..LOOK }).await.unwrap();

@@ -15,7 +15,7 @@ use super::files::add_delta;
 use super::objects::StoredText;
 use super::seal::{RecordSeal, open_bytes, open_text, seal_text};
 use crate::error::Cause;
-use crate::journal::{CallTime, Priority, QueuedRun, RecordedCall, RunRecord, Status, Turn};
+use crate::journal::{CallTime, Priority, RecordedCall, RunRecord, RunRequest, Status, Turn};
 
 pub(super) fn run_record(seal: Option<&RecordSeal>, row: &Row) -> Result<RunRecord, Cause> {
     let status: String = row.get("status")?;
@@ -51,9 +51,9 @@ const EVENTS: usize = 16;
 /// The columns that a query for queued runs selects.
 pub(super) const QUEUED: &str = "id, session, created, message, origin, priority, needs, client";
 
-pub(super) fn queued_run(seal: Option<&RecordSeal>, row: &Row) -> Result<QueuedRun, Cause> {
+pub(super) fn queued_run(seal: Option<&RecordSeal>, row: &Row) -> Result<RunRequest, Cause> {
     let priority = Priority::of_number(row.get("priority")?);
-    Ok(QueuedRun {
+    Ok(RunRequest {
         id: row.get("id")?,
         session: row.get("session")?,
         created: row.get::<i64>("created")?.cast_unsigned(),

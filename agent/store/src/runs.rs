@@ -23,8 +23,8 @@ use super::session::write_turns;
 use super::{Owner, TenantStore, Topic, lease};
 use crate::error::{Cause, StoreError};
 use crate::journal::{
-    Journal, JournalFuture, KeptFiles, Lock, QueuedRun, RecordedCall, RecordedEffect, RunEnd,
-    RunFilter, RunRecord, Turn, lock_name,
+    Journal, JournalFuture, KeptFiles, Lock, RecordedCall, RecordedEffect, RunEnd, RunFilter,
+    RunRecord, RunRequest, Turn, lock_name,
 };
 use crate::tenant::Tenant;
 
@@ -115,7 +115,7 @@ impl Journal for TenantStore {
         &self.tenant
     }
 
-    fn enqueue(&self, run: QueuedRun) -> JournalFuture<'_, ()> {
+    fn enqueue(&self, run: RunRequest) -> JournalFuture<'_, ()> {
         let client = run.needs_client.then(|| self.store.leases.holder().to_owned());
         Box::pin(self.grow(Access::Durable, move |transaction, (tenant, seal)| {
             transaction.execute(
@@ -139,7 +139,7 @@ impl Journal for TenantStore {
         }))
     }
 
-    fn queued(&self) -> JournalFuture<'_, Vec<QueuedRun>> {
+    fn queued(&self) -> JournalFuture<'_, Vec<RunRequest>> {
         Box::pin(self.read(|transaction, (tenant, seal)| {
             let query = format!(
                 "SELECT {QUEUED} FROM queue WHERE tenant = ?1

@@ -4,7 +4,7 @@ use super::TenantStore;
 use super::db::{ToValue as _, Transaction, Value, params};
 use super::rows::{QUEUED, RUN, millis, queued_run};
 use crate::error::{Cause, StoreError};
-use crate::journal::{QueuedRun, RunFilter};
+use crate::journal::{RunFilter, RunRequest};
 
 /// A query for the newest rows of a table, with the query's parameters. The first parameter is the
 /// tenant.
@@ -134,7 +134,7 @@ impl TenantStore {
     pub async fn queue_page(
         &self,
         filter: &RunFilter,
-    ) -> Result<Option<Vec<QueuedRun>>, StoreError> {
+    ) -> Result<Option<Vec<RunRequest>>, StoreError> {
         let filter = filter.clone();
         self.read(move |transaction, (tenant, seal)| {
             let RunFilter { session, before, changed_since, limit, bytes, .. } = &filter;

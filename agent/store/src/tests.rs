@@ -15,7 +15,7 @@ use super::db::faults::Faults;
 use super::db::{Access, Transaction, Value, params};
 use super::*;
 use crate::journal::{
-    Journal as _, KeptFiles, QueuedRun, RecordedCall, RunEnd, RunRecord, RunStart, Turn,
+    Journal as _, KeptFiles, RecordedCall, RunEnd, RunRecord, RunRequest, RunStart, Turn,
 };
 use crate::scope::Scope;
 
@@ -77,8 +77,8 @@ fn run(id: &str) -> RunRecord {
     RunRecord { session: Some("s".to_owned()), ..RunRecord::new(id, start) }
 }
 
-fn queued() -> QueuedRun {
-    QueuedRun::new("r", "go", serde_json::json!({}))
+fn queued() -> RunRequest {
+    RunRequest { id: "r".to_owned(), ..RunRequest::new("go") }
 }
 
 fn event(seq: u64) -> Envelope {

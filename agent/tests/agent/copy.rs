@@ -9,7 +9,7 @@ use wattle_agent::capability::kv::Backend as _;
 use wattle_agent::capability::memory::{Memory as _, MemoryText, NewItem, Scope as Reach};
 use wattle_agent::capability::secrets::Secrets as _;
 use wattle_agent::journal::{
-    Journal as _, KeptFiles, Priority, QueuedRun, RunEnd, RunFilter, RunRecord, RunStart, Turn,
+    Journal as _, KeptFiles, Priority, RunEnd, RunFilter, RunRecord, RunRequest, RunStart, Turn,
 };
 use wattle_agent::ledger::Keys;
 use wattle_agent::machine::{Envelope, Event, Input, Message, Usage};
@@ -69,9 +69,15 @@ async fn fill(of: &TenantStore, keys: &Path) {
     of.end("r1", RunEnd { files: KeptFiles::Added, ..RunEnd::default() }).await.unwrap();
     let (id, session) = ("q".to_owned(), Some("s".to_owned()));
     let origin = serde_json::json!({});
-    of.enqueue(QueuedRun { session, priority: Priority::High, ..QueuedRun::new(id, "go", origin) })
-        .await
-        .unwrap();
+    of.enqueue(RunRequest {
+        session,
+        priority: Priority::High,
+        id: id.to_owned(),
+        origin,
+        ..RunRequest::new("go")
+    })
+    .await
+    .unwrap();
     of.add_token("laptop", Scope::Run, "secret of a token").await.unwrap();
     of.set_conversation("s", [7; 32], SameConversation::Neither).await.unwrap();
     for text in ["green tea", KEY] {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::place::Place;
 use wattle_agent::journal::{
-    Journal as _, ParentRun, QueuedRun, RunEnd, RunFilter, RunRecord, RunStart, Turn,
+    Journal as _, ParentRun, RunEnd, RunFilter, RunRecord, RunRequest, RunStart, Turn,
 };
 use wattle_agent::machine::{Envelope, Event, Input, Message, Usage};
 use wattle_agent::{Pruned, Retention, Store, Tenant, TenantStore};
@@ -87,7 +87,7 @@ async fn ended_runs_are_removed_and_others_stay() {
         for id in ["ended", "child-open", "child-ended", "child-ended/1"] {
             end(&of, id).await;
         }
-        of.enqueue(QueuedRun::new("queued", "go", serde_json::json!({}))).await.unwrap();
+        of.enqueue(RunRequest { id: "queued".to_owned(), ..RunRequest::new("go") }).await.unwrap();
         pass().await;
         let all = runs(&of, &["child-open", "child-ended"]).await;
         assert_eq!(all.len(), 7);
@@ -143,8 +143,8 @@ async fn unused_sessions_are_removed_unless_a_run_needs_them() {
             of.extend(session, vec![Message::user("hello")]).await.unwrap();
         }
         open(&of, record("r", Some("open"), None)).await;
-        let queued = QueuedRun::new("q", "go", serde_json::json!({}));
-        of.enqueue(QueuedRun { session: Some("queued".to_owned()), ..queued }).await.unwrap();
+        let queued = RunRequest { id: "q".to_owned(), ..RunRequest::new("go") };
+        of.enqueue(RunRequest { session: Some("queued".to_owned()), ..queued }).await.unwrap();
         pass().await;
         let expected = Pruned { sessions: 1, ..Pruned::default() };
         assert_eq!(store.prunable().await.unwrap(), expected);

@@ -13,7 +13,7 @@ use wattle_agent::capability::memory::{self, Memory as _, MemoryText, NewItem};
 use wattle_agent::capability::search::Query;
 use wattle_agent::capability::secrets::Secrets as _;
 use wattle_agent::journal::{
-    Journal as _, QueuedRun, RecordedCall, RunEnd, RunFilter, RunRecord, RunStart, Turn,
+    Journal as _, RecordedCall, RunEnd, RunFilter, RunRecord, RunRequest, RunStart, Turn,
 };
 use wattle_agent::ledger::{FinalSeal, Keys};
 use wattle_agent::machine::{Envelope, Event, Input, Message, Usage};
@@ -38,9 +38,9 @@ fn integration() -> Integration {
     Integration { name: "shop".to_owned(), system_prompt: None, agent: None, session_id: None }
 }
 
-fn queued() -> QueuedRun {
-    let queued = QueuedRun::new("queued", "alice's request", serde_json::json!({}));
-    QueuedRun { session: Some("s".to_owned()), ..queued }
+fn queued() -> RunRequest {
+    let queued = RunRequest { id: "queued".to_owned(), ..RunRequest::new("alice's request") };
+    RunRequest { session: Some("s".to_owned()), ..queued }
 }
 
 fn event() -> Envelope {

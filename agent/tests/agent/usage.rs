@@ -5,7 +5,7 @@ use std::time::Duration;
 use wattle_agent::capability::kv::Backend as _;
 use wattle_agent::capability::memory::{Memory as _, MemoryText, NewItem, Scope};
 use wattle_agent::journal::{
-    Journal as _, QueuedRun, RecordedCall, RecordedEffect, RunRecord, RunStart, Turn,
+    Journal as _, RecordedCall, RecordedEffect, RunRecord, RunRequest, RunStart, Turn,
 };
 use wattle_agent::machine::{Ending, Input, Message, Usage};
 use wattle_agent::rt::tape::{CallId, RecordedValue};
@@ -119,7 +119,7 @@ async fn queued_runs_with_long_messages_fill_their_tenant_and_then_the_store() {
         let (alice, bob) = (of(&store, "alice"), of(&store, "bob"));
         let add = async |of: &TenantStore, number: usize| {
             let message = "m".repeat(100_000);
-            of.enqueue(QueuedRun::new(format!("r{number}"), message, serde_json::json!({}))).await
+            of.enqueue(RunRequest { id: format!("r{number}"), ..RunRequest::new(message) }).await
         };
         let (error, added) = until_full(async |number| add(&alice, number).await).await;
         assert!(error.is_full() && error.to_string().contains("the tenant `alice`"), "{error}");

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value as Json;
 use tokio_util::sync::CancellationToken;
+use wattle_agent::RunRequest;
 use wattle_agent::capability::files::Files;
 use wattle_agent::journal::{
     self, Approval, ForkError, Journal as _, ParkedRun, RunFilter, RunLimits, RunRecord,
@@ -14,7 +15,7 @@ use wattle_agent::journal::{
 use wattle_agent::machine::{Bound, Ending, Envelope, Event};
 use wattle_agent::model::Model;
 use wattle_agent::output::{OutputSchema, OutputSettings};
-use wattle_agent::service::{AnswerError, Outcome, RunHandle, RunRequest, RunService};
+use wattle_agent::service::{AnswerError, Outcome, RunHandle, RunService};
 use wattle_agent::{Report, TenantStore};
 
 use super::kept;

@@ -13,7 +13,7 @@ use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
 use wattle_agent::catalog::Catalog;
 use wattle_agent::machine::{Envelope, Event};
 use wattle_agent::rt::Limits;
-use wattle_agent::{Access, Host, Job, STEPS_FILE, Settings};
+use wattle_agent::{Access, Host, RunParts, RunRequest, STEPS_FILE};
 
 use crate::args::DemoArgs;
 use crate::changes::{self, Fate};
@@ -102,12 +102,12 @@ pub(crate) async fn demo(args: &DemoArgs) -> Result<Exit, Fault> {
     Ok(Exit::Done)
 }
 
-/// A prepared demo: its script, its workdir and files, and the job to run.
+/// A prepared demo: its script, its workdir and files, and the parts of its run.
 struct Stage {
     script: Script,
     workdir: tempfile::TempDir,
     files: Arc<Files>,
-    job: Job,
+    parts: RunParts,
 }
 
 /// Prepares a demo.
@@ -129,12 +129,13 @@ fn stage(
         network: Arc::new(Egress::new(Policy { allow: vec![site.rule()], ..Policy::default() })),
         ..Access::new(host, Arc::clone(&files))
     };
-    let job = Job {
+    let model = script.cassette().map_err(|error| broken(demo, &error.to_string()))?;
+    let parts = RunParts {
         trace_dir: Some(workdir.path().to_owned()),
         cancel: cancel.clone().into(),
-        ..Job::new(script.ask.clone(), access.grants())
+        ..RunParts::new(host.clone(), Arc::new(model), access.grants())
     };
-    Ok(Stage { script, workdir, files, job })
+    Ok(Stage { script, workdir, files, parts })
 }
 
 fn broken(demo: &Demo, what: &str) -> Fault {
@@ -148,7 +149,7 @@ async fn play(
     demo: &Demo,
     cancel: &CancellationToken,
 ) -> Result<(), Fault> {
-    let Stage { script, workdir, files, job } = stage(host, site, demo, cancel)?;
+    let Stage { script, workdir, files, parts } = stage(host, site, demo, cancel)?;
     output::note(&script.about);
     output::note(&format!("\n{} wattle run {:?}", paint(DIM, "$"), script.ask));
 
@@ -162,8 +163,8 @@ async fn play(
         }
         live.show(&envelope.event);
     };
-    let model = script.cassette().map_err(|error| broken(demo, &error.to_string()))?;
-    let report = wattle_agent::run(host, &model, &Settings::default(), job, &sink).await;
+    let request = RunRequest::new(script.ask.as_str());
+    let report = wattle_agent::run(parts, &request, &sink).await;
     if cancel.is_cancelled() {
         return Ok(());
     }
@@ -211,14 +212,12 @@ mod tests {
             .tenant(&wattle_agent::Tenant::default());
         let journal: SharedJournal = Arc::new(store.clone());
         for demo in DEMOS {
-            let Stage { script, workdir, job, .. } =
+            let Stage { script, workdir, parts, .. } =
                 stage(&host, &site, demo, &CancellationToken::new()).unwrap();
-            let model = script.cassette().unwrap();
-            let kept = (&journal, demo.name.to_owned(), serde_json::Value::Null);
-            let ended =
-                journal::run(&host, &model, &Settings::default(), job, &|_: &Envelope| {}, kept)
-                    .await
-                    .unwrap();
+            let request =
+                RunRequest { id: demo.name.to_owned(), ..RunRequest::new(script.ask.as_str()) };
+            let sink = |_: &Envelope| {};
+            let ended = journal::run(parts, &request, &sink, &journal).await.unwrap();
             let RunOutcome::Done(report) = ended else { panic!("{ended:?}") };
             drop(workdir);
             assert!(

@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
+use wattle_agent::RunRequest;
 use wattle_agent::capability::files::{Change, Files};
 use wattle_agent::machine::{Ending, Usage};
 use wattle_agent::model::Model;
-use wattle_agent::service::{Outcome, RunRequest};
+use wattle_agent::service::Outcome;
 use wattle_agent::{CatalogDiff, journal};
 
 use super::history::Undo;

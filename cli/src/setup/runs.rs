@@ -5,13 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::Value as Json;
 use wattle_agent::agents::{AgentSpec, Agents};
 use wattle_agent::capability::files::Files;
-use wattle_agent::journal::KeptFiles;
+use wattle_agent::journal::{KeptFiles, RunRequest};
 use wattle_agent::model::{Model, Models};
 use wattle_agent::output::OutputSettings;
-use wattle_agent::service::{
-    AssembleFuture, RunAssembler, RunParts, RunSeed, RunService, ServiceLimits,
-};
-use wattle_agent::{Meter, Report, Settings, TenantStore};
+use wattle_agent::service::{AssembleFuture, RunAssembler, RunService, ServiceLimits};
+use wattle_agent::{Meter, Report, RunParts, Settings, Settle, TenantStore};
 
 use super::files::rest;
 use super::{Session, Setup, trace_dir};
@@ -65,14 +63,18 @@ impl LocalAssembler {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    async fn parts(&self, seed: RunSeed<'_>) -> Result<RunParts, Fault> {
+    async fn parts(
+        &self,
+        store: &TenantStore,
+        run: &RunRequest,
+        is_child: bool,
+    ) -> Result<RunParts, Fault> {
         let LocalRuns { setup, model, settings, output, files, fate } = &self.runs;
-        let is_child = seed.files.is_some();
-        let agent = AgentSpec::of_origin(seed.origin).map_err(Fault::failed)?;
+        let agent = AgentSpec::of_origin(&run.origin).map_err(Fault::failed)?;
         let (setup, settings) = setup.for_agent(&agent, settings)?;
         let model = &agent.open_model(&*self.models, model).map_err(Fault::configuration)?;
         let meter = Meter::default();
-        let state = Session { id: seed.state.to_owned(), store: seed.store.clone() };
+        let state = Session { id: run.state_session(), store: store.clone() };
         let access = setup.access(
             Arc::clone(files),
             Some(&state),
@@ -80,11 +82,11 @@ impl LocalAssembler {
             &settings,
         )?;
         // A child run shares the files of its root run, and belongs to no session.
-        let newest = match seed.session {
+        let newest = match run.session {
             Some(_) => state.load_files(files).await?,
             None => 0,
         };
-        let keeps_files = seed.session.is_some() && files.is_overlay();
+        let keeps_files = run.session.is_some() && files.is_overlay();
         let (files, failure) = (Arc::clone(files), Arc::clone(&self.failure));
         let settle = fate.clone().filter(|_| !is_child).map(|fate| {
             Box::new(move |report: &Report| {
@@ -99,27 +101,34 @@ impl LocalAssembler {
                     Some(Fate::Apply) => KeptFiles::Replaced { newest, delta: rest(&files) },
                     _ => KeptFiles::Added,
                 }
-            }) as wattle_agent::service::Settle
+            }) as Settle
         });
+        let parts = RunParts::new(setup.host.clone(), Arc::clone(model), setup.grants(access));
         Ok(RunParts {
-            host: setup.host.clone(),
-            model: Arc::clone(model),
             settings,
-            grants: setup.grants(access),
             meter,
             trace_dir: trace_dir(&setup.config, &setup.config.root.value),
-            label: seed.origin.get(LABEL).and_then(Json::as_str).map(str::to_owned),
+            label: run.origin.get(LABEL).and_then(Json::as_str).map(str::to_owned),
             signer: setup.signer()?,
             output: output.clone().filter(|_| !is_child),
             keeps_files,
             settle,
+            ..parts
         })
     }
 }
 
 impl RunAssembler for LocalAssembler {
-    fn assemble<'a>(&'a self, seed: RunSeed<'a>) -> AssembleFuture<'a> {
-        Box::pin(async move { self.parts(seed).await.map_err(|fault| fault.to_string().into()) })
+    fn assemble<'a>(
+        &'a self,
+        store: &'a TenantStore,
+        run: &'a RunRequest,
+        files: Option<&'a Arc<Files>>,
+    ) -> AssembleFuture<'a> {
+        Box::pin(async move {
+            let parts = self.parts(store, run, files.is_some()).await;
+            parts.map_err(|fault| fault.to_string().into())
+        })
     }
 
     fn agents(&self) -> Agents {

@@ -151,7 +151,7 @@ fn a_mistake_is_fixed_without_a_turn() {
     assert_eq!(messages.last().unwrap(), note);
     let step: Json = serde_json::from_str(place.read_trace("_steps.jsonl").trim()).unwrap();
     assert_eq!(
-        (&step["output"], &step["mended"][0]),
+        (&step["output"], &step["fixed"][0]),
         (&"4".into(), &"line 2: `$str.lenght` → `$str.len`".into())
     );
 }

@@ -55,7 +55,7 @@ export function* sales() {
   yield { wait: 100, event: { type: 'thinking', step: 2, content: 'The function is called map.incr.' } };
   yield { event: { type: 'tool_start', step: 2, call: 1, label: 'wat', source: 'wat', description: 'The function is called map.incr.', body: FIXED } };
   yield { wait: 80, calls: [host(2, 1, 1, 'fs.read', '("sales.csv")', 'day,region,units\n2026-03-01,north,12\n…')] };
-  yield { event: { type: 'tool_result', step: 2, call: 1, source: 'wat', success: true, output: 'east 1809\nnorth 1770\nsouth 1696\nwest 1511', exit_code: 0, dur_ms: 2, fuel: 41_022, mended: ['added the missing bracket at the end of line 4'] } };
+  yield { event: { type: 'tool_result', step: 2, call: 1, source: 'wat', success: true, output: 'east 1809\nnorth 1770\nsouth 1696\nwest 1511', exit_code: 0, dur_ms: 2, fuel: 41_022, fixed: ['added the missing bracket at the end of line 4'] } };
   yield* typed(3, ANSWER, 14);
   yield { wait: 100, event: { type: 'response', text: ANSWER, steps: 2, usage: USAGE, stop: 'answered' } };
 }

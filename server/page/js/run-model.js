@@ -117,7 +117,7 @@ const HANDLERS = {
     call.exitCode = event.exit_code ?? null;
     call.durMs = event.dur_ms ?? null;
     call.fuel = event.fuel ?? null;
-    call.fixes = event.mended ?? [];
+    call.fixes = event.fixed ?? [];
     call.question = null;
     run.parked.delete(`${step.number}.${call.number}`);
   },

@@ -62,7 +62,7 @@
  * @property {number|null} [exit_code]
  * @property {number} [dur_ms]
  * @property {number|null} [fuel]
- * @property {string[]} [mended]
+ * @property {string[]} [fixed]
  * @property {number} [attempt]
  * @property {string} [error]
  * @property {string} [question]

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use wattle_agent::RunRequest;
 use wattle_agent::journal::Priority;
-use wattle_agent::service::{RunHandle, RunRequest};
+use wattle_agent::service::RunHandle;
 
 use crate::caller::Caller;
 use crate::error::ApiError;
@@ -42,11 +43,10 @@ impl NewRun {
     fn request(self) -> (RunRequest, String) {
         let session = self.session.unwrap_or_else(SessionId::generate).0;
         let request = RunRequest {
-            message: self.message.0,
             session: Some(session.clone()),
             origin: self.origin.json(),
             priority: self.priority,
-            needs_client: false,
+            ..RunRequest::new(self.message.0)
         };
         (request, session)
     }

@@ -4,8 +4,7 @@
 
 use std::sync::Arc;
 
-use wattle_agent::journal::Priority;
-use wattle_agent::service::RunRequest;
+use wattle_agent::RunRequest;
 
 use super::conversation::Conversation;
 use super::{Completion, STEPS, models};
@@ -40,11 +39,9 @@ pub(super) async fn start(
         ..RunOrigin::of_agent(&agent, None, steps)
     };
     let request = RunRequest {
-        message: conversation.message.0.clone(),
-        session: None,
         origin: origin.json(),
-        priority: Priority::default(),
         needs_client: true,
+        ..RunRequest::new(conversation.message.0.as_str())
     };
     let run = start_request(shared, caller, request).await?;
     Ok(Completion::of(shared, caller, run, None))

@@ -5,13 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use wattle_agent::{Access, CatalogDiff, Host, Job, Settings};
+use wattle_agent::{Access, CatalogDiff, Host, Settings};
 use wattle_capability::egress::{Egress, Policy};
 use wattle_capability::files::Files;
 use wattle_catalog::Folders;
 use wattle_machine::{Message, Role};
 use wattle_rt::{Grants, Limits};
-use wattle_tests::{Scripted, built_in_host};
+use wattle_tests::{Job, Scripted, built_in_host};
 
 fn host(folder: &Path) -> Host {
     let folders = Folders::open(&[folder], &|_| Ok(()));
@@ -51,7 +51,8 @@ async fn first_request(
         history,
         ..Job::new(message, Access::new(host, files).grants())
     };
-    wattle_agent::run(host, &model, &Settings::default(), job, &|_: &_| {}).await;
+    let (parts, request) = job.on(host, &model, &Settings::default());
+    wattle_agent::run(parts, &request, &|_: &_| {}).await;
     let requests = model.requests();
     let first = requests.first().unwrap().first().unwrap();
     assert_eq!(first.role, Role::System);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value as Json;
 use wattle_agent::model::{Cassette, Timeouts};
-use wattle_agent::{Access, Host, Job, Settings};
+use wattle_agent::{Access, Host, Settings};
 use wattle_capability::egress::{self, Egress};
 use wattle_capability::files::Files;
 use wattle_capability::kv::Backend as _;
@@ -14,7 +14,7 @@ use wattle_capability::policy::{Policy, Preflight};
 use wattle_catalog::Folders;
 use wattle_machine::{Bound, EXAMPLE_PROGRAM, Ending, Event, Message, OnMaxSteps, Role};
 use wattle_rt::Limits;
-use wattle_tests::{Scripted, World, plain};
+use wattle_tests::{Job, Scripted, World, plain};
 
 fn text(messages: &[Message]) -> String {
     messages.iter().map(|m| m.content.as_str()).collect::<Vec<_>>().join("\n")
@@ -118,7 +118,8 @@ async fn a_failure_in_a_catalog_program_shows_its_arguments_and_no_line() {
         let model = Scripted::new(&[call, "ToolCall::Response(\"done\")"]);
         let files = Arc::new(Files::overlay(None, 1 << 20));
         let job = Job::new("go", Access::new(&host, files).grants());
-        wattle_agent::run(&host, &model, &Settings::default(), job, &|_: &_| {}).await;
+        let (parts, request) = job.on(&host, &model, &Settings::default());
+        wattle_agent::run(parts, &request, &|_: &_| {}).await;
         let observation = model.requests()[1].last().unwrap().content.to_string();
         assert!(observation.contains(expected), "{call}: {observation}");
         for foreign in ["secret_line", "at line", "(line ", "str.uper"] {
@@ -172,8 +173,8 @@ async fn mistakes_are_fixed_within_the_step() {
         _ => None,
     });
     assert_eq!(fixed.collect::<Vec<_>>(), [(3, false), (1, false)]);
-    assert_eq!(world.steps()[0]["mended"], serde_json::json!(notes));
-    assert_eq!(world.steps()[2].get("mended"), None);
+    assert_eq!(world.steps()[0]["fixed"], serde_json::json!(notes));
+    assert_eq!(world.steps()[2].get("fixed"), None);
 }
 
 #[tokio::test]
@@ -427,8 +428,8 @@ async fn a_cassette_plays_a_run() {
     let world = World::new();
     let tape = "{\"wattle_cassette\":1,\"model\":\"demo\"}\n{\"reply\":\"ToolCall::Catalog(\\\"\
                 text_count\\\", \\\"a b\\\")\"}\n{\"reply\":\"two words\"}\n";
-    let (report, _) =
-        world.run(&Cassette::parse(tape).unwrap(), &Settings::default(), world.job("count")).await;
+    let model = Arc::new(Cassette::parse(tape).unwrap());
+    let (report, _) = world.run(&model, &Settings::default(), world.job("count")).await;
     assert_eq!(report.ending.text(), "two words");
 }
 

@@ -9,12 +9,12 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use proptest::prelude::*;
-use serde_json::{Value as Json, json};
-use wattle_agent::journal::{self, RunOutcome, SharedJournal};
+use serde_json::json;
+use wattle_agent::journal::{self, RunOutcome, RunRequest, SharedJournal};
 use wattle_agent::ledger::Keys;
 use wattle_agent::model::{EndpointSettings, Recorder, RemoteModel, Timeouts, resolve};
 use wattle_agent::otel::{Collector, CollectorSettings};
-use wattle_agent::{Access, DialectSetting, Host, Job, Settings, Store, Tenant};
+use wattle_agent::{Access, DialectSetting, Host, RunParts, Settings, Store, Tenant};
 use wattle_capability::egress::{Egress, Policy};
 use wattle_capability::files::{Files, OVERLAY_LIMIT};
 use wattle_capability::kv::{Backend as _, InMemory};
@@ -195,18 +195,18 @@ async fn check(key: &str, secret: &str, way: usize, dialect: DialectSetting) {
         secrets: Some(Arc::new(SecretList::new([("api".to_owned(), Ok(value))]))),
         ..Access::new(&host, Arc::new(Files::overlay(None, OVERLAY_LIMIT)))
     };
-    let job = Job {
-        session_id: Some("s".to_owned()),
+    let parts = RunParts {
+        settings: Settings { dialect, ..Settings::default() },
         trace_dir: Some(work.clone()),
         signer: Some(Arc::new(keys.signer(Tenant::default().as_str()).unwrap())),
-        ..Job::new("go", access.grants())
+        ..RunParts::new(host.clone(), Arc::new(model), access.grants())
     };
+    let session = Some("s".to_owned());
+    let request = RunRequest { id: "r".to_owned(), session, ..RunRequest::new("go") };
     let journal: SharedJournal = Arc::new(store);
     let events = Mutex::new(Vec::new());
     let sink = |event: &Envelope| events.lock().unwrap().push(event.event.clone());
-    let to = (&journal, "r".to_owned(), Json::Null);
-    let settings = Settings { dialect, ..Settings::default() };
-    let ended = journal::run(&host, &model, &settings, job, &sink, to).await.unwrap();
+    let ended = journal::run(parts, &request, &sink, &journal).await.unwrap();
     let RunOutcome::Done(report) = ended else { panic!("the run waits") };
 
     // The model's output reaches the program and the user unchanged.

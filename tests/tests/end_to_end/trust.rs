@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use wattle_agent::{Access, Job, Settings, Trusted};
+use wattle_agent::{Access, Settings, Trusted};
 use wattle_capability::PortFuture;
 use wattle_capability::files::Files;
 use wattle_capability::git::{NoRepository, Repository};
 use wattle_catalog::Catalog;
 use wattle_machine::Ending;
-use wattle_tests::{Scripted, World};
+use wattle_tests::{Job, Scripted, World};
 
 /// The catalog programs that are listed for every run.
 const PLAIN: &[&str] = &[

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
-use wattle_agent::journal::{Journal as _, QueuedRun};
+use wattle_agent::journal::{Journal as _, RunRequest};
 use wattle_agent::{Scope, Tenant};
 use wattle_server::{App, ServerSettings, TenantParts};
 use wattle_tests::empty_store;
@@ -226,8 +226,12 @@ async fn a_revoked_token_opens_nothing() {
 async fn the_runs_of_every_tenant_are_resumed() {
     let file = empty_store();
     let bob = file.tenant(&Tenant::new("bob").unwrap());
-    let queued = QueuedRun::new("01J0000000000000000000000", "bob's", json!({"by": "serve"}));
-    bob.enqueue(QueuedRun { session: Some("s".to_owned()), ..queued }).await.unwrap();
+    let queued = RunRequest {
+        id: "01J0000000000000000000000".to_owned(),
+        origin: json!({"by": "serve"}),
+        ..RunRequest::new("bob's")
+    };
+    bob.enqueue(RunRequest { session: Some("s".to_owned()), ..queued }).await.unwrap();
     let alice = file.tenant(&Tenant::new("alice").unwrap());
     let tenants = Arc::new(move |tenant: &Tenant| Ok(TenantParts::new(file.tenant(tenant))));
     let mut world =

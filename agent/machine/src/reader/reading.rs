@@ -19,7 +19,6 @@ pub struct Reading {
     pub notes: Vec<Note>,
     /// The answer as it is recorded in the conversation, without dropped text. Line breaks are
     /// `\n`.
-    #[serde(rename = "said")]
     pub retained: String,
 }
 

@@ -38,7 +38,7 @@ impl Performer<'_> {
         };
         let catalog = match task {
             Task::Execute { .. } => self.catalog.clone(),
-            _ => self.host.internal_programs(),
+            _ => self.parts.host.internal_programs(),
         };
         let execution = Execution::Refused { reason: format!("stopped: {reason}") };
         let outcome = CallOutcome::of(&execution);
@@ -64,8 +64,8 @@ impl Performer<'_> {
             Some(tape) => Arc::new(self.grants.as_ref().clone().taped(Arc::<RunTape>::clone(tape))),
             None => Arc::clone(&self.grants),
         };
-        let runtime = self.host.runtime();
-        let performed = match &self.hooks {
+        let runtime = self.parts.host.runtime();
+        let performed = match &self.parts.hooks {
             None => perform_within(runtime, programs, &grants, call, time)
                 .await
                 .map(|execution| (execution, false)),

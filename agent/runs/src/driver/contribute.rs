@@ -39,7 +39,7 @@ impl Performer<'_> {
         let refused = match self.call(place, call, (programs, TIME)).await {
             Ok(CallState::Done(execution)) => return *execution,
             Ok(CallState::Pending(waiting)) => {
-                self.tree.waiting().end();
+                self.parts.tree.waiting().end();
                 let asked: Vec<String> = waiting.into_iter().map(|one| one.question).collect();
                 format!(
                     "it needs an approval, for which the host does not wait here ({}); allow it \
@@ -56,7 +56,7 @@ impl Performer<'_> {
 
     /// Runs the programs of the agent's traits in order.
     pub(super) async fn contribute(&self, step: u32, calls: &[Call]) -> Input {
-        let programs = self.host.internal_programs();
+        let programs = self.parts.host.internal_programs();
         let mut contributions = Vec::new();
         for (at, call) in calls.iter().enumerate() {
             let execution = self.internal_call((step, at), call, &programs).await;
@@ -87,14 +87,15 @@ impl Performer<'_> {
         if tools.len().max(delegates.len()) > MAX_ADDED {
             return Err(format!("it returned more than {MAX_ADDED} tools or delegates"));
         }
-        let all = self.host.all_programs();
+        let all = self.parts.host.all_programs();
         let selected = select(&all, &tools)?;
         let mut entries: Vec<Entry> = selected.iter().map(|one| one.as_ref().clone()).collect();
-        let agents = self.children.as_ref().map(|children| children.agents()).unwrap_or_default();
-        for id in delegates.iter().filter(|id| !self.settings.delegates.contains(id)) {
+        let agents =
+            self.parts.children.as_ref().map(|children| children.agents()).unwrap_or_default();
+        for id in delegates.iter().filter(|id| !self.parts.settings.delegates.contains(id)) {
             let known = agents.get(id).ok_or_else(|| format!("there is no agent `{id}`"))?;
             let about = (known.shown_name(), known.description.as_str());
-            let entry = delegate_program(&self.settings.agent, &delegate(id), about)
+            let entry = delegate_program(&self.parts.settings.agent, &delegate(id), about)
                 .map_err(|error| error.to_string())?;
             if all.get(entry.name().as_str()).is_some() {
                 return Err(format!("`{}` is the name of another program", entry.name()));

@@ -202,7 +202,7 @@ fn restart(of: &RunStart, conversation: &[Message], message: String) -> RunStart
     start.setup.history = history;
     // The files may have changed since the start of the other run.
     start.setup.orientation = None;
-    start.setup.nonce = crate::id::nonce();
+    start.setup.nonce = crate::nonce::nonce();
     start
 }
 

@@ -1,31 +1,32 @@
 //! The port that creates the parts of each run. Each deployment implements it.
 
-use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use serde_json::Value as Json;
 use wattle_capability::files::Files;
-use wattle_model::output::OutputSettings;
-use wattle_model::{Meter, Model};
-use wattle_rt::Grants;
-use wattle_store::ledger::Signer;
+use wattle_model::Model;
 use wattle_store::{StoreError, TenantStore};
 
 use crate::agents::{AgentSpec, Agents};
-use crate::host::Host;
-use crate::journal::{KeptFiles, RunLimits};
-use crate::report::Report;
-use crate::settings::Settings;
+use crate::journal::{RunLimits, RunRequest};
+use crate::parts::RunParts;
 
 /// A port that creates the parts of runs. The command line creates them from its settings, and the
 /// server from a tenant and a session.
 pub trait RunAssembler: Send + Sync {
-    /// Creates the parts of a run when the run starts and each time it is resumed.
+    /// Creates the parts of a run when the run starts and each time it is resumed. `store` is that
+    /// of the run's tenant, and `files` are those that a child run shares with its parent. The
+    /// service sets the parts that belong to the run's place in its session and its tree.
     ///
     /// # Errors
     /// If the parts cannot be created, or the store fails.
-    fn assemble<'a>(&'a self, run: RunSeed<'a>) -> AssembleFuture<'a>;
+    fn assemble<'a>(
+        &'a self,
+        store: &'a TenantStore,
+        run: &'a RunRequest,
+        files: Option<&'a Arc<Files>>,
+    ) -> AssembleFuture<'a>;
 
     /// Returns the agents that runs may delegate to.
     fn agents(&self) -> Agents {
@@ -87,76 +88,3 @@ impl From<String> for AssembleError {
         AssembleError::Refused(message)
     }
 }
-
-/// The data about a run that is known before its parts are created.
-#[derive(Clone, Copy, Debug)]
-pub struct RunSeed<'a> {
-    /// The store of the run's tenant.
-    pub store: &'a TenantStore,
-    /// The run's id.
-    pub run: &'a str,
-    /// The session that the run belongs to.
-    pub session: Option<&'a str>,
-    /// The id of the session whose state the run uses. A run that belongs to no session uses the
-    /// state of a session that exists only for that run.
-    pub state: &'a str,
-    /// The data in the run's request from which the run's parts are created.
-    pub origin: &'a Json,
-    /// The files that a child run shares with its parent.
-    pub files: Option<&'a Arc<Files>>,
-}
-
-/// The parts of one run.
-pub struct RunParts {
-    /// The host, with the programs that are offered to the run's agent.
-    pub host: Host,
-    /// The model to which the loop sends requests.
-    pub model: Arc<dyn Model>,
-    /// The settings of the loop. A resumed run keeps its recorded settings.
-    pub settings: Settings,
-    /// The capabilities that the run's programs may use.
-    pub grants: Arc<Grants>,
-    /// The meter that counts the model usage of the run's programs.
-    pub meter: Meter,
-    /// The folder to which the trace is written. Without a folder, the run has no trace.
-    pub trace_dir: Option<PathBuf>,
-    /// The label that the trace records as the session if the run belongs to no session.
-    pub label: Option<String>,
-    /// The key that seals the trace.
-    pub signer: Option<Arc<Signer>>,
-    /// The settings for structured output, which replace those in `settings`. A resumed run keeps
-    /// its recorded output settings.
-    pub output: Option<OutputSettings>,
-    /// If true, the granted files contain the files of the run's session, and the files that the
-    /// run changed are kept for the session's next run.
-    pub keeps_files: bool,
-    /// A function that is called with a finished run's report before the run's end is recorded, for
-    /// example to write the run's files. Its result replaces `keeps_files` at the run's end. It may
-    /// be called again for the same run if the process ends before the run's end is recorded.
-    pub settle: Option<Settle>,
-}
-
-impl RunParts {
-    /// Creates the parts of a run with default settings. The run has no trace and no structured
-    /// output, and its files are not kept.
-    #[must_use]
-    pub fn new(host: Host, model: Arc<dyn Model>, grants: Grants) -> RunParts {
-        RunParts {
-            host,
-            model,
-            settings: Settings::default(),
-            grants: Arc::new(grants),
-            meter: Meter::default(),
-            trace_dir: None,
-            label: None,
-            signer: None,
-            output: None,
-            keeps_files: false,
-            settle: None,
-        }
-    }
-}
-
-/// A function that is called with the report of a finished run, and returns the changes to files
-/// that the run's session keeps. See [`RunParts::settle`].
-pub type Settle = Box<dyn FnOnce(&Report) -> KeptFiles + Send>;

@@ -23,7 +23,7 @@ use crate::agents::{AgentSpec, Agents};
 use crate::cancel::Cancel;
 use crate::delegates::{ChildEnd, ChildError, ChildRequest, ChildRuns, SEPARATOR};
 use crate::journal::{
-    self, Approval, Journal as _, PendingApproval, QueuedRun, RunFilter, RunRecord, SharedJournal,
+    self, Approval, Journal as _, PendingApproval, RunFilter, RunRecord, RunRequest, SharedJournal,
     Status, record_answers,
 };
 use crate::tree::RunTree;
@@ -59,13 +59,13 @@ impl RunService {
         &self,
         store: &TenantStore,
         origin: &Json,
-        files: &Option<Arc<Files>>,
+        files: Option<Arc<Files>>,
     ) -> Arc<dyn ChildRuns> {
         Arc::new(ServiceChildren {
             service: self.clone(),
             store: store.clone(),
             origin: origin.clone(),
-            files: files.clone(),
+            files,
         })
     }
 
@@ -182,7 +182,7 @@ impl ServiceChildren {
                 live.handed_over.cancel();
             }
             let lineage = Lineage { tree: Some(tree), files: self.files.clone() };
-            let request = (id, message.clone(), origin);
+            let request = RunRequest { id, origin, ..RunRequest::new(message.as_str()) };
             self.drive(request, known, Arc::clone(&live), lineage);
         }
         Ok(match self.outcome(&live, &cancel).await {
@@ -243,7 +243,7 @@ impl ServiceChildren {
     /// longer waits for it.
     fn drive(
         &self,
-        (id, message, origin): (String, String, Json),
+        request: RunRequest,
         known: Option<RunRecord>,
         live: Arc<LiveRun>,
         lineage: Lineage,
@@ -252,14 +252,14 @@ impl ServiceChildren {
         self.service.0.tasks.spawn(async move {
             // A child run belongs to no session, so it never waits for a turn in a session's queue.
             let mut position = Position::default();
+            let id = request.id.clone();
             match known {
                 Some(run) => {
                     let driving = service.go_on(&store, &run, false, &mut position, &live, lineage);
                     service.drive_locked(&store, &id, &live, Box::pin(driving), None).await;
                 }
                 None => {
-                    let run = QueuedRun::new(id.clone(), message, origin);
-                    let driving = service.begin(&store, run, &mut position, &live, lineage);
+                    let driving = service.begin(&store, request, &mut position, &live, lineage);
                     service.drive_locked(&store, &id, &live, Box::pin(driving), None).await;
                 }
             }

@@ -7,24 +7,22 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use wattle_capability::files::Files;
-use wattle_capability::fs::Fs;
 use wattle_machine::Input;
-use wattle_rt::Grants;
-use wattle_store::{StoreError, Tenant, TenantStore, own_session};
+use wattle_store::{StoreError, Tenant, TenantStore};
 
-use super::assemble::{AssembleError, RunParts, RunSeed, Settle};
+use super::assemble::AssembleError;
 use super::error::StartError;
 use super::isolation::{Pass, isolation_of};
 use super::live::{LiveRun, Outcome};
 use super::queue::{Place, Position};
 use super::{RunHandle, RunService, handover};
 use crate::cancel::Cancel;
-use crate::delegates::{DelegateNames, SEPARATOR};
-use crate::durable::{self, ResumeOptions, RunOutcome};
-use crate::job::Job;
+use crate::delegates::SEPARATOR;
+use crate::durable::{self, RunOutcome};
 use crate::journal::{
-    self, Journal as _, KeptFiles, Lock, QueuedRun, ResumeError, RunRecord, SharedJournal,
+    self, Journal as _, KeptFiles, Lock, ResumeError, RunRecord, RunRequest, SharedJournal,
 };
+use crate::parts::{RunParts, Settle};
 use crate::reload::CatalogDiff;
 use crate::report::Report;
 use crate::tree::RunTree;
@@ -53,11 +51,6 @@ pub(super) struct Lineage {
     pub(super) files: Option<Arc<Files>>,
 }
 
-/// Returns the files that the run's programs use, or `None` if they have no access to files.
-fn shared_files(grants: &Grants) -> Option<Arc<Files>> {
-    grants.config::<Fs>().map(|fs| Arc::clone(&fs.0))
-}
-
 /// The outcome of driving a run. If the run is done, the caller calls `settle` (if present) and
 /// records the run's end. In all cases, the caller then releases the run's lock and notifies the
 /// run's followers.
@@ -81,7 +74,7 @@ impl RunService {
     pub(super) fn drive_queued(
         &self,
         store: TenantStore,
-        run: QueuedRun,
+        run: RunRequest,
         place: Place,
         lock: Lock,
         cancel: &Cancel,
@@ -265,7 +258,7 @@ impl RunService {
     pub(super) async fn begin(
         &self,
         store: &TenantStore,
-        run: QueuedRun,
+        run: RunRequest,
         position: &mut Position,
         live: &LiveRun,
         lineage: Lineage,
@@ -301,54 +294,38 @@ impl RunService {
             Ok(history) => history,
             Err(cause) => return failed(&run.id, cause),
         };
-        let QueuedRun { id, message, origin, .. } = run;
-        let own = own_session(&id);
-        let seed = RunSeed {
-            store,
-            run: &id,
-            session: session.as_deref(),
-            state: session.as_deref().unwrap_or(&own),
-            origin: &origin,
-            files: lineage.files.as_ref(),
+        let assembled = self.0.assembler.assemble(store, &run, lineage.files.as_ref()).await;
+        let parts = match assembled {
+            Ok(parts) => RunParts { history, ..parts },
+            Err(AssembleError::Store(cause)) if cause.is_outage() => return failed(&run.id, cause),
+            Err(why) => return self.refuse(&journal, &run, why.to_string(), live).await,
         };
-        let parts = match self.0.assembler.assemble(seed).await {
-            Ok(parts) => parts,
-            Err(AssembleError::Store(cause)) if cause.is_outage() => return failed(&id, cause),
-            Err(why) => {
-                let refused = (session, message, origin);
-                return self.refuse(&journal, id, refused, why.to_string(), live).await;
-            }
-        };
-        let RunParts { host, model, settings, grants, meter, trace_dir, signer, .. } = parts;
-        let RunParts { label, output, keeps_files, settle, .. } = parts;
-        let files = shared_files(&grants);
-        let job = Job {
-            message,
-            history,
-            tenant: store.tenant().clone(),
-            session_id: session,
-            label,
-            grants,
-            trace_dir,
-            signer,
-            cancel: live.cancel.clone(),
-            meter,
-            tree: live.tree.get_or_init(|| lineage.tree.unwrap_or_default()).clone(),
-            children: Some(self.children(store, &origin, &files)),
-            delegates: DelegateNames::default(),
-            output,
-            hooks: None,
-        };
-        let to = (&journal, id.clone(), origin);
-        match durable::run(&host, &*model, &settings, job, live, to).await {
+        let tree = live.tree.get_or_init(|| lineage.tree.unwrap_or_default()).clone();
+        let mut parts = self.placed(store, &run, parts, tree, live);
+        let (settle, keeps_files) = (parts.settle.take(), parts.keeps_files);
+        match durable::run(parts, &run, live, &journal).await {
             Ok(RunOutcome::Done(report)) => {
                 let turns = if has_turn { report.turns } else { Vec::new() };
                 Driven::Done { report: Report { turns, ..report }, settle, keeps_files }
             }
             Ok(RunOutcome::Parked(parked)) => Driven::Parked(parked),
-            Err(cause) if cause.is_full() => self.end_full(&journal, &id, &cause, live).await,
-            Err(cause) => failed(&id, cause),
+            Err(cause) if cause.is_full() => self.end_full(&journal, &run.id, &cause, live).await,
+            Err(cause) => failed(&run.id, cause),
         }
+    }
+
+    /// Returns the parts of a run with those that belong to its place in the process.
+    fn placed(
+        &self,
+        store: &TenantStore,
+        run: &RunRequest,
+        parts: RunParts,
+        tree: RunTree,
+        live: &LiveRun,
+    ) -> RunParts {
+        let children = self.children(store, &run.origin, parts.files());
+        let tenant = store.tenant().clone();
+        RunParts { tenant, tree, cancel: live.cancel.clone(), children: Some(children), ..parts }
     }
 
     /// Ends a run whose next turn would exceed a limit of the store.
@@ -411,45 +388,23 @@ impl RunService {
             }
         }
         self.refresh().await;
-        let (own, id) = (own_session(&run.id), run.id.as_str());
-        let seed = RunSeed {
-            store,
-            run: id,
-            session: run.session.as_deref(),
-            state: run.session.as_deref().unwrap_or(&own),
-            origin: &run.start.origin,
-            files: lineage.files.as_ref(),
-        };
-        let parts = match self.0.assembler.assemble(seed).await {
+        let (id, request) = (run.id.as_str(), RunRequest::of_run(run));
+        let assembled = self.0.assembler.assemble(store, &request, lineage.files.as_ref()).await;
+        let parts = match assembled {
             Ok(parts) => parts,
             Err(AssembleError::Store(cause)) if cause.is_outage() => return failed(id, cause),
             Err(_) if live.cancel.is_cancelled() => return self.abort(&journal, run, live).await,
             Err(reason) => return failed(id, reason),
         };
-        let origin = &run.start.origin;
-        let files = shared_files(&parts.grants);
         let above = run.start.parent.clone().filter(|_| live.cancel.is_cancelled());
         let of_run = || match above {
             Some(above) => RunTree::ending(above),
             None => self.kept_tree(store, id).unwrap_or_default(),
         };
         let tree = live.tree.get_or_init(|| lineage.tree.unwrap_or_else(of_run)).clone();
-        let with = ResumeOptions {
-            tree,
-            children: Some(self.children(store, origin, &files)),
-            grants: parts.grants,
-            label: parts.label,
-            trace_dir: parts.trace_dir,
-            signer: parts.signer,
-            cancel: live.cancel.clone(),
-            settings: parts.settings,
-            meter: parts.meter,
-            answers: Vec::new(),
-            release,
-            hooks: None,
-            has_session_files: parts.keeps_files,
-        };
-        let driving = durable::resume_locked(&parts.host, &*parts.model, id, with, live, &journal);
+        let mut parts = self.placed(store, &request, parts, tree, live);
+        let (settle, keeps_files) = (parts.settle.take(), parts.keeps_files);
+        let driving = durable::resume_locked(parts, id, &[], release, live, &journal);
         let mut driving = pin!(driving);
         let driven = tokio::select! {
             biased;
@@ -457,10 +412,7 @@ impl RunService {
             () = end_isolation(store, id, &pass, isolation) => driving.await,
         };
         match driven {
-            Ok(RunOutcome::Done(report)) => {
-                let (settle, keeps_files) = (parts.settle, parts.keeps_files);
-                Driven::Done { report, settle, keeps_files }
-            }
+            Ok(RunOutcome::Done(report)) => Driven::Done { report, settle, keeps_files },
             Ok(RunOutcome::Parked(parked)) => Driven::Parked(parked),
             Err(ResumeError::Pending(_)) => match journal::waiting(&journal, id).await {
                 Ok(waiting) => Driven::Parked(durable::ParkedRun {
@@ -501,15 +453,13 @@ impl RunService {
     async fn refuse(
         &self,
         journal: &SharedJournal,
-        id: String,
-        (session, message, origin): (Option<String>, String, serde_json::Value),
+        run: &RunRequest,
         reason: String,
         live: &LiveRun,
     ) -> Driven {
-        let queued = QueuedRun { session, ..QueuedRun::new(id.clone(), message, origin) };
-        match durable::refuse(journal, queued, reason, live).await {
+        match durable::refuse(journal, run, reason, live).await {
             Ok(report) => Driven::Done { report, settle: None, keeps_files: false },
-            Err(cause) => failed(&id, cause),
+            Err(cause) => failed(&run.id, cause),
         }
     }
 

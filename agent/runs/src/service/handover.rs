@@ -8,7 +8,7 @@ use wattle_store::{Tenant, TenantStore};
 
 use super::isolation::Pass;
 use crate::journal::{
-    Journal, JournalFuture, Lock, QueuedRun, RecordedCall, RunEnd, RunFilter, RunRecord,
+    Journal, JournalFuture, Lock, RecordedCall, RunEnd, RunFilter, RunRecord, RunRequest,
     SharedJournal, Turn,
 };
 
@@ -62,11 +62,11 @@ impl Journal for Handover {
         })
     }
 
-    fn enqueue(&self, run: QueuedRun) -> JournalFuture<'_, ()> {
+    fn enqueue(&self, run: RunRequest) -> JournalFuture<'_, ()> {
         self.store.enqueue(run)
     }
 
-    fn queued(&self) -> JournalFuture<'_, Vec<QueuedRun>> {
+    fn queued(&self) -> JournalFuture<'_, Vec<RunRequest>> {
         self.store.queued()
     }
 

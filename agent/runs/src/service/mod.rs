@@ -42,14 +42,14 @@ use tokio::sync::{Notify, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-pub use assemble::{AssembleError, AssembleFuture, RunAssembler, RunParts, RunSeed, Settle};
+pub use assemble::{AssembleError, AssembleFuture, RunAssembler};
 pub use child::record_all;
 pub use child::{Pending, pending, release_children};
 pub use chunks::{Chunk, ChunkEvent, Chunks};
 pub use error::{AnswerError, StartError};
 pub use follow::{FollowError, Follower};
 pub use live::Outcome;
-pub use start::{RunRequest, ServiceLimits};
+pub use start::ServiceLimits;
 pub use tree::{TreeCursor, TreeEvent, TreeFollower};
 pub use view::{ArtifactLine, RunPage, RunStatus, RunView, ToolUse};
 
@@ -215,7 +215,7 @@ impl RunService {
         let slot = self.slot_of(store).await?;
         let place = self.place(store, of.session.as_deref(), slot).await?;
         let journal: journal::SharedJournal = Arc::new(store.clone());
-        let (id, limits) = (crate::id::new_id(), self.0.assembler.limits());
+        let (id, limits) = (journal::new_id(), self.0.assembler.limits());
         // The run stays locked until it is driven, so that no other process takes it.
         let lock = journal::lock_run(store, &id).await?.ok_or(StartError::Stopping)?;
         let forked = journal::fork(&journal, &of, step, message, id.clone(), limits).await?;

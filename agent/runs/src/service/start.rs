@@ -1,51 +1,15 @@
-//! Requests for runs. A run starts immediately or waits in the store's queue.
+//! The start of runs. A run starts immediately or waits in the store's queue.
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value as Json};
 use tokio::sync::OwnedSemaphorePermit;
 use wattle_store::{TenantStore, Topic};
 
 use super::error::StartError;
 use super::queue::Place;
 use super::{RunHandle, RunService};
-use crate::agents::AgentSpec;
 use crate::cancel::Cancel;
-use crate::journal::{self, Journal as _, Priority, QueuedRun};
-
-/// A request for a run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RunRequest {
-    /// The user's message.
-    pub message: String,
-    /// The session that the run continues or starts.
-    pub session: Option<String>,
-    /// Data from which the assembler creates the run's parts, at the start of the run and each time
-    /// it is resumed.
-    pub origin: Json,
-    /// The run's priority among the tenant's queued runs.
-    pub priority: Priority,
-    /// If true, the run is cancelled when this process ends, instead of being resumed by another one.
-    /// The caller cancels the run when its client disconnects.
-    pub needs_client: bool,
-}
-
-impl RunRequest {
-    /// Creates a request for a run of the default agent, without a session.
-    #[must_use]
-    pub fn new(message: impl Into<String>) -> RunRequest {
-        let (session, origin) = (None, Json::Object(Map::new()));
-        let priority = Priority::default();
-        RunRequest { message: message.into(), session, origin, priority, needs_client: false }
-    }
-
-    /// Sets the agent of the run. A resumed run keeps its agent.
-    #[must_use]
-    pub fn of_agent(mut self, agent: &AgentSpec) -> RunRequest {
-        agent.write_to(&mut self.origin);
-        self
-    }
-}
+use crate::journal::{self, Journal as _, RunRequest};
 
 /// The limits of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,7 +83,7 @@ impl RunService {
         if usize::try_from(store.load().await?.queued).is_ok_and(|queued| queued >= limit) {
             return Err(StartError::QueueFull(limit));
         }
-        let run = self.queued_run(request);
+        let run = self.with_needs(request);
         let id = run.id.clone();
         store.enqueue(run).await?;
         self.0.queued.notify_one();
@@ -127,12 +91,9 @@ impl RunService {
         Ok((id, None))
     }
 
-    /// Creates a queued run from a request.
-    fn queued_run(&self, request: RunRequest) -> QueuedRun {
-        let RunRequest { message, session, origin, priority, needs_client } = request;
-        let needs = self.0.assembler.needs(&origin);
-        let run = QueuedRun::new(crate::id::new_id(), message, origin);
-        QueuedRun { session, priority, needs, needs_client, ..run }
+    /// Returns a request with the requirement for driving its run.
+    fn with_needs(&self, request: RunRequest) -> RunRequest {
+        RunRequest { needs: self.0.assembler.needs(&request.origin), ..request }
     }
 
     async fn start_in(
@@ -142,7 +103,7 @@ impl RunService {
         request: RunRequest,
     ) -> Result<RunHandle, StartError> {
         let place = self.place(store, request.session.as_deref(), slot).await?;
-        let run = self.queued_run(request);
+        let run = self.with_needs(request);
         // The run is locked before it is queued, so that no other process takes it from the queue.
         let lock = journal::lock_run(store, &run.id).await?.ok_or(StartError::Stopping)?;
         store.enqueue(run.clone()).await?;

@@ -7,7 +7,7 @@ use wattle_store::{StoreError, TenantStore};
 
 use super::RunService;
 use super::child::{self, Pending};
-use crate::journal::{Journal as _, PendingApproval, QueuedRun, RunFilter, RunRecord, Status};
+use crate::journal::{Journal as _, PendingApproval, RunFilter, RunRecord, RunRequest, Status};
 
 /// The status of a run as clients see it.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -277,7 +277,7 @@ pub(super) async fn page(
     }
 }
 
-fn of_queued(run: QueuedRun) -> RunView {
+fn of_queued(run: RunRequest) -> RunView {
     RunView {
         id: run.id,
         session_id: run.session,

@@ -90,7 +90,7 @@ pub struct Step {
     /// The error, if the call failed.
     pub error: Option<String>,
     /// The fixes that were applied to the program before it ran.
-    #[serde(rename = "mended", skip_serializing_if = "Vec::is_empty")]
+    #[serde(rename = "fixed", skip_serializing_if = "Vec::is_empty")]
     pub fixes: Vec<String>,
     /// Duration, measured with a monotonic clock, in milliseconds.
     pub dur_ms: u64,

@@ -23,8 +23,8 @@ use wattle_machine::Envelope;
 
 pub use locks::{lock_name, lock_run, lock_session};
 pub use record::{
-    CallTime, DEFAULT_AGENT, KeptFiles, ParentRun, Priority, QueuedRun, RecordedCall, RunEnd,
-    RunFilter, RunRecord, RunStart, RunSummary, Status, Turn, advance,
+    CallTime, DEFAULT_AGENT, KeptFiles, ParentRun, Priority, RecordedCall, RunEnd, RunFilter,
+    RunRecord, RunRequest, RunStart, RunSummary, Status, Turn, advance, new_id,
 };
 pub use turn::{EffectRecorder, RecordedAsk, RecordedEffect, describe_difference, excerpts};
 
@@ -41,10 +41,10 @@ pub trait Journal: Send + Sync {
     fn tenant(&self) -> &Tenant;
 
     /// Adds a run to the queue. The run is stored durably when the returned future completes.
-    fn enqueue(&self, run: QueuedRun) -> JournalFuture<'_, ()>;
+    fn enqueue(&self, run: RunRequest) -> JournalFuture<'_, ()>;
 
     /// Returns the queued runs, in the order in which they were added.
-    fn queued(&self) -> JournalFuture<'_, Vec<QueuedRun>>;
+    fn queued(&self) -> JournalFuture<'_, Vec<RunRequest>>;
 
     /// Adds a run, and removes it from the queue if it was queued. The caller must hold the run's
     /// lock.

@@ -63,44 +63,72 @@ pub struct RunRecord {
     pub start: RunStart,
 }
 
-/// A queued run, which has not started yet.
+/// A request for a run, which a store keeps until the run starts.
 #[derive(Clone, Debug, PartialEq)]
-pub struct QueuedRun {
-    /// The run's id.
+pub struct RunRequest {
+    /// The run's id, which is unguessable and sorts by creation time.
     pub id: String,
-    /// The session that the run belongs to.
+    /// The session that the run continues or starts.
     pub session: Option<String>,
     /// Time of the request, in milliseconds since 1970.
     pub created: u64,
     /// The user's message.
     pub message: String,
-    /// The caller's data for starting the run. The journal does not interpret it.
+    /// Data from which the parts of the run are created, at the start of the run and each time it is
+    /// resumed. The journal does not interpret it.
     pub origin: Json,
-    /// The priority among the queued runs of the tenant.
+    /// The run's priority among the tenant's queued runs.
     pub priority: Priority,
     /// The name of the requirement that a process must meet to drive the run. Empty if there is
-    /// none.
+    /// none. The run service sets it.
     pub needs: String,
-    /// If true, the run is cancelled when the process that queued it ends, because its client is
-    /// connected to that process and would request the run again.
+    /// If true, the run is cancelled when the process that queued it ends, instead of being resumed
+    /// by another one, because its client is connected to that process and would request the run
+    /// again. The caller cancels the run when its client disconnects.
     pub needs_client: bool,
 }
 
-impl QueuedRun {
-    /// Creates a queued run that has normal priority, no session and no requirements.
+impl RunRequest {
+    /// Creates a request with a new id and normal priority, for a run of the default agent that
+    /// belongs to no session.
     #[must_use]
-    pub fn new(id: impl Into<String>, message: impl Into<String>, origin: Json) -> QueuedRun {
-        QueuedRun {
-            id: id.into(),
+    pub fn new(message: impl Into<String>) -> RunRequest {
+        RunRequest {
+            id: new_id(),
             session: None,
             created: crate::now_ms(),
             message: message.into(),
-            origin,
+            origin: Json::Object(serde_json::Map::new()),
             priority: Priority::default(),
             needs: String::new(),
             needs_client: false,
         }
     }
+
+    /// Returns the request of a run that has started.
+    #[must_use]
+    pub fn of_run(run: &RunRecord) -> RunRequest {
+        RunRequest {
+            id: run.id.clone(),
+            session: run.session.clone(),
+            created: run.created,
+            origin: run.start.origin.clone(),
+            ..RunRequest::new(run.start.message.as_str())
+        }
+    }
+
+    /// Returns the id of the session whose state the run uses. A run that belongs to no session uses
+    /// the state of a session that exists only for that run.
+    #[must_use]
+    pub fn state_session(&self) -> String {
+        self.session.clone().unwrap_or_else(|| crate::own_session(&self.id))
+    }
+}
+
+/// Creates a run id, which is unguessable and sorts by creation time.
+#[must_use]
+pub fn new_id() -> String {
+    ulid::Ulid::generate().to_string()
 }
 
 /// The priority of a queued run among the queued runs of its tenant. It does not affect other
@@ -316,7 +344,6 @@ pub struct Turn {
     /// The input of the state machine.
     pub input: Input,
     /// The resulting effects.
-    #[serde(rename = "done")]
     pub effects: Vec<RecordedEffect>,
     /// The sequence number of the turn's first event. If the turn emits no events, this is the
     /// number of the next event.

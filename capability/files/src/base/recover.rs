@@ -37,7 +37,6 @@ pub(crate) struct Record {
     pub(crate) staged: RunPath,
     /// The new entry, which is at `staged` until it is moved to `path`. `None` if the change only
     /// removes the old entry.
-    #[serde(rename = "own")]
     pub(crate) new: Option<NewEntry>,
     pub(crate) old: OldEntry,
 }

@@ -7,13 +7,13 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use wattle_agent::agents::{AgentBase, AgentSpec, Agents};
 use wattle_agent::model::{Model, ModelError, ModelReply, ModelRequest, Timeouts};
-use wattle_agent::{Access, Job, Settings};
+use wattle_agent::{Access, Settings};
 use wattle_capability::egress::{Egress, Policy};
 use wattle_capability::files::Files;
 use wattle_machine::{Ending, Event, OnMaxSteps};
 use wattle_rt::Limits;
 use wattle_tests::provider::{Answer, Provider};
-use wattle_tests::{Scripted, World};
+use wattle_tests::{Job, Scripted, World};
 
 use super::endpoint::{quick, remote};
 
@@ -55,7 +55,7 @@ async fn a_request_ends_whatever_the_server_does() {
         // The lower limits apply, whether they belong to the model's client or to the run.
         for (client, settings) in [(short, long), (long, short)] {
             let provider = Provider::start(vec![answer.clone(); 3]);
-            let model = remote(&provider, "vllm", "m", client);
+            let model = Arc::new(remote(&provider, "vllm", "m", client));
             let settings = Settings { timeouts: settings, ..Settings::default() };
             let (report, _) = world.run(&model, &settings, world.job("go")).await;
             let expected =
@@ -84,7 +84,7 @@ async fn an_agent_limits_the_time_and_the_retries_of_its_requests() {
             })
             .unwrap();
         let provider = Provider::start(vec![answer; 12]);
-        let model = remote(&provider, "vllm", "m", quick());
+        let model = Arc::new(remote(&provider, "vllm", "m", quick()));
         let (report, _) = world.run(&model, &parts.settings, world.job("go")).await;
         assert!(report.ending.text().contains(expected), "{line}: {}", report.ending.text());
         assert_eq!(provider.requests().len(), requests, "{line}");
@@ -92,6 +92,7 @@ async fn an_agent_limits_the_time_and_the_retries_of_its_requests() {
 }
 
 /// A model that never answers and enforces no time limits.
+#[derive(Clone)]
 struct Deaf;
 
 impl Model for Deaf {
@@ -121,7 +122,7 @@ async fn a_turn_ends_whatever_the_model_does() {
 async fn the_time_limit_of_a_run_covers_all_of_it() {
     let world = World::new();
     let provider = Provider::start([Answer::hang()]);
-    let model = remote(&provider, "vllm", "m", quick());
+    let model = Arc::new(remote(&provider, "vllm", "m", quick()));
     let settings = Settings { timeout: Some(ms(200)), ..Settings::default() };
     let (report, _) = world.run(&model, &settings, world.job("go")).await;
     assert_eq!(report.ending.text(), "stopped: reached timeout (200 ms)");
@@ -172,16 +173,16 @@ async fn a_cancelled_run_ends_at_once() {
         ("a program", "ToolCall::Wat(```wat\n(while 1)\n```)".to_owned()),
         ("a host call", format!("ToolCall::Catalog(\"http_get\", \"{url}\")")),
     ];
-    let model = remote(&silent, "vllm", "m", Timeouts { request: HOURS, ..quick() });
+    let model = Arc::new(remote(&silent, "vllm", "m", Timeouts { request: HOURS, ..quick() }));
     let (world, job) = short(&silent, ms(60_000));
-    let cancelled = async |world: &World, model: &dyn wattle_agent::model::Model, job: Job| {
+    let cancelled = async |world: &World, model: Arc<dyn wattle_agent::model::Model>, job: Job| {
         let cancel = job.cancel.clone();
         let at = tokio::spawn(async move {
             tokio::time::sleep(ms(100)).await;
             cancel.cancel("");
             Instant::now()
         });
-        let (report, events) = world.run(model, &Settings::default(), job).await;
+        let (report, events) = world.run(&model, &Settings::default(), job).await;
         let took = at.await.unwrap().elapsed();
         assert_eq!(report.ending, Ending::Cancelled { text: "stopped: cancelled".to_owned() });
         let closed = events
@@ -196,10 +197,10 @@ async fn a_cancelled_run_ends_at_once() {
         // The threshold allows for a loaded machine. The operation itself would take a minute.
         assert!(took < Duration::from_secs(3), "{took:?}");
     };
-    cancelled(&world, &model, job).await;
+    cancelled(&world, model, job).await;
     for (_, call) in calls {
         let (world, job) = short(&silent, ms(60_000));
-        cancelled(&world, &Scripted::new(&[&call]), job).await;
+        cancelled(&world, Arc::new(Scripted::new(&[&call])), job).await;
     }
 }
 

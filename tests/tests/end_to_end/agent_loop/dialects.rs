@@ -1,12 +1,14 @@
 //! Tests that the same tasks work in both dialects.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value as Json, json};
 use wattle_agent::model::ModelReply;
-use wattle_agent::{DialectSetting, Job, Scene, Settings};
+use wattle_agent::{DialectSetting, Scene, Settings};
 use wattle_catalog::{Entry, Example, Results, TypeHint};
 use wattle_machine::{Ending, Event, Message, Role};
 use wattle_tests::provider::{Answer, Provider};
-use wattle_tests::{Scripted, World, calls};
+use wattle_tests::{Job, Scripted, World, calls};
 
 use super::endpoint::{calling, quick, remote};
 
@@ -281,7 +283,7 @@ async fn an_endpoint_that_refuses_functions_gets_the_text_dialect() {
             Answer::text("ToolCall::Response(\"one\")"),
             Answer::text("two"),
         ]);
-        let model = remote(&provider, "openai", "m", quick());
+        let model = Arc::new(remote(&provider, "openai", "m", quick()));
         for answer in ["one", "two"] {
             let (report, _) = world.run(&model, &Settings::default(), world.job("go")).await;
             assert_eq!(
@@ -301,7 +303,7 @@ async fn an_endpoint_that_refuses_functions_gets_the_text_dialect() {
         );
 
         let provider = Provider::start([Answer::status(status).with_body(body)]);
-        let model = remote(&provider, "openai", "m", quick());
+        let model = Arc::new(remote(&provider, "openai", "m", quick()));
         let settings = Settings { dialect: DialectSetting::Native, ..Settings::default() };
         let (report, _) = world.run(&model, &settings, world.job("go")).await;
         assert!(
@@ -317,7 +319,7 @@ async fn an_endpoint_that_refuses_functions_gets_the_text_dialect() {
 async fn an_unknown_endpoint_gets_the_text_dialect() {
     let world = World::new();
     let provider = Provider::start([Answer::text("one"), calling("done", "{\"result\":\"two\"}")]);
-    let model = remote(&provider, "vllm", "m", quick());
+    let model = Arc::new(remote(&provider, "vllm", "m", quick()));
     for answer in ["one", "two"] {
         let (report, _) = world.run(&model, &Settings::default(), world.job("go")).await;
         assert_eq!(report.ending.text(), answer, "calls are understood all the same");

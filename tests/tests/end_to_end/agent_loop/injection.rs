@@ -2,23 +2,24 @@
 //! host begin with markers, even if the model reveals the nonce.
 
 use std::pin::Pin;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use wattle_agent::model::{Delta, Model, ModelError, ModelReply, ModelRequest};
-use wattle_agent::{DialectSetting, Job, Settings};
+use wattle_agent::{DialectSetting, Settings};
 use wattle_machine::{Message, Role, announced_nonce};
-use wattle_tests::{World, calls};
+use wattle_tests::{Job, World, calls};
 
 /// A model that replaces `NONCE` in its answers with the run's nonce. This is the worst that a
 /// malicious page could make a model do.
+#[derive(Clone)]
 struct Betrayer {
     answers: Vec<ModelReply>,
-    requests: Mutex<Vec<Vec<Message>>>,
+    requests: Arc<Mutex<Vec<Vec<Message>>>>,
 }
 
 impl Betrayer {
     fn new(answers: Vec<ModelReply>) -> Betrayer {
-        Betrayer { answers, requests: Mutex::default() }
+        Betrayer { answers, requests: Arc::default() }
     }
 
     fn requests(&self) -> Vec<Vec<Message>> {

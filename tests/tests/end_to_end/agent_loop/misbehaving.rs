@@ -1,6 +1,7 @@
 //! Tests runs with misbehaving models and endpoints. Each run continues or ends with a clear error,
 //! and none hangs.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -326,7 +327,7 @@ async fn unexpected_outcome(
         provider.push(Answer::text("ToolCall::Response(\"fine\")"));
     }
     let timeouts = Timeouts { request: Duration::from_millis(1_500), ..quick() };
-    let model = remote(&provider, preset, "m", timeouts);
+    let model = Arc::new(remote(&provider, preset, "m", timeouts));
     let settings = Settings { timeouts, ..Settings::default() };
     let run = world.run(&model, &settings, world.job("go"));
     let Ok((report, _)) = tokio::time::timeout(Duration::from_secs(60), run).await else {

@@ -4,10 +4,10 @@
 use std::os::unix::fs::symlink;
 use std::sync::Arc;
 
+use wattle_agent::Settings;
 use wattle_agent::capability::policy::{Policy, Preflight};
-use wattle_agent::{Job, Settings};
 use wattle_machine::{Message, Role};
-use wattle_tests::{Scripted, World};
+use wattle_tests::{Job, Scripted, World};
 
 /// Runs a job whose model answers immediately, and returns the user's message as the model sees it.
 async fn opening(world: &World, settings: &Settings, job: Job) -> String {

@@ -4,9 +4,9 @@ use serde::Deserialize;
 use serde_json::{Value as Json, json};
 use wattle_agent::model::{FunctionChoice, ModelReply};
 use wattle_agent::output::{OutputSchema, OutputSettings};
-use wattle_agent::{DialectSetting, Job, Settings};
+use wattle_agent::{DialectSetting, Settings};
 use wattle_machine::{Bound, Ending, Event, Role, Stop};
-use wattle_tests::{Scripted, World, calls};
+use wattle_tests::{Job, Scripted, World, calls};
 
 /// A schema with a valid value, an invalid value, and a substring of the expected error.
 #[derive(Deserialize)]

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use serde_json::Value as Json;
-use wattle_agent::{DialectSetting, Job, STEPS_FILE, Settings};
-use wattle_tests::{Scripted, World, calls};
+use wattle_agent::{DialectSetting, STEPS_FILE, Settings};
+use wattle_tests::{Job, Scripted, World, calls};
 
 #[tokio::test]
 async fn a_call_that_is_not_run_has_a_line_with_the_reason() {

@@ -5,11 +5,11 @@ use std::path::Path;
 use wattle_agent::agents::{AgentBase, AgentParts, AgentSpec, Agents};
 use wattle_agent::catalog::Folders;
 use wattle_agent::rt::Limits;
-use wattle_agent::{Host, Job, Settings, Tenant};
+use wattle_agent::{Host, Settings, Tenant};
 use wattle_capability::egress::{Egress, Policy};
 use wattle_capability::sys::FixedSources;
 use wattle_machine::{Envelope, Event, Message};
-use wattle_tests::{Scripted, World, calls};
+use wattle_tests::{Job, Scripted, World, calls};
 
 const DONE: &str = "ToolCall::Response(\"done\")";
 

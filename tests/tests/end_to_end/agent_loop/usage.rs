@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use wattle_agent::model::{Model, ModelReply, Price, Prices};
-use wattle_agent::{Access, Job, Meter, ModelInference, Settings};
+use wattle_agent::{Access, Meter, ModelInference, Settings};
 use wattle_capability::files::Files;
 use wattle_machine::{Bound, Dollars, Ending, Event, Stop, Usage};
-use wattle_tests::{Scripted, World};
+use wattle_tests::{Job, Scripted, World};
 
 fn reply(text: &str, prompt: u64, completion: u64) -> ModelReply {
     let usage = Usage { prompt, completion, ..Usage::default() };

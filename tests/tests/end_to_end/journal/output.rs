@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::json;
 use wattle_agent::Settings;
 use wattle_agent::journal::{
-    Journal as _, RecordedEffect, RunOutcome, RunStart, SharedJournal, Status, end, run,
+    Journal as _, RecordedEffect, RunOutcome, RunRequest, RunStart, SharedJournal, Status, end, run,
 };
 use wattle_agent::machine::Envelope;
 use wattle_agent::model::{FunctionChoice, ThinkingEffort};
@@ -87,9 +87,10 @@ async fn a_resumed_run_keeps_the_settings_of_its_requests() {
     let journal: SharedJournal = Arc::<Stopping>::clone(&stopping);
     let (_, job) = place.job();
     let unasked = Scripted::new(&[]);
-    let target = (&journal, "r".to_owned(), json!({"by": "test"}));
+    let (parts, request) = job.on(&place.host, &unasked, &settings);
+    let request = RunRequest { id: "r".to_owned(), ..request };
     tokio::select! {
-        _ = run(&place.host, &unasked, &settings, job, &|_: &Envelope| {}, target) => panic!(),
+        _ = run(parts, &request, &|_: &Envelope| {}, &journal) => panic!(),
         () = stopping.stopped.notified() => {}
     }
     let start = place.opened("r").await.start;

@@ -12,16 +12,14 @@ use wattle_agent::capability::http;
 use wattle_agent::capability::kv::Backend as _;
 use wattle_agent::capability::policy::{self, NoApprover, Preflight};
 use wattle_agent::journal::{
-    self, Approval, ResumeOptions, RunOutcome, RunRecord, SharedJournal, Status,
+    self, Approval, RunOutcome, RunRecord, RunRequest, SharedJournal, Status,
 };
 use wattle_agent::machine::{Envelope, Message, Role};
 use wattle_agent::model::{Delta, Model, ModelError, ModelReply, ModelRequest};
 use wattle_agent::output::OutputSettings;
 use wattle_agent::rt::{Grants, Limits};
-use wattle_agent::{
-    Access, Cancel, Host, Job, Meter, RunTree, STEPS_FILE, Settings, Tenant, TenantStore,
-};
-use wattle_tests::{built_in_host, empty_store};
+use wattle_agent::{Access, Host, RunParts, STEPS_FILE, Settings, Tenant, TenantStore};
+use wattle_tests::{Job, built_in_host, empty_store};
 
 /// A test environment: a host, a store, a workdir and a network.
 pub(crate) struct Place {
@@ -94,6 +92,7 @@ impl http::Backend for Network {
 
 /// A model whose answer depends only on the number of its messages in the conversation, so every
 /// process receives the same answers.
+#[derive(Clone)]
 pub(crate) struct ByTurn(pub(crate) Vec<String>);
 
 impl Model for ByTurn {
@@ -185,22 +184,12 @@ impl Place {
     /// Returns a job for a new process, and the job's files.
     pub(crate) fn job(&self) -> (Arc<Files>, Job) {
         let (files, grants) = self.process("s");
+        let grants = grants.as_ref().clone();
         let job = Job {
-            message: "go".to_owned(),
-            history: Vec::new(),
-            tenant: Tenant::default(),
-            label: None,
             session_id: Some("s".to_owned()),
-            grants,
             trace_dir: Some(self.workdir().to_owned()),
-            signer: None,
-            meter: Meter::default(),
-            tree: RunTree::default(),
-            children: None,
-            delegates: Default::default(),
-            cancel: Cancel::new(),
-            hooks: None,
             output: self.output.clone(),
+            ..Job::new("go", grants)
         };
         (files, job)
     }
@@ -210,46 +199,36 @@ impl Place {
     pub(crate) async fn run(
         &self,
         journal: &SharedJournal,
-        model: &dyn Model,
+        model: &(impl Model + Clone + 'static),
         id: &str,
     ) -> (RunOutcome, Vec<Envelope>) {
         let (_, job) = self.job();
         let events = Mutex::new(Vec::new());
         let sink = |event: &Envelope| events.lock().unwrap().push(event.clone());
-        let target = (journal, id.to_owned(), serde_json::json!({"by": "test"}));
-        let ended =
-            journal::run(&self.host, model, &self.settings, job, &sink, target).await.unwrap();
+        let (parts, request) = job.on(&self.host, model, &self.settings);
+        let origin = serde_json::json!({"by": "test"});
+        let request = RunRequest { id: id.to_owned(), origin, ..request };
+        let ended = journal::run(parts, &request, &sink, journal).await.unwrap();
         (ended, events.into_inner().unwrap())
     }
 
     /// Resumes a run in a new process. Returns the outcome and the files of that process.
     pub(crate) async fn resume(
         &self,
-        model: &dyn Model,
+        model: &(impl Model + Clone + 'static),
         id: &str,
         answers: &[(&str, bool)],
     ) -> (Result<RunOutcome, journal::ResumeError>, Arc<Files>) {
         let (files, grants) = self.process("s");
-        let with = ResumeOptions {
-            label: None,
-            grants,
-            trace_dir: Some(self.workdir().to_owned()),
-            signer: None,
-            cancel: Cancel::new(),
-            hooks: None,
+        let parts = RunParts {
             settings: self.settings.clone(),
-            meter: Meter::default(),
-            tree: RunTree::default(),
-            children: None,
-            answers: answers
-                .iter()
-                .map(|(call, yes)| ((*call).to_owned(), Approval::once(*yes)))
-                .collect(),
-            release: false,
-            has_session_files: false,
+            trace_dir: Some(self.workdir().to_owned()),
+            ..RunParts::new(self.host.clone(), Arc::new(model.clone()), grants)
         };
-        let ended =
-            journal::resume(&self.host, model, id, with, &|_: &Envelope| {}, &self.journal()).await;
+        let answers: Vec<(String, Approval)> =
+            answers.iter().map(|(call, yes)| ((*call).to_owned(), Approval::once(*yes))).collect();
+        let sink = |_: &Envelope| {};
+        let ended = journal::resume(parts, id, &answers, false, &sink, &self.journal()).await;
         (ended, files)
     }
 

@@ -4,7 +4,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use wattle_agent::journal::{Journal as _, ResumeError, RunFilter, RunOutcome, Status, end};
+use wattle_agent::journal::{
+    Journal as _, ResumeError, RunFilter, RunOutcome, RunRequest, Status, end,
+};
 use wattle_agent::machine::{Ending, Envelope};
 use wattle_agent::model::{Delta, Model, ModelError, ModelReply, ModelRequest};
 
@@ -12,12 +14,13 @@ use super::place::{ByTurn, Place, answer, done, status, wat};
 
 /// A model that simulates a crash: instead of returning one of its answers, it notifies `crashed`
 /// and waits forever.
+#[derive(Clone)]
 struct Crashing {
     script: ByTurn,
     /// The number of the answer at which the process crashes.
     at: usize,
-    crashed: tokio::sync::Notify,
-    requests: AtomicUsize,
+    crashed: Arc<tokio::sync::Notify>,
+    requests: Arc<AtomicUsize>,
 }
 
 impl Crashing {
@@ -27,7 +30,7 @@ impl Crashing {
             wat(r#"(resv (str.from_int (kv.incr? "n" 1)))"#),
             done(),
         ]);
-        Crashing { script, at, crashed: tokio::sync::Notify::new(), requests: AtomicUsize::new(0) }
+        Crashing { script, at, crashed: Arc::default(), requests: Arc::default() }
     }
 }
 
@@ -165,6 +168,7 @@ async fn a_parked_run_names_its_unfinished_call() {
 }
 
 /// A model that panics.
+#[derive(Clone)]
 struct Panics;
 
 impl Model for Panics {
@@ -220,11 +224,10 @@ async fn a_sink_that_panics_ends_its_run_and_no_other() {
     let model = ByTurn(vec![wat(r#"(fs.write? "a.txt" "kept")"#), done()]);
     let (files, job) = place.job();
     let sink = |envelope: &Envelope| assert!(envelope.seq < 3, "the sink has a bug");
-    let target = (&journal, "r".to_owned(), serde_json::Value::Null);
     let settings = wattle_agent::Settings::default();
-    let ended = wattle_agent::journal::run(&place.host, &model, &settings, job, &sink, target)
-        .await
-        .unwrap();
+    let (parts, request) = job.on(&place.host, &model, &settings);
+    let request = RunRequest { id: "r".to_owned(), ..request };
+    let ended = wattle_agent::journal::run(parts, &request, &sink, &journal).await.unwrap();
     let RunOutcome::Done(report) = ended else { panic!() };
     assert!(matches!(
         &report.ending,
@@ -234,9 +237,8 @@ async fn a_sink_that_panics_ends_its_run_and_no_other() {
     end(&journal, &report, false).await.unwrap();
     assert!(matches!(place.resume(&model, "r", &[]).await.0, Err(ResumeError::Ended(_))));
     let (_, job) = place.job();
-    let report =
-        wattle_agent::run(&place.host, &model, &settings, job, &|_: &Envelope| panic!("a bug"))
-            .await;
+    let (parts, request) = job.on(&place.host, &model, &settings);
+    let report = wattle_agent::run(parts, &request, &|_: &Envelope| panic!("a bug")).await;
     assert!(matches!(report.ending, Ending::Failed { .. }));
     assert_eq!(answer(&place.run(&journal, &model, "next").await.0), "done");
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use wattle_agent::journal::{
-    Journal, JournalFuture, Lock, QueuedRun, RecordedCall, ResumeError, RunEnd, RunFilter,
-    RunOutcome, RunRecord, SharedJournal, Status, Turn, end,
+    Journal, JournalFuture, Lock, RecordedCall, ResumeError, RunEnd, RunFilter, RunOutcome,
+    RunRecord, RunRequest, SharedJournal, Status, Turn, end,
 };
 use wattle_agent::machine::Envelope;
 use wattle_agent::{Tenant, TenantStore};
@@ -79,10 +79,10 @@ impl Journal for Stopping {
     fn open(&self, run: RunRecord) -> JournalFuture<'_, ()> {
         Box::pin(self.pass(self.store.open(run)))
     }
-    fn enqueue(&self, run: QueuedRun) -> JournalFuture<'_, ()> {
+    fn enqueue(&self, run: RunRequest) -> JournalFuture<'_, ()> {
         Box::pin(self.pass_durable(self.store.enqueue(run)))
     }
-    fn queued(&self) -> JournalFuture<'_, Vec<QueuedRun>> {
+    fn queued(&self) -> JournalFuture<'_, Vec<RunRequest>> {
         self.store.queued()
     }
     fn pause(&self, run: &str) -> JournalFuture<'_, ()> {

@@ -16,7 +16,7 @@ use super::stopped::Stopping;
 const PROGRAMS: &[(&str, &str)] = &[
     ("build", "(kv.incr \"builds\" 1)\n(ret \"{\\\"tools\\\":[\\\"added\\\"]}\")"),
     ("before", "(kv.incr \"steps\" 1)"),
-    ("told", "(ret (fmt \"{} steps so far\" (kv.get \"steps\")))"),
+    ("listed", "(ret (fmt \"{} steps so far\" (kv.get \"steps\")))"),
     ("added", "(kv.incr \"added\" 1)\n(ret (sys.context \"word\"))"),
 ];
 
@@ -24,7 +24,7 @@ const AGENT: &str = r#"
 name = "planner"
 tools = ["file_read"]
 context = { word = "plum" }
-traits = [{ name = "plan", programs = { build = "build", step = "before", prompt = "told" } }]
+traits = [{ name = "plan", programs = { build = "build", step = "before", prompt = "listed" } }]
 "#;
 
 fn place(folder: &std::path::Path) -> Place {

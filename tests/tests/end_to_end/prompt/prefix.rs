@@ -8,8 +8,8 @@ use wattle_agent::capability::files::Files;
 use wattle_agent::catalog::Folders;
 use wattle_agent::machine::{Dialect, Message, Role};
 use wattle_agent::rt::{Grants, Limits};
-use wattle_agent::{Access, Host, Job, Settings, Tenant};
-use wattle_tests::Scripted;
+use wattle_agent::{Access, Host, Settings};
+use wattle_tests::{Job, Scripted};
 
 /// The first messages of two sessions, about different subjects.
 const MESSAGES: [&str; 2] =
@@ -135,11 +135,9 @@ async fn the_request_says_which_part_of_the_prompt_is_shared() {
     for message in MESSAGES {
         let model = Scripted::new(&["ToolCall::Response(\"done\")"]);
         let files = std::sync::Arc::new(Files::overlay(None, 1 << 20));
-        let job = Job {
-            tenant: Tenant::default(),
-            ..Job::new(message, Access::new(&host, files).grants())
-        };
-        wattle_agent::run(&host, &model, &Settings::default(), job, &|_: &_| {}).await;
+        let job = Job::new(message, Access::new(&host, files).grants());
+        let (parts, request) = job.on(&host, &model, &Settings::default());
+        wattle_agent::run(parts, &request, &|_: &_| {}).await;
         let requests = model.requests_verbatim();
         let Message { role, content, stable: length, .. } = &requests[0][0];
         assert_eq!(*role, Role::System);

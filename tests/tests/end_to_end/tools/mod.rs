@@ -9,10 +9,10 @@ use serde_json::{Value as Json, json};
 use wattle_agent::capability::PortFuture;
 use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
 use wattle_agent::capability::shell::{Shell, ShellOutput};
-use wattle_agent::{Access, IssueFile, Job, Settings};
+use wattle_agent::{Access, IssueFile, Settings};
 use wattle_machine::{Ending, Role};
 use wattle_rt::Account;
-use wattle_tests::{Scripted, World};
+use wattle_tests::{Job, Scripted, World};
 
 /// A shell that prints its command line and reports whether a file exists.
 struct Parrot;

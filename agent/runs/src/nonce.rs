@@ -1,12 +1,6 @@
-//! Ids and nonces of runs.
+//! Nonces of runs.
 
 use wattle_machine::Nonce;
-
-/// Creates a run id, which is unguessable and sorts by creation time.
-#[must_use]
-pub fn new_id() -> String {
-    ulid::Ulid::generate().to_string()
-}
 
 /// Creates the nonce of a run from random bits.
 pub(crate) fn nonce() -> Nonce {
