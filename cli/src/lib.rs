@@ -21,7 +21,6 @@ mod setup;
 mod stdin;
 mod threads;
 mod trust;
-mod trusted;
 mod undone;
 mod walls;
 
@@ -33,7 +32,7 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use crate::args::{Cli, Command};
+use crate::args::{Cli, Command, SessionCommand};
 use crate::config::Layer;
 use crate::fault::{Exit, Fault};
 
@@ -110,7 +109,11 @@ fn perform(cli: Cli) -> Result<Exit, Fault> {
     match cli.command {
         Some(Command::Run(args)) => commands::run::run(*args, outer),
         Some(Command::Replay(args)) => threads::run(commands::replay::replay(args, outer)),
-        Some(Command::Session(command)) => commands::session::session(command, outer),
+        Some(Command::Session(SessionCommand::Resume { id, flags })) => {
+            let flags = Layer { session: Some(Some(id)), ..Layer::from(*flags) };
+            repl::run(flags, Vec::new(), outer)
+        }
+        Some(Command::Session(command)) => threads::run(commands::session::session(command, outer)),
         Some(Command::Repl(args)) => repl::run(args.flags.into(), args.context, outer),
         Some(Command::Serve(args)) => serve::serve(args, outer),
         Some(Command::Exec(args)) => commands::exec::exec(args, outer),

@@ -16,9 +16,10 @@ use crate::args::ServeArgs;
 use crate::config::{Config, Layer, Origin, Value as _};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, DIM, paint};
+use crate::setup::trusted;
 use crate::setup::{Setup, variable};
 use crate::walls::{self, Needs};
-use crate::{threads, trusted};
+use crate::{threads, trust};
 
 /// The environment variable that contains the operator's API token.
 const TOKEN_VARIABLE: &str = "WATTLE_TOKEN";
@@ -33,7 +34,7 @@ const STEPS: u32 = 10;
 /// Serves requests until an interrupt or a termination signal arrives, then waits for the current
 /// runs to end. A second signal ends the process immediately.
 pub(crate) fn serve(args: ServeArgs, outer: Layer) -> Result<Exit, Fault> {
-    let config = Config::gather(&[args.flags.clone().into(), outer])?;
+    let config = trust::gather(&[args.flags.clone().into(), outer])?;
     let needs =
         Needs { trusted: may_exec()?, listens: true, saves_programs: true, ..Needs::default() };
     walls::raise(&config, &needs)?;

@@ -43,7 +43,7 @@ async fn authorize(
     shared.quotas.check(quota::key(shown))?;
     caller.require(protection.scope)?;
     if protection.streams {
-        caller.stream = Some(Arc::new(shared.quotas.acquire(Kind::Stream, &caller)?));
+        caller.stream = Some(Arc::new(caller.slot(&shared.quotas, Kind::Stream)?));
     }
     Ok(caller)
 }

@@ -8,7 +8,7 @@ use wattle_agent::{Scope, Stored, TenantStore};
 
 use crate::error::ApiError;
 use crate::memory::RequestMemory;
-use crate::quota::{Slot, TokenKey};
+use crate::quota::{Kind, Quotas, Slot, TokenKey};
 
 /// The memory needed to load stored data and convert it into a response, as a multiple of the
 /// data's size in the store. Data with many characters that JSON escapes needs more.
@@ -33,6 +33,12 @@ impl Caller {
     /// Checks that the caller's token has this scope or a more powerful one.
     pub(crate) fn require(&self, scope: Scope) -> Result<(), ApiError> {
         if self.scope >= scope { Ok(()) } else { Err(ApiError::missing_scope(scope.name())) }
+    }
+
+    /// Acquires a slot of the server. Fails if all slots of the caller's token, of its tenant or of
+    /// the server are in use.
+    pub(crate) fn slot(&self, quotas: &Quotas, kind: Kind) -> Result<Slot, ApiError> {
+        quotas.acquire(kind, self.limited, self.store.tenant())
     }
 
     /// Reserves the memory that loading this data takes. Must be called before the data is loaded.

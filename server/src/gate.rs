@@ -11,7 +11,6 @@ use axum::response::{IntoResponse, Response};
 use crate::error::ApiError;
 use crate::names::{HostName, Origin};
 use crate::settings::ServerSettings;
-use crate::state::Shared;
 
 /// The accepted host names and origins.
 pub(crate) struct Gate {
@@ -91,12 +90,7 @@ impl Gate {
 
 /// Rejects requests that fail the checks, responds to preflight requests, and adds the CORS headers
 /// for pages of listed origins.
-pub(crate) async fn pass(
-    State(shared): State<Arc<Shared>>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let gate = &shared.gate;
+pub(crate) async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
     let checked = gate.authority(&request).and_then(|authority| {
         Gate::unambiguous(request.headers())?;
         gate.caller(request.headers(), &authority)

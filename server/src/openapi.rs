@@ -1,37 +1,29 @@
 //! Generates the OpenAPI document from the routes and the types of their bodies.
 
-use std::sync::LazyLock;
-
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value as Json, json};
 
-use crate::api;
 use crate::error::ErrorBody;
 use crate::route::{Content, Route, SchemaOf, schema};
 
-static DOCUMENT: LazyLock<String> = LazyLock::new(|| {
-    let mut text = serde_json::to_string_pretty(&build()).unwrap_or_default();
+/// Returns the OpenAPI 3.1 document of these routes as JSON.
+pub(crate) fn document(routes: &[Route]) -> String {
+    let mut text = serde_json::to_string_pretty(&build(routes)).unwrap_or_default();
     text.push('\n');
     text
-});
-
-/// Returns the server's OpenAPI 3.1 document as JSON.
-#[must_use]
-pub fn document() -> &'static str {
-    &DOCUMENT
 }
 
-fn build() -> Json {
+fn build(routes: &[Route]) -> Json {
     let settings = SchemaSettings::draft2020_12()
         .with(|settings| settings.definitions_path = "/components/schemas".into());
     let mut generator = settings.into_generator();
     let mut document = |of: SchemaOf| of(&mut generator).to_value();
     let mut paths = Map::new();
-    for route in api::routes() {
+    for route in routes {
         let path = route.path.replace("{*", "{");
         let operations = paths.entry(path).or_insert_with(|| json!({}));
         if let Some(operations) = operations.as_object_mut() {
-            operations.insert(route.method.to_lowercase(), operation(&route, &mut document));
+            operations.insert(route.method.to_lowercase(), operation(route, &mut document));
         }
     }
     let schemas = generator.take_definitions(true);

@@ -9,7 +9,6 @@ use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use wattle_agent::Tenant;
 
-use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::settings::Limits;
 
@@ -100,13 +99,14 @@ impl Quotas {
         })
     }
 
-    /// Acquires a slot. Fails if all slots of the caller's token, of its tenant or of the server
+    /// Acquires a slot. Fails if all slots of the token, of its tenant or of the server
     /// are in use.
-    pub(crate) fn acquire(&self, kind: Kind, caller: &Caller) -> Result<Slot, ApiError> {
-        self.take(kind, caller.limited, caller.store.tenant())
-    }
-
-    fn take(&self, kind: Kind, token: Option<TokenKey>, tenant: &Tenant) -> Result<Slot, ApiError> {
+    pub(crate) fn acquire(
+        &self,
+        kind: Kind,
+        token: Option<TokenKey>,
+        tenant: &Tenant,
+    ) -> Result<Slot, ApiError> {
         let share = kind.share(&self.limits);
         let holders = match token {
             Some(token) => vec![
@@ -205,7 +205,7 @@ mod tests {
         let quotas = Quotas::new(&Limits::default());
         let take = |token: u8, tenant: &str| {
             let tenant = Tenant::new(tenant).unwrap();
-            quotas.take(Kind::Program, (token > 0).then_some([token; 32]), &tenant)
+            quotas.acquire(Kind::Program, (token > 0).then_some([token; 32]), &tenant)
         };
         let fails = |token: u8, tenant: &str, words: &str| {
             let error = format!("{:?}", take(token, tenant).map(drop).unwrap_err());
@@ -223,7 +223,7 @@ mod tests {
         held.extend((0..2).map(|_| take(0, "a").unwrap()));
         fails(0, "a", "overloaded");
         // Slots of another kind are not affected.
-        drop(quotas.take(Kind::Stream, Some([1; 32]), &Tenant::new("a").unwrap()).unwrap());
+        drop(quotas.acquire(Kind::Stream, Some([1; 32]), &Tenant::new("a").unwrap()).unwrap());
         drop(held);
         assert!(quotas.active.lock().is_empty());
     }
@@ -233,7 +233,7 @@ mod tests {
         let quotas = Quotas::new(&Limits::default());
         let take = |kind: Kind, token: u8| {
             let tenant = Tenant::new(&format!("t{token}")).unwrap();
-            quotas.take(kind, (token > 0).then_some([token; 32]), &tenant)
+            quotas.acquire(kind, (token > 0).then_some([token; 32]), &tenant)
         };
         let share = Kind::Stream.share(&quotas.limits);
         let _own: Vec<Slot> = (0..share.created).map(|_| take(Kind::Stream, 0).unwrap()).collect();
@@ -254,9 +254,9 @@ mod tests {
         for programs in 1..4 {
             let quotas = Quotas::new(&Limits { programs, ..Limits::default() });
             let tenant = Tenant::new("a").unwrap();
-            let first = quotas.take(Kind::Program, Some([1; 32]), &tenant);
+            let first = quotas.acquire(Kind::Program, Some([1; 32]), &tenant);
             assert!(first.is_ok(), "{programs}");
-            assert!(quotas.take(Kind::Program, Some([1; 32]), &tenant).is_err(), "{programs}");
+            assert!(quotas.acquire(Kind::Program, Some([1; 32]), &tenant).is_err(), "{programs}");
         }
     }
 }

@@ -156,3 +156,16 @@ impl Route {
         self
     }
 }
+
+/// The error response of routes with an id in their path.
+pub(crate) const NOT_FOUND: (u16, &str) = (404, "There is no such resource.");
+/// The error response of routes with a body or a query.
+pub(crate) const INVALID: (u16, &str) = (422, "A field is unknown, missing or invalid.");
+/// The error response of routes with a JSON body.
+pub(crate) const NOT_JSON: (u16, &str) = (400, "The body is not JSON in UTF-8.");
+/// The error response of routes that are restricted to administrators of the server's own tenant.
+pub(crate) const NOT_OPERATOR: (u16, &str) = (403, "The token belongs to another tenant.");
+/// The error response of routes that start runs, if the caller has reached a limit.
+pub(crate) const BUSY: (u16, &str) = (429, "Too many requests, or messages of this session.");
+/// The error response of routes that start runs, if the server is full or about to stop.
+pub(crate) const FULL: (u16, &str) = (503, "The server is full or about to stop.");

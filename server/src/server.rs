@@ -15,8 +15,9 @@ use wattle_agent::{Store, Tenant};
 use crate::app::App;
 use crate::connection::{self, Seat};
 use crate::error::{ApiError, ServeError};
+use crate::router::router;
 use crate::settings::ServerSettings;
-use crate::state::{Shared, router};
+use crate::state::Shared;
 
 /// Maximum time to wait for connections to close before they are aborted.
 const LAST_CALL: Duration = Duration::from_secs(5);

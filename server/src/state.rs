@@ -1,34 +1,27 @@
-//! The state that all requests share, and the router.
+//! The state that all requests share.
 
 use std::sync::Arc;
 
-use axum::Router;
-use axum::extract::{MatchedPath, Request, State};
-use axum::middleware::{Next, from_fn_with_state};
-use axum::response::Response;
 use tokio::sync::Mutex;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use wattle_agent::service::{RunService, ServiceLimits};
 
 use crate::app::App;
 use crate::error::ApiError;
-use crate::gate::{self, Gate};
+use crate::gate::Gate;
 use crate::memory::Accounts;
 use crate::metrics::Metrics;
 use crate::quota::Quotas;
-use crate::route::{Protection, Route};
 use crate::settings::{Limits, ServerSettings};
 use crate::token::Token;
-use crate::{api, auth, connection, page};
 
 /// The state that all requests share.
 pub(crate) struct Shared {
     pub(crate) app: App,
     pub(crate) service: RunService,
     pub(crate) token: Token,
-    pub(crate) gate: Gate,
+    pub(crate) gate: Arc<Gate>,
     pub(crate) limits: Limits,
     pub(crate) quotas: Quotas,
     pub(crate) metrics: Metrics,
@@ -55,7 +48,7 @@ impl Shared {
         Shared {
             app,
             service,
-            gate: Gate::new(&settings),
+            gate: Arc::new(Gate::new(&settings)),
             token: settings.token,
             limits: settings.limits,
             quotas: Quotas::new(&settings.limits),
@@ -97,48 +90,4 @@ impl Shared {
         };
         tokio::join!(stop, prepare);
     }
-}
-
-/// Returns the router for all routes, including the layers that check and measure requests.
-pub(crate) fn router(shared: &Arc<Shared>) -> Router {
-    let state = || Arc::clone(shared);
-    let router = api::routes().into_iter().fold(Router::new(), |router, route| {
-        let Route { path, scope, streams, handler, .. } = route;
-        let handler = match scope {
-            Some(scope) => {
-                let protection = Protection { scope, streams };
-                handler.route_layer(from_fn_with_state((state(), protection), auth::require))
-            }
-            None => handler,
-        };
-        router.route(path, handler)
-    });
-    router
-        .merge(page::router())
-        .fallback(not_found)
-        .method_not_allowed_fallback(method_not_allowed)
-        .layer(from_fn_with_state(state(), connection::admit))
-        // Outside of the other check, so that pages can read its errors, too.
-        .layer(from_fn_with_state(state(), gate::pass))
-        .layer(from_fn_with_state(state(), measure))
-        .with_state(state())
-}
-
-/// Records each request in the metrics, with its route, method, status and duration.
-async fn measure(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
-    let path = request.extensions().get::<MatchedPath>().cloned();
-    let method = request.method().clone();
-    let started = Instant::now();
-    let response = next.run(request).await;
-    let path = path.as_ref().map_or("unknown", MatchedPath::as_str);
-    shared.metrics.request(path, &method, response.status(), started.elapsed());
-    response
-}
-
-async fn not_found(request: Request) -> ApiError {
-    ApiError::no_route(request.uri().path())
-}
-
-async fn method_not_allowed(request: Request) -> ApiError {
-    ApiError::method_not_allowed(request.method().as_str(), request.uri().path())
 }

@@ -10,10 +10,11 @@ use wattle_agent::agents::{AgentError, AgentSpec, Agents};
 use wattle_eval::Suite;
 
 use crate::args::{AgentsCommand, AgentsFlags};
-use crate::config::{Config, Layer};
+use crate::config::Layer;
 use crate::fault::{Exit, Fault};
 use crate::output::{self, DIM, NAME, paint, visible};
 use crate::setup::{RUN_STEPS, Setup};
+use crate::trust;
 
 /// Runs an `agents` command.
 pub(crate) async fn agents(command: AgentsCommand, outer: Layer) -> Result<Exit, Fault> {
@@ -27,7 +28,7 @@ pub(crate) async fn agents(command: AgentsCommand, outer: Layer) -> Result<Exit,
 }
 
 fn gather(flags: AgentsFlags, outer: Layer) -> Result<Setup, Fault> {
-    Setup::new(Config::gather(&[flags.into(), outer])?)
+    Setup::new(trust::gather(&[flags.into(), outer])?)
 }
 
 fn list(json: bool, setup: Setup) -> Result<Exit, Fault> {
@@ -147,7 +148,7 @@ fn check(names: &[String], json: bool, setup: Setup) -> Result<Exit, Fault> {
 
 /// Writes a working agent to a new file and prints a command that runs it.
 fn new(name: &str, dir: Option<PathBuf>, flags: AgentsFlags, outer: Layer) -> Result<Exit, Fault> {
-    let config = Config::gather(&[flags.into(), outer])?;
+    let config = trust::gather(&[flags.into(), outer])?;
     let text = AgentSpec::skeleton(name);
     AgentSpec::parse(&text).map_err(|error| Fault::usage(error.to_string()))?;
     let folder =

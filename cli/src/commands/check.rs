@@ -10,10 +10,10 @@ use wattle_agent::rt::{Certainty, Diagnostic, Limits, Program, Runtime, Severity
 
 use super::authority;
 use crate::args::CheckArgs;
-use crate::config::{Config, Layer};
+use crate::config::Layer;
 use crate::fault::{Exit, Fault};
 use crate::output::{GOOD, diagnostic, paint, visible};
-use crate::{input, output, setup};
+use crate::{input, output, setup, trust};
 
 /// Maximum number of findings that are reported for a file.
 const MOST: usize = 32;
@@ -80,7 +80,7 @@ struct Checked {
 /// Checks all files. Does not stop at a file with errors.
 pub(crate) async fn check(args: CheckArgs, outer: Layer) -> Result<Exit, Fault> {
     let catalog = match args.files.iter().any(|path| is_name(path)) {
-        true => Some(setup::folders(&Config::gather(&[args.flags.into(), outer])?)),
+        true => Some(setup::folders(&trust::gather(&[args.flags.into(), outer])?)),
         false => None,
     };
     let catalog = catalog.as_ref().map(|folders| folders.catalog());

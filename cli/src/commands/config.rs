@@ -5,14 +5,15 @@ use std::fmt::Write;
 use serde_json::{Map, Value as Json, json};
 
 use crate::args::ConfigCommand;
-use crate::config::{Config, Layer, Row};
+use crate::config::{Layer, Row};
 use crate::fault::{Exit, Fault};
 use crate::output;
+use crate::trust;
 
 /// Prints the settings as TOML or JSON.
 pub(crate) fn config(command: ConfigCommand, outer: Layer) -> Result<Exit, Fault> {
     let ConfigCommand::Show { origin, json, flags } = command;
-    let rows = Config::gather(&[(*flags).into(), outer])?.rows();
+    let rows = trust::gather(&[(*flags).into(), outer])?.rows();
     match json {
         true => output::json(&document(&rows, origin))?,
         false => output::text(&lines(&rows, origin))?,

@@ -14,9 +14,10 @@ use crate::config::{Config, Layer, Origin, SearchEngine, SecretEntry, StoreLocat
 use crate::fault::{Exit, Fault};
 use crate::output;
 use crate::output::{BAD, DIM, GOOD, paint, visible};
+use crate::setup::trusted;
 use crate::setup::{self, Setup, host_files, variable};
 use crate::walls::{self, Needs, Walls};
-use crate::{threads, trusted};
+use crate::{threads, trust};
 
 /// Time limit for the endpoint's response to the check.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -35,7 +36,7 @@ fn wrong(what: impl ToString, fix: &str) -> Wrong {
 
 /// Runs every check, even if an earlier one failed.
 pub(crate) fn doctor(args: DoctorArgs, outer: Layer) -> Result<Exit, Fault> {
-    let config = Config::gather(&[args.flags.clone().into(), outer])?;
+    let config = trust::gather(&[args.flags.clone().into(), outer])?;
     let walls = walls::raise(&config, &Needs { trusted: config.exec.value, ..Needs::default() })?;
     threads::run(run_checks(args, config, walls))
 }

@@ -20,7 +20,7 @@ use crate::fault::{Exit, Fault};
 use crate::output::{BAD, DIM, paint, visible};
 use crate::setup::{RUN_STEPS, Setup, cache_folder};
 use crate::walls::{self, Needs};
-use crate::{input, output, setup as parts, threads};
+use crate::{input, output, setup as parts, threads, trust};
 
 /// A program's source with its arguments and its time limit.
 struct Found {
@@ -32,7 +32,7 @@ struct Found {
 
 /// Runs a program and prints its results.
 pub(crate) fn exec(args: ExecArgs, outer: Layer) -> Result<Exit, Fault> {
-    let config = Config::gather(&[args.flags.clone().into(), outer])?;
+    let config = trust::gather(&[args.flags.clone().into(), outer])?;
     let artifacts = args.artifacts.as_deref();
     let artifacts =
         artifacts.map(|folder| OutputFolder::for_artifacts(folder, &config)).transpose()?;

@@ -8,11 +8,11 @@ use wattle_agent::machine::Message;
 use wattle_agent::model::{ModelRequest, presets};
 
 use crate::args::InitArgs;
-use crate::config::{Config, Layer, Places};
+use crate::config::{Layer, Places};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, DIM, paint, visible};
 use crate::setup::{Setup, variable};
-use crate::{ask, stdin, threads};
+use crate::{ask, stdin, threads, trust};
 
 /// Maximum number of tokens in the answer to the test request.
 const MAX_TOKENS: u32 = 64;
@@ -160,7 +160,7 @@ fn question(text: &str) -> Result<String, Fault> {
 
 /// Sends a test request to the model.
 async fn try_out(layer: Layer, outer: Layer) -> Result<Exit, Fault> {
-    let setup = Setup::new(Config::gather(&[layer, outer])?)?;
+    let setup = Setup::new(trust::gather(&[layer, outer])?)?;
     let model = setup.model()?;
     output::note(&format!("asking {} …", visible(model.name())));
     let messages = [Message::user("Answer with the word: ready")];

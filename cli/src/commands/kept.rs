@@ -12,6 +12,7 @@ use wattle_agent::machine::Dialect;
 use crate::config::{Config, Layer, Origin, Row, Span, Temperature};
 use crate::fault::Fault;
 use crate::output;
+use crate::trust;
 
 /// The settings whose values are paths.
 const PATHS: &[&str] = &["root", "catalog", "agents"];
@@ -26,9 +27,9 @@ const RULES: &[&str] = &["allow", "ask", "deny"];
 /// setting that the run keeps.
 pub(super) fn settings(flags: &[Layer], opened: &RunRecord) -> Result<Config, Fault> {
     let started = started_with(opened)?;
-    let wanted = Config::gather(flags)?;
+    let wanted = trust::gather(flags)?;
     let layers = [std::slice::from_ref(&started), flags].concat();
-    let mut kept = Config::gather(&layers)?;
+    let mut kept = trust::gather(&layers)?;
     keep_recorded(&mut kept, &wanted, opened);
     let mut refused = Vec::new();
     for (wanted, kept) in wanted.rows().into_iter().zip(kept.rows()) {

@@ -10,6 +10,7 @@ use crate::config::{Config, Layer};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, BAD, GOOD, paint};
 use crate::setup;
+use crate::trust;
 
 /// The note about runs that were sealed with version 1 of the seal format.
 const OLD: &str = ", version 1: a run before it that was removed is not seen";
@@ -18,7 +19,7 @@ const OLD: &str = ", version 1: a run before it that was removed is not seen";
 pub(crate) async fn ledger(command: LedgerCommand, outer: Layer) -> Result<Exit, Fault> {
     match command {
         LedgerCommand::Verify { dir, run, key, json, flags } => {
-            let config = Config::gather(&[flags.into(), outer])?;
+            let config = trust::gather(&[flags.into(), outer])?;
             let dir = setup::traces_of(&config, dir);
             let pins = pins(&config, key.as_deref())?;
             let wrong = |error: wattle_agent::ledger::VerifyError| Fault::usage(error.to_string());
@@ -44,7 +45,7 @@ pub(crate) async fn ledger(command: LedgerCommand, outer: Layer) -> Result<Exit,
             Ok(if sound { Exit::Done } else { Exit::Failed })
         }
         LedgerCommand::Key { flags } => {
-            let config = Config::gather(&[flags.into(), outer])?;
+            let config = trust::gather(&[flags.into(), outer])?;
             let tenant = setup::tenant(&config)?;
             let pinned = keys(&config)?
                 .pinned(tenant.as_str())

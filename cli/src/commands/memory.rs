@@ -8,14 +8,14 @@ use wattle_agent::capability::search::Query;
 use wattle_agent::rt::Failure;
 
 use crate::args::{MemoryCommand, StoreFlags};
-use crate::config::{Config, Layer};
+use crate::config::Layer;
 use crate::fault::{Exit, Fault};
-use crate::{input, output, setup};
+use crate::{input, output, setup, trust};
 
 /// Reads and writes the tenant's memory.
 pub(crate) async fn memory(command: MemoryCommand, outer: Layer) -> Result<Exit, Fault> {
     let open = async |flags: StoreFlags| -> Result<StoredMemory, Fault> {
-        let config = Config::gather(&[flags.into(), outer.clone()])?;
+        let config = trust::gather(&[flags.into(), outer.clone()])?;
         // The store encrypts items that contain a secret, so it needs to know the secrets.
         setup::mask_settings(&config).await?;
         Ok(setup::store(&config)?.memory(None))

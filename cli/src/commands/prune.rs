@@ -8,11 +8,11 @@ use serde_json::json;
 use wattle_agent::{PruneError, Pruned, StoreError};
 
 use crate::args::PruneArgs;
-use crate::config::{Config, Layer, Places};
+use crate::config::{Layer, Places};
 use crate::fault::{Exit, Fault};
 use crate::output;
 use crate::progress::{counted, size};
-use crate::{setup, undone};
+use crate::{setup, trust, undone};
 
 /// Time after which an unused cache file is removed. The file is created again when needed.
 const UNUSED: Duration = Duration::from_secs(7 * 24 * 3_600);
@@ -31,7 +31,7 @@ struct Freed {
 /// could not be applied.
 pub(crate) async fn prune(args: PruneArgs, outer: Layer) -> Result<Exit, Fault> {
     let named = Layer { store: args.store.map(Some), ..Layer::default() };
-    let config = Config::gather(&[named, outer])?;
+    let config = trust::gather(&[named, outer])?;
     let failed = |cause: StoreError| Fault::failed(cause.to_string());
     let (pruned, result) = match setup::store_if_there(&config)? {
         Some(store) if args.dry_run => (store.file().prunable().await.map_err(failed)?, Ok(())),

@@ -8,11 +8,12 @@ use wattle_agent::journal::{self, Difference, ReplayReport, SharedJournal};
 
 use super::run::find;
 use crate::args::ReplayArgs;
-use crate::config::{Config, Layer};
+use crate::config::Layer;
 use crate::fault::{Exit, Fault};
 use crate::output::{self, visible};
 use crate::progress::counted;
 use crate::setup::{RUN_STEPS, Setup};
+use crate::trust;
 
 /// Replays a run. Prints the first difference on stdout and fails if there is one.
 pub(crate) async fn replay(args: ReplayArgs, outer: Layer) -> Result<Exit, Fault> {
@@ -20,7 +21,7 @@ pub(crate) async fn replay(args: ReplayArgs, outer: Layer) -> Result<Exit, Fault
     let (store, opened) = find(&args.run, &flags).await?;
     let granted =
         opened.start.origin.get("granted").map(Layer::of_granted).transpose()?.unwrap_or_default();
-    let setup = Setup::new(Config::gather(&[flags, vec![granted]].concat())?)?;
+    let setup = Setup::new(trust::gather(&[flags, vec![granted]].concat())?)?;
     let agent = AgentSpec::of_origin(&opened.start.origin).map_err(Fault::failed)?;
     let (setup, _) = setup.for_agent(&agent, &setup.settings(RUN_STEPS))?;
     let journal: SharedJournal = Arc::new(store);

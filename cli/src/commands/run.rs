@@ -27,7 +27,7 @@ use crate::fault::{Exit, Fault};
 use crate::progress::Live;
 use crate::setup::{self, LABEL, LocalAssembler, LocalRuns, RUN_STEPS, Setup};
 use crate::walls::{self, Needs};
-use crate::{ask, input, output, threads};
+use crate::{ask, input, output, threads, trust};
 
 /// Runs a request or resumes a run. The answer goes to stdout or a file, and progress goes to
 /// stderr.
@@ -38,7 +38,7 @@ pub(crate) fn run(args: RunArgs, outer: Layer) -> Result<Exit, Fault> {
     let earlier = threads::look_up(earlier(&args, &flags))?;
     let config = match &earlier {
         Some((_, opened)) => kept::settings(&flags, opened)?,
-        None => Config::gather(&flags)?,
+        None => trust::gather(&flags)?,
     };
     output.as_mut().map(|file| file.protect(&config)).transpose()?;
     let artifacts = args.artifacts.as_deref();
@@ -347,7 +347,7 @@ async fn fork(
 /// # Errors
 /// If the run or the store does not exist.
 pub(crate) async fn find(run: &str, flags: &[Layer]) -> Result<(TenantStore, RunRecord), Fault> {
-    let setup = Config::gather(flags)?;
+    let setup = trust::gather(flags)?;
     let store = setup::store(&setup)?;
     let journal: SharedJournal = Arc::new(store.clone());
     let opened = match run {

@@ -10,34 +10,24 @@ use wattle_agent::{
 };
 
 use crate::args::{SessionCommand, StoreFlags};
-use crate::config::{Config, Layer};
+use crate::config::Layer;
 use crate::fault::{Exit, Fault};
 use crate::output::{self, visible};
 use crate::progress::counted;
-use crate::{input, repl, setup, threads};
+use crate::{input, setup, trust};
 
 /// Maximum length of a message in the list of runs, in characters.
 const SHOWN: usize = 60;
 
 /// Runs a `session` command.
-pub(crate) fn session(command: SessionCommand, outer: Layer) -> Result<Exit, Fault> {
-    match command {
-        SessionCommand::Resume { id, flags } => {
-            let flags = Layer { session: Some(Some(id)), ..Layer::from(*flags) };
-            repl::run(flags, Vec::new(), outer)
-        }
-        command => threads::run(perform(command, outer)),
-    }
-}
-
-async fn perform(command: SessionCommand, outer: Layer) -> Result<Exit, Fault> {
-    let gather = |flags: StoreFlags| Config::gather(&[flags.into(), outer.clone()]);
+pub(crate) async fn session(command: SessionCommand, outer: Layer) -> Result<Exit, Fault> {
+    let gather = |flags: StoreFlags| trust::gather(&[flags.into(), outer.clone()]);
     let open = |flags: StoreFlags| setup::store(&gather(flags)?);
     match command {
         SessionCommand::List { json, flags } => list(&open(flags)?, json).await?,
         SessionCommand::Runs { json, flags } => runs(&open(flags)?, json).await?,
         SessionCommand::Show { id, json, flags } => show(&open(flags)?, &id, json).await?,
-        // The function `session` has already handled this command.
+        // It is a run of the REPL.
         SessionCommand::Resume { .. } => {}
         SessionCommand::Fork { id, new, json, flags } => {
             let store = open(flags)?;

@@ -20,14 +20,14 @@ use crate::fault::{Exit, Fault};
 use crate::output::Screen;
 use crate::setup::Setup;
 use crate::walls::{self, Needs};
-use crate::{input, output, threads};
+use crate::{input, output, threads, trust};
 
 /// Maximum number of lines in the history.
 const REMEMBERED: usize = 1_000;
 
 /// Runs a command line, a script or interactive input in the shell.
 pub(crate) fn shell(args: ShellArgs, outer: Layer) -> Result<Exit, Fault> {
-    let config = Config::gather(&[args.flags.clone().into(), outer])?;
+    let config = trust::gather(&[args.flags.clone().into(), outer])?;
     let script = args.args.first().filter(|_| args.command.is_none());
     let needs = Needs {
         reads: script.map(PathBuf::from).into_iter().collect(),

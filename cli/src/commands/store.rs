@@ -13,6 +13,7 @@ use crate::fault::{Exit, Fault};
 use crate::output::{self, visible};
 use crate::progress::{Bar, counted, size};
 use crate::setup;
+use crate::trust;
 
 /// Number of hexadecimal digits printed for each hash.
 const HASH: usize = 16;
@@ -35,7 +36,7 @@ fn failed(error: StoreError) -> Fault {
 /// Opens the store named by the arguments or the settings. The store must exist.
 fn open(args: &StoreArgs, outer: Layer) -> Result<(Config, Store), Fault> {
     let named = Layer { store: args.store.clone().map(Some), ..Layer::default() };
-    let config = Config::gather(&[named, outer])?;
+    let config = trust::gather(&[named, outer])?;
     let Some(store) = setup::store_if_there(&config)? else {
         let shown = config.store.value.as_ref().map(ToString::to_string).unwrap_or_default();
         return Err(Fault::usage(format!("there is no store `{shown}`"))

@@ -5,15 +5,16 @@ use wattle_agent::{Scope, TenantStore, is_session_id};
 use wattle_server::Token;
 
 use crate::args::{StoreFlags, TokenCommand, TokenScope};
-use crate::config::{Config, Layer};
+use crate::config::Layer;
 use crate::fault::{Exit, Fault};
 use crate::output::{self, visible};
 use crate::setup;
+use crate::trust;
 
 /// Creates, lists and revokes tokens of the tenant.
 pub(crate) async fn token(command: TokenCommand, outer: Layer) -> Result<Exit, Fault> {
     let open = |flags: StoreFlags| -> Result<TenantStore, Fault> {
-        setup::store(&Config::gather(&[flags.into(), outer.clone()])?)
+        setup::store(&trust::gather(&[flags.into(), outer.clone()])?)
     };
     match command {
         TokenCommand::New { name, scope, flags } => create(&open(flags)?, &name, scope).await,

@@ -11,10 +11,11 @@ use wattle_agent::trace::{
 };
 
 use crate::args::{TraceArgs, TraceCommand, TraceSource};
-use crate::config::{Config, Layer};
+use crate::config::Layer;
 use crate::fault::{Exit, Fault};
 use crate::output::{self, BAD, DIM, GOOD, NAME, paint};
 use crate::setup;
+use crate::trust;
 
 /// Time limit for a query.
 const QUERY: Duration = Duration::from_secs(60);
@@ -93,7 +94,7 @@ fn read(
     outer: Layer,
     mut step: impl FnMut(Step) -> Result<(), Fault>,
 ) -> Result<ReadSummary, Fault> {
-    let path = setup::traces_of(&Config::gather(&[flags.into(), outer])?, path);
+    let path = setup::traces_of(&trust::gather(&[flags.into(), outer])?, path);
     let read =
         trace::read(&path, |found| step(found).map_err(Stopped::Fault)).map_err(|stopped| {
             match stopped {

@@ -6,19 +6,19 @@ use wattle_agent::capability::kv::Backend;
 use wattle_agent::rt::Failure;
 
 use crate::args::{StoreFlags, VarsCommand};
-use crate::config::{Config, Layer};
+use crate::config::Layer;
 use crate::fault::{Exit, Fault};
 use crate::setup::{self, Setup};
-use crate::{input, output};
+use crate::{input, output, trust};
 
 /// Runs a `vars` command.
 pub(crate) async fn vars(command: VarsCommand, outer: Layer) -> Result<Exit, Fault> {
     let variables = |flags: StoreFlags| -> Result<_, Fault> {
-        let setup = Setup::new(Config::gather(&[flags.into(), outer.clone()])?)?;
+        let setup = Setup::new(trust::gather(&[flags.into(), outer.clone()])?)?;
         Ok(setup.store()?.variables())
     };
     let secrets =
-        |flags: StoreFlags| setup::stored_secrets(&Config::gather(&[flags.into(), outer.clone()])?);
+        |flags: StoreFlags| setup::stored_secrets(&trust::gather(&[flags.into(), outer.clone()])?);
     match command {
         VarsCommand::Get { name, flags } => {
             let value = variables(flags)?.get(name.clone()).await.map_err(failed)?;

@@ -10,10 +10,10 @@ use wattle_agent::now_ms;
 use wattle_agent::rt::Failure;
 
 use crate::args::{CatalogFlags, ExecArgs, WorkbookCommand};
-use crate::config::{Config, Layer};
+use crate::config::Layer;
 use crate::fault::{Exit, Fault};
 use crate::setup::Setup;
-use crate::{input, output, threads};
+use crate::{input, output, threads, trust};
 
 /// Time limit for a query.
 const QUERY: Duration = Duration::from_secs(60);
@@ -72,7 +72,7 @@ fn list(components: &[ComponentOutline], as_json: bool) -> Result<Exit, Fault> {
 /// Checks the workbook and compiles its programs without running them.
 async fn lint(file: PathBuf, flags: CatalogFlags, outer: Layer) -> Result<Exit, Fault> {
     let book = input::text(&file)?;
-    let setup = Setup::new(Config::gather(&[flags.into(), outer])?)?;
+    let setup = Setup::new(trust::gather(&[flags.into(), outer])?)?;
     let faults = workbook::lint(&book, &*setup.host.programs()).await;
     for fault in &faults {
         output::text(&output::visible(fault))?;

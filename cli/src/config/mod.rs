@@ -110,18 +110,21 @@ pub(crate) struct File {
 
 impl Config {
     /// Gathers the settings from all layers. Flags after the command take precedence over flags
-    /// before it.
+    /// before it. `admit` decides which settings of a project file take effect.
     ///
     /// # Errors
     /// If an environment variable has an invalid value, or if a file contains an unknown key, an
     /// invalid value or a key that it may not set.
-    pub(crate) fn gather(flags: &[Layer]) -> Result<Config, Fault> {
+    pub(crate) fn gather(
+        flags: &[Layer],
+        admit: impl FnOnce(Project, &Places) -> Result<File, Fault>,
+    ) -> Result<Config, Fault> {
         let places = Places::of_user();
         let environment = Layer::of_environment(&|name| std::env::var_os(name))?;
         let user = file::user(&places)?;
         let project = match Project::read(&root(flags, &environment, &user), &user.layer, &places)?
         {
-            Some(project) => crate::trust::admit(project, &places)?,
+            Some(project) => admit(project, &places)?,
             None => File::default(),
         };
         let config = Config::of_layers(flags, &environment, &project, &user, &places);

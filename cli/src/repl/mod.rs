@@ -28,6 +28,7 @@ use crate::fault::{Exit, Fault};
 use crate::output::{self, DIM, paint};
 use crate::setup::Setup;
 use crate::threads;
+use crate::trust;
 use crate::walls::{self, Needs};
 
 use entry::Entry;
@@ -46,7 +47,7 @@ struct Repl {
 
 /// Runs the session until the user leaves. The agents receive the values of `context`.
 pub(crate) fn run(flags: Layer, context: Vec<ContextValue>, outer: Layer) -> Result<Exit, Fault> {
-    let config = Config::gather(&[flags, outer])?;
+    let config = trust::gather(&[flags, outer])?;
     let editor = lines::is_terminal().then(EditorBroker::start).flatten();
     walls::raise(&config, &Needs { trusted: config.exec.value, ..Needs::default() })?;
     threads::run(converse(config, context, editor))

@@ -89,7 +89,7 @@ impl Setup {
         let issues = trace_dir(&self.config, &self.config.root.value);
         let issues = issues.map(|folder| Arc::new(IssueFile::of(&folder)) as Arc<dyn IssueTracker>);
         let trusted = match self.config.exec.value {
-            true => Some(crate::trusted::trusted(
+            true => Some(crate::setup::trusted::trusted(
                 &self.config,
                 &self.config.root.value,
                 name.as_str(),
@@ -97,7 +97,7 @@ impl Setup {
             )?),
             false => None,
         };
-        let secrets = Some(crate::trusted::secrets(&self.config)?);
+        let secrets = Some(crate::setup::trusted::secrets(&self.config)?);
         Ok(Access {
             state,
             tenant,

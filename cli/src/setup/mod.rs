@@ -7,6 +7,7 @@ mod models;
 mod remote;
 mod runs;
 mod store;
+pub(crate) mod trusted;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;

@@ -207,7 +207,7 @@ pub(crate) async fn mask_settings(config: &Config) -> Result<(), Fault> {
             endpoint.key.iter().for_each(|key| mask_key(key, &endpoint.key_variable));
         }
     }
-    let secrets = crate::trusted::secrets(config)?.all().await;
+    let secrets = crate::setup::trusted::secrets(config)?.all().await;
     output::mask().add_secrets(&secrets.map_err(|why| Fault::failed(why.reason))?);
     Ok(())
 }

@@ -9,7 +9,7 @@
 mod pins;
 mod record;
 
-use crate::config::{File, Places, Project, Request};
+use crate::config::{Config, File, Layer, Places, Project, Request};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, DIM, WARN, paint};
 
@@ -60,6 +60,15 @@ impl State {
     }
 }
 
+/// Gathers the settings from all layers. The settings of a project file take effect as far as its
+/// folder is trusted.
+///
+/// # Errors
+/// If a layer has an invalid setting, or a folder is not trusted and nobody can be asked.
+pub(crate) fn gather(flags: &[Layer]) -> Result<Config, Fault> {
+    Config::gather(flags, admit)
+}
+
 /// Decides which settings of a project file take effect: all of them if the folder is trusted or if
 /// they only narrow the user's settings. Otherwise, asks the user at the terminal, or fails if
 /// there is no terminal. If the user declines, the settings that need trust are ignored, and the
@@ -67,7 +76,7 @@ impl State {
 ///
 /// # Errors
 /// If the folder is not trusted and nobody can be asked, or if the record cannot be read.
-pub(crate) fn admit(project: Project, places: &Places) -> Result<File, Fault> {
+fn admit(project: Project, places: &Places) -> Result<File, Fault> {
     if project.untrusted().next().is_none() {
         return Ok(project.whole());
     }

@@ -155,8 +155,8 @@ fn trusted(config: &Config, add: &mut impl FnMut(Reach, &[PathBuf])) {
         Reach::Read,
         &std::env::home_dir().map(|home| home.join(".ssh")).into_iter().collect::<Vec<_>>(),
     );
-    let path =
-        std::env::var_os("PATH").unwrap_or_else(|| OsString::from(crate::trusted::USUAL_PATH));
+    let path = std::env::var_os("PATH")
+        .unwrap_or_else(|| OsString::from(crate::setup::trusted::USUAL_PATH));
     // A `git` outside of the folders in `PROGRAMS` has its programs under the same prefix:
     // `PREFIX/bin/git`, `PREFIX/libexec/git-core`.
     let git = find_git(&path).and_then(|git| git.canonicalize().ok());
@@ -208,7 +208,7 @@ mod tests {
             publish_root: Some(Some(at("public"))),
             ..Layer::default()
         };
-        let config = Config::gather(&[flags]).unwrap();
+        let config = crate::trust::gather(&[flags]).unwrap();
         let plain =
             rules(&config, &Needs { reads: vec![at("a.wat")], ..Needs::default() }, &places);
         let at = |name: &str| at(name).to_str().unwrap().to_owned();

@@ -1,6 +1,5 @@
 //! Routes for the declared agents.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Json;
@@ -9,17 +8,16 @@ use axum::routing::get;
 use schemars::JsonSchema;
 use serde::Serialize;
 use wattle_agent::Scope;
-use wattle_agent::agents::{AgentSpec, DEFAULT_AGENT};
+use wattle_agent::agents::AgentSpec;
 
-use super::NOT_FOUND;
 use crate::caller::Caller;
 use crate::error::ApiError;
-use crate::origin::RunOrigin;
 use crate::path::Path;
+use crate::route::NOT_FOUND;
 use crate::route::Route;
 use crate::state::Shared;
 
-pub(super) fn routes() -> Vec<Route> {
+pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::new("GET", "/api/agents", Scope::Read, get(list), "Lists the agents.")
             .json::<AgentList>(200, "The agents, by name."),
@@ -76,22 +74,4 @@ async fn show(
     let found = shared.app.agents().get(&name);
     let agent = found.ok_or_else(|| ApiError::not_found("agent", &name))?;
     Ok(Json(agent.as_ref().into()))
-}
-
-/// Returns the agent named in a caller's request, or the default agent if the request names none. Adds the request's context values to the agent and checks that the agent can be used.
-pub(crate) async fn choose(
-    shared: &Shared,
-    caller: &Caller,
-    name: Option<&str>,
-    context: &BTreeMap<String, String>,
-) -> Result<Arc<AgentSpec>, ApiError> {
-    let invalid = |why: String| ApiError::invalid_field(format!("`agent`: {why}"));
-    let (tenant, name) = (caller.store.tenant(), name.unwrap_or(DEFAULT_AGENT));
-    let found = shared.app.agents().load(tenant, name).await;
-    let mut agent = found.map_err(|error| invalid(error.to_string()))?;
-    if !context.is_empty() {
-        agent = Arc::new(agent.with_context(context));
-    }
-    shared.app.agent_parts(&RunOrigin::of_agent(&agent, None, 1)).map_err(invalid)?;
-    Ok(agent)
 }

@@ -8,15 +8,15 @@ use axum::routing::get;
 use wattle_agent::journal::{self, Journal as _, SharedJournal};
 use wattle_agent::{Scope, Stored};
 
-use super::NOT_FOUND;
 use super::files::download;
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::path::Path;
+use crate::route::NOT_FOUND;
 use crate::route::Route;
 use crate::state::Shared;
 
-pub(super) fn routes() -> Vec<Route> {
+pub(crate) fn routes() -> Vec<Route> {
     let artifact = "/api/run/{id}/artifacts/{name}";
     vec![
         Route::new("GET", artifact, Scope::Read, get(read), "Returns the data of an artifact.")

@@ -13,7 +13,6 @@ use wattle_agent::machine::Call;
 
 use super::fixtures::FixtureSet;
 use super::programs::{Performed, perform};
-use super::{INVALID, NOT_FOUND, NOT_JSON};
 use crate::body::read_json;
 use crate::caller::Caller;
 use crate::error::ApiError;
@@ -21,9 +20,10 @@ use crate::field::SessionId;
 use crate::path::Path;
 use crate::query::Query;
 use crate::route::Route;
+use crate::route::{INVALID, NOT_FOUND, NOT_JSON};
 use crate::state::Shared;
 
-pub(super) fn routes() -> Vec<Route> {
+pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::new(
             "GET",

@@ -44,7 +44,7 @@ const OVERLAP_MS: u64 = 2_000;
 /// Maximum duration of a stream. The client then reconnects, and its token is checked again.
 const MAX_AGE: Duration = Duration::from_secs(600);
 
-pub(super) fn routes() -> Vec<Route> {
+pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::new(
             "GET",

@@ -13,10 +13,7 @@ use wattle_agent::Scope;
 use wattle_agent::machine::Envelope;
 use wattle_agent::service::ChunkEvent;
 
-use super::agents::choose;
-use super::start::{NewRun, StartedRun, start_now};
 use super::stream::StreamForm;
-use super::{BUSY, FULL, INVALID, NOT_JSON};
 use crate::body::read_json;
 use crate::caller::Caller;
 use crate::error::ApiError;
@@ -24,6 +21,8 @@ use crate::field::{MessageText, SessionId};
 use crate::origin::RunOrigin;
 use crate::query::Query;
 use crate::route::Route;
+use crate::route::{BUSY, FULL, INVALID, NOT_JSON};
+use crate::start::{NewRun, StartedRun, choose, start_now};
 use crate::state::Shared;
 use crate::stream::sse;
 
@@ -38,7 +37,7 @@ const SESSION: HeaderName = HeaderName::from_static("x-session-id");
 /// Default maximum number of steps per message.
 const STEPS: u32 = 10;
 
-pub(super) fn routes() -> Vec<Route> {
+pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::new("POST", "/chat", Scope::Run, post(chat), "Runs one message of a session.")
             .query::<StreamForm>()

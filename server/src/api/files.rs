@@ -15,17 +15,17 @@ use serde::Serialize;
 use wattle_agent::Scope;
 use wattle_agent::capability::files::{Change, ChangeKind, EntryKind, Files};
 
-use super::NOT_FOUND;
 use crate::archive::Archive;
 use crate::body::read_bytes;
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::field::SessionId;
 use crate::path::Path;
+use crate::route::NOT_FOUND;
 use crate::route::Route;
 use crate::state::Shared;
 
-pub(super) fn routes() -> Vec<Route> {
+pub(crate) fn routes() -> Vec<Route> {
     let file = "/api/sessions/{id}/files/{*path}";
     vec![
         Route::new(

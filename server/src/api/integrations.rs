@@ -14,10 +14,7 @@ use wattle_agent::machine::{Envelope, Event};
 use wattle_agent::service::ChunkEvent;
 use wattle_agent::{Integration, Scope, Stored};
 
-use super::agents::choose;
-use super::start::{NewRun, queue};
 use super::stream::StreamForm;
-use super::{BUSY, FULL, INVALID, NOT_FOUND, NOT_JSON};
 use crate::body::read_json;
 use crate::caller::Caller;
 use crate::error::ApiError;
@@ -26,13 +23,15 @@ use crate::origin::RunOrigin;
 use crate::path::Path;
 use crate::query::Query;
 use crate::route::Route;
+use crate::route::{BUSY, FULL, INVALID, NOT_FOUND, NOT_JSON};
+use crate::start::{NewRun, choose, queue};
 use crate::state::Shared;
 use crate::stream::sse;
 
 /// Maximum number of steps per message.
 const STEPS: u32 = 10;
 
-pub(super) fn routes() -> Vec<Route> {
+pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::new("GET", "/api/integrations", Scope::Read, get(list), "Lists the integrations.")
             .json::<IntegrationList>(200, "The integrations, by name."),

@@ -12,19 +12,19 @@ use wattle_agent::Scope;
 use wattle_agent::capability::memory::{Item, Memory as _, MemoryText, NewItem, Scope as Owner};
 use wattle_agent::capability::search;
 
-use super::{INVALID, NOT_FOUND, NOT_JSON};
 use crate::body::read_json;
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::path::Path;
 use crate::query::Query;
 use crate::route::Route;
+use crate::route::{INVALID, NOT_FOUND, NOT_JSON};
 use crate::state::Shared;
 
 /// Default and maximum number of items in a response.
 const ITEMS: (usize, usize) = (100, 1_000);
 
-pub(super) fn routes() -> Vec<Route> {
+pub(crate) fn routes() -> Vec<Route> {
     let (memory, item) = ("/api/memory", "/api/memory/{id}");
     vec![
         Route::new("GET", memory, Scope::Read, get(list), "Lists or searches the memory.")

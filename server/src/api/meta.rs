@@ -1,5 +1,4 @@
-//! Routes for information about the server: health, readiness, metrics, settings, traces, and the
-//! OpenAPI document.
+//! Routes for information about the server: health, readiness, metrics, settings and traces.
 
 use std::sync::Arc;
 
@@ -13,17 +12,16 @@ use serde::Serialize;
 use wattle_agent::journal::Journal as _;
 use wattle_agent::{Scope, Stored, trace};
 
-use super::{FULL, NOT_FOUND, NOT_OPERATOR};
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::metrics::RunCounts;
-use crate::openapi;
 use crate::operator::SettingLine;
 use crate::path::Path;
 use crate::route::Route;
+use crate::route::{FULL, NOT_FOUND, NOT_OPERATOR};
 use crate::state::Shared;
 
-pub(super) fn routes() -> Vec<Route> {
+pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::public("GET", "/healthz", get(health), "Reports that the server runs.")
             .json::<Health>(200, "The server runs."),
@@ -41,8 +39,6 @@ pub(super) fn routes() -> Vec<Route> {
         .errors(&[NOT_OPERATOR]),
         Route::new("GET", "/metrics", Scope::Read, get(metrics), "Returns counters.")
             .media("application/openmetrics-text", "The counters in the OpenMetrics format."),
-        Route::public("GET", "/openapi.json", get(document), "Returns this document.")
-            .json::<serde_json::Value>(200, "The OpenAPI document."),
         Route::new("GET", "/api/settings", Scope::Read, get(settings), "Returns the settings.")
             .json::<Settings>(200, "The settings, without secrets."),
         Route::new(
@@ -150,10 +146,6 @@ async fn metrics(State(shared): State<Arc<Shared>>, _: Caller) -> Response {
     });
     let media = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([(header::CONTENT_TYPE, media)], text).into_response()
-}
-
-async fn document() -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], openapi::document()).into_response()
 }
 
 async fn settings(State(shared): State<Arc<Shared>>, caller: Caller) -> Json<Settings> {

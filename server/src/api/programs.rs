@@ -14,7 +14,6 @@ use wattle_agent::rt::{Diagnostic, Severity};
 use wattle_agent::{Meter, Scene, Scope, Touched, own_session, touched};
 
 use super::fixtures::FixtureSet;
-use super::{INVALID, NOT_JSON};
 use crate::app::UsedSession;
 use crate::body::read_json;
 use crate::caller::Caller;
@@ -23,12 +22,13 @@ use crate::field::SessionId;
 use crate::origin::RunOrigin;
 use crate::quota::Kind;
 use crate::route::Route;
+use crate::route::{INVALID, NOT_JSON};
 use crate::state::Shared;
 
 /// Maximum number of diagnostics that a check returns.
 const MAX_DIAGNOSTICS: usize = 32;
 
-pub(super) fn routes() -> Vec<Route> {
+pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::new(
             "POST",
@@ -225,7 +225,7 @@ async fn rehearse(
     fixtures: Fixtures,
     call: &Call,
 ) -> Result<Performed, ApiError> {
-    let _slot = shared.quotas.acquire(Kind::Program, caller)?;
+    let _slot = caller.slot(&shared.quotas, Kind::Program)?;
     let scene = Scene::new(&fixtures).await;
     let scene = scene.map_err(|why| ApiError::invalid_field(format!("`fixtures`: {why}")))?;
     let host = shared.app.host();
@@ -242,7 +242,7 @@ pub(super) async fn perform(
     session: Option<SessionId>,
     call: Call,
 ) -> Result<Performed, ApiError> {
-    let slot = shared.quotas.acquire(Kind::Program, caller)?;
+    let slot = caller.slot(&shared.quotas, Kind::Program)?;
     let disconnected = CancellationToken::new();
     let _guard = disconnected.clone().drop_guard();
     let (of, caller) = (Arc::clone(shared), caller.clone());

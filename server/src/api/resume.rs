@@ -13,8 +13,6 @@ use wattle_agent::journal::{self, Approval, Journal as _, SharedJournal};
 use wattle_agent::{Scope, Stored};
 
 use super::runs::{Run, STEPS, Started, run, view};
-use super::start::{held, slot};
-use super::{BUSY, FULL, INVALID, NOT_FOUND, NOT_JSON};
 use crate::body::read_json;
 use crate::caller::Caller;
 use crate::error::ApiError;
@@ -23,11 +21,13 @@ use crate::origin::RunOrigin;
 use crate::path::Path;
 use crate::quota::Kind;
 use crate::route::Route;
+use crate::route::{BUSY, FULL, INVALID, NOT_FOUND, NOT_JSON};
+use crate::start::{held, slot};
 use crate::state::Shared;
 
 const NOT_WAITING: (u16, &str) = (409, "The run does not wait for this.");
 
-pub(super) fn routes() -> Vec<Route> {
+pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::new(
             "POST",
@@ -231,7 +231,7 @@ async fn replay(
     Path(id): Path<String>,
 ) -> Result<Json<Replayed>, ApiError> {
     let record = caller.store.run(&id).await?.ok_or_else(|| ApiError::not_found("run", &id))?;
-    let _slot = shared.quotas.acquire(Kind::Program, &caller)?;
+    let _slot = caller.slot(&shared.quotas, Kind::Program)?;
     caller.reserve(Stored::Record(&id)).await?;
     let journal: SharedJournal = Arc::new(caller.store.clone());
     let agent = AgentSpec::of_origin(&record.start.origin).map_err(ApiError::internal)?;

@@ -18,11 +18,8 @@ use wattle_agent::machine::{Envelope, Stop, Usage};
 use wattle_agent::service::{ArtifactLine, RunStatus, RunView, ToolUse};
 use wattle_agent::{Scope, Stored, trace};
 
-use super::agents::choose;
 use super::chat::EXEC;
 use super::files::write_all;
-use super::start::{NewRun, queue};
-use super::{BUSY, FULL, INVALID, NOT_FOUND, NOT_JSON};
 use crate::body::read_json;
 use crate::caller::Caller;
 use crate::error::ApiError;
@@ -31,6 +28,8 @@ use crate::origin::{OutputOrigin, RunOrigin};
 use crate::path::Path;
 use crate::query::Query;
 use crate::route::Route;
+use crate::route::{BUSY, FULL, INVALID, NOT_FOUND, NOT_JSON};
+use crate::start::{NewRun, choose, queue};
 use crate::state::Shared;
 
 /// Default maximum number of steps.
@@ -48,7 +47,7 @@ const MAX_PAGES: usize = 20;
 /// Memory charged for the part of a page that is being loaded, in bytes.
 const PART_COST: usize = 4 << 20;
 
-pub(super) fn routes() -> Vec<Route> {
+pub(crate) fn routes() -> Vec<Route> {
     let run = "/api/run/{id}";
     vec![
         Route::new("POST", "/api/run", Scope::Run, post(start), "Starts a run.")

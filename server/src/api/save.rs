@@ -16,13 +16,13 @@ use serde::{Deserialize, Serialize};
 use wattle_agent::catalog::{Catalog, Entry, Name, Origin, Problem};
 use wattle_agent::{Scope, check_example};
 
-use super::{INVALID, NOT_JSON};
 use crate::body::read_json;
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::path::Path;
 use crate::quota::Kind;
 use crate::route::Route;
+use crate::route::{INVALID, NOT_JSON};
 use crate::state::Shared;
 
 /// Maximum number of examples that one request runs.
@@ -30,7 +30,7 @@ const MAX_EXAMPLES: usize = 50;
 /// The permissions of a saved program file: readable by all users, writable by its owner.
 const MODE: u32 = 0o644;
 
-pub(super) fn routes() -> Vec<Route> {
+pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::new(
             "PUT",
@@ -169,7 +169,7 @@ async fn test(
     request: Request,
 ) -> Result<Json<Tested>, ApiError> {
     let TestBody { body } = read_json(request, &shared.limits).await?;
-    let _slot = shared.quotas.acquire(Kind::Program, &caller)?;
+    let _slot = caller.slot(&shared.quotas, Kind::Program)?;
     let file = Origin::File(PathBuf::from("program.wat"));
     let entry = Entry::parse(&body, file).map_err(|why| invalid(&why))?;
     let host = shared.app.host();

@@ -14,7 +14,6 @@ use wattle_agent::{ExportedSession, Scope, SessionLine, Stored};
 
 use super::files::{SessionFile, list_files};
 use super::runs::RunLine;
-use super::{INVALID, NOT_FOUND, NOT_JSON};
 use crate::app::delta_cost;
 use crate::body::read_json;
 use crate::caller::Caller;
@@ -23,6 +22,7 @@ use crate::field::SessionId;
 use crate::path::Path;
 use crate::query::Query;
 use crate::route::Route;
+use crate::route::{INVALID, NOT_FOUND, NOT_JSON};
 use crate::state::Shared;
 
 /// Maximum number of runs that are returned with a session.
@@ -30,7 +30,7 @@ const MAX_RUNS: u32 = 100;
 /// Maximum length of a session's title, in characters.
 const TITLE_CHARS: usize = 80;
 
-pub(super) fn routes() -> Vec<Route> {
+pub(crate) fn routes() -> Vec<Route> {
     let session = "/api/sessions/{id}";
     vec![
         Route::new(

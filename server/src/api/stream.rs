@@ -13,17 +13,17 @@ use wattle_agent::Scope;
 use wattle_agent::machine::Envelope;
 use wattle_agent::service::{ChunkEvent, FollowError, TreeCursor};
 
-use super::{INVALID, NOT_FOUND};
 use crate::caller::Caller;
 use crate::connection::Seat;
 use crate::error::ApiError;
 use crate::path::Path;
 use crate::query::Query;
 use crate::route::Route;
+use crate::route::{INVALID, NOT_FOUND};
 use crate::state::Shared;
 use crate::stream::{RunEvents, Source, sse, websocket};
 
-pub(super) fn routes() -> Vec<Route> {
+pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::new(
             "GET",

@@ -10,17 +10,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wattle_agent::Scope;
 
-use super::{INVALID, NOT_FOUND, NOT_JSON};
 use crate::body::read_json;
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::field::SessionId;
 use crate::path::Path;
 use crate::route::Route;
+use crate::route::{INVALID, NOT_FOUND, NOT_JSON};
 use crate::state::Shared;
 use crate::token::Token;
 
-pub(super) fn routes() -> Vec<Route> {
+pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::new("GET", "/api/tokens", Scope::Admin, get(list), "Lists the tokens.")
             .json::<TokenList>(200, "The tokens, by name, without their secrets."),

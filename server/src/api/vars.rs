@@ -13,15 +13,15 @@ use serde::Serialize;
 use wattle_agent::Scope;
 use wattle_agent::capability::kv::Backend as _;
 
-use super::NOT_FOUND;
 use crate::body::read_bytes;
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::path::Path;
+use crate::route::NOT_FOUND;
 use crate::route::Route;
 use crate::state::Shared;
 
-pub(super) fn routes() -> Vec<Route> {
+pub(crate) fn routes() -> Vec<Route> {
     let variable = "/api/vars/{key}";
     vec![
         Route::new("GET", "/api/vars", Scope::Read, get(list), "Lists the variables.")

@@ -19,18 +19,18 @@ use wattle_agent::machine::Usage;
 use super::conversation::{ClientMessage, Conversation, Sender};
 use super::format::ChatFormat;
 use super::{Asked, Completion, Ended, Piece, check_model, start, task};
-use crate::api::{BUSY, FULL, INVALID, NOT_FOUND, NOT_JSON};
 use crate::body::read_json;
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::field::SessionId;
 use crate::route::Route;
+use crate::route::{BUSY, FULL, INVALID, NOT_FOUND, NOT_JSON};
 use crate::state::Shared;
 
 /// The header with the id of the session that the conversation continues.
 const SESSION: HeaderName = HeaderName::from_static("x-session-id");
 
-pub(super) fn routes() -> Vec<Route> {
+pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::new(
             "POST",

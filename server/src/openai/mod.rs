@@ -15,12 +15,12 @@ use std::sync::Arc;
 use wattle_agent::machine::{Envelope, Event, Stop, Usage};
 use wattle_agent::service::Follower;
 
-use crate::api::start::{NewRun, StartedRun, start_now};
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::field::{MessageText, SessionId};
 use crate::origin::{OutputOrigin, RunOrigin};
 use crate::route::Route;
+use crate::start::{NewRun, StartedRun, start_now};
 use crate::state::Shared;
 use crate::stream::CancelOnDrop;
 

@@ -12,15 +12,16 @@ use wattle_agent::Scope;
 use wattle_agent::agents::AgentSpec;
 
 use super::{AGENT, check_model};
-use crate::api::NOT_FOUND;
-use crate::api::agents::choose;
+use crate::route::NOT_FOUND;
+
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::path::Path;
 use crate::route::Route;
+use crate::start::choose;
 use crate::state::Shared;
 
-pub(super) fn routes() -> Vec<Route> {
+pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::new("GET", "/v1/models", Scope::Read, get(list), "Lists the models.")
             .json::<ModelList>(200, "The models."),

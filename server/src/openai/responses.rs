@@ -21,19 +21,19 @@ use super::chat::FAILED;
 use super::conversation::{ClientMessage, Conversation, Sender};
 use super::format::TextFormat;
 use super::{Asked, Completion, Ended, Piece, check_model, start};
-use crate::api::{BUSY, FULL, INVALID, NOT_FOUND, NOT_JSON};
 use crate::body::read_json;
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::field::SessionId;
 use crate::path::Path;
 use crate::route::Route;
+use crate::route::{BUSY, FULL, INVALID, NOT_FOUND, NOT_JSON};
 use crate::state::Shared;
 
 /// The prefix of a response's id. The run's id follows.
 const PREFIX: &str = "resp_";
 
-pub(super) fn routes() -> Vec<Route> {
+pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::new(
             "POST",

@@ -8,10 +8,10 @@ use wattle_agent::RunRequest;
 
 use super::conversation::Conversation;
 use super::{Completion, STEPS, models};
-use crate::api::start::start_request;
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::origin::RunOrigin;
+use crate::start::start_request;
 use crate::state::Shared;
 
 /// The prefix of requests that chat pages send without a user's action.

@@ -5,16 +5,17 @@ use wattle_eval::{Answers, Approach, Attempt, Contender, Evaluation, Plan, Suite
 
 use crate::args::AgentsTestArgs;
 use crate::commands::eval::{endpoint_model, exit, names_an_endpoint};
-use crate::config::{Config, Layer};
+use crate::config::Layer;
 use crate::fault::{Exit, Fault};
 use crate::output::{self, BAD, DIM, GOOD, WARN, paint, visible};
 use crate::progress::counted;
 use crate::setup::{self, Setup};
+use crate::trust;
 
 /// Runs the examples of the named agents, or of all agents, and prints their results.
 pub(super) async fn test(args: AgentsTestArgs, outer: Layer) -> Result<Exit, Fault> {
     let AgentsTestArgs { names, model, recorded, json, flags } = args;
-    let setup = Setup::new(Config::gather(&[flags.into(), outer])?)?;
+    let setup = Setup::new(trust::gather(&[flags.into(), outer])?)?;
     super::known(&setup.agents, &names)?;
     let suite = Suite::of_agents(&setup.agents, &names).map_err(|errors| {
         let all: Vec<String> = errors.iter().map(ToString::to_string).collect();

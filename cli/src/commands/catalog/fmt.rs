@@ -7,15 +7,16 @@ use serde_json::{Value as Json, json};
 use wattle_agent::catalog::{Origin, format};
 
 use crate::args::FmtArgs;
-use crate::config::{Config, Layer};
+use crate::config::Layer;
 use crate::fault::{Exit, Fault};
 use crate::input;
 use crate::output::{self, visible};
+use crate::trust;
 
 /// Formats every file or, with `--check`, lists the files that would change. Continues after a file
 /// that cannot be formatted.
 pub(super) fn fmt(args: FmtArgs, outer: Layer) -> Result<Exit, Fault> {
-    let config = Config::gather(&[args.flags.into(), outer])?;
+    let config = trust::gather(&[args.flags.into(), outer])?;
     let paths = paths(if args.files.is_empty() { config.catalog.value } else { args.files })?;
     let (mut documents, mut sound) = (Vec::new(), true);
     for path in &paths {

@@ -11,10 +11,10 @@ use serde_json::{Value as Json, json};
 use wattle_agent::catalog::{AiAnswer, Catalog, Entry, Example, Results};
 
 use crate::args::{CatalogCommand, CatalogFlags};
-use crate::config::{Config, Layer};
+use crate::config::Layer;
 use crate::fault::{Exit, Fault};
 use crate::output::{DIM, paint, visible};
-use crate::{output, setup};
+use crate::{output, setup, trust};
 
 /// Runs a `catalog` command.
 pub(crate) async fn catalog(command: CatalogCommand, outer: Layer) -> Result<Exit, Fault> {
@@ -31,7 +31,7 @@ pub(crate) async fn catalog(command: CatalogCommand, outer: Layer) -> Result<Exi
 }
 
 fn gather(flags: CatalogFlags, outer: Layer) -> Result<Catalog, Fault> {
-    Ok(setup::folders(&Config::gather(&[flags.into(), outer])?).catalog().clone())
+    Ok(setup::folders(&trust::gather(&[flags.into(), outer])?).catalog().clone())
 }
 
 fn list(json: bool, flags: CatalogFlags, outer: Layer) -> Result<Exit, Fault> {

@@ -6,15 +6,16 @@ use serde_json::json;
 use wattle_agent::catalog::{Name, skeleton};
 
 use crate::args::NewArgs;
-use crate::config::{Config, Layer};
+use crate::config::Layer;
 use crate::fault::{Exit, Fault};
 use crate::output::{self, DIM, paint, visible};
 use crate::setup;
+use crate::trust;
 
 /// Writes a working program with examples to a new file and prints the commands that test and run
 /// it.
 pub(super) fn new(args: NewArgs, outer: Layer) -> Result<Exit, Fault> {
-    let config = Config::gather(&[args.flags.into(), outer])?;
+    let config = trust::gather(&[args.flags.into(), outer])?;
     let name: Name = args.name.parse().map_err(|rule| {
         Fault::usage(format!("`{}` is not a valid program name", args.name)).hint(format!("{rule}"))
     })?;

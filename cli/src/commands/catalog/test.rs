@@ -10,11 +10,12 @@ use wattle_agent::catalog::{Entry, Folders, Problem};
 use wattle_agent::{Difference, ExampleFault, Host, check_example};
 
 use crate::args::CatalogFlags;
-use crate::config::{Config, Layer};
+use crate::config::Layer;
 use crate::fault::{Exit, Fault};
 use crate::output::{self, BAD, DIM, GOOD, WARN, paint, visible};
 use crate::progress::Bar;
 use crate::setup::Setup;
+use crate::trust;
 
 /// Maximum number of lines printed per difference.
 const LINES: usize = 40;
@@ -47,7 +48,7 @@ pub(super) async fn test(
     flags: CatalogFlags,
     outer: Layer,
 ) -> Result<Exit, Fault> {
-    let setup = Setup::new(Config::gather(&[flags.into(), outer])?)?;
+    let setup = Setup::new(trust::gather(&[flags.into(), outer])?)?;
     let reports = run(&setup.host, tested(&setup.host, &what)?).await?;
     let sound = reports.iter().all(Report::passes);
     if json {

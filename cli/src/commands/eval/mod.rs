@@ -18,10 +18,11 @@ use crate::fault::{Exit, Fault};
 use crate::output::{self, DIM, paint};
 use crate::progress::{Bar, counted};
 use crate::setup::{self, Setup};
+use crate::trust;
 
 /// Runs the suite and prints the scorecard.
 pub(crate) async fn eval(args: EvalArgs, outer: Layer) -> Result<Exit, Fault> {
-    let config = Config::gather(&[args.flags.clone().into(), outer])?;
+    let config = trust::gather(&[args.flags.clone().into(), outer])?;
     let mut suite = load(&args, &config)?;
     let setup = Setup::new(config)?;
     if let Some(name) = &setup.config.agent.value {

@@ -14,10 +14,10 @@ use wattle_agent::capability::git::{
 use wattle_agent::capability::image::{Endpoint, ImageGenerator};
 use wattle_agent::capability::secrets::{ApiKey, Secret, SecretChain, SecretList, Secrets};
 
+use super::variable;
 use crate::config::{Config, SecretEntry};
 use crate::fault::Fault;
 use crate::output;
-use crate::setup::variable;
 
 /// The search path for `git` if the environment has no `PATH`.
 pub(crate) const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -65,14 +65,14 @@ fn repository(config: &Config, workdir: &Path, tenant: &str) -> Result<Arc<dyn R
         )));
     };
     Ok(match Broker::new(git, workdir, to, author) {
-        Ok(broker) => Arc::new(broker.excluding(&crate::setup::host_files(config))),
+        Ok(broker) => Arc::new(broker.excluding(&super::host_files(config))),
         Err(missing) => Arc::new(missing),
     })
 }
 
 fn public(config: &Config) -> Result<Option<Arc<Files>>, Fault> {
     let Some(root) = &config.publish_root.value else { return Ok(None) };
-    let host = crate::setup::host_files(config);
+    let host = super::host_files(config);
     let base = Files::open_protected_base(root, host).map_err(|error| {
         Fault::configuration(format!("`publish.root`: {error}")).hint("make the folder first")
     })?;
@@ -105,7 +105,7 @@ pub(crate) fn key(name: Option<&str>, setting: &str) -> Result<Option<ApiKey>, F
         let why = "does not contain a valid key: it has spaces or special characters";
         Fault::configuration(format!("the variable `{name}`, which `{setting}` names, {why}"))
     })?;
-    crate::setup::mask_key(&key, name);
+    super::mask_key(&key, name);
     Ok(Some(key))
 }
 
@@ -134,8 +134,8 @@ pub(crate) fn secrets(config: &Config) -> Result<Arc<dyn Secrets>, Fault> {
     let listed: Arc<dyn Secrets> = Arc::new(SecretList::new(entries));
     let (config, at_look) = (config.clone(), config.clone());
     let stored = LazySecrets::new(
-        move || crate::setup::may_have_secrets(&at_look),
-        move || crate::setup::stored_secrets(&config).map_err(|fault| fault.to_string()),
+        move || super::may_have_secrets(&at_look),
+        move || super::stored_secrets(&config).map_err(|fault| fault.to_string()),
     );
     Ok(Arc::new(SecretChain(vec![listed, Arc::new(stored)])))
 }

@@ -1,8 +1,10 @@
 //! Functions that start runs, shared by several routes.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use wattle_agent::RunRequest;
+use wattle_agent::agents::{AgentSpec, DEFAULT_AGENT};
 use wattle_agent::journal::Priority;
 use wattle_agent::service::RunHandle;
 
@@ -107,7 +109,7 @@ pub(crate) async fn queue(
 
 /// Acquires a run slot for the caller's token.
 pub(super) fn slot(shared: &Shared, caller: &Caller) -> Result<Slot, ApiError> {
-    shared.quotas.acquire(Kind::Run, caller)
+    caller.slot(&shared.quotas, Kind::Run)
 }
 
 /// Returns the run's id immediately and holds the slot until the run is no longer active.
@@ -118,4 +120,23 @@ pub(super) fn held(run: RunHandle, slot: Slot) -> String {
         drop(slot);
     });
     id
+}
+
+/// Returns the agent named in a caller's request, or the default agent if the request names
+/// none. Adds the request's context values to the agent and checks that the agent can be used.
+pub(crate) async fn choose(
+    shared: &Shared,
+    caller: &Caller,
+    name: Option<&str>,
+    context: &BTreeMap<String, String>,
+) -> Result<Arc<AgentSpec>, ApiError> {
+    let invalid = |why: String| ApiError::invalid_field(format!("`agent`: {why}"));
+    let (tenant, name) = (caller.store.tenant(), name.unwrap_or(DEFAULT_AGENT));
+    let found = shared.app.agents().load(tenant, name).await;
+    let mut agent = found.map_err(|error| invalid(error.to_string()))?;
+    if !context.is_empty() {
+        agent = Arc::new(agent.with_context(context));
+    }
+    shared.app.agent_parts(&RunOrigin::of_agent(&agent, None, 1)).map_err(invalid)?;
+    Ok(agent)
 }

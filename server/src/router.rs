@@ -1,0 +1,100 @@
+//! The router: all routes, with the layers that check and measure requests.
+
+use std::sync::{Arc, LazyLock};
+
+use axum::Router;
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::header;
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use tokio::time::Instant;
+
+use crate::error::ApiError;
+use crate::route::{Protection, Route};
+use crate::state::Shared;
+use crate::{api, auth, connection, gate, openai, openapi, page};
+
+static DOCUMENT: LazyLock<String> = LazyLock::new(|| openapi::document(&routes()));
+
+/// Returns the server's OpenAPI 3.1 document as JSON.
+#[must_use]
+pub fn document() -> &'static str {
+    &DOCUMENT
+}
+
+async fn document_of() -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], document()).into_response()
+}
+
+/// Returns all routes.
+fn routes() -> Vec<Route> {
+    let mut routes = Vec::new();
+    routes.extend(api::chat::routes());
+    routes.extend(api::runs::routes());
+    routes.extend(api::resume::routes());
+    routes.extend(api::changes::routes());
+    routes.extend(api::stream::routes());
+    routes.extend(api::artifacts::routes());
+    routes.extend(api::sessions::routes());
+    routes.extend(api::files::routes());
+    routes.extend(api::agents::routes());
+    routes.extend(api::catalog::routes());
+    routes.extend(api::save::routes());
+    routes.extend(api::programs::routes());
+    routes.extend(api::vars::routes());
+    routes.extend(api::memory::routes());
+    routes.extend(api::tokens::routes());
+    routes.extend(api::integrations::routes());
+    routes.extend(openai::routes());
+    routes.extend(api::meta::routes());
+    routes.push(
+        Route::public("GET", "/openapi.json", get(document_of), "Returns this document.")
+            .json::<serde_json::Value>(200, "The OpenAPI document."),
+    );
+    routes
+}
+
+/// Returns the router for all routes, including the layers that check and measure requests.
+pub(crate) fn router(shared: &Arc<Shared>) -> Router {
+    let state = || Arc::clone(shared);
+    let router = routes().into_iter().fold(Router::new(), |router, route| {
+        let Route { path, scope, streams, handler, .. } = route;
+        let handler = match scope {
+            Some(scope) => {
+                let protection = Protection { scope, streams };
+                handler.route_layer(from_fn_with_state((state(), protection), auth::require))
+            }
+            None => handler,
+        };
+        router.route(path, handler)
+    });
+    router
+        .merge(page::router())
+        .fallback(not_found)
+        .method_not_allowed_fallback(method_not_allowed)
+        .layer(from_fn_with_state(state(), connection::admit))
+        // Outside of the other check, so that pages can read its errors, too.
+        .layer(from_fn_with_state(Arc::clone(&shared.gate), gate::pass))
+        .layer(from_fn_with_state(state(), measure))
+        .with_state(state())
+}
+
+/// Records each request in the metrics, with its route, method, status and duration.
+async fn measure(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+    let path = request.extensions().get::<MatchedPath>().cloned();
+    let method = request.method().clone();
+    let started = Instant::now();
+    let response = next.run(request).await;
+    let path = path.as_ref().map_or("unknown", MatchedPath::as_str);
+    shared.metrics.request(path, &method, response.status(), started.elapsed());
+    response
+}
+
+async fn not_found(request: Request) -> ApiError {
+    ApiError::no_route(request.uri().path())
+}
+
+async fn method_not_allowed(request: Request) -> ApiError {
+    ApiError::method_not_allowed(request.method().as_str(), request.uri().path())
+}
