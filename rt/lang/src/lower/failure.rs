@@ -3,6 +3,7 @@
 use super::flow::{Flow, Lowered};
 use super::function::{FuncKind, Handler};
 use super::output::Wat;
+use super::variables::Hidden;
 use super::{LowerResult, Lowering};
 use crate::diagnose::wording;
 use crate::syntax::tree::NodeId;
@@ -10,17 +11,16 @@ use crate::types::Type;
 use crate::types::ops::Val;
 
 impl<'s> Lowering<'_, 's> {
-    /// Returns the name of the hidden variable for error codes.
-    pub(crate) fn code_name(&mut self) -> String {
+    /// Returns the hidden variable for error codes.
+    pub(crate) fn code(&mut self) -> Hidden {
         self.func.uses_code = true;
-        [self.prefix(), "err"].concat()
+        Hidden { name: [self.prefix(), "err"].concat() }
     }
 
     /// Generates instructions that pop an error code. If the error code is not 0, they jump to the
     /// enclosing handler or, if there is none, return the error code from the current function.
     pub(crate) fn end_on_error(&mut self, form: NodeId) -> LowerResult<Wat<'s>> {
-        let code = self.code_name();
-        let tested = Wat::list(form, ["local.tee ", &code].concat(), []);
+        let tested = self.code().tee(form, []);
         self.fail_if(form, tested)
     }
 
@@ -33,8 +33,7 @@ impl<'s> Lowering<'_, 's> {
             let head = ["br_if ", &handler.label].concat();
             return Ok(Wat::list(form, head, [test]));
         }
-        let code = self.code_name();
-        let code = Wat::list(form, ["local.get ", &code].concat(), []);
+        let code = self.code().get(form);
         let then = Wat::list(form, "then", [self.return_code(form, code)?]);
         Ok(Wat::list(form, "if", [test, then]))
     }
@@ -46,8 +45,7 @@ impl<'s> Lowering<'_, 's> {
             handler.is_used = true;
             return Ok(Wat::list(form, ["br ", &handler.label].concat(), []));
         }
-        let code = self.code_name();
-        let code = Wat::list(form, ["local.get ", &code].concat(), []);
+        let code = self.code().get(form);
         self.return_code(form, code)
     }
 
@@ -57,8 +55,7 @@ impl<'s> Lowering<'_, 's> {
         if self.func.handlers.is_empty() {
             return self.return_code(form, code);
         }
-        let name = self.code_name();
-        let set = Wat::list(form, ["local.set ", &name].concat(), [code]);
+        let set = self.code().set(form, code);
         Ok(Wat::sequence(form, [set, self.fail_again(form)?]))
     }
 
@@ -101,8 +98,7 @@ impl<'s> Lowering<'_, 's> {
         &mut self,
         lower: impl FnOnce(&mut Self) -> LowerResult<T>,
     ) -> LowerResult<(T, Option<String>)> {
-        let number = self.next_number();
-        let label = self.label("failed", number);
+        let label = self.new_label("failed");
         self.func.handlers.push(Handler { label, is_used: false });
         let lowered = lower(self);
         let handler = self.func.handlers.pop();
@@ -120,10 +116,20 @@ impl<'s> Lowering<'_, 's> {
         if value.is_simple() {
             return (None, value);
         }
-        let number = self.next_number();
-        let name = self.hidden("value", number, val);
-        let set = Wat::list(form, ["local.set ", &name].concat(), [value]);
-        (Some(set), Wat::list(form, ["local.get ", &name].concat(), []))
+        self.stored(form, "value", value, val)
+    }
+
+    /// Stores a value in a new hidden variable. Returns the code that stores the value, and the
+    /// code that reads it, which may be copied.
+    pub(crate) fn stored(
+        &mut self,
+        form: NodeId,
+        name: &str,
+        value: Wat<'s>,
+        val: Val,
+    ) -> (Option<Wat<'s>>, Wat<'s>) {
+        let variable = self.hidden(name, val);
+        (Some(variable.set(form, value)), variable.get(form))
     }
 
     /// Wraps code in a block with this label. The block leaves a value of type `ty`, or no value if

@@ -92,7 +92,7 @@ impl<'s> Lowering<'_, 's> {
             // With a single value, the result may be that value itself.
             Some(_) if head == "fmt" => forms::all_operands(tree, form).len() > 2,
             Some(_) => READERS.contains(&head),
-            None => matches!(forms::call::called(self, head), Some(Callee::Host(..))),
+            None => matches!(self.callee(head), Some(Callee::Host(..))),
         };
         reads && !self.may_append(form)
     }
@@ -103,7 +103,7 @@ impl<'s> Lowering<'_, 's> {
         let tree = self.tree;
         let mut nodes = tree.children(form);
         while let Some(node) = nodes.next_deep(tree) {
-            let own = tree.head(node).and_then(|head| forms::call::called(self, head));
+            let own = tree.head(node).and_then(|head| self.callee(head));
             if matches!(own, Some(Callee::Wat(_) | Callee::Fn(..)))
                 || tree.atom(node).is_some_and(|word| word == "append" || word.starts_with("call"))
             {

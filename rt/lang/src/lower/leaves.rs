@@ -36,7 +36,7 @@ impl Lowering<'_, '_> {
                 Yields::Arms => self.leaves_arms(nodes),
             };
         }
-        if let Some(called) = forms::call::called(self, head) {
+        if let Some(called) = self.callee(head) {
             return match called {
                 forms::call::Callee::Host(signature, _) => of(!signature.results.is_empty()),
                 forms::call::Callee::Fn(at, _) => match self.result(at) {

@@ -45,6 +45,7 @@ use self::flow::{Context, Flow, Lowered};
 use self::function::FuncState;
 use self::output::Wat;
 use self::scope::Scope;
+use self::variables::Hidden;
 use self::words::Words;
 use crate::Signature;
 use crate::Signatures;
@@ -261,9 +262,9 @@ impl<'a, 's> Lowering<'a, 's> {
             return (form.lower)(self, list, context);
         }
         if known.instruction.is_none()
-            && let Some(called) = forms::call::called(self, head)
+            && let Some(called) = self.callee(head)
         {
-            return forms::call::lower(self, list, &called, context);
+            return self.call_by_name(list, &called, context);
         }
         match self.call_of_fn(list, head) {
             Some(called) => called,
@@ -279,7 +280,7 @@ impl<'a, 's> Lowering<'a, 's> {
         }
         let operands = forms::all_operands(self.tree, list);
         let (callee, args) = operands.split_first()?;
-        let called = forms::call::called(self, self.tree.name(*callee)?)?;
+        let called = self.callee(self.tree.name(*callee)?)?;
         let forms::call::Callee::Fn(at, name) = called else { return None };
         let params = self.program.funcs.get(at)?.fn_params.as_ref()?;
         // In flat WAT, the arguments are on the stack.
@@ -358,11 +359,24 @@ impl<'a, 's> Lowering<'a, 's> {
         format!("{}{name}{number}", self.prefix())
     }
 
-    /// Declares a hidden variable for generated code, and returns its name.
-    pub(crate) fn hidden(&mut self, name: &str, number: usize, val: Val) -> String {
+    /// Returns a new label for generated code.
+    pub(crate) fn new_label(&mut self, name: &str) -> String {
+        let number = self.next_number();
+        self.label(name, number)
+    }
+
+    /// Declares a hidden variable for generated code.
+    pub(crate) fn hidden(&mut self, name: &str, val: Val) -> Hidden {
+        let number = self.next_number();
+        self.numbered(name, number, val)
+    }
+
+    /// Declares a hidden variable for generated code, with a number that other generated names
+    /// share.
+    pub(crate) fn numbered(&mut self, name: &str, number: usize, val: Val) -> Hidden {
         let name = self.label(name, number);
         self.func.hidden.push((name.clone(), val));
-        name
+        Hidden { name }
     }
 
     /// Returns the prefix of generated names.

@@ -1,7 +1,6 @@
 //! WAT instructions. Their operands may be forms, names or numbers.
 
 use super::flow::{Context, Flow, Lowered, Want};
-use super::forms;
 use super::function::FuncKind;
 use super::output::Wat;
 use super::pieces::Pieces;
@@ -131,14 +130,10 @@ impl<'s> Lowering<'_, 's> {
         let tree = self.tree;
         let lowered = match instruction {
             Some(Instruction::Block | Instruction::Loop) => self.block(list, head, nodes),
-            Some(Instruction::If) if self.is_choice(list) => forms::choose(self, list, context),
+            Some(Instruction::If) if self.is_choice(list) => self.lower_choice(list, context),
             Some(Instruction::If) => self.folded_if(list, nodes, context),
-            Some(Instruction::Return) if self.func.kind == FuncKind::Fn => {
-                forms::returned(self, list)
-            }
-            Some(Instruction::Return) if self.returns_text(nodes) => {
-                forms::ret(self, list, context)
-            }
+            Some(Instruction::Return) if self.func.kind == FuncKind::Fn => self.lower_return(list),
+            Some(Instruction::Return) if self.returns_text(nodes) => self.lower_ret(list, context),
             Some(Instruction::Part) => self.raw(list),
             Some(Instruction::Op(op)) if op.immediate == Immediate::Number(Val::I32) => {
                 let Some(text) = nodes.next(tree).filter(|node| tree.atom(*node).is_none()) else {

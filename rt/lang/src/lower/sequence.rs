@@ -109,7 +109,7 @@ impl<'s> Lowering<'_, 's> {
     /// Returns true if a list with this head is a call by name that may fail, and that therefore
     /// leaves an error code for the WAT instructions after it.
     fn leaves_err(&self, head: Option<&str>) -> bool {
-        let called = head.and_then(|head| forms::call::called(self, head));
+        let called = head.and_then(|head| self.callee(head));
         matches!(called, Some(Callee::Host(signature, false)) if signature.fallible())
     }
 
@@ -210,7 +210,7 @@ impl<'s> Lowering<'_, 's> {
                 if forms::form(head).is_some_and(|_| forms::applies(tree, node, head)) {
                     return None;
                 }
-                if let Some(called) = forms::call::called(self, head) {
+                if let Some(called) = self.callee(head) {
                     return Some((0, self.pushes(&called)));
                 }
                 if matches!(head, "then" | "else" | "block" | "loop") {

@@ -221,7 +221,7 @@ impl<'s> Lowering<'_, 's> {
     fn is_plain(&self, node: NodeId) -> bool {
         self.tree.head(node).is_some_and(|head| {
             forms::form(head).is_none_or(|_| !forms::applies(self.tree, node, head))
-                && forms::call::called(self, head).is_none()
+                && self.callee(head).is_none()
                 && head != "if"
         })
     }
@@ -310,7 +310,7 @@ impl<'s> Lowering<'_, 's> {
             let message = form::value_and_err(signature).maybe_safe(edit);
             return Fault::new(tree.span(node), message);
         }
-        let called = tree.head(node).and_then(|inner| forms::call::called(self, inner));
+        let called = tree.head(node).and_then(|inner| self.callee(inner));
         let message = match called {
             Some(Callee::Host(signature, _)) if signature.results.is_empty() => {
                 form::missing_result(&signature)

@@ -42,6 +42,30 @@ impl<'s> Resolved<'s> {
     }
 }
 
+/// A variable of generated code, which the source does not name.
+#[derive(Clone)]
+pub(crate) struct Hidden {
+    pub(super) name: String,
+}
+
+impl Hidden {
+    /// Returns code that reads the variable.
+    pub(crate) fn get<'s>(&self, from: NodeId) -> Wat<'s> {
+        Wat::list(from, ["local.get ", &self.name].concat(), [])
+    }
+
+    /// Returns code that sets the variable.
+    pub(crate) fn set<'s>(&self, from: NodeId, value: Wat<'s>) -> Wat<'s> {
+        Wat::list(from, ["local.set ", &self.name].concat(), [value])
+    }
+
+    /// Returns code that sets the variable and leaves the value. Without `value`, the value is taken
+    /// from the stack.
+    pub(crate) fn tee<'s>(&self, from: NodeId, value: impl Into<Vec<Wat<'s>>>) -> Wat<'s> {
+        Wat::list(from, ["local.tee ", &self.name].concat(), value)
+    }
+}
+
 impl<'s> Lowering<'_, 's> {
     /// Resolves a name to a variable of the current function, a variable of the program (if the
     /// function is declared with `fn`), or a WAT global. Returns `None` if the name is unknown.

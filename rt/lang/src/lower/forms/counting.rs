@@ -1,8 +1,5 @@
 //! Counting loops: `for`.
 
-use super::arithmetic::numbers;
-use super::binding::{binding_list, target_name};
-use super::control::{reject_loop_word, statements};
 use super::{all_operands, operand_count};
 use crate::diagnose::fix::Change;
 use crate::diagnose::wording::{form, types as type_wording};
@@ -16,133 +13,131 @@ use crate::syntax::tree::{NodeId, NodeKind, Nodes};
 use crate::types::Type;
 use crate::types::ops::Val;
 
-/// Lowers `(for $i FROM TO …)` and `(for $i FROM TO STEP …)`, which count from FROM to TO,
-/// exclusive.
-pub(super) fn count<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    list: NodeId,
-    _: Context,
-) -> LowerResult<Lowered<'s>> {
-    let tree = lowering.tree;
-    let mut body = tree.children(list);
-    body.next(tree);
-    binding_list(lowering, list)?;
-    let (Some(target), Some(from), Some(to)) = (body.next(tree), body.next(tree), body.next(tree))
-    else {
-        return Err(operand_count(tree, list, 3, all_operands(tree, list).len()));
-    };
-    let name = target_name(lowering, list, target)?;
-    reject_loop_word(lowering, list, from)?;
-    reject_condition(lowering, name, to, body)?;
-    let step = body.peek(tree).filter(|node| tree.node(*node).kind == NodeKind::Atom);
-    if step.is_some() {
+impl<'s> Lowering<'_, 's> {
+    /// Lowers `(for $i FROM TO …)` and `(for $i FROM TO STEP …)`, which count from FROM to TO,
+    /// exclusive.
+    pub(super) fn lower_for(&mut self, list: NodeId, _: Context) -> LowerResult<Lowered<'s>> {
+        let tree = self.tree;
+        let mut body = tree.children(list);
         body.next(tree);
-    }
-    let bounds: Vec<NodeId> = [from, to].into_iter().chain(step).collect();
-    let known = lowering.func.scope.get(name).map(Variable::ty);
-    let want = known.filter(|ty| *ty == Type::Long).map_or(Want::Any, Want::Type);
-    let (values, ty) = numbers(lowering, list, &bounds, want)?;
-    let mut values = values.into_iter();
-    let (Some(from_value), Some(to_value)) = (values.next(), values.next()) else {
-        return Err(operand_count(tree, list, 3, 0));
-    };
-    let step_value = values.next();
-    let is_empty = match (from_value.constant(), to_value.constant()) {
-        (Some(from), Some(to)) => from > to,
-        // Only a loop from a negative number counts up to 0 or less.
-        (None, Some(to)) => to <= 0,
-        _ => false,
-    };
-    if is_empty && step.is_none() {
-        lowering.warn(to, form::counts_up(tree.text(from), tree.text(to)));
-    }
-    if !matches!(ty.val(), Val::I32 | Val::I64) {
-        let integer = |node: &&NodeId| {
-            let text = tree.text(**node);
-            literal::number_type(text).is_some_and(|ty| ty != Val::F64)
+        self.binding_list(list)?;
+        let (Some(target), Some(from), Some(to)) =
+            (body.next(tree), body.next(tree), body.next(tree))
+        else {
+            return Err(operand_count(tree, list, 3, all_operands(tree, list).len()));
         };
-        let first = bounds.iter().find(|node| !integer(node)).copied().unwrap_or(from);
-        return lowering.fault(first, form::count_type(tree.text(first), ty));
-    }
-    let ty = if ty == Type::I32 { Type::Int } else { ty };
-    let counter = lowering.declare(name, ty, target)?;
-    lowering.record_set(counter.at, ty);
-    let val = ty.val();
-    let ends = from_value.constant().zip(to_value.constant());
-    // The bounds are evaluated once, before the first iteration.
-    let mut pieces = vec![counter.write(list, Some(from_value))];
-    let mut keep = |lowering: &mut Lowering<'_, 's>, what: &str, value: Wat<'s>| {
-        if value.constant().is_some() {
-            return value;
+        let name = self.target_name(list, target)?;
+        self.reject_loop_word(list, from)?;
+        self.reject_condition(name, to, body)?;
+        let step = body.peek(tree).filter(|node| tree.node(*node).kind == NodeKind::Atom);
+        if step.is_some() {
+            body.next(tree);
         }
-        let number = lowering.next_number();
-        let hidden = lowering.hidden(what, number, val);
-        pieces.push(Wat::list(list, format!("local.set {hidden}"), [value]));
-        Wat::list(list, format!("local.get {hidden}"), [])
-    };
-    let to_value = keep(lowering, "to", to_value);
-    let step_value = step_value.map(|value| keep(lowering, "step", value));
-    if let Some(step) = step.filter(|_| step_value.as_ref().and_then(Wat::constant) == Some(0)) {
-        return lowering.fault(step, type_wording::zero_step());
+        let bounds: Vec<NodeId> = [from, to].into_iter().chain(step).collect();
+        let known = self.func.scope.get(name).map(Variable::ty);
+        let want = known.filter(|ty| *ty == Type::Long).map_or(Want::Any, Want::Type);
+        let (values, ty) = self.numbers(list, &bounds, want)?;
+        let mut values = values.into_iter();
+        let (Some(from_value), Some(to_value)) = (values.next(), values.next()) else {
+            return Err(operand_count(tree, list, 3, 0));
+        };
+        let step_value = values.next();
+        let is_empty = match (from_value.constant(), to_value.constant()) {
+            (Some(from), Some(to)) => from > to,
+            // Only a loop from a negative number counts up to 0 or less.
+            (None, Some(to)) => to <= 0,
+            _ => false,
+        };
+        if is_empty && step.is_none() {
+            self.warn(to, form::counts_up(tree.text(from), tree.text(to)));
+        }
+        if !matches!(ty.val(), Val::I32 | Val::I64) {
+            let integer = |node: &&NodeId| {
+                let text = tree.text(**node);
+                literal::number_type(text).is_some_and(|ty| ty != Val::F64)
+            };
+            let first = bounds.iter().find(|node| !integer(node)).copied().unwrap_or(from);
+            return self.fault(first, form::count_type(tree.text(first), ty));
+        }
+        let ty = if ty == Type::I32 { Type::Int } else { ty };
+        let counter = self.declare(name, ty, target)?;
+        self.record_set(counter.at, ty);
+        let val = ty.val();
+        let ends = from_value.constant().zip(to_value.constant());
+        // The bounds are evaluated once, before the first iteration.
+        let mut pieces = vec![counter.write(list, Some(from_value))];
+        let mut keep = |lowering: &mut Self, what: &str, value: Wat<'s>| {
+            if value.constant().is_some() {
+                return value;
+            }
+            let (set, get) = lowering.stored(list, what, value, val);
+            pieces.extend(set);
+            get
+        };
+        let to_value = keep(self, "to", to_value);
+        let step_value = step_value.map(|value| keep(self, "step", value));
+        if let Some(step) = step.filter(|_| step_value.as_ref().and_then(Wat::constant) == Some(0))
+        {
+            return self.fault(step, type_wording::zero_step());
+        }
+        let (leave, next) = self.open_loop();
+        // In the body, the counter is between the bounds, unless the body sets it.
+        let is_kept = !counter.is_global && !range::may_set(tree, body, name);
+        let range = ends
+            .filter(|_| is_kept && val == Val::I32)
+            .map(|(from, to)| (from.min(to), from.max(to)));
+        let before = self.set_range(counter.at, range);
+        let lowered = self.statements(&mut body);
+        self.set_range(counter.at, before);
+        self.func.loops.pop();
+        let counting = Counting { list, val, counter, is_kept, to: to_value, step: step_value };
+        let whole = counting.loop_of(self, &leave, &next, lowered?)?;
+        pieces.push(whole);
+        Ok(Lowered::none(Wat::sequence(list, pieces)))
     }
-    let (leave, next) = lowering.open_loop();
-    // In the body, the counter is between the bounds, unless the body sets it.
-    let is_kept = !counter.is_global && !range::may_set(tree, body, name);
-    let range =
-        ends.filter(|_| is_kept && val == Val::I32).map(|(from, to)| (from.min(to), from.max(to)));
-    let before = lowering.set_range(counter.at, range);
-    let lowered = statements(lowering, &mut body);
-    lowering.set_range(counter.at, before);
-    lowering.func.loops.pop();
-    let counting = Counting { list, val, counter, is_kept, to: to_value, step: step_value };
-    let whole = counting.loop_of(lowering, &leave, &next, lowered?)?;
-    pieces.push(whole);
-    Ok(Lowered::none(Wat::sequence(list, pieces)))
-}
 
-/// Rejects a condition on the counter in place of the end value, as in `(for $i 0 (< $i 10) …)`.
-fn reject_condition(
-    lowering: &Lowering<'_, '_>,
-    name: &str,
-    to: NodeId,
-    mut body: Nodes,
-) -> LowerResult<()> {
-    let tree = lowering.tree;
-    let operands = all_operands(tree, to);
-    let (Some(head), [counter, end]) = (tree.head(to), operands.as_slice()) else { return Ok(()) };
-    if tree.name(*counter) != Some(name) {
-        return Ok(());
+    /// Rejects a condition on the counter in place of the end value, as in `(for $i 0 (< $i 10) …)`.
+    fn reject_condition(&self, name: &str, to: NodeId, mut body: Nodes) -> LowerResult<()> {
+        let tree = self.tree;
+        let operands = all_operands(tree, to);
+        let (Some(head), [counter, end]) = (tree.head(to), operands.as_slice()) else {
+            return Ok(());
+        };
+        if tree.name(*counter) != Some(name) {
+            return Ok(());
+        }
+        let end = tree.text(*end);
+        let beyond =
+            |sign: &str, by: i64| match literal::integer(end).and_then(|n| n.checked_add(by)) {
+                Some(number) => number.to_string(),
+                None => format!("({sign} {end} 1)"),
+            };
+        let (written, counts_down) = match head {
+            "<" | "!=" => (end.to_owned(), false),
+            "<=" => (beyond("+", 1), false),
+            ">" => (end.to_owned(), true),
+            ">=" => (beyond("-", -1), true),
+            _ => return Ok(()),
+        };
+        let mut next = body.next(tree);
+        let step = next.and_then(|node| tree.atom(node));
+        if step.is_some() {
+            next = body.next(tree);
+        }
+        // If an update of the counter follows the condition, the fixed loop would count twice.
+        let updates = next.is_some_and(|node| {
+            let operands = all_operands(tree, node);
+            matches!(tree.head(node), Some("set" | "local.set" | "+=" | "-=" | "*="))
+                && operands.first().and_then(|target| tree.name(*target)) == Some(name)
+        });
+        // A safe fix keeps the end value as it is written. Replacing `(<= $i 10)` with `11` would not.
+        let is_certain = !updates
+            && written.contains(end)
+            && counts_down == step.is_some_and(|step| step.starts_with('-'));
+        let message = form::condition_as_end(name, &written);
+        let change = is_certain.then_some(Change::Replace(written));
+        self.fault(to, message.maybe_safe(change))
     }
-    let end = tree.text(*end);
-    let beyond = |sign: &str, by: i64| match literal::integer(end).and_then(|n| n.checked_add(by)) {
-        Some(number) => number.to_string(),
-        None => format!("({sign} {end} 1)"),
-    };
-    let (written, counts_down) = match head {
-        "<" | "!=" => (end.to_owned(), false),
-        "<=" => (beyond("+", 1), false),
-        ">" => (end.to_owned(), true),
-        ">=" => (beyond("-", -1), true),
-        _ => return Ok(()),
-    };
-    let mut next = body.next(tree);
-    let step = next.and_then(|node| tree.atom(node));
-    if step.is_some() {
-        next = body.next(tree);
-    }
-    // If an update of the counter follows the condition, the fixed loop would count twice.
-    let updates = next.is_some_and(|node| {
-        let operands = all_operands(tree, node);
-        matches!(tree.head(node), Some("set" | "local.set" | "+=" | "-=" | "*="))
-            && operands.first().and_then(|target| tree.name(*target)) == Some(name)
-    });
-    // A safe fix keeps the end value as it is written. Replacing `(<= $i 10)` with `11` would not.
-    let is_certain = !updates
-        && written.contains(end)
-        && counts_down == step.is_some_and(|step| step.starts_with('-'));
-    let message = form::condition_as_end(name, &written);
-    let change = is_certain.then_some(Change::Replace(written));
-    lowering.fault(to, message.maybe_safe(change))
 }
 
 /// A counting loop.
@@ -167,8 +162,7 @@ impl<'s> Counting<'s> {
         body: Wat<'s>,
     ) -> LowerResult<Wat<'s>> {
         let list = self.list;
-        let number = lowering.next_number();
-        let again = lowering.label("again", number);
+        let again = lowering.new_label("again");
         let done = self.done(list);
         let mut inner = Vec::new();
         if let Some(step) = self.step.as_ref().filter(|step| step.constant().is_none()) {
@@ -216,16 +210,14 @@ impl<'s> Counting<'s> {
         if self.is_kept && matches!(step.constant(), Some(-1 | 1)) {
             return vec![self.counter.write(list, Some(sum))];
         }
-        let number = lowering.next_number();
-        let hidden = lowering.hidden("following", number, self.val);
-        let get = || Wat::list(list, format!("local.get {hidden}"), []);
+        let hidden = lowering.hidden("following", self.val);
         let zero = lowering.zero(list, self.val);
-        let less = self.op("lt_s", [get(), self.counter.read(list)]);
+        let less = self.op("lt_s", [hidden.get(list), self.counter.read(list)]);
         let wrapped = Wat::list(list, "i32.ne", [less, self.op("lt_s", [step, zero])]);
         vec![
-            Wat::list(list, format!("local.set {hidden}"), [sum]),
+            hidden.set(list, sum),
             Wat::list(list, format!("br_if {leave}"), [wrapped]),
-            self.counter.write(list, Some(get())),
+            self.counter.write(list, Some(hidden.get(list))),
         ]
     }
 }

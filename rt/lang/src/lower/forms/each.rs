@@ -1,14 +1,13 @@
 //! The form `each`, which loops over the items of arrays, maps and number arrays, and over the
 //! characters of strings.
 
-use super::binding::{binding_list, target_name};
-use super::control::{reject_loop_word, statements};
+use super::numbers::load;
 use super::{all_operands, operand_count};
 use crate::diagnose::wording::{Fault, types as type_wording};
 use crate::lower::flow::{Context, Flow, Lowered, Want};
 use crate::lower::leaves::Leaves;
 use crate::lower::output::Wat;
-use crate::lower::variables::Resolved;
+use crate::lower::variables::{Hidden, Resolved};
 use crate::lower::{LowerResult, Lowering};
 use crate::syntax::tree::{NodeId, Nodes};
 use crate::types::ops::Val;
@@ -23,194 +22,186 @@ struct Names<'s> {
     item: (NodeId, &'s str),
 }
 
-/// Lowers `(each $x ARR …)`, `(each $i $x ARR …)` and `(each $k $v MAP …)`.
-pub(super) fn each<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    list: NodeId,
-    _: Context,
-) -> LowerResult<Lowered<'s>> {
-    let tree = lowering.tree;
-    let mut body = tree.children(list);
-    body.next(tree);
-    binding_list(lowering, list)?;
-    let (Some(target), Some(second)) = (body.next(tree), body.next(tree)) else {
-        return Err(operand_count(tree, list, 2, all_operands(tree, list).len()));
-    };
-    let name = target_name(lowering, list, target)?;
-    reject_loop_word(lowering, list, second)?;
-    let (names, array) = match body.peek(tree).filter(|next| two_names(lowering, second, *next)) {
-        Some(array) => {
-            body.next(tree);
-            let item = (second, target_name(lowering, list, second)?);
-            (Names { first: Some((target, name)), item }, array)
-        }
-        None => (Names { first: None, item: (target, name) }, second),
-    };
-    let collection = lowering.value(list, array, Want::Any)?;
-    match collection.ty {
-        // `check::walk` reports why the operand's effect on the stack is unknown.
-        Type::Any if collection.flow == Flow::Unknown => {
-            array_loop(lowering, list, collection.wat, &names, &mut body)
-        }
-        Type::Arr | Type::I32 => array_loop(lowering, list, collection.wat, &names, &mut body),
-        Type::Str => {
-            let chars = lowering.host_call(list, "str.chars", [collection.wat])?;
-            array_loop(lowering, list, chars, &names, &mut body)
-        }
-        Type::Map => map_loop(lowering, list, collection.wat, &names, &mut body),
-        Type::Numbers(elem) => number_loop(lowering, list, collection.wat, elem, &names, &mut body),
-        other => {
-            let message = type_wording::not_a_collection(tree.text(array), other);
-            let fault = Fault::new(tree.span(array), message);
-            match other {
-                Type::Any => Ok(lowering.unresolved(list, fault).without_value(list)),
-                _ => Err(fault),
+impl<'s> Lowering<'_, 's> {
+    /// Lowers `(each $x ARR …)`, `(each $i $x ARR …)` and `(each $k $v MAP …)`.
+    pub(super) fn lower_each(&mut self, list: NodeId, _: Context) -> LowerResult<Lowered<'s>> {
+        let tree = self.tree;
+        let mut body = tree.children(list);
+        body.next(tree);
+        self.binding_list(list)?;
+        let (Some(target), Some(second)) = (body.next(tree), body.next(tree)) else {
+            return Err(operand_count(tree, list, 2, all_operands(tree, list).len()));
+        };
+        let name = self.target_name(list, target)?;
+        self.reject_loop_word(list, second)?;
+        let (names, array) = match body.peek(tree).filter(|next| self.two_names(second, *next)) {
+            Some(array) => {
+                body.next(tree);
+                let item = (second, self.target_name(list, second)?);
+                (Names { first: Some((target, name)), item }, array)
+            }
+            None => (Names { first: None, item: (target, name) }, second),
+        };
+        let collection = self.value(list, array, Want::Any)?;
+        match collection.ty {
+            Type::Arr | Type::I32 => self.item_loop(list, collection.wat, None, &names, &mut body),
+            // `check::walk` reports why the operand's effect on the stack is unknown.
+            Type::Any if collection.flow == Flow::Unknown => {
+                self.item_loop(list, collection.wat, None, &names, &mut body)
+            }
+            Type::Str => {
+                let chars = self.host_call(list, "str.chars", [collection.wat])?;
+                self.item_loop(list, chars, None, &names, &mut body)
+            }
+            Type::Map => self.map_loop(list, collection.wat, &names, &mut body),
+            Type::Numbers(elem) => {
+                self.item_loop(list, collection.wat, Some(elem), &names, &mut body)
+            }
+            other => {
+                let message = type_wording::not_a_collection(tree.text(array), other);
+                let fault = Fault::new(tree.span(array), message);
+                match other {
+                    Type::Any => Ok(self.unresolved(list, fault).without_value(list)),
+                    _ => Err(fault),
+                }
             }
         }
     }
+
+    /// Returns true if a loop has two loop variables. This is the case if the third operand is a known
+    /// variable, or if the third operand is not a name and the second one does not name a collection.
+    fn two_names(&mut self, second: NodeId, third: NodeId) -> bool {
+        let tree = self.tree;
+        let Some(name) = tree.name(second) else { return false };
+        if let Some(third) = tree.name(third) {
+            return self.resolve(third).is_some();
+        }
+        let Some(found) = self.resolve(name) else { return true };
+        match found.ty {
+            // The name of a string variable may be the collection, or a loop variable that redeclares
+            // it. In the latter case, a collection follows.
+            Type::Str => self.leaves(third) == Leaves::Value,
+            Type::Arr | Type::Map | Type::Numbers(_) | Type::I32 | Type::Any => false,
+            _ => true,
+        }
+    }
 }
 
-/// Returns true if a loop has two loop variables. This is the case if the third operand is a known
-/// variable, or if the third operand is not a name and the second one does not name a collection.
-fn two_names(lowering: &mut Lowering<'_, '_>, second: NodeId, third: NodeId) -> bool {
-    let tree = lowering.tree;
-    let Some(name) = tree.name(second) else { return false };
-    if let Some(third) = tree.name(third) {
-        return lowering.resolve(third).is_some();
-    }
-    let Some(found) = lowering.resolve(name) else { return true };
-    match found.ty {
-        // The name of a string variable may be the collection, or a loop variable that redeclares
-        // it. In the latter case, a collection follows.
-        Type::Str => lowering.leaves(third) == Leaves::Value,
-        Type::Arr | Type::Map | Type::Numbers(_) | Type::I32 | Type::Any => false,
-        _ => true,
-    }
-}
-
-/// The code for a loop over indices, without the loop's body.
+/// A loop over indices, without its body.
 struct IndexLoop<'s> {
     list: NodeId,
-    /// The name of the hidden variable for the collection.
-    collection: String,
-    /// The name of the hidden variable for the index.
-    at: String,
+    collection: Hidden,
+    at: Hidden,
     /// The number of items.
     length: Wat<'s>,
     /// The code that sets the loop variables at the start of an iteration.
     begin: Vec<Wat<'s>>,
 }
 
-impl<'s> IndexLoop<'s> {
-    fn wrap(
-        self,
-        lowering: &mut Lowering<'_, 's>,
+impl<'s> Lowering<'_, 's> {
+    /// Lowers a loop over the items of an array or, with `elem`, over the elements of an array of
+    /// numbers.
+    fn item_loop(
+        &mut self,
+        list: NodeId,
+        array: Wat<'s>,
+        elem: Option<Elem>,
+        names: &Names<'s>,
+        body: &mut Nodes,
+    ) -> LowerResult<Lowered<'s>> {
+        let (collection, at) = self.indices();
+        let index = match names.first {
+            Some((node, name)) => Some(self.declare(name, Type::Int, node)?),
+            None => None,
+        };
+        let (node, name) = names.item;
+        let item = self.declare(name, elem.map_or(Type::Str, Elem::ty), node)?;
+        let (length, mut begin) = match elem {
+            Some(elem) => {
+                let load = load(list, elem, collection.get(list), at.get(list));
+                let length = Wat::list(list, "i32.load", [collection.get(list)]);
+                (length, vec![item.write(node, Some(load))])
+            }
+            None => self.next_item(list, &collection, &at, &item, node)?,
+        };
+        begin.extend(index.map(|index| index.write(list, Some(at.get(list)))));
+        self.index_loop(IndexLoop { list, collection, at, length, begin }, array, body)
+    }
+
+    /// Lowers a loop over the keys that a map contains when the loop starts.
+    fn map_loop(
+        &mut self,
+        list: NodeId,
+        map: Wat<'s>,
+        names: &Names<'s>,
+        body: &mut Nodes,
+    ) -> LowerResult<Lowered<'s>> {
+        let (collection, at) = self.indices();
+        let hidden = self.hidden("map", Val::I32);
+        let (node, name) = names.first.unwrap_or(names.item);
+        let key = self.declare(name, Type::Str, node)?;
+        let (length, mut begin) = self.next_item(list, &collection, &at, &key, node)?;
+        if names.first.is_some() {
+            let (node, name) = names.item;
+            let found = self.host_call(list, "map.get", [hidden.get(list), key.read(node)])?;
+            let ended = self.end_on_error(list)?;
+            let item = self.declare(name, Type::Str, node)?;
+            begin.push(item.write(node, Some(Wat::sequence(node, [found, ended]))));
+        }
+        let keys = self.host_call(list, "map.keys", [hidden.get(list)])?;
+        let whole = IndexLoop { list, collection, at, length, begin };
+        let out = self.index_loop(whole, keys, body)?;
+        Ok(Lowered::none(Wat::sequence(list, [hidden.set(list, map), out.wat])))
+    }
+
+    /// Declares the hidden variables for the collection and the index of a loop.
+    fn indices(&mut self) -> (Hidden, Hidden) {
+        let number = self.next_number();
+        (self.numbered("arr", number, Val::I32), self.numbered("at", number, Val::I32))
+    }
+
+    /// Returns the code for the length of an array, and the code that sets a variable to the item
+    /// at an index.
+    fn next_item(
+        &mut self,
+        list: NodeId,
+        array: &Hidden,
+        at: &Hidden,
+        variable: &Resolved<'s>,
+        node: NodeId,
+    ) -> LowerResult<(Wat<'s>, Vec<Wat<'s>>)> {
+        let length = self.host_call(list, "arr.len", [array.get(list)])?;
+        let item = self.host_call(list, "arr.get", [array.get(list), at.get(list)])?;
+        // The index is in bounds, so the call does not fail.
+        let code = Wat::list(list, "drop", []);
+        Ok((length, vec![item, code, variable.write(node, None)]))
+    }
+
+    /// Lowers the body of a loop over the indices of `value`.
+    fn index_loop(
+        &mut self,
+        parts: IndexLoop<'s>,
         value: Wat<'s>,
         body: &mut Nodes,
     ) -> LowerResult<Lowered<'s>> {
-        let IndexLoop { list, collection, at, length, begin } = self;
-        let (leave, next) = lowering.open_loop();
-        let body = statements(lowering, body);
-        lowering.func.loops.pop();
-        let number = lowering.next_number();
-        let again = lowering.label("again", number);
-        let index = || Wat::list(list, format!("local.get {at}"), []);
-        let done = Wat::list(list, "i32.ge_s", [index(), length]);
+        let IndexLoop { list, collection, at, length, begin } = parts;
+        let (leave, next) = self.open_loop();
+        let body = self.statements(body);
+        self.func.loops.pop();
+        let again = self.new_label("again");
+        let done = Wat::list(list, "i32.ge_s", [at.get(list), length]);
         let mut inner = vec![Wat::list(list, format!("br_if {leave}"), [done])];
         inner.extend(begin);
         inner.push(Wat::list(list, format!("block {next}"), [body?]));
-        let following = Wat::list(list, "i32.add", [index(), Wat::i32(list, 1)]);
-        inner.push(Wat::list(list, format!("local.set {at}"), [following]));
+        let following = Wat::list(list, "i32.add", [at.get(list), Wat::i32(list, 1)]);
+        inner.push(at.set(list, following));
         inner.push(Wat::list(list, format!("br {again}"), []));
         let whole = Wat::list(list, format!("loop {again}"), inner);
         let pieces = [
-            Wat::list(list, format!("local.set {collection}"), [value]),
-            Wat::list(list, format!("local.set {at}"), [Wat::i32(list, 0)]),
+            collection.set(list, value),
+            at.set(list, Wat::i32(list, 0)),
             Wat::list(list, format!("block {leave}"), [whole]),
         ];
         Ok(Lowered::none(Wat::sequence(list, pieces)))
     }
-}
-
-/// Declares the hidden variables for the collection and the index of a loop. Returns their names.
-fn indices(lowering: &mut Lowering<'_, '_>) -> (String, String) {
-    let number = lowering.next_number();
-    (lowering.hidden("arr", number, Val::I32), lowering.hidden("at", number, Val::I32))
-}
-
-/// Declares the loop variable for the index, if there is one.
-fn index_name<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    names: &Names<'s>,
-) -> LowerResult<Option<Resolved<'s>>> {
-    let Some((node, name)) = names.first else { return Ok(None) };
-    lowering.declare(name, Type::Int, node).map(Some)
-}
-
-fn array_loop<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    list: NodeId,
-    array: Wat<'s>,
-    names: &Names<'s>,
-    body: &mut Nodes,
-) -> LowerResult<Lowered<'s>> {
-    let (collection, at) = indices(lowering);
-    let index = index_name(lowering, names)?;
-    let item = lowering.declare(names.item.1, Type::Str, names.item.0)?;
-    let get = |name: &str| Wat::list(list, format!("local.get {name}"), []);
-    let length = lowering.host_call(list, "arr.len", [get(&collection)])?;
-    let value = lowering.host_call(list, "arr.get", [get(&collection), get(&at)])?;
-    let mut begin = vec![value, Wat::list(list, "drop", []), item.write(names.item.0, None)];
-    begin.extend(index.map(|index| index.write(list, Some(get(&at)))));
-    IndexLoop { list, collection, at, length, begin }.wrap(lowering, array, body)
-}
-
-/// Lowers a loop over the keys that a map contains when the loop starts.
-fn map_loop<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    list: NodeId,
-    map: Wat<'s>,
-    names: &Names<'s>,
-    body: &mut Nodes,
-) -> LowerResult<Lowered<'s>> {
-    let (collection, at) = indices(lowering);
-    let number = lowering.next_number();
-    let hidden = lowering.hidden("map", number, Val::I32);
-    let get = |name: &str| Wat::list(list, format!("local.get {name}"), []);
-    let (node, name) = names.first.unwrap_or(names.item);
-    let key = lowering.declare(name, Type::Str, node)?;
-    let length = lowering.host_call(list, "arr.len", [get(&collection)])?;
-    let value = lowering.host_call(list, "arr.get", [get(&collection), get(&at)])?;
-    let mut begin = vec![value, Wat::list(list, "drop", []), key.write(node, None)];
-    if names.first.is_some() {
-        let (node, name) = names.item;
-        let found = lowering.host_call(list, "map.get", [get(&hidden), key.read(node)])?;
-        let ended = lowering.end_on_error(list)?;
-        let item = lowering.declare(name, Type::Str, node)?;
-        begin.push(item.write(node, Some(Wat::sequence(node, [found, ended]))));
-    }
-    let set = Wat::list(list, format!("local.set {hidden}"), [map]);
-    let keys = lowering.host_call(list, "map.keys", [get(&hidden)])?;
-    let out = IndexLoop { list, collection, at, length, begin }.wrap(lowering, keys, body)?;
-    Ok(Lowered::none(Wat::sequence(list, [set, out.wat])))
-}
-
-fn number_loop<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    list: NodeId,
-    array: Wat<'s>,
-    elem: Elem,
-    names: &Names<'s>,
-    body: &mut Nodes,
-) -> LowerResult<Lowered<'s>> {
-    let (collection, at) = indices(lowering);
-    let index = index_name(lowering, names)?;
-    let (node, name) = names.item;
-    let item = lowering.declare(name, elem.ty(), node)?;
-    let get = |name: &str| Wat::list(list, format!("local.get {name}"), []);
-    let length = Wat::list(list, "i32.load", [get(&collection)]);
-    let load = super::numbers::load(list, elem, get(&collection), get(&at));
-    let mut begin = vec![item.write(node, Some(load))];
-    begin.extend(index.map(|index| index.write(list, Some(get(&at)))));
-    IndexLoop { list, collection, at, length, begin }.wrap(lowering, array, body)
 }

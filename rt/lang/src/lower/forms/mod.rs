@@ -18,8 +18,6 @@ mod program;
 mod table;
 mod text;
 
-pub(crate) use self::control::choose;
-pub(crate) use self::program::{ret, returned};
 pub(crate) use self::table::FORMS;
 use std::sync::LazyLock;
 

@@ -1,325 +1,119 @@
 //! The table of all forms.
 
-use super::{
-    Form, LowerForm, Yields, arithmetic, binding, bits, collection, compare, control, convert,
-    counting, each, failure, numbers, program, text,
-};
+use super::{Form, Yields};
 
-/// All forms, sorted by name.
-pub(crate) const FORMS: &[Form] = &[
-    form(
-        "!=",
-        "(!= A B)",
-        "true if two numbers or strings differ",
-        Yields::Value,
-        compare::compare,
-    ),
-    form(
-        "%",
-        "(% A B)",
-        "the remainder, with the sign of A",
-        Yields::Value,
-        arithmetic::arithmetic,
-    ),
-    form("&", "(& A B …)", "bitwise and of integers", Yields::Value, bits::bits),
-    form("*", "(* A B …)", "the product", Yields::Value, arithmetic::arithmetic),
-    form("*=", "(*= $x N)", "sets `$x` to its product with N", Yields::Nothing, arithmetic::update),
-    form(
-        "+",
-        "(+ A B …)",
-        "the sum; traps if it does not fit",
-        Yields::Value,
-        arithmetic::arithmetic,
-    ),
-    form("+=", "(+= $x N)", "adds N to `$x`", Yields::Nothing, arithmetic::update),
-    form(
-        "-",
-        "(- A B)",
-        "the difference; with one argument, its negative",
-        Yields::Value,
-        arithmetic::arithmetic,
-    ),
-    form("-=", "(-= $x N)", "subtracts N from `$x`", Yields::Nothing, arithmetic::update),
-    form(
-        "/",
-        "(/ A B)",
-        "the quotient; of two ints, rounded towards 0",
-        Yields::Value,
-        arithmetic::arithmetic,
-    ),
-    form("<", "(< A B)", "true if A is less than B", Yields::Value, compare::compare),
-    form("<<", "(<< A N)", "shifts an integer left by N bits", Yields::Value, bits::bits),
-    form("<=", "(<= A B)", "true if A is at most B", Yields::Value, compare::compare),
-    form(
-        "=",
-        "(= A B)",
-        "true if two numbers or strings are equal",
-        Yields::Value,
-        compare::compare,
-    ),
-    form(">", "(> A B)", "true if A is greater than B", Yields::Value, compare::compare),
-    form(">=", "(>= A B)", "true if A is at least B", Yields::Value, compare::compare),
-    form(
-        ">>",
-        "(>> A N)",
-        "shifts an integer right by N bits, keeping its sign",
-        Yields::Value,
-        bits::bits,
-    ),
-    form("^", "(^ A B …)", "bitwise exclusive or of integers", Yields::Value, bits::bits),
-    form("abs", "(abs X)", "the absolute value of a number", Yields::Value, arithmetic::abs),
-    form(
-        "and",
-        "(and A B …)",
-        "1 if all are true, else 0; stops at the first that is 0",
-        Yields::Value,
-        compare::logic,
-    ),
-    form(
-        "append",
-        "(append $s \"{}\" V …)",
-        "adds formatted text to the end of a string",
-        Yields::Nothing,
-        text::append,
-    ),
-    form(
-        "arg",
-        "(arg N)",
-        "argument N, from 0; fails with EBOUND if it is missing",
-        Yields::Value,
-        program::arg,
-    ),
-    form("args", "(args)", "an array of all arguments", Yields::Value, program::args),
-    form("argv", "(argv N $p)", "", Yields::Nothing, program::argv),
-    form("arr", "(arr A B …)", "a new array of these strings", Yields::Value, collection::array),
-    form(
-        "at",
-        "(at X I)",
-        "the item of an array, the value of a map's key, or the element of a number array; \
-         `(at X I D)` is D if there is no such item or key",
-        Yields::Value,
-        collection::at,
-    ),
-    form("break", "(break)", "leaves the innermost loop", Yields::Never, control::leave),
-    form(
-        "bytes",
-        "(bytes N)",
-        "like `ints`, for numbers from 0 to 255",
-        Yields::Value,
-        numbers::create,
-    ),
-    form(
-        "call",
-        "(call \"program\" ARG …)",
-        "runs a catalog program and returns its results, one a line",
-        Yields::Value,
-        program::call,
-    ),
-    form(
-        "catch",
-        "(catch $v $e $why CALL)",
+macro_rules! forms {
+    ($($name:literal $usage:literal $yields:ident $lower:ident $about:literal;)*) => {
+        /// All forms, sorted by name.
+        pub(crate) const FORMS: &[Form] = &[$(Form {
+            name: $name,
+            usage: $usage,
+            about: $about,
+            yields: Yields::$yields,
+            lower: |lowering, list, context| lowering.$lower(list, context),
+        }),*];
+    };
+}
+
+// Each row: the form's name, its usage, the value that it leaves, the method that lowers it, and its
+// description.
+forms! {
+    "!=" "(!= A B)" Value lower_compare "true if two numbers or strings differ";
+    "%" "(% A B)" Value lower_arithmetic "the remainder, with the sign of A";
+    "&" "(& A B …)" Value lower_bits "bitwise and of integers";
+    "*" "(* A B …)" Value lower_arithmetic "the product";
+    "*=" "(*= $x N)" Nothing lower_update "sets `$x` to its product with N";
+    "+" "(+ A B …)" Value lower_arithmetic "the sum; traps if it does not fit";
+    "+=" "(+= $x N)" Nothing lower_update "adds N to `$x`";
+    "-" "(- A B)" Value lower_arithmetic "the difference; with one argument, its negative";
+    "-=" "(-= $x N)" Nothing lower_update "subtracts N from `$x`";
+    "/" "(/ A B)" Value lower_arithmetic "the quotient; of two ints, rounded towards 0";
+    "<" "(< A B)" Value lower_compare "true if A is less than B";
+    "<<" "(<< A N)" Value lower_bits "shifts an integer left by N bits";
+    "<=" "(<= A B)" Value lower_compare "true if A is at most B";
+    "=" "(= A B)" Value lower_compare "true if two numbers or strings are equal";
+    ">" "(> A B)" Value lower_compare "true if A is greater than B";
+    ">=" "(>= A B)" Value lower_compare "true if A is at least B";
+    ">>" "(>> A N)" Value lower_bits "shifts an integer right by N bits, keeping its sign";
+    "^" "(^ A B …)" Value lower_bits "bitwise exclusive or of integers";
+    "abs" "(abs X)" Value lower_abs "the absolute value of a number";
+    "and" "(and A B …)" Value lower_logic "1 if all are true, else 0; stops at the first that is 0";
+    "append" "(append $s \"{}\" V …)" Nothing lower_append
+        "adds formatted text to the end of a string";
+    "arg" "(arg N)" Value lower_arg "argument N, from 0; fails with EBOUND if it is missing";
+    "args" "(args)" Value lower_args "an array of all arguments";
+    "argv" "(argv N $p)" Nothing lower_argv "";
+    "arr" "(arr A B …)" Value lower_arr "a new array of these strings";
+    "at" "(at X I)" Value lower_at
+        "the item of an array, the value of a map's key, or the element of a number array; `(at X \
+         I D)` is D if there is no such item or key";
+    "break" "(break)" Never lower_break "leaves the innermost loop";
+    "bytes" "(bytes N)" Value lower_numbers "like `ints`, for numbers from 0 to 255";
+    "call" "(call \"program\" ARG …)" Value lower_call
+        "runs a catalog program and returns its results, one a line";
+    "catch" "(catch $v $e $why CALL)" Nothing lower_catch
         "sets `$v` to the value, `$e` to the error code (0 if it succeeded) and `$why` to the \
-         reason; the last two names may be left out",
-        Yields::Nothing,
-        failure::catch,
-    ),
-    form("check", "(check $err)", "", Yields::Nothing, failure::check),
-    form(
-        "cond",
-        "(cond (C …) … (else …))",
-        "runs the first clause whose condition is true, and returns its value",
-        Yields::Clauses,
-        control::cond,
-    ),
-    form(
-        "continue",
-        "(continue)",
-        "goes on with the next iteration of the innermost loop",
-        Yields::Never,
-        control::next,
-    ),
-    form(
-        "default",
-        "(default CALL D)",
-        "the call's value, or D if anything in it fails",
-        Yields::Value,
-        failure::default,
-    ),
-    form("do", "(do …)", "", Yields::Last, control::sequence),
-    form(
-        "each",
-        "(each $x ARR …)",
+         reason; the last two names may be left out";
+    "check" "(check $err)" Nothing lower_check "";
+    "cond" "(cond (C …) … (else …))" Clauses lower_cond
+        "runs the first clause whose condition is true, and returns its value";
+    "continue" "(continue)" Never lower_continue
+        "goes on with the next iteration of the innermost loop";
+    "default" "(default CALL D)" Value lower_default
+        "the call's value, or D if anything in it fails";
+    "do" "(do …)" Last lower_do "";
+    "each" "(each $x ARR …)" Nothing lower_each
         "runs the body for each item, or each character of a string; `(each $i $x ARR …)` with the \
-         index, `(each $k $v MAP …)` for each key",
-        Yields::Nothing,
-        each::each,
-    ),
-    form(
-        "fail",
-        "(fail CODE \"why\")",
-        "ends the program with that error code and reason, which may be formatted as in `out`",
-        Yields::Never,
-        program::fail,
-    ),
-    form(
-        "float",
-        "(float X)",
-        "the float that a string is, or that a number becomes",
-        Yields::Value,
-        convert::number,
-    ),
-    form("floats", "(floats N)", "like `ints`, for floats", Yields::Value, numbers::create),
-    form(
-        "fmt",
-        "(fmt \"{} {.2} {e}\" A X $e)",
+         index, `(each $k $v MAP …)` for each key";
+    "fail" "(fail CODE \"why\")" Never lower_fail
+        "ends the program with that error code and reason, which may be formatted as in `out`";
+    "float" "(float X)" Value lower_number "the float that a string is, or that a number becomes";
+    "floats" "(floats N)" Value lower_numbers "like `ints`, for floats";
+    "fmt" "(fmt \"{} {.2} {e}\" A X $e)" Value lower_fmt
         "formats a string: `{}` is any value, `{.2}` a float with 2 digits, `{e}` the name of an \
-         error code, `{{` a brace",
-        Yields::Value,
-        text::fmt,
-    ),
-    form(
-        "for",
-        "(for $i FROM TO STEP …)",
-        "runs the body with `$i` from FROM up to TO, TO excluded; STEP may be left out",
-        Yields::Nothing,
-        counting::count,
-    ),
-    form(
-        "has",
-        "(has X V)",
-        "true if an array has the item, a map the key, or a string the substring",
-        Yields::Value,
-        collection::has,
-    ),
-    form(
-        "int",
-        "(int X)",
-        "the int that a string is; of a float, the digits before its point",
-        Yields::Value,
-        convert::number,
-    ),
-    form(
-        "ints",
-        "(ints N)",
-        "an array of N ints, all 0; `(ints [1 2 3])` of these",
-        Yields::Value,
-        numbers::create,
-    ),
-    form(
-        "len",
-        "(len X)",
-        "the length of a string in bytes, or of an array or map",
-        Yields::Value,
-        collection::len,
-    ),
-    form(
-        "let",
-        "(let $x V)",
+         error code, `{{` a brace";
+    "for" "(for $i FROM TO STEP …)" Nothing lower_for
+        "runs the body with `$i` from FROM up to TO, TO excluded; STEP may be left out";
+    "has" "(has X V)" Value lower_has
+        "true if an array has the item, a map the key, or a string the substring";
+    "int" "(int X)" Value lower_number
+        "the int that a string is; of a float, the digits before its point";
+    "ints" "(ints N)" Value lower_numbers "an array of N ints, all 0; `(ints [1 2 3])` of these";
+    "len" "(len X)" Value lower_len "the length of a string in bytes, or of an array or map";
+    "let" "(let $x V)" Nothing lower_let
         "declares `$x` and sets it; `(let $x long V)` with a type; `(let $x V $y W)` several, in \
-         order; `(let ($a $b) ARR)` takes an array apart",
-        Yields::Nothing,
-        binding::declare,
-    ),
-    form("long", "(long X)", "like `int`, for a long", Yields::Value, convert::number),
-    form("longs", "(longs N)", "like `ints`, for longs", Yields::Value, numbers::create),
-    form(
-        "map",
-        "(map K V …)",
-        "a new map with these keys and values",
-        Yields::Value,
-        collection::map,
-    ),
-    form(
-        "match",
-        "(match S r\"(a)(b)\" ($a $b) … (else …))",
-        "runs the body with the groups of the first match; `else` may be left out",
-        Yields::Arms,
-        control::matches,
-    ),
-    form("max", "(max A B …)", "the greatest of some numbers", Yields::Value, arithmetic::extreme),
-    form("min", "(min A B …)", "the least of some numbers", Yields::Value, arithmetic::extreme),
-    form("not", "(not A)", "1 if A is 0, else 0", Yields::Value, compare::not),
-    form(
-        "or",
-        "(or A B …)",
-        "1 if any is true, else 0; stops at the first that is not 0",
-        Yields::Value,
-        compare::logic,
-    ),
-    form(
-        "out",
-        "(out V)",
-        "outputs a result and a line end; `(out \"{} {}\" A B)` formats it as `fmt` does",
-        Yields::Nothing,
-        program::out,
-    ),
-    form(
-        "pop",
-        "(pop X)",
-        "removes the last item of an array and returns it",
-        Yields::Value,
-        collection::pop,
-    ),
-    form("print", "(print V)", "", Yields::Nothing, program::out),
-    form(
-        "push",
-        "(push X V)",
-        "adds an item to the end of an array",
-        Yields::Nothing,
-        collection::push,
-    ),
-    form(
-        "put",
-        "(put X I V)",
-        "sets an item of an array, a key of a map, or an element of a number array",
-        Yields::Nothing,
-        collection::put,
-    ),
-    form("repeat", "(repeat N …)", "", Yields::Nothing, control::times),
-    form("resv", "(resv $p)", "", Yields::Nothing, program::out),
-    form(
-        "ret",
-        "(ret V)",
-        "outputs a result as `out` does and ends the program; `(ret)` only ends it",
-        Yields::Never,
-        program::ret,
-    ),
-    form(
-        "retry",
-        "(retry N MS FORM)",
-        "repeats what fails with EREMOTE or ETIME, up to N times with MS milliseconds between",
-        Yields::Last,
-        failure::retry,
-    ),
-    form(
-        "set",
-        "(set $x V)",
-        "sets a variable; `(set $x V $y W)` sets several, in order",
-        Yields::Nothing,
-        binding::set,
-    ),
-    form("str", "(str A B …)", "", Yields::Value, convert::string),
-    form("unless", "(unless C …)", "runs the body if C is false", Yields::Nothing, control::when),
-    form("until", "(until C …)", "", Yields::Nothing, control::repeat),
-    form("when", "(when C …)", "runs the body if C is true", Yields::Nothing, control::when),
-    form(
-        "while",
-        "(while C …)",
-        "repeats the body while C is true",
-        Yields::Nothing,
-        control::repeat,
-    ),
-    form("|", "(| A B …)", "bitwise or of integers", Yields::Value, bits::bits),
-];
-
-const fn form(
-    name: &'static str,
-    usage: &'static str,
-    about: &'static str,
-    yields: Yields,
-    lower: LowerForm,
-) -> Form {
-    Form { name, usage, about, yields, lower }
+         order; `(let ($a $b) ARR)` takes an array apart";
+    "long" "(long X)" Value lower_number "like `int`, for a long";
+    "longs" "(longs N)" Value lower_numbers "like `ints`, for longs";
+    "map" "(map K V …)" Value lower_map "a new map with these keys and values";
+    "match" "(match S r\"(a)(b)\" ($a $b) … (else …))" Arms lower_match
+        "runs the body with the groups of the first match; `else` may be left out";
+    "max" "(max A B …)" Value lower_extreme "the greatest of some numbers";
+    "min" "(min A B …)" Value lower_extreme "the least of some numbers";
+    "not" "(not A)" Value lower_not "1 if A is 0, else 0";
+    "or" "(or A B …)" Value lower_logic
+        "1 if any is true, else 0; stops at the first that is not 0";
+    "out" "(out V)" Nothing lower_out
+        "outputs a result and a line end; `(out \"{} {}\" A B)` formats it as `fmt` does";
+    "pop" "(pop X)" Value lower_pop "removes the last item of an array and returns it";
+    "print" "(print V)" Nothing lower_out "";
+    "push" "(push X V)" Nothing lower_push "adds an item to the end of an array";
+    "put" "(put X I V)" Nothing lower_put
+        "sets an item of an array, a key of a map, or an element of a number array";
+    "repeat" "(repeat N …)" Nothing lower_repeat "";
+    "resv" "(resv $p)" Nothing lower_out "";
+    "ret" "(ret V)" Never lower_ret
+        "outputs a result as `out` does and ends the program; `(ret)` only ends it";
+    "retry" "(retry N MS FORM)" Last lower_retry
+        "repeats what fails with EREMOTE or ETIME, up to N times with MS milliseconds between";
+    "set" "(set $x V)" Nothing lower_set
+        "sets a variable; `(set $x V $y W)` sets several, in order";
+    "str" "(str A B …)" Value lower_str "";
+    "unless" "(unless C …)" Nothing lower_when "runs the body if C is false";
+    "until" "(until C …)" Nothing lower_while "";
+    "when" "(when C …)" Nothing lower_when "runs the body if C is true";
+    "while" "(while C …)" Nothing lower_while "repeats the body while C is true";
+    "|" "(| A B …)" Value lower_bits "bitwise or of integers";
 }
 
 #[cfg(test)]
