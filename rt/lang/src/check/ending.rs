@@ -44,7 +44,7 @@ pub(crate) fn closed_at_end(tree: &Tree<'_>) -> Result<Option<Box<Fault>>, Box<F
                 return Err(Fault::new(start..start + 1, message.safe(change)));
             }
         }
-        if tree.node(node).kind == NodeKind::List && !is_container(tree, node) {
+        if tree.is_list(node) && !is_container(tree, node) {
             around.push((node, level));
         }
     }

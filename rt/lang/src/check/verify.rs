@@ -192,7 +192,7 @@ fn foreign_around(found: &Diagnostic, tree: &Tree<'_>, host: &Signatures) -> Opt
     let at = found.span.start as usize;
     let lists = (0..tree.len()).map(NodeId).filter(|node| {
         let span = tree.span(*node);
-        tree.node(*node).kind == NodeKind::List && span.start <= at && at < span.end
+        tree.is_list(*node) && span.start <= at && at < span.end
     });
     let (head, hint) = lists
         .filter_map(|list| {
@@ -234,13 +234,12 @@ impl Outcome {
         let tree = Tree::read(text).ok();
         let form = tree.and_then(|tree| {
             let lists = (0..tree.len()).map(NodeId);
-            lists
-                .filter(|node| tree.node(*node).kind == NodeKind::List)
-                .map(|list| tree.span(list))
-                .rfind(|span| match changed.is_empty() {
+            lists.filter(|node| tree.is_list(*node)).map(|list| tree.span(list)).rfind(|span| {
+                match changed.is_empty() {
                     true => span.start < changed.start && changed.end < span.end,
                     false => span.start <= changed.start && changed.end <= span.end,
-                })
+                }
+            })
         });
         let code = text.get(form.unwrap_or(changed)).unwrap_or("");
         let code = code.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -301,7 +300,7 @@ fn renames_head(fix: &Fix, fixed: &str) -> bool {
 /// operand.
 fn is_inside_operand(text: &str, place: &Range<usize>, at: &Range<usize>) -> bool {
     let Ok(tree) = Tree::read(text) else { return false };
-    let lists = (0..tree.len()).map(NodeId).filter(|node| tree.node(*node).kind == NodeKind::List);
+    let lists = (0..tree.len()).map(NodeId).filter(|node| tree.is_list(*node));
     let mut inner = lists.filter(|list| {
         let span = tree.span(*list);
         span.start <= at.start && at.end <= span.end
@@ -336,7 +335,7 @@ fn place(fixed: &str, edits: &[Edit]) -> Range<usize> {
             return edited;
         }
     }
-    let lists = (0..tree.len()).map(NodeId).filter(|node| tree.node(*node).kind == NodeKind::List);
+    let lists = (0..tree.len()).map(NodeId).filter(|node| tree.is_list(*node));
     let mut around = lists.map(|list| tree.span(list));
     around.rfind(|span| span.start <= edited.start && edited.end <= span.end).unwrap_or(edited)
 }

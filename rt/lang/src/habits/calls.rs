@@ -4,9 +4,8 @@ use super::head;
 use super::readings::Around;
 use crate::diagnose::fix::Change;
 use crate::diagnose::nearest;
-use crate::habits::rewrite::{items, parent};
 use crate::syntax::literal;
-use crate::syntax::tree::{NodeId, NodeKind};
+use crate::syntax::tree::NodeId;
 
 /// Namespaces whose functions only compute. Functions in all other namespaces access something
 /// outside the program, so a call into one of those namespaces is never redirected to another
@@ -22,7 +21,7 @@ pub(super) fn of_atom(around: &Around<'_, '_>, node: NodeId) -> Vec<Change> {
     let tree = around.tree;
     let Some(text) = tree.atom(node) else { return Vec::new() };
     let write = |text: String| vec![Change::Edits(vec![(tree.span(node), text)])];
-    let is_head = parent(tree, node).is_some_and(|list| list.0 + 1 == node.0);
+    let is_head = tree.parent(node).is_some_and(|list| list.0 + 1 == node.0);
     if let Some(name) = text.strip_prefix('!').filter(|name| name.starts_with('$')) {
         return match is_head {
             true => write(format!("not {name}")),
@@ -84,12 +83,9 @@ fn plain(around: &Around<'_, '_>, name: &str) -> Option<String> {
 /// as `len($s)`, `$s.trim()` or `$a[0]`. `node` is the name or the list.
 pub(super) fn beside(around: &Around<'_, '_>, node: NodeId) -> Vec<Change> {
     let tree = around.tree;
-    let siblings = match parent(tree, node) {
-        Some(list) => items(tree, list),
-        None => {
-            let mut nodes = tree.top();
-            std::iter::from_fn(|| nodes.next(tree)).collect()
-        }
+    let siblings = match tree.parent(node) {
+        Some(list) => tree.items(list),
+        None => tree.top().iter(tree).collect(),
     };
     let Some(at) = siblings.iter().position(|sibling| *sibling == node) else { return Vec::new() };
     let pairs = siblings.get(at.saturating_sub(1)..).unwrap_or(&[]).windows(2).take(2);
@@ -103,7 +99,7 @@ fn pair_of(around: &Around<'_, '_>, pair: &[NodeId]) -> Option<Vec<Change>> {
     let tree = around.tree;
     let [name, list] = pair else { return None };
     let (before, after) = (tree.span(*name), tree.span(*list));
-    if tree.node(*name).kind == NodeKind::List
+    if tree.is_list(*name)
         && before.end == after.start
         && let Some(method) = tree.atom(*list).and_then(|text| text.strip_prefix('.'))
     {
@@ -114,10 +110,10 @@ fn pair_of(around: &Around<'_, '_>, pair: &[NodeId]) -> Option<Vec<Change>> {
     }
     let text = tree.atom(*name)?;
     let (head, inner) = (tree.span(*name), tree.span(*list));
-    if tree.node(*list).kind != NodeKind::List || head.end != inner.start {
+    if !tree.is_list(*list) || head.end != inner.start {
         return None;
     }
-    let nodes = items(tree, *list);
+    let nodes = tree.items(*list);
     let open = inner.start..nodes.first().map_or(inner.end - 1, |first| tree.span(*first).start);
     if tree.text(*list).starts_with('[') {
         let [index] = nodes.as_slice() else { return None };
@@ -319,7 +315,7 @@ fn update(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -> Option<Cha
 /// an import into a comment.
 pub(super) fn line(around: &Around<'_, '_>, node: NodeId) -> Option<Change> {
     let tree = around.tree;
-    if parent(tree, node).is_some() {
+    if tree.parent(node).is_some() {
         return None;
     }
     let mut nodes = tree.top();
@@ -335,7 +331,7 @@ pub(super) fn line(around: &Around<'_, '_>, node: NodeId) -> Option<Change> {
     }
     let (first, last) = (line.first()?, line.last()?);
     let is_import = matches!(tree.atom(*first), Some("import" | "from" | "using" | "use"));
-    if is_import && line.iter().all(|node| tree.node(*node).kind != NodeKind::List) {
+    if is_import && line.iter().all(|node| !tree.is_list(*node)) {
         let start = tree.span(*first).start;
         return Some(Change::Edits(vec![(start..start, ";; ".to_owned())]));
     }
@@ -369,7 +365,7 @@ pub(super) fn line(around: &Around<'_, '_>, node: NodeId) -> Option<Change> {
         && tree.span(*name).end == tree.span(*index).start
         && tree.text(*index).starts_with('[')
         && tree.atom(*sign) == Some("=")
-        && let [at] = items(tree, *index).as_slice()
+        && let [at] = tree.items(*index).as_slice()
         && let Some(name) = around.variable(*name)
     {
         let text = format!("(put {name} {} ", around.text(*at));
@@ -394,7 +390,7 @@ fn indexed_set(
     if tree.head(list) != Some("set") || first != name || !is_index {
         return None;
     }
-    let [at] = items(tree, *index).try_into().ok()?;
+    let [at] = tree.items(*index).try_into().ok()?;
     let name = around.variable(*name)?;
     let start = tree.span(*set).start;
     Some(vec![Change::Edits(vec![(start..inner.end, format!("put {name} {}", around.text(at)))])])

@@ -4,13 +4,12 @@ use super::head;
 use crate::Code;
 use crate::Signatures;
 use crate::diagnose::fix::Change;
-use crate::habits::rewrite::{items, parent};
-use crate::syntax::tree::{NodeId, NodeKind, Tree};
+use crate::syntax::tree::{NodeId, Tree};
 
 /// Rewrites a list whose head is neither an instruction nor a form, if the list has only one
 /// possible meaning.
 pub(crate) fn rewrite_list(tree: &Tree<'_>, list: NodeId, host: &Signatures) -> Option<Change> {
-    let items = items(tree, list);
+    let items = tree.items(list);
     let first = *items.first()?;
     let name = tree.atom(first)?;
     if let Some(change) = rewrite_infix(tree, &items) {
@@ -31,11 +30,7 @@ pub(crate) fn rewrite_list(tree: &Tree<'_>, list: NodeId, host: &Signatures) -> 
         ("exit", 2) if operand == Some("0") => return Some(replace_list(tree, list, "(ret)")),
         ("throw", 2) if operand.is_some_and(|text| Code::from_name(text).is_some()) => "fail",
         ("exit" | "raise" | "error" | "abort" | "panic", 2) if is_code => "fail",
-        ("let*" | "letrec", _)
-            if items.get(1).is_some_and(|second| tree.node(*second).kind == NodeKind::List) =>
-        {
-            "let"
-        }
+        ("let*" | "letrec", _) if items.get(1).is_some_and(|second| tree.is_list(*second)) => "let",
         _ => head(name, host)?,
     };
     Some(Change::Edits(vec![(tree.span(first), meant.to_owned())]))
@@ -43,26 +38,25 @@ pub(crate) fn rewrite_list(tree: &Tree<'_>, list: NodeId, host: &Signatures) -> 
 
 /// Rewrites `(defun f (a b) …)` and `(define (f a b) …)` as a function declared with `fn`.
 fn rewrite_function(tree: &Tree<'_>, list: NodeId, items: &[NodeId], name: &str) -> Option<Change> {
-    if parent(tree, list).is_some() {
+    if tree.parent(list).is_some() {
         return None;
     }
     let (head, second) = (*items.first()?, *items.get(1)?);
     let (mut doc, mut list_start) = (None, 0);
     let (own, params, end) = match name {
-        "define" | "def" | "defun" | "defn" if tree.node(second).kind == NodeKind::List => {
-            let inner = self::items(tree, second);
+        "define" | "def" | "defun" | "defn" if tree.is_list(second) => {
+            let inner = tree.items(second);
             let (own, params) = inner.split_first()?;
             (tree.atom(*own)?, params.to_vec(), tree.span(second).end)
         }
         "defun" | "defn" | "def" | "fn" | "function" => {
-            let is_text =
-                |node: &NodeId| matches!(tree.node(*node).kind, NodeKind::Text | NodeKind::Block);
+            let is_text = |node: &NodeId| tree.is_text(*node);
             doc = items.get(2).copied().filter(is_text);
             let params = *items
                 .get(if doc.is_some() { 3 } else { 2 })
-                .filter(|node| tree.node(**node).kind == NodeKind::List)?;
+                .filter(|node| tree.is_list(**node))?;
             list_start = tree.span(params).start;
-            (tree.atom(second)?, self::items(tree, params), tree.span(params).end)
+            (tree.atom(second)?, tree.items(params), tree.span(params).end)
         }
         _ => return None,
     };

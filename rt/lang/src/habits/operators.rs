@@ -2,7 +2,6 @@
 
 use super::readings::Around;
 use crate::diagnose::fix::Change;
-use crate::habits::rewrite::{items, parent};
 use crate::syntax::tree::{NodeId, NodeKind};
 
 /// Returns one change for each possible meaning of a list in the notation of another language: with
@@ -89,7 +88,7 @@ fn method_of_text(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<String> {
     let tree = around.tree;
     let [text, method, rest @ ..] = nodes else { return None };
     let adjacent = tree.span(*text).end == tree.span(*method).start;
-    let is_text = matches!(tree.node(*text).kind, NodeKind::Text | NodeKind::Block);
+    let is_text = tree.is_text(*text);
     if !adjacent || !is_text || rest.is_empty() {
         return None;
     }
@@ -125,9 +124,9 @@ fn update_of_item(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<String> {
         "*=" => "*",
         _ => return None,
     };
-    let inner = items(tree, *item);
+    let inner = tree.items(*item);
     let [at, of, index] = inner.as_slice() else { return None };
-    let is_simple = |node: NodeId| tree.node(node).kind != NodeKind::List;
+    let is_simple = |node: NodeId| !tree.is_list(node);
     if tree.atom(*at) != Some("at") || !is_simple(*of) || !is_simple(*index) {
         return None;
     }
@@ -146,7 +145,7 @@ fn params_of_wat(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<Change> {
     let header: Vec<NodeId> = rest.iter().take_while(is_header).copied().collect();
     let mut names = Vec::new();
     for part in header.iter().filter(|part| tree.head(**part) == Some("param")) {
-        names.extend(items(tree, *part).into_iter().filter_map(|node| tree.name(node)));
+        names.extend(tree.items(*part).into_iter().filter_map(|node| tree.name(node)));
     }
     let (first, last) = (tree.span(*header.first()?), tree.span(*header.last()?));
     Some(Change::Edits(vec![(first.start..last.end, format!("({})", names.join(" ")))]))
@@ -155,8 +154,8 @@ fn params_of_wat(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<Change> {
 /// Rewrites `(fn $f ($x: int $y: str) …)` as `(fn $f (($x int) ($y str)) …)`.
 fn typed_params(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -> Option<Change> {
     let tree = around.tree;
-    let outer = parent(tree, list)?;
-    if tree.head(outer) != Some("fn") || items(tree, outer).get(2) != Some(&list) {
+    let outer = tree.parent(list)?;
+    if tree.head(outer) != Some("fn") || tree.items(outer).get(2) != Some(&list) {
         return None;
     }
     let mut edits = Vec::new();
@@ -175,7 +174,7 @@ fn quoted_list(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<Change> {
     let tree = around.tree;
     let pair = nodes.windows(2).find(|pair| {
         matches!(pair, [quote, list] if tree.atom(*quote) == Some("'")
-            && tree.node(*list).kind == NodeKind::List
+            && tree.is_list(*list)
             && tree.text(*list).starts_with('('))
     })?;
     let [quote, list] = pair else { return None };

@@ -4,12 +4,6 @@ use crate::Signature;
 use crate::diagnose::fix::Change;
 use crate::syntax::tree::{NodeId, Tree};
 
-/// Returns the direct children of a list.
-pub(crate) fn items(tree: &Tree<'_>, list: NodeId) -> Vec<NodeId> {
-    let mut nodes = tree.children(list);
-    std::iter::from_fn(|| nodes.next(tree)).collect()
-}
-
 /// Returns the change that replaces the head of a list, or `None` if the list does not begin with
 /// an atom.
 pub(crate) fn replace_head(
@@ -23,7 +17,7 @@ pub(crate) fn replace_head(
 
 /// Returns the change that replaces a WAT `call` to a host function with a call by name.
 pub(crate) fn call_by_name(tree: &Tree<'_>, call: NodeId, signature: &Signature) -> Option<Change> {
-    let items = items(tree, call);
+    let items = tree.items(call);
     let first = *items.first()?;
     let head = tree.atom(first)?;
     let end = match head {
@@ -79,24 +73,15 @@ pub(crate) fn around(
     vec![(span.start..span.start, before.to_owned()), (span.end..span.end, after.to_owned())]
 }
 
-/// Returns the list that contains a node, or `None` for a top-level node.
-pub(crate) fn parent(tree: &Tree<'_>, node: NodeId) -> Option<NodeId> {
-    tree.parent(node)
-}
-
 /// Returns the previous sibling of a node, if any.
 pub(crate) fn before(tree: &Tree<'_>, node: NodeId) -> Option<NodeId> {
-    let mut nodes = parent(tree, node).map_or(tree.top(), |list| tree.children(list));
-    let mut last = None;
-    while let Some(sibling) = nodes.next(tree).filter(|sibling| *sibling < node) {
-        last = Some(sibling);
-    }
-    last
+    let nodes = tree.parent(node).map_or(tree.top(), |list| tree.children(list));
+    nodes.iter(tree).take_while(|sibling| *sibling < node).last()
 }
 
 /// Returns the next sibling of a node, if any.
 pub(crate) fn after(tree: &Tree<'_>, node: NodeId) -> Option<NodeId> {
-    let list = parent(tree, node);
+    let list = tree.parent(node);
     tree.after(node)
         .next(tree)
         .filter(|next| list.is_none_or(|list| tree.contains_node(list, *next)))

@@ -3,7 +3,6 @@
 use super::readings::Around;
 use crate::Code;
 use crate::diagnose::fix::Change;
-use crate::habits::rewrite::{items, parent};
 use crate::syntax::tree::{NodeId, NodeKind};
 
 /// Forms with a fixed number of operands: the name, the number of operands, and the replacement, in
@@ -151,8 +150,7 @@ pub(super) fn of_list(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -
 /// Returns true if a node is a string literal that is not a number.
 fn is_word(around: &Around<'_, '_>, node: NodeId) -> bool {
     let text = around.text(node).trim_matches(['r', '"']).trim();
-    matches!(around.tree.node(node).kind, NodeKind::Text | NodeKind::Block)
-        && crate::syntax::literal::number_type(text).is_none()
+    around.tree.is_text(node) && crate::syntax::literal::number_type(text).is_none()
 }
 
 /// Replaces the placeholders of a template with the operands. Line breaks between consecutive
@@ -179,12 +177,9 @@ fn filled(around: &Around<'_, '_>, template: &str, operands: &[NodeId]) -> Strin
 /// Turns an import into a comment, because functions in this language are called by their full
 /// names.
 fn import(around: &Around<'_, '_>, list: NodeId, name: &str) -> Option<Change> {
-    let outside = parent(around.tree, list).is_none();
+    let outside = around.tree.parent(list).is_none();
     let is_import = matches!(name, "import" | "require" | "use" | "using" | "include" | "ns");
-    let plain = items(around.tree, list)
-        .iter()
-        .skip(1)
-        .all(|node| around.tree.node(*node).kind != NodeKind::List);
+    let plain = around.tree.items(list).iter().skip(1).all(|node| !around.tree.is_list(*node));
     let edits = || crate::habits::rewrite::around(around.tree, list, "(; ", " ;)");
     (is_import && outside && plain).then(|| Change::Edits(edits()))
 }
@@ -198,7 +193,7 @@ fn in_place(
 ) -> Option<Change> {
     let tree = around.tree;
     let ("set" | "let", [target, value]) = (name, operands) else { return None };
-    let inner = items(tree, *value);
+    let inner = tree.items(*value);
     let (head, of) = (tree.atom(*inner.first()?)?, tree.name(*inner.get(1)?)?);
     let (_, meant) = IN_PLACE.iter().find(|(known, _)| *known == head)?;
     if tree.name(*target)? != of {
@@ -243,7 +238,7 @@ fn output(
     }
     let known = PRINT.contains(&name);
     let format = matches!(name, "printf" | "print-format" | "println!" | "print!");
-    if format && is_text && !around.is_statement(parent(tree, first)?) {
+    if format && is_text && !around.is_statement(tree.parent(first)?) {
         return Some(Change::Edits(vec![(tree.span(first), "fmt".to_owned())]));
     }
     if format && is_text || known && operands.len() > 1 && (is_template || is_percent) {
@@ -307,11 +302,11 @@ fn threaded(
     let (value, steps) = operands.split_first()?;
     let mut text = around.text(*value).to_owned();
     for step in steps {
-        if tree.node(*step).kind != NodeKind::List {
+        if !tree.is_list(*step) {
             text = format!("({} {text})", around.text(*step));
             continue;
         }
-        let nodes = items(tree, *step);
+        let nodes = tree.items(*step);
         let (head, rest) = nodes.split_first()?;
         let (head, rest) = (around.text(*head), around.all(rest));
         text = match (rest, last) {
@@ -333,7 +328,7 @@ fn joined(
     if !matches!(name, "string" | "..") || operands.len() < 2 {
         return None;
     }
-    let head = around.tree.span(*items(around.tree, list).first()?);
+    let head = around.tree.span(*around.tree.items(list).first()?);
     Some(Change::Edits(vec![(head, "str.cat".to_owned())]))
 }
 
@@ -341,7 +336,7 @@ fn joined(
 /// `when` after the `catch`.
 fn caught(around: &Around<'_, '_>, list: NodeId, operands: &[NodeId]) -> Option<Change> {
     let tree = around.tree;
-    let is_call = |node: &NodeId| tree.node(*node).kind == NodeKind::List;
+    let is_call = |node: &NodeId| tree.is_list(*node);
     let at = operands.iter().position(is_call)?;
     let (names, rest) = operands.split_at(at);
     let (call, rest) = rest.split_first()?;

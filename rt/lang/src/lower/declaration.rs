@@ -3,7 +3,7 @@
 use super::locals::Locals;
 use super::program::Func;
 use crate::diagnose::wording::{self, Fault};
-use crate::syntax::tree::{NodeId, NodeKind, Tree};
+use crate::syntax::tree::{NodeId, Tree};
 use crate::types::Type;
 
 /// A parameter of a function declared with `fn`.
@@ -17,15 +17,14 @@ pub(crate) struct FnParam<'s> {
 
 /// Splits a declaration such as `(fn $f ($a (b str)) BODY…)` into its name, parameters and body.
 pub(super) fn fn_func<'s>(tree: &mut Tree<'s>, list: NodeId) -> Result<Func<'s>, Box<Fault>> {
-    let mut nodes = tree.children(list);
-    nodes.next(tree);
+    let mut nodes = tree.operands(list);
     let own = nodes.next(tree);
     let Some(name) = own.and_then(|own| tree.name(own)) else {
         let found = own.map_or("", |own| tree.text(own));
         let at = own.unwrap_or(list);
         return Err(Fault::new(tree.span(at), wording::fn_name(found)));
     };
-    let params = nodes.next(tree).filter(|node| tree.node(*node).kind == NodeKind::List);
+    let params = nodes.next(tree).filter(|node| tree.is_list(*node));
     let Some(params) = params else {
         return Err(Fault::new(tree.span(list), wording::fn_params(name)));
     };
@@ -64,9 +63,8 @@ fn fn_param<'s>(tree: &Tree<'s>, node: NodeId) -> Result<FnParam<'s>, Box<Fault>
     if let Some(name) = tree.name(node) {
         return Ok(FnParam { name, node, declared: None });
     }
-    let mut inner = tree.children(node);
-    let is_list = tree.node(node).kind == NodeKind::List;
-    let parts: Vec<NodeId> = std::iter::from_fn(|| inner.next(tree)).collect();
+    let is_list = tree.is_list(node);
+    let parts: Vec<NodeId> = tree.children(node).iter(tree).collect();
     let fault = || Fault::new(tree.span(node), wording::fn_param(tree.text(node)));
     let [name, ty] = parts.as_slice() else { return Err(fault()) };
     let word = tree.atom(*name).filter(|_| is_list).ok_or_else(fault)?;

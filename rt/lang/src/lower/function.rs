@@ -208,11 +208,7 @@ impl<'s> Lowering<'_, 's> {
     fn fn_func(&mut self, at: usize, func: &Func<'s>) -> LowerResult<LoweredFunc<'s>> {
         let tree = self.tree;
         let node = func.node.unwrap_or(NodeId(0));
-        let mut last = None;
-        let mut nodes = func.body;
-        while let Some(next) = nodes.next(tree) {
-            last = Some(next);
-        }
+        let last = func.body.iter(tree).last();
         let leaves = last.map_or(Leaves::Nothing, |last| self.leaves(last));
         let mut body = func.body;
         let mut pieces = Vec::new();
@@ -376,11 +372,8 @@ impl<'s> Lowering<'_, 's> {
 
     /// Rejects a program that returns a string or a handle. The result of a program is its error
     /// code.
-    fn check_end(&self, mut body: Nodes, lowered: &Lowered<'s>) -> LowerResult<()> {
-        let mut last = None;
-        while let Some(node) = body.next(self.tree) {
-            last = Some(node);
-        }
+    fn check_end(&self, body: Nodes, lowered: &Lowered<'s>) -> LowerResult<()> {
+        let last = body.iter(self.tree).last();
         let ends = matches!(lowered.flow, Flow::Net(1..) | Flow::Unknown);
         match last.filter(|_| ends && !lowered.ty.is_number() && !lowered.ty.is_vague()) {
             Some(last) if lowered.ty.val() == Val::I32 => {

@@ -4,7 +4,6 @@ use crate::NameMap;
 use crate::diagnose::diagnostic::Position;
 use crate::diagnose::fix::Change;
 use crate::diagnose::wording::{self, Fault};
-use crate::habits::rewrite;
 use crate::syntax::tree::{NodeId, NodeKind, Tree};
 
 /// Maximum number of locals in a function. This is the engine's limit.
@@ -71,8 +70,7 @@ impl<'s> Locals<'s> {
         list: NodeId,
         param: bool,
     ) -> Result<(), Box<Fault>> {
-        let mut nodes = tree.children(list);
-        nodes.next(tree);
+        let mut nodes = tree.operands(list);
         // Starts at the first name whose type has not been read yet.
         let mut names = nodes;
         while let Some(node) = nodes.next(tree) {
@@ -106,7 +104,7 @@ impl<'s> Locals<'s> {
 /// Returns the change that splits a declaration with an initial value into a declaration and a
 /// `local.set`. Returns `None` for any other declaration.
 fn split_initial_value(tree: &Tree<'_>, list: NodeId, value: NodeId) -> Option<Change> {
-    let items = rewrite::items(tree, list);
+    let items = tree.items(list);
     let [_, name, ty, last] = items.as_slice() else { return None };
     let (name, end, start) = (tree.name(*name)?, tree.span(*ty).end, tree.span(value).start);
     (*last == value && is_type(tree, *ty) && tree.node(value).kind != NodeKind::Atom)

@@ -117,10 +117,8 @@ impl Lowering<'_, '_> {
     /// Returns true if a node is a variable's name or contains it.
     fn mentions(&self, node: NodeId, name: &str) -> bool {
         let tree = self.tree;
-        let mut inner = tree.children(node);
-        tree.name(node) == Some(name)
-            || std::iter::from_fn(|| inner.next_deep(tree))
-                .any(|inner| tree.name(inner) == Some(name))
+        let is_name = |node: NodeId| tree.name(node) == Some(name);
+        is_name(node) || tree.children(node).iter_deep(tree).any(is_name)
     }
 }
 

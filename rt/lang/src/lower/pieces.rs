@@ -60,11 +60,9 @@ pub(crate) fn are_unchanged(tree: &Tree<'_>, mut nodes: Nodes, pieces: &[Wat<'_>
 
 /// Returns a piece of WAT for each list before the node `end`, or for each list if `end` is `None`.
 /// The lists are printed unchanged.
-fn lists<'s>(
-    tree: &Tree<'_>,
-    mut nodes: Nodes,
-    end: Option<NodeId>,
-) -> impl Iterator<Item = Wat<'s>> {
-    std::iter::from_fn(move || nodes.next(tree).filter(|node| Some(*node) != end))
+fn lists<'s>(tree: &Tree<'_>, nodes: Nodes, end: Option<NodeId>) -> impl Iterator<Item = Wat<'s>> {
+    nodes
+        .iter(tree)
+        .take_while(move |node| Some(*node) != end)
         .map(|list| Wat::unchanged(list).on_line(tree.node(list).starts_line))
 }

@@ -99,9 +99,7 @@ impl<'s> Lowering<'_, 's> {
         }
         if matches!(instruction, Some(Instruction::LocalSet | Instruction::LocalTee)) && count == 1
         {
-            let mut inner = tree.children(list);
-            inner.next(tree);
-            let target = inner.next(tree).and_then(|node| tree.name(node));
+            let target = tree.item(list, 1).and_then(|node| tree.name(node));
             let at = target.and_then(|name| self.func.scope.find(name));
             self.record_set(at, first_type);
         }
@@ -139,7 +137,7 @@ impl<'s> Lowering<'_, 's> {
                 let Some(text) = nodes.next(tree).filter(|node| tree.atom(*node).is_none()) else {
                     return Ok(None);
                 };
-                match tree.node(text).kind != NodeKind::List && nodes.next(tree).is_none() {
+                match !tree.is_list(text) && nodes.next(tree).is_none() {
                     true => Ok(Lowered::one(Wat::literal(list, self.text_value(text)?), Type::Str)),
                     false => self.raw(list),
                 }
@@ -184,30 +182,19 @@ impl<'s> Lowering<'_, 's> {
             return;
         }
         let tree = self.tree;
-        let offset = {
-            let mut nodes = tree.children(list);
-            std::iter::from_fn(|| nodes.next(tree))
-                .find_map(|node| tree.atom(node)?.strip_prefix("offset="))
-                .and_then(literal::integer)
-        };
+        let mut nodes = tree.children(list).iter(tree);
+        let offset = nodes.find_map(|node| tree.atom(node)?.strip_prefix("offset="));
+        let offset = offset.and_then(literal::integer);
         let (mut terms, mut open) = (Vec::new(), vec![address]);
         while let Some(node) = open.pop() {
             match tree.head(node) {
-                Some("+" | "i32.add") => {
-                    let mut nodes = tree.children(node);
-                    nodes.next(tree);
-                    open.extend(std::iter::from_fn(|| nodes.next(tree)));
-                }
+                Some("+" | "i32.add") => open.extend(tree.operands(node).iter(tree)),
                 _ => terms.push(node),
             }
         }
         let is_string = |node: &NodeId| {
             let name = match tree.head(*node) {
-                Some("local.get") => {
-                    let mut nodes = tree.children(*node);
-                    nodes.next(tree);
-                    nodes.next(tree).and_then(|node| tree.name(node))
-                }
+                Some("local.get") => tree.item(*node, 1).and_then(|node| tree.name(node)),
                 _ => tree.name(*node),
             };
             name.and_then(|name| self.func.scope.get(name))
@@ -215,11 +202,7 @@ impl<'s> Lowering<'_, 's> {
         };
         let constant = |node: &NodeId| {
             let text = match tree.head(*node) {
-                Some("i32.const") => {
-                    let mut nodes = tree.children(*node);
-                    nodes.next(tree);
-                    nodes.next(tree).and_then(|node| tree.atom(node))
-                }
+                Some("i32.const") => tree.item(*node, 1).and_then(|node| tree.atom(node)),
                 _ => tree.atom(*node),
             };
             text.and_then(literal::integer)
@@ -236,12 +219,11 @@ impl<'s> Lowering<'_, 's> {
     /// `else` or types.
     pub(super) fn is_choice(&self, list: NodeId) -> bool {
         let tree = self.tree;
-        let mut nodes = tree.children(list);
-        nodes.next(tree);
+        let nodes = tree.operands(list);
         let is_wat = |node: NodeId| {
             matches!(tree.head(node), Some("then" | "else" | "type" | "param" | "result"))
         };
-        matches!(nodes.count(tree), 2 | 3) && !std::iter::from_fn(|| nodes.next(tree)).any(is_wat)
+        matches!(nodes.count(tree), 2 | 3) && !nodes.iter(tree).any(is_wat)
     }
 
     /// Lowers an instruction's name and immediates.
@@ -328,9 +310,7 @@ impl<'s> Lowering<'_, 's> {
     pub(super) fn immediates(&mut self, nodes: &mut Nodes) -> LowerResult<Vec<Wat<'s>>> {
         let tree = self.tree;
         let mut words = Vec::new();
-        while let Some(node) =
-            nodes.peek(tree).filter(|node| tree.node(*node).kind == NodeKind::Atom)
-        {
+        while let Some(node) = nodes.peek(tree).filter(|node| tree.atom(*node).is_some()) {
             let mut after = *nodes;
             after.next(tree);
             let text = tree.text(node);
@@ -360,7 +340,7 @@ impl<'s> Lowering<'_, 's> {
         if head == "i32.const" {
             nodes.next(tree);
             if let (Some(text), None) = (nodes.next(tree), nodes.next(tree))
-                && matches!(tree.node(text).kind, NodeKind::Text | NodeKind::Block)
+                && tree.is_text(text)
             {
                 let value = self.text_value(text)?;
                 return Ok(Lowered::unknown(Wat::literal(list, value)));

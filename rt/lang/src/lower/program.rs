@@ -7,7 +7,7 @@ use crate::Signatures;
 use crate::cost::Measure;
 use crate::diagnose::wording::{self, Fault};
 use crate::lower::locals::Locals;
-use crate::syntax::tree::{NodeId, NodeKind, Nodes, Tree};
+use crate::syntax::tree::{NodeId, Nodes, Tree};
 
 /// A program, split into its parts.
 pub(crate) struct Program<'s> {
@@ -192,11 +192,8 @@ fn unwrap_module(tree: &Tree<'_>) -> Result<Nodes, Box<Fault>> {
     if top.next(tree).is_some() {
         return Err(Fault::new(tree.span(module), wording::module_among_others()));
     }
-    let mut inside = tree.children(module);
-    inside.next(tree);
-    if inside.peek(tree).is_some_and(|node| tree.name(node).is_some()) {
-        inside.next(tree);
-    }
+    let mut inside = tree.operands(module);
+    inside.next_name(tree);
     Ok(inside)
 }
 
@@ -211,78 +208,55 @@ fn choose_run(tree: &Tree<'_>, funcs: &[NodeId], exported: Option<&str>) -> Opti
 
 /// Returns true if a function is named `$run` or exported as `run`.
 fn is_run(tree: &Tree<'_>, func: NodeId, exported_run: Option<&str>) -> bool {
-    let mut nodes = tree.children(func);
-    nodes.next(tree);
-    let name = nodes.peek(tree).and_then(|node| tree.name(node));
+    let mut nodes = tree.operands(func);
+    let name = nodes.next_name(tree);
     if name == Some("$run") || (name.is_some() && name == exported_run) {
         return true;
     }
-    while let Some(node) = nodes.next(tree) {
-        if tree.head(node) == Some("export") {
-            let mut inner = tree.children(node);
-            inner.next(tree);
-            return inner.next(tree).is_some_and(|text| tree.text(text) == "\"run\"");
-        }
-    }
-    false
+    let export = nodes.iter(tree).find(|node| tree.head(*node) == Some("export"));
+    let exported = export.and_then(|export| tree.item(export, 1));
+    exported.is_some_and(|text| tree.text(text) == "\"run\"")
 }
 
 /// Returns the name of the function that a field such as `(export "name" (func $f))` exports under
 /// the name `as_name`.
 fn exported<'s>(tree: &Tree<'s>, field: NodeId, as_name: &str) -> Option<&'s str> {
-    let mut nodes = tree.children(field);
-    nodes.next(tree);
+    let mut nodes = tree.operands(field);
     let name = nodes.next(tree)?;
     let target = nodes.next(tree).filter(|node| tree.head(*node) == Some("func"))?;
-    let mut inner = tree.children(target);
-    inner.next(tree);
-    let func = tree.name(inner.next(tree)?)?;
+    let func = tree.name(tree.item(target, 1)?)?;
     (tree.text(name).trim_matches('"') == as_name).then_some(func)
 }
 
 /// Returns the list of names after the name of a `func`. Such a list is valid only in `fn`.
 fn names_list(tree: &Tree<'_>, func: NodeId) -> Option<NodeId> {
-    let mut nodes = tree.children(func);
-    nodes.next(tree);
-    nodes.next(tree).filter(|node| tree.name(*node).is_some())?;
-    let list = nodes.next(tree).filter(|node| tree.node(*node).kind == NodeKind::List)?;
+    let mut nodes = tree.operands(func);
+    nodes.next_name(tree)?;
+    let list = nodes.next(tree).filter(|node| tree.is_list(*node))?;
     nodes.next(tree)?;
-    let mut inner = tree.children(list);
-    let names = std::iter::from_fn(|| inner.next(tree));
-    let (mut count, mut all) = (0, true);
-    names.for_each(|name| {
-        count += 1;
-        all &= tree.name(name).is_some_and(|name| !name.contains('.'));
-    });
+    let mut names = tree.children(list).iter(tree).peekable();
+    names.peek()?;
+    let is_name = |node| tree.name(node).is_some_and(|name| !name.contains('.'));
     // `($f)` alone may be a call.
     let is_call = || tree.head(list).is_some_and(|first| is_declared(tree, first));
-    (all && count > 0 && !is_call()).then_some(list)
+    (names.all(is_name) && !is_call()).then_some(list)
 }
 
 /// Returns true if a program declares a function with this name.
 fn is_declared(tree: &Tree<'_>, name: &str) -> bool {
-    let mut nodes = tree.top();
-    std::iter::from_fn(|| nodes.next_deep(tree)).any(|node| {
-        let mut inner = tree.children(node);
+    tree.top().iter_deep(tree).any(|node| {
         matches!(tree.head(node), Some("func" | "fn" | "import"))
-            && inner.next(tree).is_some()
-            && inner.next(tree).and_then(|node| tree.name(node)) == Some(name)
+            && tree.item(node, 1).and_then(|node| tree.name(node)) == Some(name)
     })
 }
 
 /// Returns the `(import …)` in a function that only declares an import.
 fn inline_import(tree: &Tree<'_>, func: NodeId) -> Option<NodeId> {
-    let mut nodes = tree.children(func);
-    nodes.next(tree);
-    while let Some(node) = nodes.next(tree) {
-        match tree.head(node) {
-            Some("import") => return Some(node),
-            Some("export") => {}
-            Some(_) => return None,
-            None => {}
-        }
-    }
-    None
+    let mut parts =
+        tree.operands(func).iter(tree).filter_map(|node| Some((node, tree.head(node)?)));
+    let (node, _) =
+        parts.find(|(_, head)| *head != "export").filter(|(_, head)| *head == "import")?;
+    Some(node)
 }
 
 impl<'s> Program<'s> {
@@ -295,8 +269,7 @@ impl<'s> Program<'s> {
         field: NodeId,
         host: &Signatures,
     ) -> Result<(), Box<Fault>> {
-        let mut nodes = tree.children(import);
-        nodes.next(tree);
+        let mut nodes = tree.operands(import);
         let mut part = || nodes.next(tree).map_or("", |node| tree.text(node).trim_matches('"'));
         let full_name = format!("{}.{}", part(), part());
         let described = if import == field { nodes.next(tree) } else { Some(field) };
@@ -316,10 +289,8 @@ impl<'s> Program<'s> {
         let Some(signature) = host.get(&full_name) else {
             return Err(Fault::new(tree.span(import), wording::unknown_import(&full_name, host)));
         };
-        let mut inner = described.map_or(Nodes::NONE, |node| tree.children(node));
-        inner.next(tree);
-        if let Some((node, name)) = inner.next(tree).and_then(|node| Some((node, tree.name(node)?)))
-        {
+        let named = described.and_then(|node| tree.item(node, 1));
+        if let Some((node, name)) = named.and_then(|node| Some((node, tree.name(node)?))) {
             let known = name.strip_prefix('$').and_then(|plain| host.get(plain));
             if known.is_some_and(|known| known != signature) {
                 return Err(Fault::new(
@@ -358,11 +329,9 @@ impl<'s> Program<'s> {
 
     /// Drops a memory declaration. A memory with data is a fault.
     fn drop_memory(&mut self, tree: &Tree<'s>, field: NodeId) -> Result<(), Box<Fault>> {
-        let mut nodes = tree.children(field);
-        while let Some(node) = nodes.next(tree) {
-            if tree.head(node) == Some("data") {
-                return Err(Fault::new(tree.span(node), wording::data_field()));
-            }
+        let mut nodes = tree.children(field).iter(tree);
+        if let Some(node) = nodes.find(|node| tree.head(*node) == Some("data")) {
+            return Err(Fault::new(tree.span(node), wording::data_field()));
         }
         self.warnings.push(*Fault::new(tree.span(field), wording::dropped_memory()));
         Ok(())
@@ -375,12 +344,8 @@ impl<'s> Program<'s> {
         list: NodeId,
         run: bool,
     ) -> Result<Func<'s>, Box<Fault>> {
-        let mut nodes = tree.children(list);
-        nodes.next(tree);
-        let name = nodes.peek(tree).and_then(|node| tree.name(node));
-        if name.is_some() {
-            nodes.next(tree);
-        }
+        let mut nodes = tree.operands(list);
+        let name = nodes.next_name(tree);
         let mut func = Func {
             node: Some(list),
             name,
@@ -399,8 +364,7 @@ impl<'s> Program<'s> {
                     return Err(Fault::new(tree.span(node), wording::run_params()));
                 }
                 Some("result") if run => {
-                    let mut inner = tree.children(node);
-                    inner.next(tree);
+                    let mut inner = tree.operands(node);
                     let plain = inner.next(tree).and_then(|ty| tree.atom(ty)) == Some("i32");
                     if !plain || inner.next(tree).is_some() {
                         return Err(Fault::new(tree.span(node), wording::run_result()));
@@ -447,7 +411,7 @@ impl<'s> Func<'s> {
     pub(super) fn collect(&mut self, tree: &mut Tree<'s>) -> Result<(), Box<Fault>> {
         let mut nodes = self.body;
         while let Some(node) = nodes.next_deep(tree) {
-            if tree.node(node).kind != NodeKind::List {
+            if !tree.is_list(node) {
                 continue;
             }
             match tree.head(node) {
@@ -468,18 +432,11 @@ impl<'s> Func<'s> {
     /// names the form that probably lacks its closing parenthesis, unless the nested function is
     /// anonymous.
     fn nested(&self, tree: &Tree<'s>, inner: NodeId) -> wording::Message {
-        let mut inside = tree.children(inner);
-        inside.next(tree);
-        if tree.head(inner) == Some("fn")
-            && inside.next(tree).is_some_and(|first| tree.node(first).kind == NodeKind::List)
-        {
+        let first = tree.item(inner, 1);
+        if tree.head(inner) == Some("fn") && first.is_some_and(|first| tree.is_list(first)) {
             return wording::anonymous_function();
         }
-        let mut nodes = self.body;
-        let mut around = None;
-        while let Some(node) = nodes.next(tree).filter(|node| *node < inner) {
-            around = Some(node);
-        }
+        let around = self.body.iter(tree).take_while(|node| *node < inner).last();
         let line =
             around.map_or(1, |node| crate::Position::of(tree.source, tree.span(node).start).line);
         wording::nested_function(around.and_then(|node| tree.head(node)).unwrap_or(""), line)

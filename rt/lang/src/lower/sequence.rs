@@ -82,8 +82,7 @@ impl<'s> Lowering<'_, 's> {
     /// Records the type of the value that a `local.set` without an operand pops from the stack.
     fn record_pop(&mut self, node: NodeId, pending: &mut Vec<Type>) {
         let tree = self.tree;
-        let mut nodes = tree.children(node);
-        nodes.next(tree);
+        let mut nodes = tree.operands(node);
         let target = nodes.next(tree).and_then(|target| tree.name(target));
         if let Some(name) = target.filter(|_| nodes.peek(tree).is_none())
             && let Some(ty) = pending.pop()
@@ -96,9 +95,7 @@ impl<'s> Lowering<'_, 's> {
     /// Returns the types of the values that a WAT `call` leaves if it calls a host function.
     fn left_by_call(&self, node: NodeId) -> Vec<Type> {
         let tree = self.tree;
-        let mut nodes = tree.children(node);
-        nodes.next(tree);
-        let callee = nodes.next(tree).and_then(|callee| tree.name(callee));
+        let callee = tree.item(node, 1).and_then(|callee| tree.name(callee));
         let signature =
             callee.and_then(|name| name.strip_prefix('$')).and_then(|name| self.host.get(name));
         let Some(signature) = signature else { return Vec::new() };
@@ -216,17 +213,13 @@ impl<'s> Lowering<'_, 's> {
                 if matches!(head, "then" | "else" | "block" | "loop") {
                     return None;
                 }
-                let mut inner = tree.children(node);
-                inner.next(tree);
+                let mut inner = tree.operands(node);
                 if head == "if" {
                     let first = inner.peek(tree)?;
                     return (tree.head(first) == Some("then")).then_some((1, 0));
                 }
                 let effect = self.named_effect(head, &mut inner)?;
-                let mut given = 0;
-                while inner.next(tree).is_some() {
-                    given += 1;
-                }
+                let given = inner.count(tree);
                 Some((effect.pops.len().saturating_sub(given), effect.pushes))
             }
         }

@@ -34,10 +34,7 @@ impl<'s> Lowering<'_, 's> {
     /// Lowers a block's label and type.
     pub(super) fn block_head(&mut self, nodes: &mut Nodes) -> LowerResult<BlockHead<'s>> {
         let tree = self.tree;
-        let label = nodes.peek(tree).filter(|node| tree.name(*node).is_some());
-        if label.is_some() {
-            nodes.next(tree);
-        }
+        let label = nodes.next_if(tree, |node| tree.name(node).is_some());
         let mut after = *nodes;
         let ty = self.types.signature(tree, &mut after);
         let mut types = Vec::new();
@@ -56,9 +53,7 @@ impl<'s> Lowering<'_, 's> {
     /// if the block has parameters or an unsupported type.
     fn block_results(&self, mut nodes: Nodes) -> Option<Vec<Val>> {
         let tree = self.tree;
-        if nodes.peek(tree).is_some_and(|node| tree.name(node).is_some()) {
-            nodes.next(tree);
-        }
+        nodes.next_name(tree);
         let ty = self.types.signature(tree, &mut nodes)?;
         ty.params.is_empty().then_some(ty.results)
     }
@@ -98,16 +93,12 @@ impl<'s> Lowering<'_, 's> {
     ) -> LowerResult<Lowered<'s>> {
         let tree = self.tree;
         let by_name = self.is_named_condition(nodes);
-        let declared = !by_name
-            && nodes.peek(tree).is_some_and(|node| {
-                let mut after = nodes;
-                let at = if tree.name(node).is_some() {
-                    after.next(tree).and_then(|_| after.peek(tree))
-                } else {
-                    Some(node)
-                };
-                at.is_some_and(|node| matches!(tree.head(node), Some("type" | "param" | "result")))
-            });
+        let declared = !by_name && {
+            let mut after = nodes;
+            after.next_name(tree);
+            let is_type = |node| matches!(tree.head(node), Some("type" | "param" | "result"));
+            after.peek(tree).is_some_and(is_type)
+        };
         let results = if by_name { Some(Vec::new()) } else { self.block_results(nodes) };
         let mut value = match (declared, context, results.as_deref()) {
             (true, _, Some([one])) => Join::declared(Type::of_wat(*one)),
@@ -226,9 +217,6 @@ impl<'s> Lowering<'_, 's> {
     fn arm(&mut self, arm: NodeId, value: &mut Join<'s>) -> LowerResult<()> {
         let tree = self.tree;
         let head = tree.head(arm).unwrap_or("then");
-        let mut nodes = tree.children(arm);
-        nodes.next(tree);
-        value.branch(self, arm, head, &mut nodes)?;
-        Ok(())
+        value.branch(self, arm, head, &mut tree.operands(arm)).map(|_| ())
     }
 }

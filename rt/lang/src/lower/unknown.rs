@@ -5,7 +5,6 @@ use super::Lowering;
 use super::forms;
 use crate::diagnose::fix::Change;
 use crate::diagnose::nearest;
-use crate::habits::rewrite;
 use crate::types::Type;
 
 impl Lowering<'_, '_> {
@@ -43,9 +42,7 @@ impl Lowering<'_, '_> {
         while let Some(node) = nodes.next_deep(tree) {
             let sets = matches!(tree.head(node), Some("local.set" | "local.tee"));
             if sets
-                && rewrite::items(tree, node)
-                    .get(1)
-                    .is_some_and(|target| tree.name(*target) == Some(name))
+                && tree.items(node).get(1).is_some_and(|target| tree.name(*target) == Some(name))
             {
                 let start = tree.span(node).start;
                 return Some(Change::Edits(vec![(start..start, format!("(local {name} i32) "))]));

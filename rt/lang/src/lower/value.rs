@@ -317,8 +317,7 @@ impl<'s> Lowering<'_, 's> {
             }
             Some(Callee::Fn(at, name)) if count == 0 => {
                 let body = self.program.funcs.get(at).map(|func| func.body);
-                let mut nodes = body.unwrap_or(Nodes::NONE);
-                let last = std::iter::from_fn(|| nodes.next(tree)).last();
+                let last = body.unwrap_or(Nodes::NONE).iter(tree).last();
                 let last = last.map(|last| (tree.text(last), self.line_of(last)));
                 form::no_result(head, tree.text(node), name, last)
             }

@@ -59,10 +59,7 @@ impl<'s> Types<'s> {
         for item in &program.items {
             let mut nodes = tree.children(*item);
             let head = nodes.next(tree).and_then(|head| tree.atom(head));
-            let name = nodes.peek(tree).and_then(|node| tree.name(node));
-            if name.is_some() {
-                nodes.next(tree);
-            }
+            let name = nodes.next_name(tree);
             match head {
                 Some("global") => {
                     if let Some(name) = name {
@@ -76,11 +73,9 @@ impl<'s> Types<'s> {
                     }
                     let described =
                         nodes.next(tree).filter(|node| tree.head(*node) == Some("func"));
-                    types.named.list.push(described.and_then(|node| {
-                        let mut inner = tree.children(node);
-                        inner.next(tree);
-                        types.signature(tree, &mut inner)
-                    }));
+                    types.named.list.push(
+                        described.and_then(|node| types.signature(tree, &mut tree.operands(node))),
+                    );
                 }
                 _ => {}
             }
@@ -118,9 +113,7 @@ impl<'s> Types<'s> {
         while let Some(node) = nodes.peek(tree) {
             match tree.head(node) {
                 Some("type") => {
-                    let mut inner = tree.children(node);
-                    inner.next(tree);
-                    named = Some(self.named.get(tree.text(inner.next(tree)?))?.clone()?);
+                    named = Some(self.named.get(tree.text(tree.item(node, 1)?))?.clone()?);
                 }
                 Some("param" | "result") => add(tree, node, &mut whole)?,
                 _ => break,
@@ -155,20 +148,9 @@ fn add(tree: &Tree<'_>, list: NodeId, whole: &mut FuncType) -> Option<()> {
     Some(())
 }
 
-fn global(tree: &Tree<'_>, mut nodes: Nodes) -> Option<Global> {
-    while let Some(node) = nodes.next(tree) {
-        match tree.head(node) {
-            Some("export") => {}
-            Some("mut") => {
-                let mut inner = tree.children(node);
-                inner.next(tree);
-                return Some(Global {
-                    ty: Val::from_wat(tree.atom(inner.next(tree)?)?)?,
-                    mutable: true,
-                });
-            }
-            _ => return Some(Global { ty: Val::from_wat(tree.atom(node)?)?, mutable: false }),
-        }
-    }
-    None
+fn global(tree: &Tree<'_>, nodes: Nodes) -> Option<Global> {
+    let node = nodes.iter(tree).find(|node| tree.head(*node) != Some("export"))?;
+    let mutable = tree.head(node) == Some("mut");
+    let ty = if mutable { tree.item(node, 1)? } else { node };
+    Some(Global { ty: Val::from_wat(tree.atom(ty)?)?, mutable })
 }

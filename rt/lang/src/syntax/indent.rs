@@ -37,9 +37,8 @@ fn body_is_empty(tree: &Tree<'_>, list: NodeId) -> Option<bool> {
     if !matches!(head, "when" | "unless" | "while" | "until" | "repeat" | "fn" | "each" | "for") {
         return None;
     }
-    let mut nodes = tree.children(list);
-    let kinds: Vec<NodeKind> =
-        std::iter::from_fn(|| nodes.next(tree)).take(6).map(|node| tree.node(node).kind).collect();
+    let nodes = tree.children(list).iter(tree).take(6);
+    let kinds: Vec<NodeKind> = nodes.map(|node| tree.node(node).kind).collect();
     let atoms = kinds.iter().take_while(|kind| **kind == NodeKind::Atom).count();
     let header = match head {
         "when" | "unless" | "while" | "until" | "repeat" => 2,
@@ -107,8 +106,7 @@ pub(crate) fn reopened(tree: &Tree<'_>, list: NodeId) -> Option<Change> {
 /// form.
 pub(crate) fn closed_before(tree: &Tree<'_>, node: NodeId) -> Vec<Change> {
     let Some(list) = tree.parent(node) else { return Vec::new() };
-    let mut nodes = tree.children(list);
-    let before = std::iter::from_fn(|| nodes.next(tree)).take_while(|other| *other < node).last();
+    let before = tree.children(list).iter(tree).take_while(|other| *other < node).last();
     let (Some(before), false) = (before, tree.node(list).starts_line) else { return Vec::new() };
     if !tree.node(node).starts_line || tree.parent(list).is_none() {
         return Vec::new();

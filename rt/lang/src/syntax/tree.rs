@@ -195,6 +195,16 @@ impl<'s> Tree<'s> {
         (self.node(id).kind == NodeKind::Atom).then(|| self.text(id))
     }
 
+    /// Returns true if a node is a string literal.
+    pub(crate) fn is_text(&self, id: NodeId) -> bool {
+        matches!(self.node(id).kind, NodeKind::Text | NodeKind::Block)
+    }
+
+    /// Returns true if a node is a list.
+    pub(crate) fn is_list(&self, id: NodeId) -> bool {
+        self.node(id).kind == NodeKind::List
+    }
+
     /// Returns the atoms that contain a dot, in source order.
     pub(crate) fn dotted_atoms(&self) -> impl Iterator<Item = &'s str> + '_ {
         let dotted = self.nodes.iter().filter(|node| node.dotted);
@@ -218,6 +228,24 @@ impl<'s> Tree<'s> {
     /// Returns the nodes of a list.
     pub(crate) fn children(&self, list: NodeId) -> Nodes {
         Nodes { at: list.0 + 1, end: self.node(list).next }
+    }
+
+    /// Returns the nodes of a list after the first one: the operands of a form, and the immediates
+    /// and operands of an instruction.
+    pub(crate) fn operands(&self, list: NodeId) -> Nodes {
+        let mut nodes = self.children(list);
+        nodes.next(self);
+        nodes
+    }
+
+    /// Returns the node of a list at this index. The head has the index 0.
+    pub(crate) fn item(&self, list: NodeId, index: usize) -> Option<NodeId> {
+        self.children(list).iter(self).nth(index)
+    }
+
+    /// Returns the nodes of a list.
+    pub(crate) fn items(&self, list: NodeId) -> Vec<NodeId> {
+        self.children(list).iter(self).collect()
     }
 
     /// Returns the list that directly contains a node, or `None` if the node is at the top level.
@@ -284,6 +312,33 @@ impl Nodes {
         None
     }
 
+    /// Returns the siblings.
+    pub(crate) fn iter(mut self, tree: &Tree<'_>) -> impl Iterator<Item = NodeId> {
+        std::iter::from_fn(move || self.next(tree))
+    }
+
+    /// Returns all nodes in source order, at any depth.
+    pub(crate) fn iter_deep(mut self, tree: &Tree<'_>) -> impl Iterator<Item = NodeId> {
+        std::iter::from_fn(move || self.next_deep(tree))
+    }
+
+    /// Returns the next sibling and advances past it, if the sibling satisfies a condition.
+    pub(crate) fn next_if(
+        &mut self,
+        tree: &Tree<'_>,
+        wanted: impl FnOnce(NodeId) -> bool,
+    ) -> Option<NodeId> {
+        let mut ahead = *self;
+        let next = ahead.next(tree).filter(|next| wanted(*next))?;
+        *self = ahead;
+        Some(next)
+    }
+
+    /// Returns the name of the next sibling and advances past it, if the sibling is a name.
+    pub(crate) fn next_name<'s>(&mut self, tree: &Tree<'s>) -> Option<&'s str> {
+        self.next_if(tree, |node| tree.name(node).is_some()).and_then(|node| tree.name(node))
+    }
+
     /// Returns the part of this range before `after`, which must be a suffix of the range.
     pub(crate) fn until(self, after: Nodes) -> Nodes {
         Nodes { at: self.at, end: after.at }
@@ -295,12 +350,8 @@ impl Nodes {
     }
 
     /// Returns the number of siblings.
-    pub(crate) fn count(mut self, tree: &Tree<'_>) -> usize {
-        let mut count = 0;
-        while self.next(tree).is_some() {
-            count += 1;
-        }
-        count
+    pub(crate) fn count(self, tree: &Tree<'_>) -> usize {
+        self.iter(tree).count()
     }
 
     /// Returns the next sibling without advancing.

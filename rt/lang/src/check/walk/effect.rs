@@ -232,7 +232,7 @@ impl<'s> Walk<'_, 's> {
                     return self.fault(at, wording::missing_argument(name, "a number", &usage));
                 };
                 nodes.next(tree);
-                let literal = matches!(tree.node(node).kind, NodeKind::Text | NodeKind::Block);
+                let literal = tree.is_text(node);
                 if literal && ty == Val::I32 {
                     return Ok(());
                 }
@@ -262,7 +262,8 @@ impl<'s> Walk<'_, 's> {
     ) -> Option<Change> {
         let tree = self.author;
         let inner = self.origin(node)?;
-        let list = rewrite::parent(tree, inner)
+        let list = tree
+            .parent(inner)
             .filter(|list| tree.head(*list).is_some_and(|h| h.ends_with(".const")))?;
         match text {
             _ if code.is_some() => code.map(|code| Change::Replace(code.to_string())),
@@ -271,9 +272,7 @@ impl<'s> Walk<'_, 's> {
             }
             "true" => Some(Change::Replace("1".to_owned())),
             "false" | "null" | "nil" => Some(Change::Replace("0".to_owned())),
-            _ if tree.node(inner).kind == NodeKind::List => {
-                Some(rewrite::replace_with_child(tree, list, inner))
-            }
+            _ if tree.is_list(inner) => Some(rewrite::replace_with_child(tree, list, inner)),
             _ => None,
         }
     }
@@ -297,10 +296,9 @@ impl<'s> Walk<'_, 's> {
         let tree = self.author;
         let mut lists =
             (0..tree.len()).map(NodeId).filter(|node| tree.head(*node) == Some("global"));
-        let global = lists.find(|list| {
-            rewrite::items(tree, *list).get(1).and_then(|n| tree.name(*n)) == Some(name)
-        })?;
-        let ty = *rewrite::items(tree, global).get(2).filter(|ty| tree.atom(**ty).is_some())?;
+        let global = lists
+            .find(|list| tree.items(*list).get(1).and_then(|n| tree.name(*n)) == Some(name))?;
+        let ty = *tree.items(global).get(2).filter(|ty| tree.atom(**ty).is_some())?;
         Some(Change::Edits(rewrite::around(tree, ty, "(mut ", ")")))
     }
 
@@ -326,7 +324,7 @@ impl<'s> Walk<'_, 's> {
             }
             None => {
                 let change = self.origin(at).and_then(|list| {
-                    let items = rewrite::items(self.author, list);
+                    let items = self.author.items(list);
                     let [_, value, target] = items.as_slice() else { return None };
                     self.author.name(*target).map(|_| rewrite::swap(self.author, *value, *target))
                 });

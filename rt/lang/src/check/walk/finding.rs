@@ -51,9 +51,7 @@ impl<'s> Walk<'_, 's> {
                 wording::call_left(signature).maybe_safe(change)
             }
             Some(signature) => {
-                let call = self
-                    .origin(entry.from)
-                    .filter(|call| self.author.node(*call).kind == NodeKind::List);
+                let call = self.origin(entry.from).filter(|call| self.author.is_list(*call));
                 let all = signature.pushes().count();
                 let change = match call {
                     // Otherwise `err`, which nothing uses, would become the program's error code.
@@ -121,7 +119,7 @@ impl<'s> Walk<'_, 's> {
         let tree = self.author;
         let first = self.origin(at)?;
         let second = rewrite::after(tree, first)?;
-        let name = |list: NodeId| match (tree.head(list), rewrite::items(tree, list).as_slice()) {
+        let name = |list: NodeId| match (tree.head(list), tree.items(list).as_slice()) {
             (Some("local.set"), [_, name]) => Some(*name),
             _ => None,
         };
@@ -134,7 +132,7 @@ impl<'s> Walk<'_, 's> {
             NodeKind::List => self.tree.children(node),
             _ => self.tree.after(node),
         };
-        if self.tree.node(node).kind == NodeKind::List {
+        if self.tree.is_list(node) {
             nodes.next(self.tree);
         }
         let is_call = match self.tree.node(node).kind {
@@ -161,13 +159,10 @@ impl<'s> Walk<'_, 's> {
         let tree = self.author;
         let Some(node) = self.origin(node) else { return String::new() };
         let text = tree.text(node);
-        if tree.node(node).kind != NodeKind::List
-            || text.chars().count() <= MAX_LIST && !text.contains('\n')
-        {
+        if !tree.is_list(node) || text.chars().count() <= MAX_LIST && !text.contains('\n') {
             return excerpt(text);
         }
-        let mut nodes = tree.children(node);
-        let atoms = std::iter::from_fn(|| nodes.next(tree).and_then(|node| tree.atom(node)));
+        let atoms = tree.children(node).iter(tree).map_while(|node| tree.atom(node));
         let words: Vec<String> =
             atoms.take(2).map(|word| truncate(word, MAX_LIST).into_owned()).collect();
         format!("({} …)", words.join(" "))
@@ -308,10 +303,8 @@ impl<'s> Walk<'_, 's> {
         if let Some(change) = prose {
             return self.fault(first, message.safe(change));
         }
-        let list = self
-            .origin(first)
-            .filter(|_| at != first)
-            .and_then(|first| rewrite::parent(self.author, first));
+        let list =
+            self.origin(first).filter(|_| at != first).and_then(|first| self.author.parent(first));
         self.fault(
             first,
             message.maybe_safe(list.and_then(|list| self.rewrite_list(list, name, &near))),

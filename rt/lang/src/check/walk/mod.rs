@@ -232,7 +232,7 @@ impl<'s> Walk<'_, 's> {
                 self.open(node, name, label, ty)
             }
             "else" => {
-                skip_name(tree, nodes);
+                nodes.next_name(tree);
                 let open = self.frames.len() > self.floor;
                 let Some(frame) =
                     self.frames.last().filter(|f| open && f.kind == FrameKind::If).cloned()
@@ -244,7 +244,7 @@ impl<'s> Walk<'_, 's> {
                 Ok(())
             }
             "end" => {
-                skip_name(tree, nodes);
+                nodes.next_name(tree);
                 if self.frames.len() <= self.floor {
                     return self.fault(node, wording::stray_end(name));
                 }
@@ -271,10 +271,8 @@ impl<'s> Walk<'_, 's> {
             match tree.head(node) {
                 Some("then") => break node,
                 Some("else") => return self.fault(node, wording::missing_then()),
-                _ if tree.node(node).kind == NodeKind::List => self.list(node)?,
-                _ if matches!(tree.node(node).kind, NodeKind::Text | NodeKind::Block) => {
-                    self.push(&[Val::I32], node)
-                }
+                _ if tree.is_list(node) => self.list(node)?,
+                _ if tree.is_text(node) => self.push(&[Val::I32], node),
                 _ => return self.report_bare(node),
             }
             operands = true;
@@ -282,9 +280,7 @@ impl<'s> Walk<'_, 's> {
         let given = operands.then(|| self.stack.len().saturating_sub(base));
         self.condition(list, given)?;
         self.open(list, "if", label, ty)?;
-        let mut arm = tree.children(then);
-        arm.next(tree);
-        self.inside(&mut arm)?;
+        self.inside(&mut tree.operands(then))?;
         let Some(other) = nodes.next(tree) else { return self.close(then) };
         if tree.head(other) != Some("else") {
             return self.fault(other, wording::after_then());
@@ -296,9 +292,7 @@ impl<'s> Walk<'_, 's> {
             self.finish(then)?;
             self.enter(Frame { kind: FrameKind::Else, unreachable: false, ..frame });
         }
-        let mut arm = tree.children(other);
-        arm.next(tree);
-        self.inside(&mut arm)?;
+        self.inside(&mut tree.operands(other))?;
         self.close(other)
     }
 
@@ -319,17 +313,8 @@ impl<'s> Walk<'_, 's> {
     /// Reads the label and type of a block.
     fn block_type(&mut self, nodes: &mut Nodes) -> WalkResult<(Option<&'s str>, FuncType)> {
         let tree = self.tree;
-        let label = nodes.peek(tree).and_then(|node| tree.name(node));
-        if label.is_some() {
-            nodes.next(tree);
-        }
+        let label = nodes.next_name(tree);
         let ty = self.types.signature(tree, nodes).ok_or(Stop::Unsupported)?;
         Ok((label, ty))
-    }
-}
-
-fn skip_name(tree: &Tree<'_>, nodes: &mut Nodes) {
-    if nodes.peek(tree).is_some_and(|node| tree.name(node).is_some()) {
-        nodes.next(tree);
     }
 }

@@ -12,7 +12,7 @@ use crate::lower::variables::Hidden;
 use crate::lower::variables::Resolved;
 use crate::lower::{LowerResult, Lowering};
 use crate::syntax::literal;
-use crate::syntax::tree::{NodeId, NodeKind, Tree};
+use crate::syntax::tree::{NodeId, Tree};
 use crate::types::Type;
 use crate::types::ops::Val;
 
@@ -30,7 +30,7 @@ impl<'s> Lowering<'_, 's> {
         self.binding_list(list)?;
         if let [name, loops, _, ..] = nodes.as_slice()
             && tree.atom(*name).is_some_and(|name| !name.starts_with('$'))
-            && tree.node(*loops).kind == NodeKind::List
+            && tree.is_list(*loops)
             && tree.head(*loops).is_none()
         {
             return self.fault(*name, form::named_let(tree.text(*name)));
@@ -205,9 +205,7 @@ impl<'s> Lowering<'_, 's> {
     /// Rejects parentheses around the names that a form binds.
     pub(super) fn binding_list(&self, list: NodeId) -> LowerResult<()> {
         match all_operands(self.tree, list).first() {
-            Some(first) if self.tree.node(*first).kind == NodeKind::List => {
-                self.target_name(list, *first).map(|_| ())
-            }
+            Some(first) if self.tree.is_list(*first) => self.target_name(list, *first).map(|_| ()),
             _ => Ok(()),
         }
     }
@@ -256,12 +254,10 @@ fn bindings(tree: &Tree<'_>, nodes: &[NodeId]) -> Option<Vec<Binding>> {
 /// Returns the names in a list that consists only of names, each with its node. Returns `None` for
 /// any other node.
 fn name_list<'s>(tree: &Tree<'s>, list: NodeId) -> Option<Vec<(NodeId, &'s str)>> {
-    if tree.node(list).kind != NodeKind::List {
+    if !tree.is_list(list) {
         return None;
     }
-    let mut nodes = tree.children(list);
-    let names: Option<Vec<_>> = std::iter::from_fn(|| nodes.next(tree))
-        .map(|node| Some((node, tree.name(node)?)))
-        .collect();
+    let nodes = tree.children(list).iter(tree);
+    let names: Option<Vec<_>> = nodes.map(|node| Some((node, tree.name(node)?))).collect();
     names.filter(|names| !names.is_empty())
 }

@@ -92,7 +92,7 @@ impl<'s> Lowering<'_, 's> {
         }
         let mut tests = Vec::new();
         for clause in &clauses {
-            if tree.node(*clause).kind != NodeKind::List {
+            if !tree.is_list(*clause) {
                 return self.fault(*clause, form::clause(tree.text(*clause)));
             }
             let mut nodes = tree.children(*clause);
@@ -148,7 +148,7 @@ impl<'s> Lowering<'_, 's> {
         if value.is_wanted() && other.is_none() {
             return self.fault(list, form::value_needs_else("match"));
         }
-        if tree.node(*names).kind != NodeKind::List {
+        if !tree.is_list(*names) {
             return self.fault(*names, type_wording::group_names(tree.text(*names)));
         }
         let text = self.value(list, *text, Want::Type(Type::Str))?.wat;
@@ -177,9 +177,7 @@ impl<'s> Lowering<'_, 's> {
         out.wat = Wat::sequence(list, pieces);
         value.add(self, list, "then", out)?;
         if let Some(other) = other {
-            let mut nodes = tree.children(other);
-            nodes.next(tree);
-            value.branch(self, other, "else", &mut nodes)?;
+            value.branch(self, other, "else", &mut tree.operands(other))?;
         }
         let joined = value.finish(self, list)?;
         let test = self.host_call(list, "arr.len", [groups.get(list)])?;
@@ -279,8 +277,7 @@ impl<'s> Lowering<'_, 's> {
     /// Lowers `(do …)`, which runs several forms and returns the value of the last one.
     pub(super) fn lower_do(&mut self, list: NodeId, context: Context) -> LowerResult<Lowered<'s>> {
         let tree = self.tree;
-        let mut nodes = tree.children(list);
-        nodes.next(tree);
+        let mut nodes = tree.operands(list);
         let tail = match context {
             Context::Operand(want) => Tail::Value(want),
             Context::Statement | Context::Stack => Tail::Discarded,
@@ -310,8 +307,7 @@ impl<'s> Lowering<'_, 's> {
     /// Returns a form's first operand, and the nodes after it.
     fn first_and_rest(&self, list: NodeId) -> LowerResult<(NodeId, Nodes)> {
         let tree = self.tree;
-        let mut nodes = tree.children(list);
-        nodes.next(tree);
+        let mut nodes = tree.operands(list);
         match nodes.next(tree) {
             Some(first) => Ok((first, nodes)),
             None => Err(operand_count(tree, list, 2, 0)),

@@ -18,8 +18,7 @@ impl<'s> Lowering<'_, 's> {
     /// exclusive.
     pub(super) fn lower_for(&mut self, list: NodeId, _: Context) -> LowerResult<Lowered<'s>> {
         let tree = self.tree;
-        let mut body = tree.children(list);
-        body.next(tree);
+        let mut body = tree.operands(list);
         self.binding_list(list)?;
         let (Some(target), Some(from), Some(to)) =
             (body.next(tree), body.next(tree), body.next(tree))

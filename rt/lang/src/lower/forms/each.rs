@@ -26,8 +26,7 @@ impl<'s> Lowering<'_, 's> {
     /// Lowers `(each $x ARR …)`, `(each $i $x ARR …)` and `(each $k $v MAP …)`.
     pub(super) fn lower_each(&mut self, list: NodeId, _: Context) -> LowerResult<Lowered<'s>> {
         let tree = self.tree;
-        let mut body = tree.children(list);
-        body.next(tree);
+        let mut body = tree.operands(list);
         self.binding_list(list)?;
         let (Some(target), Some(second)) = (body.next(tree), body.next(tree)) else {
             return Err(operand_count(tree, list, 2, all_operands(tree, list).len()));

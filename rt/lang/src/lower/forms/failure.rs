@@ -29,7 +29,7 @@ impl<'s> Lowering<'_, 's> {
     fn guarded_call(&mut self, form: NodeId, call: NodeId, want: Want) -> LowerResult<Guarded<'s>> {
         let tree = self.tree;
         let head = tree.head(form).unwrap_or("");
-        if tree.node(call).kind != NodeKind::List {
+        if !tree.is_list(call) {
             return self.fault(call, form::catch_call(head, super::usage(head), tree.text(call)));
         }
         let signature =

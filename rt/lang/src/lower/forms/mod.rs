@@ -25,7 +25,7 @@ use super::flow::{Context, Lowered};
 use super::{LowerResult, Lowering};
 use crate::NameMap;
 use crate::diagnose::wording::{self, Fault};
-use crate::syntax::tree::{NodeId, NodeKind, Tree};
+use crate::syntax::tree::{NodeId, Tree};
 use crate::types::instruction::{self, Instruction};
 
 /// A form of the language, with its documentation and the function that lowers it.
@@ -120,15 +120,8 @@ pub(crate) fn form(name: &str) -> Option<&'static Form> {
 
 /// Returns false if a list whose head is the name of a form is actually a WAT instruction.
 pub(crate) fn applies(tree: &Tree<'_>, list: NodeId, head: &str) -> bool {
-    let mut nodes = tree.children(list);
-    nodes.next(tree);
-    match head {
-        // `(call $f)` is WAT, and `(call "program" …)` is a form.
-        "call" => nodes
-            .next(tree)
-            .is_some_and(|first| matches!(tree.node(first).kind, NodeKind::Text | NodeKind::Block)),
-        _ => true,
-    }
+    // `(call $f)` is WAT, and `(call "program" …)` is a form.
+    head != "call" || tree.item(list, 1).is_some_and(|first| tree.is_text(first))
 }
 
 /// Returns the usage of the form with the given name, or an empty string.
@@ -138,8 +131,7 @@ pub(crate) fn usage(head: &str) -> &'static str {
 
 /// Returns the operands of a form that takes exactly `N` operands.
 pub(crate) fn operands<const N: usize>(tree: &Tree<'_>, list: NodeId) -> LowerResult<[NodeId; N]> {
-    let mut nodes = tree.children(list);
-    nodes.next(tree);
+    let mut nodes = tree.operands(list);
     match nodes.count(tree) {
         count if count == N => Ok([(); N].map(|()| nodes.next(tree).unwrap_or(list))),
         count => Err(operand_count(tree, list, N, count)),
@@ -148,9 +140,7 @@ pub(crate) fn operands<const N: usize>(tree: &Tree<'_>, list: NodeId) -> LowerRe
 
 /// Returns all operands of a form.
 pub(crate) fn all_operands(tree: &Tree<'_>, list: NodeId) -> Vec<NodeId> {
-    let mut nodes = tree.children(list);
-    nodes.next(tree);
-    std::iter::from_fn(|| nodes.next(tree)).collect()
+    tree.operands(list).iter(tree).collect()
 }
 
 /// Creates the fault for a form with the wrong number of operands. If there are too many operands

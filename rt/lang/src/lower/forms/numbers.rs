@@ -11,7 +11,7 @@ use crate::lower::output::Wat;
 use crate::lower::variables::Hidden;
 use crate::lower::{LowerResult, Lowering};
 use crate::syntax::literal;
-use crate::syntax::tree::{NodeId, NodeKind};
+use crate::syntax::tree::NodeId;
 use crate::types::ops::Val;
 use crate::types::{Elem, Type};
 
@@ -29,7 +29,7 @@ impl<'s> Lowering<'_, 's> {
         let elem = Elem::ALL.into_iter().find(|elem| elem.plural() == head).unwrap_or(Elem::Int);
         let [size] = operands::<1>(tree, list)?;
         let pointer = self.hidden("numbers", Val::I32);
-        let wat = match tree.node(size).kind == NodeKind::List && tree.text(size).starts_with('[') {
+        let wat = match tree.is_list(size) && tree.text(size).starts_with('[') {
             true => self.filled(list, elem, &pointer, size)?,
             false => self.zeroed(list, elem, &pointer, size)?,
         };
@@ -86,8 +86,7 @@ impl<'s> Lowering<'_, 's> {
         elements: NodeId,
     ) -> LowerResult<Wat<'s>> {
         let tree = self.tree;
-        let mut nodes = tree.children(elements);
-        let nodes: Vec<NodeId> = std::iter::from_fn(|| nodes.next(tree)).collect();
+        let nodes = tree.items(elements);
         let count = Wat::i32(list, i64::try_from(nodes.len()).unwrap_or(i64::MAX));
         let [set, length, zeros, result] = self.allocated(list, elem, pointer, count)?;
         let mut pieces = vec![set, length, zeros];

@@ -6,7 +6,7 @@ use crate::diagnose::wording::{self, Fault, form, types as type_wording};
 use crate::lower::flow::{Context, Lowered, Want};
 use crate::lower::output::Wat;
 use crate::lower::{LowerResult, Lowering};
-use crate::syntax::tree::{NodeId, NodeKind, Tree};
+use crate::syntax::tree::{NodeId, Tree};
 use crate::types::Type;
 
 /// A piece of a template: literal text or a placeholder.
@@ -258,7 +258,7 @@ impl<'s> Lowering<'_, 's> {
 
 /// Returns true if a node is a string literal.
 fn is_text(tree: &Tree<'_>, node: NodeId) -> bool {
-    matches!(tree.node(node).kind, NodeKind::Text | NodeKind::Block)
+    tree.is_text(node)
 }
 
 impl Piece {
