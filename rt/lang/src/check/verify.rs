@@ -13,7 +13,7 @@ use crate::diagnose::wording::{self, Fault};
 use crate::habits;
 use crate::lower::forms;
 use crate::syntax::tree::{NodeId, NodeKind, Tree};
-use crate::types::ops;
+use crate::types::instruction;
 
 /// Maximum number of consecutive fixes at one location.
 const MAX_CHAIN: usize = 8;
@@ -197,7 +197,7 @@ fn foreign_around(found: &Diagnostic, tree: &Tree<'_>, host: &Signatures) -> Opt
     let (head, hint) = lists
         .filter_map(|list| {
             let head = tree.children(list).next(tree)?;
-            let is_known = |name: &str| host.get(name).is_some() || ops::op(name).is_some();
+            let is_known = |name: &str| host.get(name).is_some() || instruction::op(name).is_some();
             let name = tree.atom(head).filter(|name| !is_known(name))?;
             // `(loop [$i 0] …)` is not a WAT loop.
             let next = tree.after(head).next(tree);

@@ -2,7 +2,7 @@
 
 use crate::Signature;
 use crate::Signatures;
-use crate::types::ops;
+use crate::types::instruction;
 
 /// Maximum number of names in a hint.
 const MAX_NAMES: usize = 3;
@@ -125,15 +125,14 @@ pub(crate) fn functions(name: &str, host: &Signatures, own: &[&str]) -> Option<S
 
 /// Returns the instructions that an unknown name probably means.
 pub(crate) fn instructions(name: &str) -> Vec<String> {
-    if let Some((_, meant)) = ops::OTHER_NAMES.iter().find(|(known, _)| *known == name) {
+    if let Some((_, meant)) = instruction::OTHER_NAMES.iter().find(|(known, _)| *known == name) {
         return vec![(*meant).to_owned()];
     }
     let signed = format!("{name}_s");
-    if ops::op(&signed).is_some() {
+    if instruction::op(&signed).is_some() {
         return vec![signed];
     }
-    let all = ops::names();
-    names(name, all.iter().map(String::as_str)).into_iter().map(str::to_owned).collect()
+    names(name, instruction::names()).into_iter().map(str::to_owned).collect()
 }
 
 /// Returns the name of the only function that `name` can mean, including the `$`, as in

@@ -6,7 +6,7 @@ use super::flow::Flow;
 use super::output::Wat;
 use super::{LowerResult, LoweredFunc, Lowering, TRAP};
 use crate::syntax::tree::NodeId;
-use crate::types::ops::Val;
+use crate::types::Val;
 
 /// A run-time check, identified by its failure message. In the message, `{a}` and `{b}` are
 /// replaced with two numbers.

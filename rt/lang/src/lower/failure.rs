@@ -7,8 +7,7 @@ use super::variables::Hidden;
 use super::{LowerResult, Lowering};
 use crate::diagnose::wording;
 use crate::syntax::tree::NodeId;
-use crate::types::Type;
-use crate::types::ops::Val;
+use crate::types::{Type, Val};
 
 impl<'s> Lowering<'_, 's> {
     /// Returns the hidden variable for error codes.

@@ -2,8 +2,7 @@
 
 use super::output::Wat;
 use crate::syntax::tree::NodeId;
-use crate::types::Type;
-use crate::types::ops::Val;
+use crate::types::{Type, Val};
 
 /// The expected value of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

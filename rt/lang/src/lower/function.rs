@@ -13,8 +13,7 @@ use crate::Position;
 use crate::diagnose::wording::{self, types as type_wording};
 use crate::lower::program::Func;
 use crate::syntax::tree::{NodeId, NodeKind, Nodes};
-use crate::types::Type;
-use crate::types::ops::Val;
+use crate::types::{Type, Val};
 
 /// Maximum number of functions whose lowering is suspended at the same time. Lowering a function is
 /// suspended while a function that it calls is lowered.

@@ -11,7 +11,7 @@ use super::output::Wat;
 use super::variables::Resolved;
 use super::{LowerResult, Lowering};
 use crate::syntax::tree::NodeId;
-use crate::types::ops::Val;
+use crate::types::Val;
 
 /// Forms that read a string without keeping its address.
 const READERS: [&str; 15] = [

@@ -56,8 +56,7 @@ use crate::lower::program::Program;
 use crate::lower::wat_types::Types;
 use crate::syntax::literal;
 use crate::syntax::tree::{NodeId, NodeKind, Tree};
-use crate::types::Type;
-use crate::types::ops::Val;
+use crate::types::{Type, Val};
 
 /// The result of lowering, or the first fault.
 pub(crate) type LowerResult<T> = Result<T, Box<Fault>>;

@@ -10,8 +10,8 @@ use crate::habits;
 use crate::syntax::literal;
 use crate::syntax::tree::{NodeId, NodeKind, Nodes, Tree};
 use crate::types::Type;
-use crate::types::instruction::Instruction;
-use crate::types::ops::{Immediate, Val};
+use crate::types::Val;
+use crate::types::instruction::{Immediate, Instruction};
 
 /// An instruction's name and immediates, as printed in the module.
 pub(super) enum Words<'s> {

@@ -5,8 +5,8 @@ use super::scope::Variable;
 use crate::syntax::literal::index;
 use crate::syntax::tree::{NodeKind, Nodes};
 use crate::types::Type;
-use crate::types::instruction::{Instruction, instruction};
-use crate::types::ops::{Immediate, Op, Val};
+use crate::types::Val;
+use crate::types::instruction::{Immediate, Instruction, Op, instruction};
 use crate::{Param, Signature};
 
 /// The stack effect of an instruction.

@@ -11,8 +11,7 @@ use crate::diagnose::wording;
 use crate::habits;
 use crate::habits::rewrite;
 use crate::syntax::tree::{NodeId, Nodes};
-use crate::types::Type;
-use crate::types::ops::Val;
+use crate::types::{Type, Val};
 
 /// The label and the type of a block.
 #[derive(Default)]

@@ -12,8 +12,7 @@ use crate::diagnose::wording::{Fault, form, types as type_wording};
 use crate::habits;
 use crate::syntax::literal::{self, fits, is_number, number_type};
 use crate::syntax::tree::{NodeId, NodeKind, Nodes, Tree};
-use crate::types::Type;
-use crate::types::ops::Val;
+use crate::types::{Type, Val};
 
 impl<'s> Lowering<'_, 's> {
     /// Lowers an operand of a form to exactly one value, converted to the expected type.

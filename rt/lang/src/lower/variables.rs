@@ -8,8 +8,7 @@ use super::scope::{Declared, Variable};
 use super::{LowerResult, Lowering};
 use crate::diagnose::wording::types as type_wording;
 use crate::syntax::tree::NodeId;
-use crate::types::Type;
-use crate::types::ops::Val;
+use crate::types::{Type, Val};
 
 /// A variable or a global that a name refers to.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@ use crate::NameMap;
 use crate::lower::program::{Func, Program};
 use crate::syntax::literal::index;
 use crate::syntax::tree::{NodeId, Nodes, Tree};
-use crate::types::ops::Val;
+use crate::types::Val;
 
 /// Maximum number of parameters, or of results, in a type. This is the engine's limit.
 const MAX_VALUES: usize = 1_000;

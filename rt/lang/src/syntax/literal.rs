@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::diagnose::wording::{self, Fault};
-use crate::types::ops::Val;
+use crate::types::Val;
 
 /// Decodes the escapes in a literal. `inner` is the text between the quotes, which starts at byte
 /// `start` of the source.

@@ -9,7 +9,8 @@ use crate::diagnose::wording;
 use crate::habits::rewrite;
 use crate::syntax::literal::{index, is_number};
 use crate::syntax::tree::{NodeId, NodeKind, Nodes};
-use crate::types::ops::{self, Immediate, Val};
+use crate::types::Val;
+use crate::types::instruction::{self, Immediate};
 
 impl<'s> Walk<'_, 's> {
     /// Reads the immediates of an instruction and returns its effect. `first` is the node that
@@ -73,7 +74,9 @@ impl<'s> Walk<'_, 's> {
             }
             "ref.is_null" => (effect.pops, effect.pushes) = (vec![Val::Any], vec![Val::I32]),
             _ => {
-                let Some(op) = ops::op(name) else { return self.report_unknown(at, first, name) };
+                let Some(op) = instruction::op(name) else {
+                    return self.report_unknown(at, first, name);
+                };
                 (effect.pops, effect.pushes) = (op.pops.to_vec(), op.pushes.to_vec());
                 self.immediate(at, name, op.immediate, nodes)?;
             }

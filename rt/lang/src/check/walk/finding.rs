@@ -14,8 +14,8 @@ use crate::habits::rewrite;
 use crate::lower::forms;
 use crate::syntax::literal::is_number;
 use crate::syntax::tree::{NodeId, NodeKind};
-use crate::types::ops::list_types;
-use crate::types::ops::{self, Val};
+use crate::types::instruction;
+use crate::types::{Val, conversion, list_types};
 
 /// Maximum length, in characters, of a list that is quoted in full.
 const MAX_LIST: usize = 32;
@@ -106,7 +106,7 @@ impl<'s> Walk<'_, 's> {
         let change = constant.and_then(|list| {
             rewrite::replace_head(self.author, list, format!("{}.const", wanted.name()))
         });
-        match (change, ops::conversion(found, wanted)) {
+        match (change, conversion(found, wanted)) {
             (Some(change), _) => message.safe(change),
             (None, Some(by)) => message.convert(wanted, found, by),
             (None, None) => message,
@@ -194,7 +194,7 @@ impl<'s> Walk<'_, 's> {
                         wanted,
                         entry.ty,
                         &from,
-                        ops::conversion(entry.ty, wanted),
+                        conversion(entry.ty, wanted),
                     );
                     if effect.given.is_some() {
                         self.propose_conversion(message, entry.from, wanted, entry.ty)
@@ -214,7 +214,7 @@ impl<'s> Walk<'_, 's> {
             .and_then(|signature| signature.params.get(nth))
             .map(|param| param.name);
         let usage = self.usage(effect);
-        let hint = ops::conversion(entry.ty, wanted);
+        let hint = conversion(entry.ty, wanted);
         let message = wording::operand_type(&usage, nth, param, wanted, entry.ty, &from, hint);
         let message = if effect.given.is_some() {
             self.propose_conversion(message, entry.from, wanted, entry.ty)
@@ -243,7 +243,7 @@ impl<'s> Walk<'_, 's> {
             None => effect.name.to_owned(),
         };
         let shows_types = effect.name == "call"
-            || ops::op(effect.name).is_some_and(|op| !op.pops.contains(&Val::Any));
+            || instruction::op(effect.name).is_some_and(|op| !op.pops.contains(&Val::Any));
         if !shows_types {
             return name;
         }
@@ -327,8 +327,8 @@ impl<'s> Walk<'_, 's> {
         if let Some(form) = nearest::certain(name, forms).filter(|_| !is_name) {
             return rewrite::replace_head(self.author, list, form);
         }
-        let instruction =
-            ops::meant(name).or_else(|| nearest::certain(name, near.iter().map(String::as_str)));
+        let instruction = instruction::meant(name)
+            .or_else(|| nearest::certain(name, near.iter().map(String::as_str)));
         if let Some(meant) = instruction.filter(|_| !is_name) {
             return rewrite::replace_head(self.author, list, meant);
         }

@@ -19,7 +19,7 @@ use crate::lower::module::Module;
 use crate::lower::program::{self, Func, Program};
 use crate::lower::wat_types::{FuncType, Types};
 use crate::syntax::tree::{NodeId, NodeKind, Nodes, Tree};
-use crate::types::ops::Val;
+use crate::types::Val;
 
 /// The reason why a walk ended early.
 #[derive(Debug)]

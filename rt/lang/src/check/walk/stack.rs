@@ -6,8 +6,7 @@ use crate::diagnose::wording;
 use crate::habits;
 use crate::lower::wat_types::FuncType;
 use crate::syntax::tree::NodeId;
-use crate::types::ops::list_types;
-use crate::types::ops::{self, Val};
+use crate::types::{Val, conversion, list_types};
 
 /// Maximum number of values on the stack. If there are more, the walk stops, because such a program
 /// exceeds the cost limits in any case.
@@ -156,7 +155,7 @@ impl<'s> Walk<'_, 's> {
             .zip(self.stack.iter().skip(first))
         {
             if !entry.ty.fits(*result) {
-                let hint = ops::conversion(entry.ty, *result);
+                let hint = conversion(entry.ty, *result);
                 let run = self.run && frame.kind == FrameKind::Func;
                 let message = wording::wrong_result(
                     &self.frame_name(&frame),

@@ -6,8 +6,7 @@ use crate::Signature;
 use crate::diagnose::fix::Change;
 use crate::diagnose::nearest;
 use crate::diagnose::truncate::excerpt;
-use crate::types::Type;
-use crate::types::ops::Val;
+use crate::types::{Type, Val};
 
 /// Returns true if `text` would be a valid name after a `$`.
 fn is_word(text: &str) -> bool {

@@ -3,8 +3,7 @@
 use super::{Message, counted, message, with_article};
 use crate::diagnose::fix::Change;
 use crate::diagnose::truncate::excerpt;
-use crate::types::Type;
-use crate::types::ops::Val;
+use crate::types::{Type, Val};
 
 pub(crate) fn missing_type(name: &str, param: bool) -> Message {
     let kind = if param { "param" } else { "local" };

@@ -4,7 +4,7 @@ use super::{Message, message, quoted, with_article};
 use crate::Code;
 use crate::Signature;
 use crate::diagnose::truncate::excerpt;
-use crate::types::ops::Val;
+use crate::types::Val;
 
 pub(crate) fn empty_form() -> Message {
     message("empty-form", "`()` is empty").hint("remove it").replace_with("")

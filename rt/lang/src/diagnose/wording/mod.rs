@@ -23,7 +23,7 @@ pub(crate) use self::syntax::*;
 use crate::diagnose::diagnostic::{Diagnostic, Severity, clamp};
 use crate::diagnose::fix::{Certainty, Change, ProposedFix};
 use crate::diagnose::truncate::excerpt;
-use crate::types::ops::Val;
+use crate::types::Val;
 
 /// A message about a range of the program's source.
 #[derive(Debug)]

@@ -2,8 +2,7 @@
 
 use super::{Message, counted, message, with_article};
 use crate::diagnose::fix::Change;
-use crate::types::ops::Val;
-use crate::types::ops::list_types;
+use crate::types::{Val, list_types};
 use crate::{Param, Signature};
 
 pub(crate) fn operand_count(

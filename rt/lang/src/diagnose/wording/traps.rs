@@ -2,7 +2,7 @@
 
 use crate::diagnose::truncate::excerpt;
 use crate::types::Elem;
-use crate::types::ops::Val;
+use crate::types::Val;
 
 /// Returns the trap message for a `for` loop with a step of 0.
 pub(crate) fn zero_step_trap() -> String {

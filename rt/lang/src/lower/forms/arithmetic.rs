@@ -9,8 +9,7 @@ use crate::lower::output::Wat;
 use crate::lower::{LowerResult, Lowering, range};
 use crate::syntax::literal::number_type;
 use crate::syntax::tree::{NodeId, Tree};
-use crate::types::Type;
-use crate::types::ops::Val;
+use crate::types::{Type, Val};
 
 impl<'s> Lowering<'_, 's> {
     /// Lowers `+`, `-`, `*`, `/` and `%`.

@@ -13,8 +13,7 @@ use crate::lower::variables::Resolved;
 use crate::lower::{LowerResult, Lowering};
 use crate::syntax::literal;
 use crate::syntax::tree::{NodeId, Tree};
-use crate::types::Type;
-use crate::types::ops::Val;
+use crate::types::{Type, Val};
 
 impl<'s> Lowering<'_, 's> {
     /// Lowers `(let $x V)`, `(let $x long V)` and `(let $x V $y W)`, which declare and set variables,

@@ -10,8 +10,7 @@ use crate::lower::output::Wat;
 use crate::lower::{LowerResult, Lowering};
 use crate::syntax::literal;
 use crate::syntax::tree::NodeId;
-use crate::types::Type;
-use crate::types::ops::Val;
+use crate::types::{Type, Val};
 
 /// The function that a list's head names.
 pub(crate) enum Callee<'s> {

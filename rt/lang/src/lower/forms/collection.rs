@@ -9,8 +9,7 @@ use crate::lower::output::Wat;
 use crate::lower::{LowerResult, Lowering};
 use crate::syntax::literal;
 use crate::syntax::tree::NodeId;
-use crate::types::Type;
-use crate::types::ops::Val;
+use crate::types::{Type, Val};
 
 impl<'s> Lowering<'_, 's> {
     /// Lowers `(arr A B …)`, which creates an array of strings.

@@ -11,8 +11,7 @@ use crate::lower::value::Join;
 use crate::lower::{LowerResult, Lowering};
 use crate::syntax::literal;
 use crate::syntax::tree::{NodeId, NodeKind, Nodes};
-use crate::types::Type;
-use crate::types::ops::Val;
+use crate::types::{Type, Val};
 
 impl<'s> Lowering<'_, 's> {
     /// Lowers `(when C …)` and `(unless C …)`, which run the body if C is true or, for `unless`, if C

@@ -6,8 +6,7 @@ use crate::lower::flow::{Context, Flow, Lowered, Want};
 use crate::lower::output::Wat;
 use crate::lower::{LowerResult, Lowering};
 use crate::syntax::tree::NodeId;
-use crate::types::Type;
-use crate::types::ops::Val;
+use crate::types::{Type, Val};
 
 impl<'s> Lowering<'_, 's> {
     /// Lowers `(int X)`, `(long X)` and `(float X)`, which parse a string or convert a number. The code

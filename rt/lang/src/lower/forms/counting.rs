@@ -10,8 +10,7 @@ use crate::lower::variables::Resolved;
 use crate::lower::{LowerResult, Lowering, range};
 use crate::syntax::literal;
 use crate::syntax::tree::{NodeId, NodeKind, Nodes};
-use crate::types::Type;
-use crate::types::ops::Val;
+use crate::types::{Type, Val};
 
 impl<'s> Lowering<'_, 's> {
     /// Lowers `(for $i FROM TO …)` and `(for $i FROM TO STEP …)`, which count from FROM to TO,

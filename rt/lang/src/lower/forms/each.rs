@@ -10,8 +10,7 @@ use crate::lower::output::Wat;
 use crate::lower::variables::{Hidden, Resolved};
 use crate::lower::{LowerResult, Lowering};
 use crate::syntax::tree::{NodeId, Nodes};
-use crate::types::ops::Val;
-use crate::types::{Elem, Type};
+use crate::types::{Elem, Type, Val};
 
 /// The names of the loop variables, which are set in each iteration.
 struct Names<'s> {

@@ -13,8 +13,7 @@ use crate::lower::output::Wat;
 use crate::lower::variables::Resolved;
 use crate::lower::{LowerResult, Lowering};
 use crate::syntax::tree::{NodeId, NodeKind, Tree};
-use crate::types::Type;
-use crate::types::ops::Val;
+use crate::types::{Type, Val};
 
 /// Code that may fail.
 enum Guarded<'s> {

@@ -12,8 +12,7 @@ use crate::lower::variables::Hidden;
 use crate::lower::{LowerResult, Lowering};
 use crate::syntax::literal;
 use crate::syntax::tree::NodeId;
-use crate::types::ops::Val;
-use crate::types::{Elem, Type};
+use crate::types::{Elem, Type, Val};
 
 /// Offset of the first element, in bytes.
 const HEADER: u32 = 8;

@@ -9,8 +9,7 @@ use crate::lower::function::FuncKind;
 use crate::lower::output::Wat;
 use crate::lower::{FAIL, LowerResult, Lowering};
 use crate::syntax::tree::NodeId;
-use crate::types::Type;
-use crate::types::ops::Val;
+use crate::types::{Type, Val};
 
 impl<'s> Lowering<'_, 's> {
     /// Lowers `(argv N $p)`, which sets `$p` to argument N. The code fails with EBOUND if the argument

@@ -2,7 +2,7 @@
 
 use crate::diagnose::wording::Fault;
 use crate::syntax::lex::{Lexer, TokenKind};
-use crate::types::ops;
+use crate::types::instruction;
 
 /// A list, word or comment, with flags for the line breaks before it.
 #[derive(Debug)]
@@ -106,7 +106,7 @@ fn remove_marks(pieces: &mut [Piece<'_>]) {
 /// it is flat or has too few operands.
 fn takes_from_stack(piece: &Piece<'_>) -> bool {
     let Shape::List(items, _) = &piece.shape else {
-        return piece.atom().is_some_and(ops::takes_operands);
+        return piece.atom().is_some_and(instruction::takes_operands);
     };
     let Some(head) = piece.head() else { return false };
     let given = items.iter().skip(1).filter(|item| !item.is_comment());
@@ -117,8 +117,9 @@ fn takes_from_stack(piece: &Piece<'_>) -> bool {
             let is_special = head.starts_with("local.")
                 || head.starts_with("global.")
                 || matches!(head, "br_if" | "br_table");
-            let wanted = ops::op(head).map_or(1, |op| op.pops.len()) + usize::from(is_special);
-            ops::takes_operands(head) && given.count() < wanted
+            let wanted =
+                instruction::op(head).map_or(1, |op| op.pops.len()) + usize::from(is_special);
+            instruction::takes_operands(head) && given.count() < wanted
         }
     }
 }
