@@ -43,9 +43,10 @@ pub(crate) fn diagnose(fault: Fault, source: &str, host: &Signatures) -> Diagnos
 /// yet, adds one that inserts the closing parenthesis, provided that exactly one position for it
 /// makes the program valid.
 pub(crate) fn unverified(fault: Fault, source: &str, host: &Signatures) -> Diagnostic {
-    let change = match fault.message.is_unclosed() && fault.message.lacks_fix() {
-        true => closed_anywhere(source, host),
-        false => None,
+    let change = if fault.message.is_unclosed() && fault.message.lacks_fix() {
+        closed_anywhere(source, host)
+    } else {
+        None
     };
     Fault { message: fault.message.maybe_safe(change), ..fault }
         .into_diagnostic(source, Severity::Error)

@@ -63,9 +63,8 @@ pub(crate) fn verified(found: Diagnostic, source: &str, host: &Signatures) -> Di
         let fault = Fault::new(pasted.start..pasted.end, message);
         return fault.into_diagnostic(source, Severity::Error);
     }
-    better.unwrap_or_else(|| match stale {
-        true => Diagnostic { hint: None, ..found.with_fix(None) },
-        false => found.with_fix(None),
+    better.unwrap_or_else(|| {
+        if stale { Diagnostic { hint: None, ..found.with_fix(None) } } else { found.with_fix(None) }
     })
 }
 
@@ -78,9 +77,10 @@ fn with_final_hint(found: Diagnostic, own: &Outcome, source: &str) -> Diagnostic
         .hint
         .as_ref()
         .is_none_or(|hint| hint.starts_with("write `") || hint.starts_with("nearest") && !is_final);
-    match own.rounds > 0 && replaces {
-        true => Diagnostic { hint: Some(format!("write `{}`", own.form(source))), ..found },
-        false => found,
+    if own.rounds > 0 && replaces {
+        Diagnostic { hint: Some(format!("write `{}`", own.form(source))), ..found }
+    } else {
+        found
     }
 }
 
@@ -235,9 +235,10 @@ impl Outcome {
         let form = tree.and_then(|tree| {
             let lists = (0..tree.len()).map(NodeId);
             lists.filter(|node| tree.is_list(*node)).map(|list| tree.span(list)).rfind(|span| {
-                match changed.is_empty() {
-                    true => span.start < changed.start && changed.end < span.end,
-                    false => span.start <= changed.start && changed.end <= span.end,
+                if changed.is_empty() {
+                    span.start < changed.start && changed.end < span.end
+                } else {
+                    span.start <= changed.start && changed.end <= span.end
                 }
             })
         });

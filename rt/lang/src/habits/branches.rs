@@ -61,12 +61,11 @@ fn chain(around: &Around<'_, '_>, head: NodeId, operands: &[NodeId]) -> Option<C
             (Some("else" | ":else"), _) => {
                 drop_word(&mut edits, node);
                 let is_if = nodes.peek().is_some_and(|next| tree.atom(*next) == Some("if"));
-                let condition = match is_if {
-                    true => {
-                        drop_word(&mut edits, nodes.next()?);
-                        Some(nodes.next()?)
-                    }
-                    false => None,
+                let condition = if is_if {
+                    drop_word(&mut edits, nodes.next()?);
+                    Some(nodes.next()?)
+                } else {
+                    None
                 };
                 branches.push(Branch { condition, forms: Vec::new() });
                 is_chain = true;

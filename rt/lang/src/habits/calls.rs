@@ -23,16 +23,14 @@ pub(super) fn of_atom(around: &Around<'_, '_>, node: NodeId) -> Vec<Change> {
     let write = |text: String| vec![Change::Edits(vec![(tree.span(node), text)])];
     let is_head = tree.parent(node).is_some_and(|list| list.0 + 1 == node.0);
     if let Some(name) = text.strip_prefix('!').filter(|name| name.starts_with('$')) {
-        return match is_head {
-            true => write(format!("not {name}")),
-            false => write(format!("(not {name})")),
-        };
+        return if is_head { write(format!("not {name}")) } else { write(format!("(not {name})")) };
     }
     for (sign, operator) in [("++", "+="), ("--", "-=")] {
         if let Some(name) = text.strip_suffix(sign).filter(|name| name.starts_with('$')) {
-            return match is_head {
-                true => write(format!("{operator} {name} 1")),
-                false => write(format!("({operator} {name} 1)")),
+            return if is_head {
+                write(format!("{operator} {name} 1"))
+            } else {
+                write(format!("({operator} {name} 1)"))
             };
         }
     }

@@ -58,10 +58,7 @@ fn header(
     if is_list && used + 1 != words.len() {
         return None;
     }
-    let end = match is_list {
-        true => end,
-        false => tree.span(*words.get(used)?).end,
-    };
+    let end = if is_list { end } else { tree.span(*words.get(used)?).end };
     let text = match over {
         Over::Range(bounds) => format!("for {name} {}", bounds.join(" ")),
         Over::Items(text) => format!("each {name} {text}"),
@@ -227,9 +224,10 @@ pub(crate) fn loop_of_c(source: &str, at: usize) -> Option<Change> {
         return None;
     }
     let (from, to) = (from.trim(), to.trim());
-    let to = match to.starts_with(|c: char| c.is_ascii_alphabetic()) {
-        true => format!("${to}"),
-        false => to.to_owned(),
+    let to = if to.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        format!("${to}")
+    } else {
+        to.to_owned()
     };
     let begin = start + open + 1;
     let close = start + open + "(for (".len() + end + 1;

@@ -342,10 +342,7 @@ fn caught(around: &Around<'_, '_>, list: NodeId, operands: &[NodeId]) -> Option<
     let (call, rest) = rest.split_first()?;
     let start = tree.span(list).start + 1;
     if names.is_empty() && rest.iter().all(|node| tree.name(*node).is_some()) {
-        let names = match rest.is_empty() {
-            true => "$value $failure",
-            false => around.all(rest),
-        };
+        let names = if rest.is_empty() { "$value $failure" } else { around.all(rest) };
         return Some(around.write(list, format!("(catch {names} {})", around.text(*call))));
     }
     let end = tree.span(*call).end;

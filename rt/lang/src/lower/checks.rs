@@ -19,14 +19,14 @@ pub(crate) struct Check {
 
 impl<'s> Lowering<'_, 's> {
     /// Returns code that ends the program with a message if `test` is not 0. In the message, `{a}`
-    /// and `{b}` are replaced with the integers `a` and `b`, which have type `val`.
+    /// and `{b}` are replaced with the two integers in `shown`, which have type `val`.
     pub(crate) fn trap_if(
         &mut self,
         form: NodeId,
         test: Wat<'s>,
         message: String,
         val: Val,
-        [a, b]: [Wat<'s>; 2],
+        shown: [Wat<'s>; 2],
     ) -> Wat<'s> {
         let check = Check { message, params: [val, val] };
         let at = self.checks.iter().position(|known| *known == check).unwrap_or_else(|| {
@@ -34,7 +34,7 @@ impl<'s> Lowering<'_, 's> {
             self.checks.len() - 1
         });
         let name = self.label("check", at + 1);
-        let call = Wat::list(form, format!("call {name}"), [a, b]);
+        let call = Wat::list(form, format!("call {name}"), shown);
         Wat::list(form, "if", [test, Wat::list(form, "then", [call])])
     }
 

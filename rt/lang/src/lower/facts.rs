@@ -138,7 +138,8 @@ impl Facts {
     /// argument's type must not have been inferred from the parameter's current type.
     pub(crate) fn join_param<E>(
         &mut self,
-        (at, nth): (usize, usize),
+        at: usize,
+        nth: usize,
         join: impl FnOnce(Decided) -> Result<(Type, NodeId), E>,
     ) -> Result<Type, E> {
         let slot = self.fns.get_mut(at).and_then(|fn_| fn_.params.get_mut(nth));

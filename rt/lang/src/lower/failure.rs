@@ -10,6 +10,19 @@ use crate::syntax::tree::NodeId;
 use crate::types::{Type, Val};
 
 impl<'s> Lowering<'_, 's> {
+    /// Returns code for a host call that may fail. If the call fails, the code jumps to the enclosing
+    /// handler or, if there is none, returns the error code from the function.
+    pub(crate) fn checked_call(
+        &mut self,
+        list: NodeId,
+        name: &str,
+        args: impl Into<Vec<Wat<'s>>>,
+    ) -> LowerResult<Wat<'s>> {
+        let call = self.host_call(list, name, args)?;
+        let ended = self.end_on_error(list)?;
+        Ok(Wat::sequence(list, [call, ended]))
+    }
+
     /// Returns the hidden variable for error codes.
     pub(crate) fn code(&mut self) -> Hidden {
         self.func.uses_code = true;

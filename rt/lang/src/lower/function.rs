@@ -150,8 +150,9 @@ impl<'s> Lowering<'_, 's> {
             let default = if is_used { Type::Int } else { Type::I32 };
             let ty = param.declared.or(known.map(|(ty, _)| ty)).unwrap_or(default).stored();
             let text = format!("${}", param.name.trim_start_matches('$')).into();
-            let (name, types) = (Some(param.name), (ty.val().name(), ty));
-            let variable = Variable::new(name, text, types, param.node, Declared::Param);
+            let name = Some(param.name);
+            let wat = ty.val().name();
+            let variable = Variable::new(name, text, wat, ty, param.node, Declared::Param);
             self.func.scope.add(self.tree, variable)?;
         }
         for (nth, local) in func.locals.list.iter().enumerate() {
@@ -167,8 +168,7 @@ impl<'s> Lowering<'_, 's> {
                 None => "".into(),
             };
             let declared = if local.param { Declared::Param } else { Declared::Local };
-            let types = (local.ty, ty);
-            let mut variable = Variable::new(local.name, text, types, local.node, declared);
+            let mut variable = Variable::new(local.name, text, local.ty, ty, local.node, declared);
             variable.shared = shared;
             self.func.scope.add(self.tree, variable)?;
         }
@@ -339,7 +339,7 @@ impl<'s> Lowering<'_, 's> {
                 continue;
             }
             let ty = arg.ty.stored();
-            let joined = self.facts.join_param((at, nth), |known| join(known, ty, *operand));
+            let joined = self.facts.join_param(at, nth, |known| join(known, ty, *operand));
             let joined = joined.or_else(|(known, first)| {
                 let line = self.line_of(first);
                 self.fault(*operand, type_wording::two_arguments(param.name, name, ty, known, line))
@@ -352,10 +352,8 @@ impl<'s> Lowering<'_, 's> {
         }
         let call = Wat::list(list, ["call ", name].concat(), args);
         let fallible = self.facts.is_fallible(at);
-        let wat = match fallible {
-            true => Wat::sequence(list, [call, self.end_on_error(list)?]),
-            false => call,
-        };
+        let wat =
+            if fallible { Wat::sequence(list, [call, self.end_on_error(list)?]) } else { call };
         let is_done = self.done.get(at).is_some_and(Option::is_some);
         Ok(match self.result(at) {
             Some((ty, _)) => Lowered::one(wat, ty).dropped_if_unused(),
@@ -391,16 +389,16 @@ impl<'s> Lowering<'_, 's> {
     ) -> Box<wording::Fault> {
         use crate::diagnose::fix::Change;
         let tree = self.tree;
-        let change =
-            (ty == Type::Str && tree.node(last).kind != NodeKind::Atom).then(|| {
-                match value == last {
-                    true => Change::wrap("(ret ", ")"),
-                    false => Change::Edits(vec![
-                        (tree.span(last).start..tree.span(value).start, "(ret ".to_owned()),
-                        (tree.span(value).end..tree.span(last).end, ")".to_owned()),
-                    ]),
-                }
-            });
+        let change = (ty == Type::Str && tree.node(last).kind != NodeKind::Atom).then(|| {
+            if value == last {
+                Change::wrap("(ret ", ")")
+            } else {
+                Change::Edits(vec![
+                    (tree.span(last).start..tree.span(value).start, "(ret ".to_owned()),
+                    (tree.span(value).end..tree.span(last).end, ")".to_owned()),
+                ])
+            }
+        });
         let message = type_wording::returned_value(ty, tree.text(value)).maybe_safe(change);
         wording::Fault::new(tree.span(last), message)
     }

@@ -39,9 +39,10 @@ impl<'s> Locals<'s> {
             }
             let line = Position::of(tree.source, tree.span(known.node).start).line;
             let name = new.name.unwrap_or("");
-            let message = match known.param || new.param {
-                true => wording::duplicate_param(name, line),
-                false => wording::two_types(name, known.ty, new.ty, line),
+            let message = if known.param || new.param {
+                wording::duplicate_param(name, line)
+            } else {
+                wording::two_types(name, known.ty, new.ty, line)
             };
             return Err(Fault::new(tree.span(new.node), message));
         }

@@ -300,9 +300,10 @@ impl<'a, 's> Printer<'a, 's> {
         while let Some(at) = nodes.next(self.tree) {
             let node = self.tree.node(at);
             let is_list = node.kind == NodeKind::List;
-            match is_list && node.starts_line {
-                true => self.begin_line(),
-                false => self.space(),
+            if is_list && node.starts_line {
+                self.begin_line()
+            } else {
+                self.space()
             }
             if is_list {
                 self.check_length(at)?;

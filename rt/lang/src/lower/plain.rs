@@ -137,9 +137,10 @@ impl<'s> Lowering<'_, 's> {
                 let Some(text) = nodes.next(tree).filter(|node| tree.atom(*node).is_none()) else {
                     return Ok(None);
                 };
-                match !tree.is_list(text) && nodes.next(tree).is_none() {
-                    true => Ok(Lowered::one(Wat::literal(list, self.text_value(text)?), Type::Str)),
-                    false => self.raw(list),
+                if !tree.is_list(text) && nodes.next(tree).is_none() {
+                    Ok(Lowered::one(Wat::literal(list, self.text_value(text)?), Type::Str))
+                } else {
+                    self.raw(list)
                 }
             }
             _ => return Ok(None),

@@ -52,7 +52,8 @@ impl<'s> Variable<'s> {
     pub(crate) fn new(
         name: Option<&'s str>,
         text: Cow<'s, str>,
-        (wat, ty): (&'s str, Type),
+        wat: &'s str,
+        ty: Type,
         node: NodeId,
         declared: Declared,
     ) -> Variable<'s> {

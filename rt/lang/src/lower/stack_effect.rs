@@ -228,9 +228,10 @@ impl Lowering<'_, '_> {
     /// Returns the variable with this name or number.
     fn local(&self, text: &str) -> Option<&Variable<'_>> {
         let scope = &self.func.scope;
-        match text.starts_with('$') {
-            true => scope.get(text),
-            false => index(text).and_then(|at| scope.at(at)),
+        if text.starts_with('$') {
+            scope.get(text)
+        } else {
+            index(text).and_then(|at| scope.at(at))
         }
     }
 

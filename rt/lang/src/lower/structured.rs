@@ -71,9 +71,10 @@ impl<'s> Lowering<'_, 's> {
         };
         let inside = nodes;
         let body = self.sequence(&mut nodes, tail)?;
-        let wat = match block.types.is_empty() && body.wat.is_source(inside) {
-            true => Wat::unchanged(list),
-            false => Wat::list(list, head, block.followed_by([body.wat])),
+        let wat = if block.types.is_empty() && body.wat.is_source(inside) {
+            Wat::unchanged(list)
+        } else {
+            Wat::list(list, head, block.followed_by([body.wat]))
         };
         Ok(match results.as_deref() {
             Some([]) => Lowered::none(wat),
@@ -104,10 +105,7 @@ impl<'s> Lowering<'_, 's> {
             (false, Context::Operand(want), _) => Join::wanted(want),
             (true, ..) | (false, ..) => Join::none(),
         };
-        let mut block = match by_name {
-            true => BlockHead::default(),
-            false => self.block_head(&mut nodes)?,
-        };
+        let mut block = if by_name { BlockHead::default() } else { self.block_head(&mut nodes)? };
         let inside = nodes;
         let (conditions, count, then) = self.conditions(list, &mut nodes)?;
         self.arm(then, &mut value)?;
@@ -127,9 +125,10 @@ impl<'s> Lowering<'_, 's> {
         block.types.extend(out.result(list));
         let mut pieces = conditions;
         pieces.extend(out.arms);
-        let mut wat = match block.types.is_empty() && are_unchanged(tree, inside, &pieces) {
-            true => Wat::unchanged(list),
-            false => Wat::list(list, "if", block.followed_by(pieces)),
+        let mut wat = if block.types.is_empty() && are_unchanged(tree, inside, &pieces) {
+            Wat::unchanged(list)
+        } else {
+            Wat::list(list, "if", block.followed_by(pieces))
         };
         if out.is_never {
             wat = Wat::sequence(list, [wat, Wat::list(list, "unreachable", [])]);

@@ -151,15 +151,16 @@ impl<'s> Lowering<'_, 's> {
     fn add(&mut self, name: &'s str, ty: Type, node: NodeId) -> LowerResult<Resolved<'s>> {
         let at = self.func.scope.len();
         let shared = self.facts.is_shared(node);
-        let text = match shared || self.func.scope.find(name).is_some() {
-            true => self.global_name(name, at).into(),
-            false => name.into(),
+        let text = if shared || self.func.scope.find(name).is_some() {
+            self.global_name(name, at).into()
+        } else {
+            name.into()
         };
         let wat = match ty.val() {
             Val::Any => "i32",
             val => val.name(),
         };
-        let mut variable = Variable::new(Some(name), text, (wat, ty), node, Declared::Form);
+        let mut variable = Variable::new(Some(name), text, wat, ty, node, Declared::Form);
         variable.shared = shared;
         let at = self.func.scope.add(self.tree, variable)?;
         self.variable(at).map_or_else(|| self.fault(node, type_wording::unknown_variable(name)), Ok)

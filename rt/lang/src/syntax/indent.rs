@@ -18,13 +18,13 @@ pub(crate) fn closed_early(tree: &Tree<'_>) -> Result<Vec<Fault>, Box<Fault>> {
         let head = tree.head(list).unwrap_or("");
         let line = |node| Position::of(tree.source, tree.span(node).start).line;
         let end = tree.span(list).end;
-        let lines = (line(list), line(next));
+        let (own, inner) = (line(list), line(next));
         if empty {
-            let message = wording::closed_early(head, lines).maybe_safe(reopened(tree, list));
+            let message = wording::closed_early(head, own, inner).maybe_safe(reopened(tree, list));
             return Err(Fault::new(end - 1..end, message));
         }
         if warnings.len() < crate::MAX_WARNINGS {
-            warnings.push(*Fault::new(end - 1..end, wording::indented_after(head, lines)));
+            warnings.push(*Fault::new(end - 1..end, wording::indented_after(head, own, inner)));
         }
     }
     Ok(warnings)
@@ -113,13 +113,13 @@ pub(crate) fn closed_before(tree: &Tree<'_>, node: NodeId) -> Vec<Change> {
     }
     let (at, end) = (tree.span(before).end, tree.span(list).end);
     let insert = (at..at, ")".to_owned());
-    let edits = match tree.open.is_empty() {
-        true if tree.source.get(end - 1..end) == Some(")") => {
-            vec![insert, (end - 1..end, String::new())]
-        }
-        true => return Vec::new(),
+    let edits = if !tree.open.is_empty() {
         // A parenthesis is already missing, so none is removed.
-        false => vec![insert],
+        vec![insert]
+    } else if tree.source.get(end - 1..end) == Some(")") {
+        vec![insert, (end - 1..end, String::new())]
+    } else {
+        return Vec::new();
     };
     vec![Change::Edits(edits)]
 }

@@ -38,9 +38,10 @@ fn decode(inner: &str, start: usize, block: bool) -> Result<Cow<'_, [u8]>, Box<F
                     .map(|at| (at..at, "\\".to_owned()))
                     .collect();
                 let is_other = matches!(found, "\\" | "\\u" | "\\x" | "\\/" | "\\`" | "\\0");
-                let message = match is_other || edits.len() == 1 {
-                    true => message,
-                    false => message.doubled_with_bytes(edits),
+                let message = if is_other || edits.len() == 1 {
+                    message
+                } else {
+                    message.doubled_with_bytes(edits)
                 };
                 return Err(Fault::new(at..at + width, message));
             }
@@ -220,10 +221,7 @@ pub(crate) fn text(text: &str, start: usize, block: bool) -> Result<Cow<'_, [u8]
     let open = if block { 3 } else { 1 } + usize::from(raw);
     let close = if block { 3 } else { 1 };
     let inner = text.get(open..text.len().saturating_sub(close)).unwrap_or("");
-    match raw {
-        true => Ok(Cow::Borrowed(inner.as_bytes())),
-        false => decode(inner, start + open, block),
-    }
+    if raw { Ok(Cow::Borrowed(inner.as_bytes())) } else { decode(inner, start + open, block) }
 }
 
 /// Returns the code point of a quoted character, such as `'#'` or `'\n'`. Returns `None` if `text`

@@ -357,9 +357,10 @@ impl<'s> Walk<'_, 's> {
     pub(crate) fn local(&self, at: NodeId, name: &str, node: NodeId) -> WalkResult<Val> {
         let text = self.tree.text(node);
         let locals = &self.func.locals;
-        let found = match text.starts_with('$') {
-            true => locals.get(text),
-            false => index(text).and_then(|at| locals.list.get(at)),
+        let found = if text.starts_with('$') {
+            locals.get(text)
+        } else {
+            index(text).and_then(|at| locals.list.get(at))
         };
         match found {
             Some(local) => Val::from_wat(local.ty).ok_or(Stop::Unsupported),

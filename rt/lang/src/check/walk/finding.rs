@@ -292,9 +292,10 @@ impl<'s> Walk<'_, 's> {
         let of_host = at != first
             && plain.contains('.')
             && !of_wat.iter().any(|module| plain.starts_with(module));
-        let message = match of_host && near.is_empty() {
-            true => wording::unknown_head(name, self.host),
-            false => wording::unknown_instruction(name, &near, functions, Code::from_name(name)),
+        let message = if of_host && near.is_empty() {
+            wording::unknown_head(name, self.host)
+        } else {
+            wording::unknown_instruction(name, &near, functions, Code::from_name(name))
         };
         let prose = self
             .origin(first)

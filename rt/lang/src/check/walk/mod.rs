@@ -180,10 +180,8 @@ impl<'s> Walk<'_, 's> {
             // source.
             let is_empty = |text: &str| text.trim_matches(['(', ')']).trim().is_empty();
             let written = self.origin(list).map_or("", |list| self.author.text(list));
-            let message = match is_empty(written) {
-                true => wording::empty_form(),
-                false => wording::headless_form(),
-            };
+            let message =
+                if is_empty(written) { wording::empty_form() } else { wording::headless_form() };
             return self.fault(list, message);
         };
         let Some(name) = tree.atom(first) else {

@@ -94,11 +94,10 @@ pub(crate) fn unknown_local<'n>(
         nearest::certain(name, known.iter().copied()).map(|near| Change::Replace(near.to_owned()));
     let near = nearest::names(name, known.iter().copied());
     let declare = format!("declare it with `(let {} …)`", excerpt(name));
-    match near.is_empty() {
-        true => message.hint(declare),
-        false => {
-            message.hint(format!("nearest: {}; or {declare}", quoted(&near))).maybe_safe(certain)
-        }
+    if near.is_empty() {
+        message.hint(declare)
+    } else {
+        message.hint(format!("nearest: {}; or {declare}", quoted(&near))).maybe_safe(certain)
     }
 }
 
@@ -252,18 +251,16 @@ pub(crate) fn target(head: &str, usage: &str, found: &str) -> Message {
         "form-operands",
         format!("`{head}` takes the name of a local, found `{}`", excerpt(found)),
     );
-    match found.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
-        true if is_word(found) => message
-            .hint(format!("names begin with `$`: `${}`", excerpt(found)))
-            .replace_with(format!("${found}")),
-        true => message.hint(format!("names begin with `$`: `${}`", excerpt(found))),
-        false if found.starts_with("(at ") && head.ends_with('=') => {
-            let sign = head.trim_end_matches('=');
-            message.hint(format!(
-                "write `(put X I ({sign} (at X I) N))`; `(map.incr $m K N)` adds to a map's number"
-            ))
-        }
-        false => message.hint(format!("write `{usage}`")),
+    if found.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+        let message = message.hint(format!("names begin with `$`: `${}`", excerpt(found)));
+        if is_word(found) { message.replace_with(format!("${found}")) } else { message }
+    } else if found.starts_with("(at ") && head.ends_with('=') {
+        let sign = head.trim_end_matches('=');
+        message.hint(format!(
+            "write `(put X I ({sign} (at X I) N))`; `(map.incr $m K N)` adds to a map's number"
+        ))
+    } else {
+        message.hint(format!("write `{usage}`"))
     }
 }
 
@@ -395,14 +392,15 @@ pub(crate) fn fmt_placeholder(found: &str) -> Message {
     let message =
         message("fmt-hole", format!("`{}` is not a placeholder of `fmt`", excerpt(found)));
     let format = found.split_once(':').map_or("", |(_, format)| format);
-    match format.starts_with(['<', '>', '^', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']) {
-        true => message.hint(
+    if format.starts_with(['<', '>', '^', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']) {
+        message.hint(
             "write `{}`, and pad the value: `(str.pad_left V WIDTH)`, or `(str.pad_right V WIDTH)`",
-        ),
-        false => message.hint(
+        )
+    } else {
+        message.hint(
             "write `{}` for any value, `{.2}` for a float with 2 digits, `{e}` for the name of an \
              error code, `{{` and `}}` for braces",
-        ),
+        )
     }
 }
 

@@ -51,10 +51,7 @@ pub(crate) fn fn_name(found: &str) -> Message {
     )
     .hint("write `(fn $f ($a $b) …)`");
     let is_word = found.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
-    match is_word && !found.is_empty() {
-        true => message.replace_with(format!("${found}")),
-        false => message,
-    }
+    if is_word && !found.is_empty() { message.replace_with(format!("${found}")) } else { message }
 }
 
 pub(crate) fn fn_params(name: &str) -> Message {
@@ -68,9 +65,10 @@ pub(crate) fn fn_param(found: &str) -> Message {
     let is_word = found.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
     // WAT keywords and type names are not parameter names.
     let is_known = matches!(found, "param" | "result") || Type::from_name(found).is_some();
-    match is_word && !found.is_empty() && !is_known {
-        true => message.replace_with(format!("${found}")),
-        false => message,
+    if is_word && !found.is_empty() && !is_known {
+        message.replace_with(format!("${found}"))
+    } else {
+        message
     }
 }
 

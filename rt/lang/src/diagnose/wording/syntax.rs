@@ -190,10 +190,9 @@ pub(crate) fn wrong_bracket(square: bool) -> Message {
         .replace_with(close)
 }
 
-/// Reports a form that has an empty body and is followed by a more deeply indented line. `lines`
-/// contains the line numbers of the form and of the indented line.
-pub(crate) fn closed_early(head: &str, lines: (u32, u32)) -> Message {
-    let (own, next) = lines;
+/// Reports a form that has an empty body and is followed by a more deeply indented line. `own`
+/// and `next` are the lines of the form and of the indented line.
+pub(crate) fn closed_early(head: &str, own: u32, next: u32) -> Message {
     message(
         "closed-early",
         format!("the form `({head}` of line {own} is closed here, so its body is empty"),
@@ -204,8 +203,7 @@ pub(crate) fn closed_early(head: &str, lines: (u32, u32)) -> Message {
 }
 
 /// Warns about a line that is indented as if it were part of the previous form.
-pub(crate) fn indented_after(head: &str, lines: (u32, u32)) -> Message {
-    let (own, next) = lines;
+pub(crate) fn indented_after(head: &str, own: u32, next: u32) -> Message {
     message(
         "closed-early",
         format!(

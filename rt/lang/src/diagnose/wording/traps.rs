@@ -27,9 +27,10 @@ pub(crate) fn shift(left: bool, val: Val) -> String {
         Val::I64 => ("a long (64 bits)", 63, ""),
         _ => ("an int (32 bits)", 31, "; declare a long: (let $x long V)"),
     };
-    match left {
-        true => format!("{{a}} << {{b}} does not fit in {ty}, which shifts by 0 to {last}{long}"),
-        false => format!("{{a}} >> {{b}}: {ty} shifts by 0 to {last}{long}"),
+    if left {
+        format!("{{a}} << {{b}} does not fit in {ty}, which shifts by 0 to {last}{long}")
+    } else {
+        format!("{{a}} >> {{b}}: {ty} shifts by 0 to {last}{long}")
     }
 }
 

@@ -107,11 +107,7 @@ pub(crate) fn not_a_number(head: &str, text: &str, found: Type, all: &[&str]) ->
 }
 
 /// Reports number operands that have no common type.
-pub(crate) fn mixed_numbers(
-    head: &str,
-    (a, first): (&str, Type),
-    (b, second): (&str, Type),
-) -> Message {
+pub(crate) fn mixed_numbers(head: &str, a: &str, first: Type, b: &str, second: Type) -> Message {
     let (a, b) = (excerpt(a), excerpt(b));
     let message = message(
         "value-type",
@@ -347,9 +343,10 @@ pub(crate) fn fn_operands(name: &str, params: &[&str], found: usize) -> Message 
         "operand-count",
         format!("`{}` takes {}, found {found}", excerpt(name), counted(params.len(), "argument")),
     );
-    match params.is_empty() {
-        true => message,
-        false => message.hint(format!("its parameters are {}", quoted(params))),
+    if params.is_empty() {
+        message
+    } else {
+        message.hint(format!("its parameters are {}", quoted(params)))
     }
 }
 

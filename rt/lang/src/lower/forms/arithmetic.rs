@@ -64,9 +64,10 @@ impl<'s> Lowering<'_, 's> {
         let hint = want.number().map_or(Want::Any, Want::Hint);
         let mut lowered = Vec::new();
         for node in nodes {
-            lowered.push(match self.is_number(*node) {
-                true => None,
-                false => Some(self.value(list, *node, hint)?),
+            lowered.push(if self.is_number(*node) {
+                None
+            } else {
+                Some(self.value(list, *node, hint)?)
             });
         }
         Ok(lowered)
@@ -159,8 +160,10 @@ impl<'s> Lowering<'_, 's> {
             None => {
                 let message = type_wording::mixed_numbers(
                     head,
-                    (tree.text(first), known),
-                    (tree.text(node), found),
+                    tree.text(first),
+                    known,
+                    tree.text(node),
+                    found,
                 );
                 self.fault(node, message)
             }
@@ -238,9 +241,10 @@ impl<'s> Lowering<'_, 's> {
             }
             _ => {
                 let other = if plus { result.get(list) } else { b.copy() };
-                let (x, y) = match plus {
-                    true => ([a.copy(), other], [b.copy(), result.get(list)]),
-                    false => ([a.copy(), other], [a.copy(), result.get(list)]),
+                let (x, y) = if plus {
+                    ([a.copy(), other], [b.copy(), result.get(list)])
+                } else {
+                    ([a.copy(), other], [a.copy(), result.get(list)])
                 };
                 let signs = op("and", [op("xor", x), op("xor", y)]);
                 op("lt_s", [signs, self.zero(list, val)])
@@ -317,10 +321,7 @@ impl<'s> Lowering<'_, 's> {
     ) -> (Wat<'s>, Wat<'s>, Vec<Wat<'s>>) {
         // Evaluating `b` may set the variable that `a` reads.
         let a_is_simple = a.is_simple() && (b.is_simple() || a.constant().is_some());
-        let (set_a, a) = match a_is_simple {
-            true => (None, a),
-            false => self.stored(list, "value", a, val),
-        };
+        let (set_a, a) = if a_is_simple { (None, a) } else { self.stored(list, "value", a, val) };
         let (set_b, b) = self.once(list, b, val);
         (a, b, set_a.into_iter().chain(set_b).collect())
     }

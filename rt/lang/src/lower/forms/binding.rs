@@ -8,7 +8,6 @@ use crate::habits::rewrite;
 use crate::lower::flow::{Context, Lowered, Want};
 use crate::lower::output::Wat;
 use crate::lower::scope::Variable;
-use crate::lower::variables::Hidden;
 use crate::lower::variables::Resolved;
 use crate::lower::{LowerResult, Lowering};
 use crate::syntax::literal;
@@ -40,18 +39,19 @@ impl<'s> Lowering<'_, 's> {
             return Ok(Lowered::none(Wat::sequence(list, pieces?)));
         }
         match nodes.as_slice() {
-            [target, node] => self.declare_one(list, (*target, None, *node)),
-            [target, ty, node] => self.declare_one(list, (*target, Some(*ty), *node)),
+            [target, value] => {
+                self.declare_one(list, Binding { target: *target, ty: None, value: *value })
+            }
+            [target, ty, value] => {
+                self.declare_one(list, Binding { target: *target, ty: Some(*ty), value: *value })
+            }
             other => Err(operand_count(tree, list, 2, other.len())),
         }
     }
 
     /// Declares one variable and sets it.
-    fn declare_one(
-        &mut self,
-        list: NodeId,
-        (target, ty, node): Binding,
-    ) -> LowerResult<Lowered<'s>> {
+    fn declare_one(&mut self, list: NodeId, binding: Binding) -> LowerResult<Lowered<'s>> {
+        let Binding { target, ty, value: node } = binding;
         let tree = self.tree;
         let name = self.target_name(list, target)?;
         let declared = match ty.map(|ty| (ty, tree.atom(ty).and_then(Type::from_name))) {
@@ -107,18 +107,11 @@ impl<'s> Lowering<'_, 's> {
         for (at, (node, name)) in names.iter().enumerate() {
             let variable = self.declare(name, Type::Str, *node)?;
             let at = i64::try_from(at).unwrap_or(i64::MAX);
-            let item = self.array_item(list, &hidden, Wat::i32(list, at))?;
+            let item =
+                self.checked_call(list, "arr.get", [hidden.get(list), Wat::i32(list, at)])?;
             pieces.push(variable.write(*node, Some(item)));
         }
         Ok(Lowered::none(Wat::sequence(list, pieces)))
-    }
-
-    /// Returns code that reads an array item.
-    fn array_item(&mut self, list: NodeId, array: &Hidden, at: Wat<'s>) -> LowerResult<Wat<'s>> {
-        let array = array.get(list);
-        let call = self.host_call(list, "arr.get", [array, at])?;
-        let ended = self.end_on_error(list)?;
-        Ok(Wat::sequence(list, [call, ended]))
     }
 
     /// Lowers `(set $x V)` and `(set $x V $y W)`, which set variables or globals, in order.
@@ -178,19 +171,13 @@ impl<'s> Lowering<'_, 's> {
         let text = self.tree.text(node);
         // A number that does not fit is reported with the variable's declaration.
         let fits = !variable.ty.is_number() || literal::fits(variable.ty.val(), text);
-        let want = match self.is_number(node) && fits {
-            true => Want::Type(variable.ty),
-            false => Want::Any,
-        };
+        let want = if self.is_number(node) && fits { Want::Type(variable.ty) } else { Want::Any };
         let value = self.value(list, node, want)?;
         self.record_set(variable.at, value.ty);
         let (found, wanted) = (value.ty, variable.ty);
         // Setting a string variable to a number or an error code is treated as a mistake.
         let mistaken = wanted == Type::Str && found.is_number() && !self.words.raw();
-        let converted = match mistaken {
-            true => None,
-            false => self.convert(list, node, value, wanted).ok(),
-        };
+        let converted = if mistaken { None } else { self.convert(list, node, value, wanted).ok() };
         match (converted, variable.node) {
             (Some(value), _) => Ok(value.wat),
             (None, Some(declared)) => {
@@ -226,8 +213,13 @@ impl<'s> Lowering<'_, 's> {
     }
 }
 
-/// A variable, its type if the program states it, and its value.
-type Binding = (NodeId, Option<NodeId>, NodeId);
+/// A binding in a `let`.
+struct Binding {
+    target: NodeId,
+    /// The type, if the program states it.
+    ty: Option<NodeId>,
+    value: NodeId,
+}
 
 /// Splits operands into bindings. Returns `None` unless the operands consist of at least two
 /// bindings.
@@ -238,12 +230,14 @@ fn bindings(tree: &Tree<'_>, nodes: &[NodeId]) -> Option<Vec<Binding>> {
     while !rest.is_empty() {
         let (binding, after) = match rest {
             [target, ty, value, after @ ..] if is_type(*ty) => {
-                ((*target, Some(*ty), *value), after)
+                (Binding { target: *target, ty: Some(*ty), value: *value }, after)
             }
-            [target, value, after @ ..] => ((*target, None, *value), after),
+            [target, value, after @ ..] => {
+                (Binding { target: *target, ty: None, value: *value }, after)
+            }
             _ => return None,
         };
-        tree.name(binding.0)?;
+        tree.name(binding.target)?;
         all.push(binding);
         rest = after;
     }

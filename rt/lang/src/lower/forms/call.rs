@@ -30,9 +30,10 @@ impl<'s> Lowering<'_, 's> {
         if head.starts_with('$') {
             if let Some((name, at)) = self.program.defined.get_key_value(head) {
                 let func = self.program.funcs.get(*at);
-                return Some(match func.is_some_and(|func| func.fn_params.is_some()) {
-                    true => Callee::Fn(*at, name),
-                    false => Callee::Wat(name),
+                return Some(if func.is_some_and(|func| func.fn_params.is_some()) {
+                    Callee::Fn(*at, name)
+                } else {
+                    Callee::Wat(name)
                 });
             }
             let plain = head.strip_prefix('$').filter(|plain| plain.contains('.'))?;
@@ -158,17 +159,19 @@ impl<'s> Lowering<'_, 's> {
         let operands = super::all_operands(tree, list);
         let missing = signature.params.get(operands.len()..).unwrap_or(&[]);
         if !signature.takes(operands.len()) {
-            let message = match operands.len() > signature.params.len() && !tree.open.is_empty() {
-                true => wording::unclosed_form(tree.head(list).unwrap_or(""), None),
-                false => form::call_operands(signature, operands.len()),
+            let message = if operands.len() > signature.params.len() && !tree.open.is_empty() {
+                wording::unclosed_form(tree.head(list).unwrap_or(""), None)
+            } else {
+                form::call_operands(signature, operands.len())
             };
             return self.fault(list, message);
         }
         let mut args = Vec::new();
         for operand in &operands {
-            args.push(match self.is_number(*operand) {
-                true => None,
-                false => Some(self.value(list, *operand, Want::Any)?),
+            args.push(if self.is_number(*operand) {
+                None
+            } else {
+                Some(self.value(list, *operand, Want::Any)?)
             });
         }
         let signature = &self.for_arguments(signature, &operands, &args);
@@ -220,9 +223,10 @@ impl<'s> Lowering<'_, 's> {
             let types = |function: &Signature| function.params.iter().map(|param| param.ty);
             is_variant(other, signature) && types(other).eq(types(signature)) && gives(other)
         };
-        match gives(signature) {
-            true => *signature,
-            false => self.host.iter().find(same).copied().unwrap_or(*signature),
+        if gives(signature) {
+            *signature
+        } else {
+            self.host.iter().find(same).copied().unwrap_or(*signature)
         }
     }
 
@@ -247,9 +251,10 @@ impl<'s> Lowering<'_, 's> {
             })
         };
         let mut others = self.host.iter().filter(|other| is_variant(other, signature));
-        match takes(signature) {
-            true => *signature,
-            false => others.find(|other| takes(other)).copied().unwrap_or(*signature),
+        if takes(signature) {
+            *signature
+        } else {
+            others.find(|other| takes(other)).copied().unwrap_or(*signature)
         }
     }
 

@@ -6,6 +6,7 @@ use crate::diagnose::fix::Change;
 use crate::diagnose::wording::{Fault, form, types as type_wording};
 use crate::lower::flow::{Context, Flow, Lowered, Want};
 use crate::lower::output::Wat;
+use crate::lower::variables::Hidden;
 use crate::lower::{LowerResult, Lowering};
 use crate::syntax::literal;
 use crate::syntax::tree::NodeId;
@@ -15,15 +16,26 @@ impl<'s> Lowering<'_, 's> {
     /// Lowers `(arr A B …)`, which creates an array of strings.
     pub(super) fn lower_arr(&mut self, list: NodeId, _: Context) -> LowerResult<Lowered<'s>> {
         let hidden = self.hidden("new", Val::I32);
-        let new = self.host_call(list, "arr.new", [])?;
-        let mut pieces = vec![hidden.set(list, new)];
-        for node in all_operands(self.tree, list) {
-            let item = self.value(list, node, Want::Type(Type::Str))?.wat;
-            pieces.push(self.host_call(list, "arr.push", [hidden.get(list), item])?);
-            pieces.push(self.end_on_error(list)?);
-        }
+        let nodes = all_operands(self.tree, list);
+        let mut pieces = self.filled_array(list, &hidden, &nodes)?;
         pieces.push(hidden.get(list));
         Ok(Lowered::one(Wat::sequence(list, pieces), Type::Arr))
+    }
+
+    /// Returns code that creates an array of strings and stores it in a variable.
+    pub(super) fn filled_array(
+        &mut self,
+        list: NodeId,
+        array: &Hidden,
+        items: &[NodeId],
+    ) -> LowerResult<Vec<Wat<'s>>> {
+        let new = self.host_call(list, "arr.new", [])?;
+        let mut pieces = vec![array.set(list, new)];
+        for node in items {
+            let item = self.value(list, *node, Want::Type(Type::Str))?.wat;
+            pieces.push(self.checked_call(list, "arr.push", [array.get(list), item])?);
+        }
+        Ok(pieces)
     }
 
     /// Lowers `(map K V …)`, which creates a map.
@@ -38,8 +50,7 @@ impl<'s> Lowering<'_, 's> {
             };
             let key = self.value(list, *key, Want::Type(Type::Str))?.wat;
             let value = self.value(list, *value, Want::Type(Type::Str))?.wat;
-            pieces.push(self.host_call(list, "map.set", [hidden.get(list), key, value])?);
-            pieces.push(self.end_on_error(list)?);
+            pieces.push(self.checked_call(list, "map.set", [hidden.get(list), key, value])?);
         }
         pieces.push(hidden.get(list));
         Ok(Lowered::one(Wat::sequence(list, pieces), Type::Map))
@@ -67,19 +78,6 @@ impl<'s> Lowering<'_, 's> {
         }
     }
 
-    /// Returns code for a host call that may fail. If the call fails, the code jumps to the enclosing
-    /// handler or, if there is none, returns the error code from the function.
-    fn checked_call(
-        &mut self,
-        list: NodeId,
-        name: &str,
-        args: Vec<Wat<'s>>,
-    ) -> LowerResult<Wat<'s>> {
-        let call = self.host_call(list, name, args)?;
-        let ended = self.end_on_error(list)?;
-        Ok(Wat::sequence(list, [call, ended]))
-    }
-
     /// Lowers `(len X)`, the length of a string, an array or a map.
     pub(super) fn lower_len(&mut self, list: NodeId, _: Context) -> LowerResult<Lowered<'s>> {
         let [node] = operands::<1>(self.tree, list)?;
@@ -104,22 +102,23 @@ impl<'s> Lowering<'_, 's> {
             return match out.ty {
                 Type::Numbers(elem) => {
                     self.reject_negative(node, index)?;
-                    self.numbers_at(list, elem, (node, out.wat), index)
+                    self.numbers_at(list, elem, node, out.wat, index)
                 }
-                _ => self.collection_item(list, (node, out), index),
+                _ => self.collection_item(list, node, out, index),
             };
         };
         let out = self.value(list, *node, Want::Any)?;
-        let tried =
-            self.guarded(|lowering| lowering.collection_item(list, (*node, out), *index))?;
-        self.value_or(list, tried, *other)
+        let (out, label) =
+            self.guarded(|lowering| lowering.collection_item(list, *node, out, *index))?;
+        self.value_or(list, out, label, *other)
     }
 
     /// Lowers a lookup of an array item or of the value for a map key.
     fn collection_item(
         &mut self,
         list: NodeId,
-        (node, out): (NodeId, Lowered<'s>),
+        node: NodeId,
+        out: Lowered<'s>,
         index: NodeId,
     ) -> LowerResult<Lowered<'s>> {
         let (name, want) = match out.ty {
@@ -131,7 +130,7 @@ impl<'s> Lowering<'_, 's> {
             _ => return self.not_taken(list, node, out),
         };
         let index = self.value(list, index, Want::Type(want))?.wat;
-        let wat = self.checked_call(list, name, vec![out.wat, index])?;
+        let wat = self.checked_call(list, name, [out.wat, index])?;
         Ok(Lowered::one(wat, Type::Str).dropped_if_unused())
     }
 
@@ -157,13 +156,13 @@ impl<'s> Lowering<'_, 's> {
             Type::Arr => ("arr.set", Type::Int),
             Type::Map => ("map.set", Type::Str),
             Type::Numbers(elem) => {
-                return self.numbers_put(list, elem, (node, out.wat), [index, value]);
+                return self.numbers_put(list, elem, node, out.wat, index, value);
             }
             _ => return Ok(self.not_taken(list, node, out)?.without_value(list)),
         };
         let index = self.value(list, index, Want::Type(want))?.wat;
         let value = self.value(list, value, Want::Type(Type::Str))?.wat;
-        Ok(Lowered::none(self.checked_call(list, name, vec![out.wat, index, value])?))
+        Ok(Lowered::none(self.checked_call(list, name, [out.wat, index, value])?))
     }
 
     /// Lowers `(push X V)`, which appends an item to an array.
@@ -174,7 +173,7 @@ impl<'s> Lowering<'_, 's> {
             return Ok(self.not_taken(list, node, out)?.without_value(list));
         }
         let value = self.value(list, value, Want::Type(Type::Str))?.wat;
-        Ok(Lowered::none(self.checked_call(list, "arr.push", vec![out.wat, value])?))
+        Ok(Lowered::none(self.checked_call(list, "arr.push", [out.wat, value])?))
     }
 
     /// Lowers `(pop X)`, which removes the last item of an array.
@@ -184,7 +183,7 @@ impl<'s> Lowering<'_, 's> {
         if out.ty != Type::Arr {
             return self.not_taken(list, node, out);
         }
-        let wat = self.checked_call(list, "arr.pop", vec![out.wat])?;
+        let wat = self.checked_call(list, "arr.pop", [out.wat])?;
         Ok(Lowered::one(wat, Type::Str).dropped_if_unused())
     }
 

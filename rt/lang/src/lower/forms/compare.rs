@@ -122,10 +122,8 @@ impl<'s> Lowering<'_, 's> {
             _ => Wat::list(list, "i32.ne", [Wat::i32(list, 0), last.wat]),
         };
         for value in values {
-            let (then, other) = match all {
-                true => (whole, Wat::i32(list, 0)),
-                false => (Wat::i32(list, 1), whole),
-            };
+            let (then, other) =
+                if all { (whole, Wat::i32(list, 0)) } else { (Wat::i32(list, 1), whole) };
             let then = Wat::list(list, "then", [then]);
             let other = Wat::list(list, "else", [other]);
             whole = Wat::list(list, "if (result i32)", [value.wat, then, other]);

@@ -153,9 +153,8 @@ impl<'s> Lowering<'_, 's> {
         let text = self.value(list, *text, Want::Type(Type::Str))?.wat;
         let pattern = self.value(list, *pattern, Want::Type(Type::Str))?.wat;
         let groups = self.hidden("groups", Val::I32);
-        let found = self.host_call(list, "str.match", [text, pattern])?;
-        let ended = self.end_on_error(list)?;
-        let set = groups.set(list, Wat::sequence(list, [found, ended]));
+        let found = self.checked_call(list, "str.match", [text, pattern])?;
+        let set = groups.set(list, found);
         let mut pieces = Vec::new();
         let mut inner = tree.children(*names);
         let mut at = 0;

@@ -60,9 +60,8 @@ impl<'s> Lowering<'_, 's> {
         let chosen = chosen.map(|signature| self.for_result(&signature, Want::Type(ty)));
         let full = chosen.map_or(name.to_owned(), |signature| format!("str.{}", signature.name));
         let found = chosen.and_then(|signature| Some(Type::of_host(signature.results.first()?.ty)));
-        let call = self.host_call(list, &full, [string])?;
-        let ended = self.end_on_error(list)?;
-        let out = Lowered::one(Wat::sequence(list, [call, ended]), found.unwrap_or(ty));
+        let call = self.checked_call(list, &full, [string])?;
+        let out = Lowered::one(call, found.unwrap_or(ty));
         Ok(self.convert(list, list, out, ty)?.dropped_if_unused())
     }
 

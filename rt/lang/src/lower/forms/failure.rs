@@ -123,7 +123,8 @@ impl<'s> Lowering<'_, 's> {
     pub(super) fn value_or(
         &mut self,
         list: NodeId,
-        (out, label): (Lowered<'s>, Option<String>),
+        out: Lowered<'s>,
+        label: Option<String>,
         other: NodeId,
     ) -> LowerResult<Lowered<'s>> {
         let ty = out.ty;
@@ -157,7 +158,7 @@ impl<'s> Lowering<'_, 's> {
             }
             Guarded::Block(out, _) if out.flow == Flow::Net(0) => self
                 .fault(call, form::catch_call("default", super::usage("default"), tree.text(call))),
-            Guarded::Block(out, label) => self.value_or(list, (out, label), other),
+            Guarded::Block(out, label) => self.value_or(list, out, label, other),
         }
     }
 

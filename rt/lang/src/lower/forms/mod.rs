@@ -152,9 +152,10 @@ pub(crate) fn operand_count(
     found: usize,
 ) -> Box<Fault> {
     let head = tree.head(list).unwrap_or("");
-    let message = match found > wanted && !tree.open.is_empty() {
-        true => wording::unclosed_form(head, None),
-        false => wording::form_operands(head, usage(head), wanted, found),
+    let message = if found > wanted && !tree.open.is_empty() {
+        wording::unclosed_form(head, None)
+    } else {
+        wording::form_operands(head, usage(head), wanted, found)
     };
     let is_method = |node: &NodeId| {
         let name = tree.atom(*node).and_then(|text| text.strip_prefix('.'));

@@ -28,9 +28,10 @@ impl<'s> Lowering<'_, 's> {
         let elem = Elem::ALL.into_iter().find(|elem| elem.plural() == head).unwrap_or(Elem::Int);
         let [size] = operands::<1>(tree, list)?;
         let pointer = self.hidden("numbers", Val::I32);
-        let wat = match tree.is_list(size) && tree.text(size).starts_with('[') {
-            true => self.filled(list, elem, &pointer, size)?,
-            false => self.zeroed(list, elem, &pointer, size)?,
+        let wat = if tree.is_list(size) && tree.text(size).starts_with('[') {
+            self.filled(list, elem, &pointer, size)?
+        } else {
+            self.zeroed(list, elem, &pointer, size)?
         };
         Ok(Lowered::one(wat, Type::Numbers(elem)))
     }
@@ -114,10 +115,11 @@ impl<'s> Lowering<'_, 's> {
         &mut self,
         list: NodeId,
         elem: Elem,
-        array: (NodeId, Wat<'s>),
+        node: NodeId,
+        array: Wat<'s>,
         index: NodeId,
     ) -> LowerResult<Lowered<'s>> {
-        let (array, at, mut pieces) = self.checked(list, elem, array, index)?;
+        let (array, at, mut pieces) = self.checked(list, elem, node, array, index)?;
         pieces.push(load(list, elem, array, at));
         Ok(Lowered::one(Wat::sequence(list, pieces), elem.ty()))
     }
@@ -128,10 +130,12 @@ impl<'s> Lowering<'_, 's> {
         &mut self,
         list: NodeId,
         elem: Elem,
-        array: (NodeId, Wat<'s>),
-        [index, value]: [NodeId; 2],
+        node: NodeId,
+        array: Wat<'s>,
+        index: NodeId,
+        value: NodeId,
     ) -> LowerResult<Lowered<'s>> {
-        let (array, at, mut pieces) = self.checked(list, elem, array, index)?;
+        let (array, at, mut pieces) = self.checked(list, elem, node, array, index)?;
         let mut value = self.element(list, elem, value)?;
         if elem == Elem::Byte && value.constant().is_none() {
             let (set, kept) = self.once(list, value, Val::I32);
@@ -181,18 +185,16 @@ impl<'s> Lowering<'_, 's> {
         &mut self,
         list: NodeId,
         elem: Elem,
-        (node, array): (NodeId, Wat<'s>),
+        node: NodeId,
+        array: Wat<'s>,
         index: NodeId,
     ) -> LowerResult<(Wat<'s>, Wat<'s>, Vec<Wat<'s>>)> {
         let at = self.position(list, index)?;
-        let (set_array, array) = match at.is_simple() {
-            true => self.once(list, array, Val::I32),
+        let (set_array, array) = if at.is_simple() {
+            self.once(list, array, Val::I32)
+        } else {
             // Evaluating the index may set the variable that holds the array.
-            false => {
-                let name = self.hidden("value", Val::I32);
-                let set = name.set(list, array);
-                (Some(set), name.get(list))
-            }
+            self.stored(list, "value", array, Val::I32)
         };
         let (set_at, at) = self.once(list, at, Val::I32);
         let length = || Wat::list(list, "i32.load", [array.copy()]);

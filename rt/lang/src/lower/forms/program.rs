@@ -45,9 +45,7 @@ impl<'s> Lowering<'_, 's> {
     /// Returns code that reads an argument. The code fails if the argument is missing.
     fn argument(&mut self, list: NodeId, number: NodeId) -> LowerResult<Wat<'s>> {
         let number = self.value(list, number, Want::Type(Type::Int))?.wat;
-        let call = self.host_call(list, "sys.argv", [number])?;
-        let ended = self.end_on_error(list)?;
-        Ok(Wat::sequence(list, [call, ended]))
+        self.checked_call(list, "sys.argv", [number])
     }
 
     /// Lowers `(arg N)`, which returns argument N.
@@ -71,15 +69,8 @@ impl<'s> Lowering<'_, 's> {
         };
         let program = self.value(list, *program, Want::Type(Type::Str))?.wat;
         let hidden = self.hidden("args", Val::I32);
-        let new = self.host_call(list, "arr.new", [])?;
-        let mut pieces = vec![hidden.set(list, new)];
-        for arg in args {
-            let arg = self.value(list, *arg, Want::Type(Type::Str))?.wat;
-            pieces.push(self.host_call(list, "arr.push", [hidden.get(list), arg])?);
-            pieces.push(self.end_on_error(list)?);
-        }
-        pieces.push(self.host_call(list, "par.call", [program, hidden.get(list)])?);
-        pieces.push(self.end_on_error(list)?);
+        let mut pieces = self.filled_array(list, &hidden, args)?;
+        pieces.push(self.checked_call(list, "par.call", [program, hidden.get(list)])?);
         Ok(Lowered::one(Wat::sequence(list, pieces), Type::Str).dropped_if_unused())
     }
 
@@ -130,10 +121,8 @@ impl<'s> Lowering<'_, 's> {
                 }
             }
             [operand] => {
-                let known = match self.is_number(*operand) {
-                    true => self.facts.result_so_far(at),
-                    false => None,
-                };
+                let known =
+                    if self.is_number(*operand) { self.facts.result_so_far(at) } else { None };
                 let want = self.wanted_number(*operand, known);
                 let value = self.value(list, *operand, want)?;
                 self.join_result(*operand, value.ty)?;

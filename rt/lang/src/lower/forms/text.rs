@@ -109,14 +109,15 @@ impl<'s> Lowering<'_, 's> {
         self.warn_of_template(template, true);
         let count = pieces.iter().filter(|piece| !matches!(piece, Piece::Text(_))).count();
         if count != values.len() {
-            let message = match values.len() > count && !tree.open.is_empty() {
-                true => wording::unclosed_form("fmt", None),
-                false => form::fmt_count(count, values.len()).maybe_safe(rewrite_percent(
+            let message = if values.len() > count && !tree.open.is_empty() {
+                wording::unclosed_form("fmt", None)
+            } else {
+                form::fmt_count(count, values.len()).maybe_safe(rewrite_percent(
                     tree,
                     template,
                     count,
                     values.len(),
-                )),
+                ))
             };
             return self.fault(list, message);
         }

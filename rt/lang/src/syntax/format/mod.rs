@@ -110,14 +110,13 @@ impl Layout {
             let column = frame.base + STEP * inner.saturating_sub(out);
             let tail = if at + 1 == pieces.len() { frame.tail } else { 0 };
             let first = at == 0;
-            let breaks = match first {
+            let breaks = if first {
                 // `(` directly followed by a comment would be read as `(;`.
-                true => frame.lead > 0 && piece.is_comment(),
-                false => {
-                    piece.starts_line
-                        || (!piece.is_comment()
-                            && (ended || self.breaks(piece, at, column, tail, frame)))
-                }
+                frame.lead > 0 && piece.is_comment()
+            } else {
+                piece.starts_line
+                    || (!piece.is_comment()
+                        && (ended || self.breaks(piece, at, column, tail, frame)))
             };
             if breaks {
                 self.line(piece.after_blank_line && at > frame.lead, column);
