@@ -8,6 +8,68 @@ use crate::diagnose::nearest;
 use crate::diagnose::truncate::excerpt;
 use crate::types::{Type, Val};
 
+messages! {
+    value_needs_else(head: &str) "form-value"
+        "`{head}` returns a value here, so it needs a last `(else …)`"
+        => "add `(else V)`, or move the code that uses the value into the arms";
+    function_as_value(name: &str) "call-missing"
+        "`{name}` is a function, not a value" => "call it: `({name} …)`" where name = excerpt(name);
+    missing_code(found: &str) "form-operands"
+        "`{found}` returns no error code for `check`"
+        => "remove `check`: a call that fails ends the program" where found = excerpt(found);
+    helper_operands(name: &str, wanted: usize, found: usize) "operand-count"
+        "`{name}` takes {wanted}, found {found}"
+        where name = excerpt(name), wanted = counted(wanted, "argument");
+    set_unknown(name: &str, value: &str) "unknown-local"
+        "no local `{name}` to set" => "declare it: `(let {name} {value})`"
+        where name = excerpt(name), value = excerpt(value);
+    /// Reports Scheme's named `let`, which declares a loop.
+    named_let(name: &str) "form-operands"
+        "`let` does not declare the loop `{name}`"
+        => "write `(while C …)`, `(for $i FROM TO …)`, or a function: `(fn $f ($i) …)`"
+        where name = excerpt(name);
+    catch_call(head: &str, usage: &str, found: &str) "form-operands"
+        "`{head}` takes a call that can fail, found `{found}`" => "write `{usage}`"
+        where found = excerpt(found);
+    /// Reports a `catch` whose first name looks like a name for the error code but receives the value.
+    catch_order(name: &str, call: &str) "form-operands"
+        "`{call}` returns a value, so the first name of `catch`, `{name}`, is the value's"
+        => "write `(catch $v $e $why {call})`: the value, the error code, the reason"
+        where call = excerpt(call);
+    else_not_last() "form-operands"
+        "`else` must be the last clause of `cond`" => "move it after the other clauses";
+    clause(found: &str) "form-operands"
+        "a clause of `cond` is `(CONDITION …)` or `(else …)`, found `{found}`"
+        => "write `(cond ((= $a 1) …) (else …))`" where found = excerpt(found);
+    count_type(text: &str, found: Type) "value-type"
+        "`{text}` is {found}, but `for` counts in ints or longs"
+        => "`(int {text})` drops the fraction"
+        where text = excerpt(text), found = found.described();
+    /// Reports a `for` loop with a condition on its counter in place of the end value. `end` is the end
+    /// value that is equivalent to the condition.
+    condition_as_end(name: &str, end: &str) "form-operands"
+        "`for` takes the end of the range, excluded, instead of a condition"
+        => "write `(for {name} FROM {end} …)`; the last operand before the body is the step"
+        where name = excerpt(name), end = excerpt(end);
+    /// Warns about a `for` loop without a step whose end value is not above its start value.
+    counts_up(from: &str, to: &str) "empty-range"
+        "`for` counts up, so from {from} to {to} its body does not run"
+        => "to count down, write a step of -1; the end is excluded: `(for $i 9 -1 -1 …)`"
+        where from = excerpt(from), to = excerpt(to);
+    outside_loop(head: &str) "outside-loop"
+        "`{head}` is outside `while`, `for` and `each`"
+        => "leave a WAT `loop` or `block` with its label: `(br $label)`";
+    ret_in_helper(found: &str) "form-result"
+        "`ret` ends the program and cannot be used in a helper function"
+        => "write `(return …)` instead of `{found}`" where found = excerpt(found);
+    two_operands(head: &str, found: usize) "form-operands"
+        "`{head}` takes 2 arguments, found {found}" => "nest them: `({head} ({head} A B) C)`";
+    fmt_template(found: &str) "form-operands"
+        "the first argument of `fmt` is a string literal, found `{found}`"
+        => "write `(fmt \"{{}} and {{}}\" $a $b)`; join strings with `str.cat`"
+        where found = excerpt(found);
+}
+
 /// Returns true if `text` would be a valid name after a `$`.
 fn is_word(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
@@ -18,11 +80,6 @@ fn is_word(text: &str) -> bool {
 fn is_keyword(text: &str) -> bool {
     let word = text.strip_prefix(':');
     word.is_some_and(|word| !matches!(word, "" | "else" | "default" | "otherwise") && is_word(word))
-}
-
-pub(crate) fn value_needs_else(head: &str) -> Message {
-    message("form-value", format!("`{head}` returns a value here, so it needs a last `(else …)`"))
-        .hint("add `(else V)`, or move the code that uses the value into the arms")
 }
 
 pub(crate) fn condition_type(text: &str, found: Type) -> Message {
@@ -61,11 +118,6 @@ pub(crate) fn number_type(text: &str, want: Val, own: Val) -> Message {
             .hint("write an identifier as a string, and a number as a float, such as `1.5e20`"),
         _ => message(format!("`{text}` is not {}", with_article(want))),
     }
-}
-
-pub(crate) fn function_as_value(name: &str) -> Message {
-    message("call-missing", format!("`{}` is a function, not a value", excerpt(name)))
-        .hint(format!("call it: `({name} …)`"))
 }
 
 /// Reports an unknown local. `later` is the line of a later form that declares it.
@@ -196,11 +248,6 @@ pub(crate) fn value_count(head: &str, text: &str, count: i32) -> Message {
     )
 }
 
-pub(crate) fn missing_code(found: &str) -> Message {
-    message("form-operands", format!("`{}` returns no error code for `check`", excerpt(found)))
-        .hint("remove `check`: a call that fails ends the program")
-}
-
 pub(crate) fn branch_value(count: i32) -> Message {
     let found = if count <= 0 { "nothing".to_owned() } else { format!("{count} values") };
     message("form-value", format!("this arm leaves {found}, but a value is expected"))
@@ -219,13 +266,6 @@ pub(crate) fn call_operands(signature: &Signature, found: usize) -> Message {
     }
 }
 
-pub(crate) fn helper_operands(name: &str, wanted: usize, found: usize) -> Message {
-    message(
-        "operand-count",
-        format!("`{}` takes {}, found {found}", excerpt(name), counted(wanted, "argument")),
-    )
-}
-
 pub(crate) fn let_type(name: &str, found: &str) -> Message {
     message("unknown-type", format!("`{}` is not a type", excerpt(found)))
         .hint(format!(
@@ -236,14 +276,6 @@ pub(crate) fn let_type(name: &str, found: &str) -> Message {
             "=" | ":=" | ":" => Some(Change::Replace(String::new())),
             word => meant_type(word).map(|ty| Change::Replace(ty.to_owned())),
         })
-}
-
-pub(crate) fn set_unknown(name: &str, value: &str) -> Message {
-    message("unknown-local", format!("no local `{}` to set", excerpt(name))).hint(format!(
-        "declare it: `(let {} {})`",
-        excerpt(name),
-        excerpt(value)
-    ))
 }
 
 pub(crate) fn target(head: &str, usage: &str, found: &str) -> Message {
@@ -264,13 +296,6 @@ pub(crate) fn target(head: &str, usage: &str, found: &str) -> Message {
     }
 }
 
-/// Reports Scheme's named `let`, which declares a loop.
-pub(crate) fn named_let(name: &str) -> Message {
-    let name = excerpt(name);
-    message("form-operands", format!("`let` does not declare the loop `{name}`"))
-        .hint("write `(while C …)`, `(for $i FROM TO …)`, or a function: `(fn $f ($i) …)`")
-}
-
 /// Reports a call in method notation.
 pub(crate) fn method(head: &str, method: &str) -> Message {
     let name = excerpt(method.trim_start_matches('.'));
@@ -286,14 +311,6 @@ pub(crate) fn negative_index(index: &str, of: &str) -> Message {
         .hint(format!("count from the end with its length: `(at {of} (- (len {of}) {back}))`"))
 }
 
-pub(crate) fn catch_call(head: &str, usage: &str, found: &str) -> Message {
-    message(
-        "form-operands",
-        format!("`{head}` takes a call that can fail, found `{}`", excerpt(found)),
-    )
-    .hint(format!("write `{usage}`"))
-}
-
 pub(crate) fn catch_names(results: usize, call: &str) -> Message {
     let call = excerpt(call);
     let (returned, names) =
@@ -302,72 +319,9 @@ pub(crate) fn catch_names(results: usize, call: &str) -> Message {
         .hint(format!("write `(catch {names} {call})`"))
 }
 
-/// Reports a `catch` whose first name looks like a name for the error code but receives the value.
-pub(crate) fn catch_order(name: &str, call: &str) -> Message {
-    let call = excerpt(call);
-    message(
-        "form-operands",
-        format!("`{call}` returns a value, so the first name of `catch`, `{name}`, is the value's"),
-    )
-    .hint(format!("write `(catch $v $e $why {call})`: the value, the error code, the reason"))
-}
-
 pub(crate) fn catch_infallible(head: &str, signature: &Signature) -> Message {
     message("form-operands", format!("`{signature}` cannot fail, so `{head}` has no effect"))
         .hint(format!("write `({}.{} …)` without `{head}`", signature.module, signature.name))
-}
-
-pub(crate) fn else_not_last() -> Message {
-    message("form-operands", "`else` must be the last clause of `cond`")
-        .hint("move it after the other clauses")
-}
-
-pub(crate) fn clause(found: &str) -> Message {
-    message(
-        "form-operands",
-        format!("a clause of `cond` is `(CONDITION …)` or `(else …)`, found `{}`", excerpt(found)),
-    )
-    .hint("write `(cond ((= $a 1) …) (else …))`")
-}
-
-pub(crate) fn count_type(text: &str, found: Type) -> Message {
-    message(
-        "value-type",
-        format!("`{}` is {}, but `for` counts in ints or longs", excerpt(text), found.described()),
-    )
-    .hint(format!("`(int {})` drops the fraction", excerpt(text)))
-}
-
-/// Reports a `for` loop with a condition on its counter in place of the end value. `end` is the end
-/// value that is equivalent to the condition.
-pub(crate) fn condition_as_end(name: &str, end: &str) -> Message {
-    let (name, end) = (excerpt(name), excerpt(end));
-    message("form-operands", "`for` takes the end of the range, excluded, instead of a condition")
-        .hint(format!(
-            "write `(for {name} FROM {end} …)`; the last operand before the body is the step"
-        ))
-}
-
-/// Warns about a `for` loop without a step whose end value is not above its start value.
-pub(crate) fn counts_up(from: &str, to: &str) -> Message {
-    let (from, to) = (excerpt(from), excerpt(to));
-    message("empty-range", format!("`for` counts up, so from {from} to {to} its body does not run"))
-        .hint("to count down, write a step of -1; the end is excluded: `(for $i 9 -1 -1 …)`")
-}
-
-pub(crate) fn outside_loop(head: &str) -> Message {
-    message("outside-loop", format!("`{head}` is outside `while`, `for` and `each`"))
-        .hint("leave a WAT `loop` or `block` with its label: `(br $label)`")
-}
-
-pub(crate) fn ret_in_helper(found: &str) -> Message {
-    message("form-result", "`ret` ends the program and cannot be used in a helper function")
-        .hint(format!("write `(return …)` instead of `{}`", excerpt(found)))
-}
-
-pub(crate) fn two_operands(head: &str, found: usize) -> Message {
-    message("form-operands", format!("`{head}` takes 2 arguments, found {found}"))
-        .hint(format!("nest them: `({head} ({head} A B) C)`"))
 }
 
 pub(crate) fn unsupported_operator(head: &str, ty: Type) -> Message {
@@ -378,14 +332,6 @@ pub(crate) fn unsupported_operator(head: &str, ty: Type) -> Message {
         }
         _ => message,
     }
-}
-
-pub(crate) fn fmt_template(found: &str) -> Message {
-    message(
-        "form-operands",
-        format!("the first argument of `fmt` is a string literal, found `{}`", excerpt(found)),
-    )
-    .hint("write `(fmt \"{} and {}\" $a $b)`; join strings with `str.cat`")
 }
 
 pub(crate) fn fmt_placeholder(found: &str) -> Message {

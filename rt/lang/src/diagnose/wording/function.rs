@@ -5,6 +5,33 @@ use crate::diagnose::fix::Change;
 use crate::diagnose::truncate::excerpt;
 use crate::types::{Type, Val};
 
+messages! {
+    two_types(name: &str, first: &str, second: &str, line: u32) "duplicate-name"
+        "`{name}` is declared as {second} here and as {first} on line {line}"
+        => "rename one of them";
+    duplicate_param(name: &str, line: u32) "duplicate-name"
+        "`{name}` is already a parameter, declared on line {line}"
+        => "rename the local, or set the parameter";
+    fn_params(name: &str) "form-operands"
+        "`{name}` has no list of parameters" => "write `(fn {name} ($a $b) …)`; `()` for none"
+        where name = excerpt(name);
+    fn_param_type(found: &str) "unknown-type"
+        "`{found}` is not a type"
+        => "types are int, long, float, str, arr and map, and the number arrays ints, longs, \
+            floats and bytes" where found = excerpt(found);
+    same_param(name: &str) "duplicate-name"
+        "two parameters are named `{name}`" => "rename one of them" where name = excerpt(name);
+    argv_target(found: &str) "form-operands"
+        "`argv` takes the name of a local, found `{found}`" => "write `(argv N $p)`"
+        where found = excerpt(found);
+    cannot_return_code(form: &str, func: &str) "form-result"
+        "`{form}` returns an error code, but `{func}` does not return one i32"
+        => "add `(result i32)` to the function, or test the error with `if`";
+    form_target(form: &str, name: &str, found: Val) "operand-type"
+        "`{form}` sets `{name}` to a pointer, an i32, but `{name}` is {found}"
+        => "remove its declaration: `{form}` declares it" where found = with_article(found);
+}
+
 pub(crate) fn missing_type(name: &str, param: bool) -> Message {
     let kind = if param { "param" } else { "local" };
     message("no-type", format!("`{name}` is declared without a type"))
@@ -31,19 +58,6 @@ pub(crate) fn meant_type(word: &str) -> Option<&'static str> {
     })
 }
 
-pub(crate) fn two_types(name: &str, first: &str, second: &str, line: u32) -> Message {
-    message(
-        "duplicate-name",
-        format!("`{name}` is declared as {second} here and as {first} on line {line}"),
-    )
-    .hint("rename one of them")
-}
-
-pub(crate) fn duplicate_param(name: &str, line: u32) -> Message {
-    message("duplicate-name", format!("`{name}` is already a parameter, declared on line {line}"))
-        .hint("rename the local, or set the parameter")
-}
-
 pub(crate) fn fn_name(found: &str) -> Message {
     let message = message(
         "form-operands",
@@ -52,11 +66,6 @@ pub(crate) fn fn_name(found: &str) -> Message {
     .hint("write `(fn $f ($a $b) …)`");
     let is_word = found.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
     if is_word && !found.is_empty() { message.replace_with(format!("${found}")) } else { message }
-}
-
-pub(crate) fn fn_params(name: &str) -> Message {
-    message("form-operands", format!("`{}` has no list of parameters", excerpt(name)))
-        .hint(format!("write `(fn {name} ($a $b) …)`; `()` for none"))
 }
 
 pub(crate) fn fn_param(found: &str) -> Message {
@@ -72,18 +81,6 @@ pub(crate) fn fn_param(found: &str) -> Message {
     }
 }
 
-pub(crate) fn fn_param_type(found: &str) -> Message {
-    message("unknown-type", format!("`{}` is not a type", excerpt(found))).hint(
-        "types are int, long, float, str, arr and map, and the number arrays ints, longs, floats \
-         and bytes",
-    )
-}
-
-pub(crate) fn same_param(name: &str) -> Message {
-    message("duplicate-name", format!("two parameters are named `{}`", excerpt(name)))
-        .hint("rename one of them")
-}
-
 pub(crate) fn form_operands(head: &str, usage: &str, wanted: usize, found: usize) -> Message {
     message(
         "form-operands",
@@ -96,33 +93,6 @@ pub(crate) fn form_operands(head: &str, usage: &str, wanted: usize, found: usize
         ),
         _ => format!("write `{usage}`"),
     })
-}
-
-pub(crate) fn argv_target(found: &str) -> Message {
-    message(
-        "form-operands",
-        format!("`argv` takes the name of a local, found `{}`", excerpt(found)),
-    )
-    .hint("write `(argv N $p)`")
-}
-
-pub(crate) fn cannot_return_code(form: &str, func: &str) -> Message {
-    message(
-        "form-result",
-        format!("`{form}` returns an error code, but `{func}` does not return one i32"),
-    )
-    .hint("add `(result i32)` to the function, or test the error with `if`")
-}
-
-pub(crate) fn form_target(form: &str, name: &str, found: Val) -> Message {
-    message(
-        "operand-type",
-        format!(
-            "`{form}` sets `{name}` to a pointer, an i32, but `{name}` is {}",
-            with_article(found)
-        ),
-    )
-    .hint(format!("remove its declaration: `{form}` declares it"))
 }
 
 /// Reports a `func` with parameters in the syntax of `fn`. `head` is the range of the word `func`.

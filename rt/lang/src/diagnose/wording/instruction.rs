@@ -6,13 +6,51 @@ use crate::Signature;
 use crate::diagnose::truncate::excerpt;
 use crate::types::Val;
 
-pub(crate) fn empty_form() -> Message {
-    message("empty-form", "`()` is empty").hint("remove it").replace_with("")
+messages! {
+    headless_form() "headless-form"
+        "a form must begin with an instruction"
+        => "remove the outer parentheses: forms are written one after another";
+    foreign_head(name: &str) "unknown-instruction"
+        "`{name}` is not an instruction" where name = excerpt(name);
+    letter_before_text() "call-form"
+        "a string cannot have a letter before it" => "write `(fmt \"{{}}\" $value)`";
+    call_syntax(name: &str) "call-form"
+        "the parenthesis of a call goes before the function's name" => "write `({name} …)`";
+    flat_form(name: &str, usage: &str) "unknown-instruction"
+        "`{name}` needs parentheses" => "write `{usage}`";
+    helper_call_missing(name: &str) "call-missing"
+        "`{name}` is a function, not an instruction" => "write `(call {name} …)`"
+        where name = excerpt(name);
+    bare_operand(text: &str, written: &str) "bare-operand"
+        "`{text}` is not an instruction" => "write `{written}`" where text = excerpt(text);
+    missing_argument(name: &str, what: &str, usage: &str) "missing-argument"
+        "`{name}` needs {what}" => "write `{usage}`";
+    local_number(number: &str, count: usize) "unknown-local"
+        "no local {number}: the function has {count}"
+        => "name the locals, as in `(local $x i32)`, and use the names"
+        where number = excerpt(number);
+    constant_global(name: &str, ty: Val) "constant-global"
+        "the global `{name}` is immutable" => "declare it as `(global {name} (mut {ty}) …)`"
+        where ty = ty.name();
+    missing_end(name: &str) "block-end"
+        "`{name}` has no `end`" => "write `end` where it ends, or put it in parentheses"
+        where name = excerpt(name);
+    missing_then() "if-form"
+        "`if` needs `(then …)`" => "write `(if COND (then …) (else …))`";
+    second_then() "if-form"
+        "`if` has a second `(then …)`" => "write `(else …)` for the other arm";
+    after_then() "if-form"
+        "only `(else …)` may follow `(then …)`"
+        => "put all instructions of the arm into the one `(then …)`, and close the `if` after its \
+            last arm";
+    after_else() "if-form"
+        "nothing may follow `(else …)`" => "close the `if` after its last arm";
+    if_without_else(results: &str) "if-form"
+        "an `if` with the result {results} needs `(else …)`" => "both arms must leave the result";
 }
 
-pub(crate) fn headless_form() -> Message {
-    message("headless-form", "a form must begin with an instruction")
-        .hint("remove the outer parentheses: forms are written one after another")
+pub(crate) fn empty_form() -> Message {
+    message("empty-form", "`()` is empty").hint("remove it").replace_with("")
 }
 
 pub(crate) fn unknown_instruction(
@@ -56,43 +94,10 @@ fn is_program_name(name: &str) -> bool {
     name.contains('_') && name.chars().all(is_part)
 }
 
-pub(crate) fn foreign_head(name: &str) -> Message {
-    message("unknown-instruction", format!("`{}` is not an instruction", excerpt(name)))
-}
-
-pub(crate) fn letter_before_text() -> Message {
-    message("call-form", "a string cannot have a letter before it")
-        .hint("write `(fmt \"{}\" $value)`")
-}
-
-pub(crate) fn call_syntax(name: &str) -> Message {
-    message("call-form", "the parenthesis of a call goes before the function's name")
-        .hint(format!("write `({name} …)`"))
-}
-
-pub(crate) fn flat_form(name: &str, usage: &str) -> Message {
-    message("unknown-instruction", format!("`{name}` needs parentheses"))
-        .hint(format!("write `{usage}`"))
-}
-
 pub(crate) fn call_missing(name: &str, known: &Signature) -> Message {
     let operands = if known.params.is_empty() { "" } else { " …" };
     message("call-missing", format!("`{}` is a function, not an instruction", excerpt(name)))
         .hint(format!("write `(call ${}.{}{operands})`: `${known}`", known.module, known.name))
-}
-
-pub(crate) fn helper_call_missing(name: &str) -> Message {
-    message("call-missing", format!("`{}` is a function, not an instruction", excerpt(name)))
-        .hint(format!("write `(call {name} …)`"))
-}
-
-pub(crate) fn bare_operand(text: &str, written: &str) -> Message {
-    message("bare-operand", format!("`{}` is not an instruction", excerpt(text)))
-        .hint(format!("write `{written}`"))
-}
-
-pub(crate) fn missing_argument(name: &str, what: &str, usage: &str) -> Message {
-    message("missing-argument", format!("`{name}` needs {what}")).hint(format!("write `{usage}`"))
 }
 
 pub(crate) fn bad_number(
@@ -140,11 +145,6 @@ pub(crate) fn unknown_local(name: &str, near: &[&str], global: bool) -> Message 
     }
 }
 
-pub(crate) fn local_number(number: &str, count: usize) -> Message {
-    message("unknown-local", format!("no local {}: the function has {count}", excerpt(number)))
-        .hint("name the locals, as in `(local $x i32)`, and use the names")
-}
-
 pub(crate) fn unknown_global(name: &str, near: &[&str], local: bool) -> Message {
     let found = message("unknown-global", format!("no global `{}`", excerpt(name)));
     if local {
@@ -159,11 +159,6 @@ pub(crate) fn unknown_global(name: &str, near: &[&str], local: bool) -> Message 
     }
 }
 
-pub(crate) fn constant_global(name: &str, ty: Val) -> Message {
-    message("constant-global", format!("the global `{name}` is immutable"))
-        .hint(format!("declare it as `(global {name} (mut {}) …)`", ty.name()))
-}
-
 /// Reports an unknown label. `around` contains the labels of the enclosing blocks and loops.
 pub(crate) fn unknown_label(name: &str, around: &[&str]) -> Message {
     let found = message("unknown-label", format!("no enclosing block or loop `{}`", excerpt(name)));
@@ -173,11 +168,6 @@ pub(crate) fn unknown_label(name: &str, around: &[&str]) -> Message {
         }
         around => found.hint(format!("enclosing labels: {}", quoted(around))),
     }
-}
-
-pub(crate) fn missing_end(name: &str) -> Message {
-    message("block-end", format!("`{}` has no `end`", excerpt(name)))
-        .hint("write `end` where it ends, or put it in parentheses")
 }
 
 pub(crate) fn stray_end(name: &str) -> Message {
@@ -195,28 +185,4 @@ pub(crate) fn arm_outside(name: &str) -> Message {
         _ => "write `(if COND (then …) (else …))`",
     };
     message("if-form", format!("`{name}` is outside an `if`")).hint(hint)
-}
-
-pub(crate) fn missing_then() -> Message {
-    message("if-form", "`if` needs `(then …)`").hint("write `(if COND (then …) (else …))`")
-}
-
-pub(crate) fn second_then() -> Message {
-    message("if-form", "`if` has a second `(then …)`").hint("write `(else …)` for the other arm")
-}
-
-pub(crate) fn after_then() -> Message {
-    message("if-form", "only `(else …)` may follow `(then …)`").hint(
-        "put all instructions of the arm into the one `(then …)`, and close the `if` after its \
-         last arm",
-    )
-}
-
-pub(crate) fn after_else() -> Message {
-    message("if-form", "nothing may follow `(else …)`").hint("close the `if` after its last arm")
-}
-
-pub(crate) fn if_without_else(results: &str) -> Message {
-    message("if-form", format!("an `if` with the result {results} needs `(else …)`"))
-        .hint("both arms must leave the result")
 }

@@ -2,6 +2,19 @@
 //!
 //! All messages are defined here, in one file per subject.
 
+/// Defines functions that build messages. Each row has the function's parameters, the message's
+/// code, its text, its hint, and the values of placeholders that differ from the parameters.
+macro_rules! messages {
+    ($($(#[$doc:meta])* $name:ident($($param:ident: $ty:ty),*) $code:literal
+        $text:literal $(=> $hint:literal)? $(where $($var:ident = $value:expr),+)?;)*) => {$(
+        $(#[$doc])*
+        pub(crate) fn $name($($param: $ty),*) -> Message {
+            $($(let $var = $value;)+)?
+            message($code, format!($text))$(.hint(format!($hint)))?
+        }
+    )*};
+}
+
 pub(crate) mod form;
 mod function;
 mod instruction;

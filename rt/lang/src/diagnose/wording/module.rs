@@ -7,73 +7,60 @@ use crate::diagnose::fix::Change;
 use crate::diagnose::nearest;
 use crate::diagnose::truncate::excerpt;
 
-pub(crate) fn empty() -> Message {
-    message("empty", "the program is empty").hint("write forms, such as `(out \"hello\")`")
-}
-
-pub(crate) fn missing_body() -> Message {
-    message("no-body", "there are several functions, but none is named `$run`")
-        .hint("write the program's instructions outside the functions, or name its function `$run`")
-}
-
-pub(crate) fn two_bodies() -> Message {
-    message("two-bodies", "there are instructions outside the program's function")
-        .hint("move them into that function, or remove the function around the others")
-}
-
-pub(crate) fn module_among_others() -> Message {
-    message("module-form", "`(module …)` is next to other forms")
-        .hint("write the program's instructions without a module")
-}
-
-pub(crate) fn two_programs() -> Message {
-    message("no-body", "two functions are named or exported as the program, `run`")
-        .hint("rename the helper function and remove its export")
-}
-
-pub(crate) fn run_params() -> Message {
-    message("program-type", "the program's function cannot have parameters or a type").hint(
-        "write the forms of the program outside functions, and `(arg 0)` for its first argument",
-    )
-}
-
-pub(crate) fn run_result() -> Message {
-    message("program-type", "the program's function must return one i32, the error code")
-        .hint("write `(result i32)` or nothing, and output results with `(resv $p)`")
-}
-
-/// Reports a function inside another form. `head` and `line` describe the form that is probably not
-/// closed.
-pub(crate) fn nested_function(head: &str, line: u32) -> Message {
-    message("nested-function", "a function begins inside another form").hint(format!(
-        "functions are written at the top level; check that the form `({head}` of line {line} is \
-         closed before this"
-    ))
-}
-
-/// Reports an anonymous function that is an operand of a form, as in `(map (fn ($x) …) $a)`.
-pub(crate) fn anonymous_function() -> Message {
-    message("nested-function", "a function is not a value").hint(
-        "write a loop, `(each $x $a …)`, or give the function a name at the top level, \
-         `(fn $f ($x) …)`, and call it: `($f …)`",
-    )
-}
-
-pub(crate) fn data_field() -> Message {
-    message("data-field", "`(data …)` is not allowed: the runtime lays out static data")
-        .hint("write a string literal instead of a pointer, as in `(call $dbg.log \"text\")`")
-}
-
-pub(crate) fn start_field() -> Message {
-    message("start-field", "`(start …)` is not allowed").hint("name the function that runs `$run`")
-}
-
-pub(crate) fn dropped_memory() -> Message {
-    message("dropped-field", "ignored the memory declaration: the runtime declares the only memory")
-}
-
-pub(crate) fn dropped_export() -> Message {
-    message("dropped-field", "ignored the export: only the program itself is exported")
+messages! {
+    empty() "empty"
+        "the program is empty" => "write forms, such as `(out \"hello\")`";
+    missing_body() "no-body"
+        "there are several functions, but none is named `$run`"
+        => "write the program's instructions outside the functions, or name its function `$run`";
+    two_bodies() "two-bodies"
+        "there are instructions outside the program's function"
+        => "move them into that function, or remove the function around the others";
+    module_among_others() "module-form"
+        "`(module …)` is next to other forms"
+        => "write the program's instructions without a module";
+    two_programs() "no-body"
+        "two functions are named or exported as the program, `run`"
+        => "rename the helper function and remove its export";
+    run_params() "program-type"
+        "the program's function cannot have parameters or a type"
+        => "write the forms of the program outside functions, and `(arg 0)` for its first argument";
+    run_result() "program-type"
+        "the program's function must return one i32, the error code"
+        => "write `(result i32)` or nothing, and output results with `(resv $p)`";
+    /// Reports a function inside another form. `head` and `line` describe the form that is probably not
+    /// closed.
+    nested_function(head: &str, line: u32) "nested-function"
+        "a function begins inside another form"
+        => "functions are written at the top level; check that the form `({head}` of line {line} \
+            is closed before this";
+    /// Reports an anonymous function that is an operand of a form, as in `(map (fn ($x) …) $a)`.
+    anonymous_function() "nested-function"
+        "a function is not a value"
+        => "write a loop, `(each $x $a …)`, or give the function a name at the top level, `(fn $f \
+            ($x) …)`, and call it: `($f …)`";
+    data_field() "data-field"
+        "`(data …)` is not allowed: the runtime lays out static data"
+        => "write a string literal instead of a pointer, as in `(call $dbg.log \"text\")`";
+    start_field() "start-field"
+        "`(start …)` is not allowed" => "name the function that runs `$run`";
+    dropped_memory() "dropped-field"
+        "ignored the memory declaration: the runtime declares the only memory";
+    dropped_export() "dropped-field"
+        "ignored the export: only the program itself is exported";
+    misleading_import(name: &str, full_name: &str) "misleading-import"
+        "`{name}` names the import `{full_name}`, but is itself a host function"
+        => "remove the import: call host functions by their own names";
+    duplicate_function(name: &str) "duplicate-name"
+        "there is already a function `{name}`" => "rename one of them";
+    function_number(number: &str) "function-number"
+        "function {number} is called by its number"
+        => "call functions by name: their numbers depend on the imports";
+    /// Reports a program in another language.
+    other_language(language: &str, line: &str) "other-language"
+        "this is {language}, not Wattle: `{line}`"
+        => "write forms in parentheses: `(let $x V)`, `(set $x V)`, `(for $i 0 N …)`, `(each $x $a \
+            …)`, `(if C A B)`, `(fn $f ($a) …)`, `(out V)`" where line = excerpt(line);
 }
 
 pub(crate) fn unknown_import(full_name: &str, host: &Signatures) -> Message {
@@ -83,27 +70,9 @@ pub(crate) fn unknown_import(full_name: &str, host: &Signatures) -> Message {
     )
 }
 
-pub(crate) fn misleading_import(name: &str, full_name: &str) -> Message {
-    message(
-        "misleading-import",
-        format!("`{name}` names the import `{full_name}`, but is itself a host function"),
-    )
-    .hint("remove the import: call host functions by their own names")
-}
-
-pub(crate) fn duplicate_function(name: &str) -> Message {
-    message("duplicate-name", format!("there is already a function `{name}`"))
-        .hint("rename one of them")
-}
-
 pub(crate) fn host_function_name(known: &Signature) -> Message {
     message("duplicate-name", format!("`${}.{}` is a host function", known.module, known.name))
         .hint(format!("call the host function, `${known}`, or rename yours"))
-}
-
-pub(crate) fn function_number(number: &str) -> Message {
-    message("function-number", format!("function {number} is called by its number"))
-        .hint("call functions by name: their numbers depend on the imports")
 }
 
 /// Reports an unknown function. `written` is the name in the source, or empty if the name comes
@@ -136,12 +105,4 @@ pub(crate) fn unknown_head(name: &str, host: &Signatures) -> Message {
     let near = nearest::functions(plain, host, &[]).or_else(|| nearest::modules(host));
     message("unknown-function", format!("no host function `{}`", excerpt(plain)))
         .maybe_hint(near.map(|near| near.replace("`$", "`")))
-}
-
-/// Reports a program in another language.
-pub(crate) fn other_language(language: &str, line: &str) -> Message {
-    message("other-language", format!("this is {language}, not Wattle: `{}`", excerpt(line))).hint(
-        "write forms in parentheses: `(let $x V)`, `(set $x V)`, `(for $i 0 N …)`, \
-         `(each $x $a …)`, `(if C A B)`, `(fn $f ($a) …)`, `(out V)`",
-    )
 }

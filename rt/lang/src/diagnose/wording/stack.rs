@@ -5,6 +5,12 @@ use crate::diagnose::fix::Change;
 use crate::types::{Val, list_types};
 use crate::{Param, Signature};
 
+messages! {
+    value_left(from: &str, ty: Val) "value-left"
+        "`{from}` leaves {ty} on the stack" => "use the value, or drop it"
+        where ty = with_article(ty);
+}
+
 pub(crate) fn operand_count(
     usage: &str,
     wanted: usize,
@@ -171,11 +177,6 @@ pub(crate) fn call_left(signature: &Signature) -> Message {
         "write `({module}.{name} …)` to end the program if it fails, or `(catch {catch} \
          ({module}.{name} …))`"
     ))
-}
-
-pub(crate) fn value_left(from: &str, ty: Val) -> Message {
-    message("value-left", format!("`{from}` leaves {} on the stack", with_article(ty)))
-        .hint("use the value, or drop it")
 }
 
 /// Reports a function, block or arm that ends without its results. `what` is its description, such

@@ -5,6 +5,84 @@ use super::{Message, counted, message, quoted};
 use crate::diagnose::truncate::excerpt;
 use crate::types::Type;
 
+messages! {
+    /// Warns about a quoted character in output, where it becomes the digits of its code. `string` is
+    /// the string literal with this character.
+    character_as_digits(text: &str, code: u32, string: &str) "character-code"
+        "`{text}` is the code of a character: it becomes `{code}`"
+        => "for the character, write `{string}`";
+    /// Reports that the values of branches have no common type.
+    branches(first: Type, found: Type, line: u32) "value-type"
+        "this branch returns {found}, but the branch in line {line} returns {first}"
+        => "let all branches return values of one type"
+        where found = found.described(), first = first.described();
+    /// Reports that the results of a function have no common type.
+    two_results(found: Type, known: Type, line: u32) "value-type"
+        "this result is {found}, but the result in line {line} is {known}"
+        => "let the function return values of one type"
+        where found = found.described(), known = known.described();
+    /// Reports a function that contains a `return` with a value but does not end with a value.
+    missing_last_value(name: &str, ty: Type, line: u32) "value-type"
+        "`{name}` returns {ty} in line {line}, but its end has no value"
+        => "end the function with a value" where name = excerpt(name), ty = ty.described();
+    /// Reports a `return` without a value in a function that returns one.
+    return_without_value(ty: Type, line: u32) "value-type"
+        "this `return` has no value, but the function returns {ty} in line {line}"
+        => "write `(return V)`" where ty = ty.described();
+    /// Reports a function whose parameter types cannot be inferred, because its types and those of
+    /// other functions depend on each other.
+    unsettled() "value-type"
+        "the types of this function's parameters cannot be inferred"
+        => "declare them: `(fn $f (($a int) ($b str)) …)`";
+    /// Warns about a quotient of integers that is converted to a float.
+    integer_quotient(a: &str, b: &str) "integer-quotient"
+        "`(/ {a} {b})` divides integers, so it has no fraction when it becomes a float"
+        => "for a fraction, write `(/ (float {a}) {b})`" where a = excerpt(a), b = excerpt(b);
+    /// Warns about a `set` that changes `name` and then sets `other` to an expression that contains
+    /// `name`.
+    set_in_order(name: &str, other: &str) "set-in-order"
+        "`set` works in order, so the value of `{other}` contains the new `{name}`"
+        => "for the old one, keep it first: `(let $old {name})`"
+        where name = excerpt(name), other = excerpt(other);
+    /// Warns about a function that is never called.
+    unused_function(name: &str) "unused-function"
+        "nothing calls `{name}`" => "call it, `({name} …)`, or remove it";
+    /// Warns about an address inside the length field of a string.
+    address_of_length(text: &str) "address-of-length"
+        "the first 4 bytes at `{text}` are its length, its text begins at `(+ {text} 4)`"
+        => "`(str.byte {text} I)` returns a byte" where text = excerpt(text);
+    /// Reports a wrong number of operands for an `if` without `then`.
+    if_operands(found: usize) "form-operands"
+        "`if` takes a condition and one or two forms, found {found}"
+        => "write `(if C (then …) (else …))` for several forms, or `(when C …)`"
+        where found = counted(found, "operand");
+    /// Reports a wrong number of operands for `map`.
+    map_operands(found: usize) "form-operands"
+        "`map` takes keys and values in pairs, found {found}" => "write `(map K V …)`"
+        where found = counted(found, "operand");
+    /// Reports a `match` whose group names are not in a list.
+    group_names(found: &str) "form-operands"
+        "`match` takes the names of the groups in parentheses, found `{found}`"
+        => "write `(match S r\"(a)(b)\" ($a $b) …)`; `()` for no groups"
+        where found = excerpt(found);
+    /// Reports a `for` loop with a step of 0.
+    zero_step() "form-operands"
+        "the step of `for` is 0, so the loop would never end";
+    /// Reports a number that is not a byte.
+    not_a_byte(text: &str) "bad-number"
+        "`{text}` is not a byte (0 to 255)" where text = excerpt(text);
+    /// Reports an unknown variable.
+    unknown_variable(name: &str) "unknown-local"
+        "no variable `{name}`" where name = excerpt(name);
+    /// Reports a list in brackets where a value is expected.
+    bracket_list() "form-operands"
+        "`[…]` is a list of numbers or names, not a value"
+        => "write `(arr \"a\" \"b\")` for an array, `(ints [1 2])` for an array of numbers";
+    /// Reports that two arguments are swapped.
+    operands_swapped(signature: &crate::Signature) "value-type"
+        "two arguments of `{signature}` are swapped";
+}
+
 /// Reports an operand of the wrong type. If the operand is a variable, `declared` is the line of
 /// its declaration.
 pub(crate) fn operand(
@@ -73,13 +151,6 @@ pub(crate) fn character_as_string(text: &str, string: &str) -> Message {
     )
     .hint(format!("write `{string}`; `(str.from_int {text})` is the code in digits"))
     .replace_with(string)
-}
-
-/// Warns about a quoted character in output, where it becomes the digits of its code. `string` is
-/// the string literal with this character.
-pub(crate) fn character_as_digits(text: &str, code: u32, string: &str) -> Message {
-    message("character-code", format!("`{text}` is the code of a character: it becomes `{code}`"))
-        .hint(format!("for the character, write `{string}`"))
 }
 
 /// Reports an operand that is not a number, although the operator takes numbers.
@@ -159,19 +230,6 @@ pub(crate) fn not_comparable(head: &str, [a, b]: [&str; 2], first: Type, second:
         }
         _ => message,
     }
-}
-
-/// Reports that the values of branches have no common type.
-pub(crate) fn branches(first: Type, found: Type, line: u32) -> Message {
-    message(
-        "value-type",
-        format!(
-            "this branch returns {}, but the branch in line {line} returns {}",
-            found.described(),
-            first.described()
-        ),
-    )
-    .hint("let all branches return values of one type")
 }
 
 /// Reports that a variable is set to a value of a different type.
@@ -299,44 +357,6 @@ pub(crate) fn two_arguments(
     ))
 }
 
-/// Reports that the results of a function have no common type.
-pub(crate) fn two_results(found: Type, known: Type, line: u32) -> Message {
-    message(
-        "value-type",
-        format!(
-            "this result is {}, but the result in line {line} is {}",
-            found.described(),
-            known.described()
-        ),
-    )
-    .hint("let the function return values of one type")
-}
-
-/// Reports a function that contains a `return` with a value but does not end with a value.
-pub(crate) fn missing_last_value(name: &str, ty: Type, line: u32) -> Message {
-    message(
-        "value-type",
-        format!(
-            "`{}` returns {} in line {line}, but its end has no value",
-            excerpt(name),
-            ty.described()
-        ),
-    )
-    .hint("end the function with a value")
-}
-
-/// Reports a `return` without a value in a function that returns one.
-pub(crate) fn return_without_value(ty: Type, line: u32) -> Message {
-    message(
-        "value-type",
-        format!(
-            "this `return` has no value, but the function returns {} in line {line}",
-            ty.described()
-        ),
-    )
-    .hint("write `(return V)`")
-}
-
 /// Reports a wrong number of arguments to a function declared with `fn`.
 pub(crate) fn fn_operands(name: &str, params: &[&str], found: usize) -> Message {
     let message = message(
@@ -350,40 +370,6 @@ pub(crate) fn fn_operands(name: &str, params: &[&str], found: usize) -> Message 
     }
 }
 
-/// Reports a function whose parameter types cannot be inferred, because its types and those of
-/// other functions depend on each other.
-pub(crate) fn unsettled() -> Message {
-    message("value-type", "the types of this function's parameters cannot be inferred")
-        .hint("declare them: `(fn $f (($a int) ($b str)) …)`")
-}
-
-/// Warns about a quotient of integers that is converted to a float.
-pub(crate) fn integer_quotient(a: &str, b: &str) -> Message {
-    let (a, b) = (excerpt(a), excerpt(b));
-    message(
-        "integer-quotient",
-        format!("`(/ {a} {b})` divides integers, so it has no fraction when it becomes a float"),
-    )
-    .hint(format!("for a fraction, write `(/ (float {a}) {b})`"))
-}
-
-/// Warns about a `set` that changes `name` and then sets `other` to an expression that contains
-/// `name`.
-pub(crate) fn set_in_order(name: &str, other: &str) -> Message {
-    let (name, other) = (excerpt(name), excerpt(other));
-    message(
-        "set-in-order",
-        format!("`set` works in order, so the value of `{other}` contains the new `{name}`"),
-    )
-    .hint(format!("for the old one, keep it first: `(let $old {name})`"))
-}
-
-/// Warns about a function that is never called.
-pub(crate) fn unused_function(name: &str) -> Message {
-    message("unused-function", format!("nothing calls `{name}`"))
-        .hint(format!("call it, `({name} …)`, or remove it"))
-}
-
 /// Reports a program that ends with a value that is not an error code.
 pub(crate) fn returned_value(found: Type, text: &str) -> Message {
     let text = excerpt(text);
@@ -395,53 +381,6 @@ pub(crate) fn returned_value(found: Type, text: &str) -> Message {
         Type::Str => format!("write `(ret {text})` to output it and succeed"),
         _ => "output it with `out`, and end with 0".to_owned(),
     })
-}
-
-/// Warns about an address inside the length field of a string.
-pub(crate) fn address_of_length(text: &str) -> Message {
-    let text = excerpt(text);
-    message(
-        "address-of-length",
-        format!("the first 4 bytes at `{text}` are its length, its text begins at `(+ {text} 4)`"),
-    )
-    .hint(format!("`(str.byte {text} I)` returns a byte"))
-}
-
-/// Reports a wrong number of operands for an `if` without `then`.
-pub(crate) fn if_operands(found: usize) -> Message {
-    message(
-        "form-operands",
-        format!("`if` takes a condition and one or two forms, found {}", counted(found, "operand")),
-    )
-    .hint("write `(if C (then …) (else …))` for several forms, or `(when C …)`")
-}
-
-/// Reports a wrong number of operands for `map`.
-pub(crate) fn map_operands(found: usize) -> Message {
-    message(
-        "form-operands",
-        format!("`map` takes keys and values in pairs, found {}", counted(found, "operand")),
-    )
-    .hint("write `(map K V …)`")
-}
-
-/// Reports a `match` whose group names are not in a list.
-pub(crate) fn group_names(found: &str) -> Message {
-    message(
-        "form-operands",
-        format!("`match` takes the names of the groups in parentheses, found `{}`", excerpt(found)),
-    )
-    .hint("write `(match S r\"(a)(b)\" ($a $b) …)`; `()` for no groups")
-}
-
-/// Reports a `for` loop with a step of 0.
-pub(crate) fn zero_step() -> Message {
-    message("form-operands", "the step of `for` is 0, so the loop would never end")
-}
-
-/// Reports a number that is not a byte.
-pub(crate) fn not_a_byte(text: &str) -> Message {
-    message("bad-number", format!("`{}` is not a byte (0 to 255)", excerpt(text)))
 }
 
 /// Reports a value that a `fmt` placeholder does not accept.
@@ -463,25 +402,9 @@ pub(crate) fn placeholder(text: &str, found: Type, placeholder: &str) -> Message
     }
 }
 
-/// Reports an unknown variable.
-pub(crate) fn unknown_variable(name: &str) -> Message {
-    message("unknown-local", format!("no variable `{}`", excerpt(name)))
-}
-
-/// Reports a list in brackets where a value is expected.
-pub(crate) fn bracket_list() -> Message {
-    message("form-operands", "`[…]` is a list of numbers or names, not a value")
-        .hint("write `(arr \"a\" \"b\")` for an array, `(ints [1 2])` for an array of numbers")
-}
-
 impl Message {
     /// Adds a hint to call `function` instead.
     pub(crate) fn use_function(self, function: &str) -> Message {
         self.hint(format!("write `({function} …)`"))
     }
-}
-
-/// Reports that two arguments are swapped.
-pub(crate) fn operands_swapped(signature: &crate::Signature) -> Message {
-    message("value-type", format!("two arguments of `{signature}` are swapped"))
 }
