@@ -3,7 +3,7 @@
 use super::Lowering;
 use super::scope::Variable;
 use crate::syntax::literal::index;
-use crate::syntax::tree::{NodeKind, Nodes};
+use crate::syntax::tree::{NodeId, Nodes, Tree};
 use crate::types::Type;
 use crate::types::Val;
 use crate::types::instruction::{Immediate, Instruction, Op, instruction};
@@ -94,11 +94,8 @@ impl Lowering<'_, '_> {
         nodes: &mut Nodes,
     ) -> Option<StackEffect> {
         let tree = self.tree;
-        let mut atom = || {
-            let node = nodes.peek(tree).filter(|node| tree.node(*node).kind == NodeKind::Atom)?;
-            nodes.next(tree);
-            Some(tree.text(node))
-        };
+        let mut atom =
+            || nodes.next_if(tree, |node| tree.atom(node).is_some()).map(|node| tree.text(node));
         match instruction {
             Instruction::Op(op) => self.operation(op, nodes),
             Instruction::Call => {
@@ -126,9 +123,7 @@ impl Lowering<'_, '_> {
             }
             Instruction::BrIf => atom().and(StackEffect::new(Pops::One(Val::I32), 0, Type::Any)),
             Instruction::BrTable => {
-                while nodes.peek(tree).and_then(|node| tree.atom(node)).is_some_and(is_label) {
-                    nodes.next(tree);
-                }
+                while next_label(tree, nodes).is_some() {}
                 StackEffect::never()
             }
             Instruction::Return | Instruction::Unreachable => StackEffect::never(),
@@ -157,9 +152,7 @@ impl Lowering<'_, '_> {
     /// control does not return.
     fn indirect_call(&self, returns: bool, nodes: &mut Nodes) -> Option<StackEffect> {
         let tree = self.tree;
-        if nodes.peek(tree).and_then(|node| tree.atom(node)).is_some_and(is_label) {
-            nodes.next(tree);
-        }
+        next_label(tree, nodes);
         match self.types.signature(tree, nodes) {
             Some(ty) if returns => {
                 let first = ty.results.first().copied().map_or(Type::Any, Type::of_wat);
@@ -175,20 +168,9 @@ impl Lowering<'_, '_> {
     /// Reads the immediates of an instruction whose name determines its operands and results.
     /// Returns the instruction's effect.
     fn operation(&self, op: &Op, nodes: &mut Nodes) -> Option<StackEffect> {
-        let tree = self.tree;
         match op.immediate {
-            Immediate::None => {}
-            Immediate::Memories => self.memory_numbers(nodes),
-            Immediate::Memory => {
-                self.memory_numbers(nodes);
-                let part = |text: &str| text.starts_with("offset=") || text.starts_with("align=");
-                while nodes.peek(tree).and_then(|node| tree.atom(node)).is_some_and(part) {
-                    nodes.next(tree);
-                }
-            }
-            Immediate::Number(_) => {
-                nodes.next(tree)?;
-            }
+            Immediate::Number(_) => _ = nodes.next(self.tree)?,
+            memory => skip_memory(self.tree, memory, nodes),
         }
         let ty = match op.pushes.first() {
             Some(_) if op.compares => Type::Bool,
@@ -197,14 +179,6 @@ impl Lowering<'_, '_> {
         let accesses_memory = op.immediate == Immediate::Memory;
         let effect = StackEffect::new(Pops::Fixed(op.pops), op.pushes.len(), ty)?;
         Some(StackEffect { accesses_memory, ..effect })
-    }
-
-    /// Skips memory indices. There is only one memory, but `memory.copy` may name it twice.
-    fn memory_numbers(&self, nodes: &mut Nodes) {
-        while nodes.peek(self.tree).and_then(|node| self.tree.atom(node)).and_then(index).is_some()
-        {
-            nodes.next(self.tree);
-        }
     }
 
     /// Returns the effect of calling the function `name`.
@@ -244,6 +218,25 @@ fn representation(variable: &Variable<'_>) -> Val {
     Val::from_wat(variable.wat).unwrap_or(Val::Any)
 }
 
-fn is_label(text: &str) -> bool {
-    text.starts_with('$') || index(text).is_some()
+/// Skips the immediates of an instruction that accesses memory: memory indices, `offset=` and
+/// `align=`. There is only one memory, but `memory.copy` may name it twice.
+pub(crate) fn skip_memory(tree: &Tree<'_>, immediate: Immediate, nodes: &mut Nodes) {
+    if !matches!(immediate, Immediate::Memory | Immediate::Memories) {
+        return;
+    }
+    let is_index = |node| tree.atom(node).and_then(index).is_some();
+    while nodes.next_if(tree, is_index).is_some() {}
+    let is_part = |node| {
+        let text = tree.atom(node).unwrap_or("");
+        text.starts_with("offset=") || text.starts_with("align=")
+    };
+    if immediate == Immediate::Memory {
+        while nodes.next_if(tree, is_part).is_some() {}
+    }
+}
+
+/// Returns the next node and advances past it, if the node is the name or number of a label.
+pub(crate) fn next_label(tree: &Tree<'_>, nodes: &mut Nodes) -> Option<NodeId> {
+    let is_label = |text: &str| text.starts_with('$') || index(text).is_some();
+    nodes.next_if(tree, |node| tree.atom(node).is_some_and(is_label))
 }

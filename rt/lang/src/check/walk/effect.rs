@@ -7,6 +7,7 @@ use crate::diagnose::fix::Change;
 use crate::diagnose::nearest;
 use crate::diagnose::wording;
 use crate::habits::rewrite;
+use crate::lower::stack_effect::{next_label, skip_memory};
 use crate::syntax::literal::{index, is_number};
 use crate::syntax::tree::{NodeId, NodeKind, Nodes};
 use crate::types::Val;
@@ -23,20 +24,34 @@ impl<'s> Walk<'_, 's> {
         nodes: &mut Nodes,
     ) -> WalkResult<InstructionEffect<'s>> {
         let tree = self.tree;
-        let mut effect = InstructionEffect {
-            at,
-            name,
-            argument: None,
-            pops: Vec::new(),
-            pushes: Vec::new(),
-            after: Continuation::Next,
-            given: None,
-        };
+        let mut effect = InstructionEffect::new(at, name);
         match name {
-            "call" | "return_call" => self.call_effect(&mut effect, nodes)?,
-            "local.get" | "local.set" | "local.tee" => self.local_effect(&mut effect, nodes)?,
+            "call" | "return_call" => {
+                let callee = self.argument(&mut effect, "a function's name", "$f …", nodes)?;
+                (effect.pops, effect.pushes) = self.function_type(callee)?;
+                if name == "return_call" {
+                    (effect.pushes, effect.after) = (Vec::new(), Continuation::Never);
+                }
+            }
+            "local.get" | "local.set" | "local.tee" => {
+                let usage = if name == "local.get" { "$x" } else { "$x …" };
+                let node = self.argument(&mut effect, "a local's name", usage, nodes)?;
+                let ty = self.local(at, name, node)?;
+                effect.pops.extend((name != "local.get").then_some(ty));
+                effect.pushes.extend((name != "local.set").then_some(ty));
+            }
             "global.get" | "global.set" => self.global_effect(&mut effect, nodes)?,
-            "br" | "br_if" => self.branch_effect(&mut effect, nodes)?,
+            "br" => {
+                let node = self.argument(&mut effect, "a label", "$label", nodes)?;
+                effect.pops = self.label(node)?;
+                effect.after = Continuation::Never;
+            }
+            "br_if" => {
+                let node = self.argument(&mut effect, "a label", "$label …", nodes)?;
+                effect.pushes = self.label(node)?;
+                effect.pops = effect.pushes.clone();
+                effect.pops.push(Val::I32);
+            }
             "br_table" => self.branch_table_effect(&mut effect, nodes)?,
             "return" => {
                 effect.pops =
@@ -53,19 +68,17 @@ impl<'s> Walk<'_, 's> {
                 None => effect.after = Continuation::Select,
             },
             "call_indirect" => {
-                if nodes.peek(tree).is_some_and(|node| is_label(tree.atom(node))) {
-                    nodes.next(tree);
-                }
+                next_label(tree, nodes);
                 let ty = self.types.signature(tree, nodes).ok_or(Stop::Unsupported)?;
                 (effect.pops, effect.pushes) = (ty.params, ty.results);
                 effect.pops.push(Val::I32);
             }
             "ref.func" => {
-                self.argument(at, name, "a function's name", "(ref.func $f)", nodes)?;
+                self.argument(&mut effect, "a function's name", "$f", nodes)?;
                 effect.pushes.push(Val::Func);
             }
             "ref.null" => {
-                let node = self.argument(at, name, "a type", "(ref.null func)", nodes)?;
+                let node = self.argument(&mut effect, "a type", "func", nodes)?;
                 effect.pushes.push(match tree.text(node) {
                     "func" => Val::Func,
                     "extern" => Val::Extern,
@@ -84,58 +97,15 @@ impl<'s> Walk<'_, 's> {
         Ok(effect)
     }
 
-    fn call_effect(&self, effect: &mut InstructionEffect<'s>, nodes: &mut Nodes) -> WalkResult<()> {
-        let callee =
-            self.argument(effect.at, effect.name, "a function's name", "(call $f …)", nodes)?;
-        effect.argument = Some(self.tree.text(callee));
-        (effect.pops, effect.pushes) = self.function_type(callee)?;
-        if effect.name == "return_call" {
-            (effect.pushes, effect.after) = (Vec::new(), Continuation::Never);
-        }
-        Ok(())
-    }
-
-    fn local_effect(
-        &self,
-        effect: &mut InstructionEffect<'s>,
-        nodes: &mut Nodes,
-    ) -> WalkResult<()> {
-        let name = effect.name;
-        let operand = if name == "local.get" { "" } else { " …" };
-        let node = self.argument(
-            effect.at,
-            name,
-            "a local's name",
-            &format!("({name} $x{operand})"),
-            nodes,
-        )?;
-        effect.argument = Some(self.tree.text(node));
-        let ty = self.local(effect.at, name, node)?;
-        if name != "local.get" {
-            effect.pops.push(ty);
-        }
-        if name != "local.set" {
-            effect.pushes.push(ty);
-        }
-        Ok(())
-    }
-
     fn global_effect(
         &self,
         effect: &mut InstructionEffect<'s>,
         nodes: &mut Nodes,
     ) -> WalkResult<()> {
         let name = effect.name;
-        let operand = if name == "global.get" { "" } else { " …" };
-        let node = self.argument(
-            effect.at,
-            name,
-            "a global's name",
-            &format!("({name} $g{operand})"),
-            nodes,
-        )?;
+        let usage = if name == "global.get" { "$g" } else { "$g …" };
+        let node = self.argument(effect, "a global's name", usage, nodes)?;
         let text = self.tree.text(node);
-        effect.argument = Some(text);
         let Some(global) = self.types.globals.get(text) else {
             let is_local = self.func.locals.get(text).is_some();
             let near = nearest::names(text, self.types.globals.by_name.keys().copied());
@@ -161,38 +131,12 @@ impl<'s> Walk<'_, 's> {
         Ok(())
     }
 
-    fn branch_effect(
-        &self,
-        effect: &mut InstructionEffect<'s>,
-        nodes: &mut Nodes,
-    ) -> WalkResult<()> {
-        let name = effect.name;
-        let operand = if name == "br" { "" } else { " …" };
-        let node =
-            self.argument(effect.at, name, "a label", &format!("({name} $label{operand})"), nodes)?;
-        effect.argument = Some(self.tree.text(node));
-        effect.pops = self.label(node)?;
-        match name {
-            "br" => effect.after = Continuation::Never,
-            _ => {
-                effect.pushes = effect.pops.clone();
-                effect.pops.push(Val::I32);
-            }
-        }
-        Ok(())
-    }
-
     fn branch_table_effect(
         &self,
         effect: &mut InstructionEffect<'s>,
         nodes: &mut Nodes,
     ) -> WalkResult<()> {
-        let tree = self.tree;
-        let mut labels = Vec::new();
-        while let Some(node) = nodes.peek(tree).filter(|node| is_label(tree.atom(*node))) {
-            labels.push(node);
-            nodes.next(tree);
-        }
+        let labels: Vec<NodeId> = std::iter::from_fn(|| next_label(self.tree, nodes)).collect();
         let Some(last) = labels.last() else {
             let usage = "(br_table $a $b (expr))";
             return self.fault(effect.at, wording::missing_argument(effect.name, "labels", usage));
@@ -215,43 +159,23 @@ impl<'s> Walk<'_, 's> {
         nodes: &mut Nodes,
     ) -> WalkResult<()> {
         let tree = self.tree;
-        if matches!(immediate, Immediate::Memory | Immediate::Memories) {
-            // Skip memory indices. There is only one memory, but `memory.copy` may name it twice.
-            while nodes.peek(tree).and_then(|node| tree.atom(node)).and_then(index).is_some() {
-                nodes.next(tree);
-            }
+        skip_memory(tree, immediate, nodes);
+        let Immediate::Number(ty) = immediate else { return Ok(()) };
+        let Some(node) = nodes.next(tree) else {
+            let usage = format!("({name} 0)");
+            return self.fault(at, wording::missing_argument(name, "a number", &usage));
+        };
+        if tree.is_text(node) && ty == Val::I32
+            || tree.atom(node).is_some_and(|text| is_number(ty, text))
+        {
+            return Ok(());
         }
-        match immediate {
-            Immediate::None | Immediate::Memories => {}
-            Immediate::Memory => {
-                let part = |text: &str| text.starts_with("offset=") || text.starts_with("align=");
-                while nodes.peek(tree).and_then(|node| tree.atom(node)).is_some_and(part) {
-                    nodes.next(tree);
-                }
-            }
-            Immediate::Number(ty) => {
-                let Some(node) = nodes.peek(tree) else {
-                    let usage = format!("({name} 0)");
-                    return self.fault(at, wording::missing_argument(name, "a number", &usage));
-                };
-                nodes.next(tree);
-                let literal = tree.is_text(node);
-                if literal && ty == Val::I32 {
-                    return Ok(());
-                }
-                if !tree.atom(node).is_some_and(|text| is_number(ty, text)) {
-                    let text = self.excerpt(node);
-                    let local = self.func.locals.get(&text).is_some();
-                    let code = Code::from_name(&text).map(Code::number);
-                    let change = self.constant_of(node, &text, local, code);
-                    return self.fault(
-                        node,
-                        wording::bad_number(name, ty, &text, local, code).maybe_safe(change),
-                    );
-                }
-            }
-        }
-        Ok(())
+        let text = self.excerpt(node);
+        let local = self.func.locals.get(&text).is_some();
+        let code = Code::from_name(&text).map(Code::number);
+        let change = self.constant_of(node, &text, local, code);
+        let message = wording::bad_number(name, ty, &text, local, code);
+        self.fault(node, message.maybe_safe(change))
     }
 
     /// Returns the change that corrects a constant instruction whose operand is not a number, or
@@ -311,34 +235,28 @@ impl<'s> Walk<'_, 's> {
         Some(Change::Edits(vec![(start..start, format!("(local {name} i32) "))]))
     }
 
-    /// Reads the name or number that must follow an instruction's name.
-    pub(crate) fn argument(
+    /// Reads the name or number that must follow an instruction's name. `usage` is an example of
+    /// what follows the name.
+    fn argument(
         &self,
-        at: NodeId,
-        name: &str,
+        effect: &mut InstructionEffect<'s>,
         what: &str,
         usage: &str,
         nodes: &mut Nodes,
     ) -> WalkResult<NodeId> {
-        match nodes.peek(self.tree).filter(|node| self.tree.atom(*node).is_some()) {
-            Some(node) => {
-                nodes.next(self.tree);
-                Ok(node)
-            }
-            None => {
-                let change = self.origin(at).and_then(|list| {
-                    let items = self.author.items(list);
-                    let [_, value, target] = items.as_slice() else { return None };
-                    self.author.name(*target).map(|_| rewrite::swap(self.author, *value, *target))
-                });
-                let swappable = matches!(name, "local.set" | "local.tee" | "global.set");
-                self.fault(
-                    at,
-                    wording::missing_argument(name, what, usage)
-                        .maybe_safe(change.filter(|_| swappable)),
-                )
-            }
+        if let Some(node) = nodes.next_if(self.tree, |node| self.tree.atom(node).is_some()) {
+            effect.argument = Some(self.tree.text(node));
+            return Ok(node);
         }
+        let (at, name) = (effect.at, effect.name);
+        let change = self.origin(at).and_then(|list| {
+            let items = self.author.items(list);
+            let [_, value, target] = items.as_slice() else { return None };
+            self.author.name(*target).map(|_| rewrite::swap(self.author, *value, *target))
+        });
+        let swappable = matches!(name, "local.set" | "local.tee" | "global.set");
+        let message = wording::missing_argument(name, what, &format!("({name} {usage})"));
+        self.fault(at, message.maybe_safe(change.filter(|_| swappable)))
     }
 
     pub(crate) fn function_type(&self, callee: NodeId) -> WalkResult<(Vec<Val>, Vec<Val>)> {
@@ -402,8 +320,4 @@ impl<'s> Walk<'_, 's> {
             }
         }
     }
-}
-
-fn is_label(text: Option<&str>) -> bool {
-    text.is_some_and(|text| text.starts_with('$') || index(text).is_some())
 }

@@ -9,7 +9,7 @@ mod effect;
 mod finding;
 mod stack;
 
-use self::stack::{Continuation, Entry, Frame, FrameKind, InstructionEffect};
+use self::stack::{Entry, Frame, FrameKind, InstructionEffect};
 use crate::Signatures;
 use crate::check::locate;
 use crate::diagnose::wording::{self, Fault, Message};
@@ -296,16 +296,8 @@ impl<'s> Walk<'_, 's> {
 
     /// Pops the condition of an `if`.
     fn condition(&mut self, at: NodeId, given: Option<usize>) -> WalkResult<()> {
-        let (pops, pushes) = (vec![Val::I32], Vec::new());
-        self.apply(InstructionEffect {
-            at,
-            name: "if",
-            argument: None,
-            pops,
-            pushes,
-            after: Continuation::Next,
-            given,
-        })
+        let effect = InstructionEffect::new(at, "if");
+        self.apply(InstructionEffect { pops: vec![Val::I32], given, ..effect })
     }
 
     /// Reads the label and type of a block.

@@ -72,6 +72,21 @@ pub(crate) struct InstructionEffect<'s> {
     pub(crate) given: Option<usize>,
 }
 
+impl<'s> InstructionEffect<'s> {
+    /// Creates the effect of an instruction that neither pops nor pushes values.
+    pub(crate) fn new(at: NodeId, name: &'s str) -> InstructionEffect<'s> {
+        InstructionEffect {
+            at,
+            name,
+            argument: None,
+            pops: Vec::new(),
+            pushes: Vec::new(),
+            after: Continuation::Next,
+            given: None,
+        }
+    }
+}
+
 /// The control flow after an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Continuation {
@@ -91,16 +106,8 @@ impl<'s> Walk<'_, 's> {
         label: Option<&'s str>,
         ty: FuncType,
     ) -> WalkResult<()> {
-        let (at, pops) = (node, ty.params.clone());
-        self.apply(InstructionEffect {
-            at,
-            name,
-            argument: None,
-            pops,
-            pushes: Vec::new(),
-            after: Continuation::Next,
-            given: None,
-        })?;
+        let effect = InstructionEffect::new(node, name);
+        self.apply(InstructionEffect { pops: ty.params.clone(), ..effect })?;
         let kind = match name {
             "loop" => FrameKind::Loop,
             "if" => FrameKind::If,
