@@ -6,12 +6,12 @@ use super::facts::{Decided, LocalType};
 use super::flow::{Flow, Lowered, Want};
 use super::leaves::Leaves;
 use super::output::Wat;
-use super::scope::{Declared, Scope, Variable};
 use super::sequence::Tail;
 use super::{LowerResult, LoweredFunc, Lowering};
 use crate::Position;
 use crate::diagnose::wording::{self, types as type_wording};
 use crate::lower::program::Func;
+use crate::lower::variables::{Declared, Scope, Variable};
 use crate::syntax::tree::{NodeId, NodeKind, Nodes};
 use crate::types::{Type, Val};
 

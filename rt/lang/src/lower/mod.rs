@@ -8,51 +8,40 @@
 //! call may depend on a later part of the program. If one of the [`Facts`] changes after it has
 //! been read, lowering is repeated with the new facts.
 
-mod checks;
-pub(crate) mod data;
-mod declaration;
 pub(crate) mod facts;
 mod failure;
 pub(crate) mod flow;
 pub(crate) mod forms;
 mod function;
-mod growing;
 pub(crate) mod leaves;
-pub(crate) mod locals;
 mod mistakes;
 pub(crate) mod module;
 pub(crate) mod output;
-mod pieces;
-mod plain;
 pub(crate) mod program;
 pub(crate) mod range;
-pub(crate) mod scope;
 mod sequence;
-pub(crate) mod stack_effect;
-mod structured;
-mod unknown;
 mod value;
-mod variables;
+pub(crate) mod variables;
+pub(crate) mod wat;
 pub(crate) mod wat_types;
-mod words;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use self::checks::Check;
 use self::facts::{Facts, LocalType};
 use self::flow::{Context, Flow, Lowered};
 use self::function::FuncState;
 use self::output::Wat;
-use self::scope::Scope;
 use self::variables::Hidden;
-use self::words::Words;
 use crate::Signature;
 use crate::Signatures;
 use crate::diagnose::fix::Change;
 use crate::diagnose::wording::{self, Fault};
 use crate::habits;
+use crate::lower::facts::Words;
+use crate::lower::failure::Check;
 use crate::lower::program::Program;
+use crate::lower::variables::Scope;
 use crate::lower::wat_types::Types;
 use crate::syntax::literal;
 use crate::syntax::tree::{NodeId, NodeKind, Tree};

@@ -1,13 +1,12 @@
-//! The parts of a program: its items, its functions and its body.
+//! The parts of a program: its items, its functions with their parameters and locals, and its body.
 
-use super::declaration::{self, FnParam};
-use crate::NameMap;
-use crate::Signature;
-use crate::Signatures;
 use crate::cost::Measure;
+use crate::diagnose::diagnostic::Position;
+use crate::diagnose::fix::Change;
 use crate::diagnose::wording::{self, Fault};
-use crate::lower::locals::Locals;
-use crate::syntax::tree::{NodeId, Nodes, Tree};
+use crate::syntax::tree::{NodeId, NodeKind, Nodes, Tree};
+use crate::types::Type;
+use crate::{NameMap, Signature, Signatures};
 
 /// A program, split into its parts.
 pub(crate) struct Program<'s> {
@@ -60,7 +59,7 @@ pub(crate) fn read<'s>(tree: &mut Tree<'s>, host: &Signatures) -> Result<Program
     let run = run_func(tree, &found)?;
     for node in found.funcs.into_iter().filter(|node| Some(*node) != run) {
         let func = match tree.head(node) {
-            Some("fn") => declaration::fn_func(tree, node)?,
+            Some("fn") => fn_func(tree, node)?,
             _ => program.func(tree, node, false)?,
         };
         program.add(tree, func, host)?;
@@ -68,7 +67,7 @@ pub(crate) fn read<'s>(tree: &mut Tree<'s>, host: &Signatures) -> Result<Program
     let func = match run {
         // The program may be a function declared with `fn`, without parameters.
         Some(node) if tree.head(node) == Some("fn") => {
-            let func = declaration::fn_func(tree, node)?;
+            let func = fn_func(tree, node)?;
             let params = func.fn_params.as_deref().unwrap_or(&[]);
             if let Some(first) = params.first() {
                 return Err(Fault::new(tree.span(first.node), wording::run_params()));
@@ -440,5 +439,197 @@ impl<'s> Func<'s> {
         let line =
             around.map_or(1, |node| crate::Position::of(tree.source, tree.span(node).start).line);
         wording::nested_function(around.and_then(|node| tree.head(node)).unwrap_or(""), line)
+    }
+}
+
+/// A parameter of a function declared with `fn`.
+pub(crate) struct FnParam<'s> {
+    /// The name, with its `$`.
+    pub(crate) name: &'s str,
+    pub(crate) node: NodeId,
+    /// The declared type. `None` if the type is inferred.
+    pub(crate) declared: Option<Type>,
+}
+
+/// Splits a declaration such as `(fn $f ($a (b str)) BODY…)` into its name, parameters and body.
+pub(super) fn fn_func<'s>(tree: &mut Tree<'s>, list: NodeId) -> Result<Func<'s>, Box<Fault>> {
+    let mut nodes = tree.operands(list);
+    let own = nodes.next(tree);
+    let Some(name) = own.and_then(|own| tree.name(own)) else {
+        let found = own.map_or("", |own| tree.text(own));
+        let at = own.unwrap_or(list);
+        return Err(Fault::new(tree.span(at), wording::fn_name(found)));
+    };
+    let params = nodes.next(tree).filter(|node| tree.is_list(*node));
+    let Some(params) = params else {
+        return Err(Fault::new(tree.span(list), wording::fn_params(name)));
+    };
+    let mut all: Vec<FnParam<'s>> = Vec::new();
+    let mut inner = tree.children(params);
+    while let Some(node) = inner.next(tree) {
+        let param = fn_param(tree, node)?;
+        if all.iter().any(|known| known.name == param.name) {
+            return Err(Fault::new(tree.span(node), wording::same_param(param.name)));
+        }
+        all.push(param);
+    }
+    let mut func = Func {
+        node: Some(list),
+        name: Some(name),
+        header: Vec::new(),
+        locals: Locals::default(),
+        fn_params: Some(all),
+        body: nodes,
+    };
+    func.collect(tree)?;
+    Ok(func)
+}
+
+/// Returns the name of a parameter that is declared without its `$`, such as `$x` for `x`. If the
+/// source does not contain this name, returns the word itself.
+fn dollar_name<'s>(tree: &Tree<'s>, word: &'s str) -> &'s str {
+    (0..tree.len())
+        .filter_map(|node| tree.name(NodeId(node)))
+        .find(|name| name.strip_prefix('$') == Some(word))
+        .unwrap_or(word)
+}
+
+/// Reads a parameter: `$x`, or `(x str)` with its type.
+fn fn_param<'s>(tree: &Tree<'s>, node: NodeId) -> Result<FnParam<'s>, Box<Fault>> {
+    if let Some(name) = tree.name(node) {
+        return Ok(FnParam { name, node, declared: None });
+    }
+    let is_list = tree.is_list(node);
+    let parts: Vec<NodeId> = tree.children(node).iter(tree).collect();
+    let fault = || Fault::new(tree.span(node), wording::fn_param(tree.text(node)));
+    let [name, ty] = parts.as_slice() else { return Err(fault()) };
+    let word = tree.atom(*name).filter(|_| is_list).ok_or_else(fault)?;
+    let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let name = match word.strip_prefix('$') {
+        Some(_) => word,
+        None if word.chars().all(is_word) => dollar_name(tree, word),
+        None => return Err(fault()),
+    };
+    match tree.atom(*ty).and_then(Type::from_name) {
+        Some(ty) => Ok(FnParam { name, node, declared: Some(ty) }),
+        None => Err(Fault::new(tree.span(*ty), wording::fn_param_type(tree.text(*ty)))),
+    }
+}
+
+/// Maximum number of locals in a function. This is the engine's limit.
+const MAX_LOCALS: usize = 50_000;
+
+/// Initial capacity for locals.
+const FEW_LOCALS: usize = 7;
+
+/// The parameters and locals of a function.
+#[derive(Clone, Default)]
+pub(crate) struct Locals<'s> {
+    pub(crate) list: Vec<Local<'s>>,
+    pub(crate) by_name: NameMap<&'s str, usize>,
+}
+
+/// A parameter or local.
+#[derive(Clone, Copy)]
+pub(crate) struct Local<'s> {
+    pub(crate) name: Option<&'s str>,
+    pub(crate) ty: &'s str,
+    /// The node that declares the parameter or local.
+    pub(crate) node: NodeId,
+    pub(crate) param: bool,
+}
+
+impl<'s> Locals<'s> {
+    /// Adds a parameter or local. A local may be declared twice with the same type, but a parameter
+    /// may not.
+    pub(crate) fn declare(&mut self, tree: &Tree<'s>, new: Local<'s>) -> Result<(), Box<Fault>> {
+        if let Some(known) = new.name.and_then(|name| self.get(name)) {
+            if !known.param && !new.param && known.ty == new.ty {
+                return Ok(());
+            }
+            let line = Position::of(tree.source, tree.span(known.node).start).line;
+            let name = new.name.unwrap_or("");
+            let message = if known.param || new.param {
+                wording::duplicate_param(name, line)
+            } else {
+                wording::two_types(name, known.ty, new.ty, line)
+            };
+            return Err(Fault::new(tree.span(new.node), message));
+        }
+        if self.list.len() >= MAX_LOCALS {
+            return Err(Fault::new(tree.span(new.node), wording::too_many_locals(MAX_LOCALS)));
+        }
+        if self.list.is_empty() {
+            self.list.reserve(FEW_LOCALS);
+            self.by_name.reserve(FEW_LOCALS);
+        }
+        if let Some(name) = new.name {
+            self.by_name.insert(name, self.list.len());
+        }
+        self.list.push(new);
+        Ok(())
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&Local<'s>> {
+        self.list.get(*self.by_name.get(name)?)
+    }
+
+    /// Reads `(local $x i32)`, `(local $a $b i32)`, `(local i32 i32)`, or the same with `param`.
+    pub(crate) fn read(
+        &mut self,
+        tree: &Tree<'s>,
+        list: NodeId,
+        param: bool,
+    ) -> Result<(), Box<Fault>> {
+        let mut nodes = tree.operands(list);
+        // Starts at the first name whose type has not been read yet.
+        let mut names = nodes;
+        while let Some(node) = nodes.next(tree) {
+            if tree.name(node).is_some() {
+                continue;
+            }
+            let ty = tree.text(node);
+            if !is_type(tree, node) {
+                let message = wording::unknown_type(ty)
+                    .maybe_safe(split_initial_value(tree, list, node).filter(|_| !param));
+                return Err(Fault::new(tree.span(node), message));
+            }
+            if names.peek(tree) == Some(node) {
+                self.declare(tree, Local { name: None, ty, node, param })?;
+            }
+            while let Some(name) = names.next(tree).filter(|name| *name != node) {
+                let local = Local { name: tree.name(name), ty, node: name, param };
+                self.declare(tree, local)?;
+            }
+        }
+        match names.next(tree) {
+            Some(node) => {
+                let name = tree.name(node).unwrap_or("");
+                Err(Fault::new(tree.span(node), wording::missing_type(name, param)))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// Returns the change that splits a declaration with an initial value into a declaration and a
+/// `local.set`. Returns `None` for any other declaration.
+fn split_initial_value(tree: &Tree<'_>, list: NodeId, value: NodeId) -> Option<Change> {
+    let items = tree.items(list);
+    let [_, name, ty, last] = items.as_slice() else { return None };
+    let (name, end, start) = (tree.name(*name)?, tree.span(*ty).end, tree.span(value).start);
+    (*last == value && is_type(tree, *ty) && tree.node(value).kind != NodeKind::Atom)
+        .then(|| Change::Edits(vec![(end..start, format!(") (local.set {name} "))]))
+}
+
+/// Returns true if a node is a value type.
+fn is_type(tree: &Tree<'_>, node: NodeId) -> bool {
+    match tree.node(node).kind {
+        NodeKind::Atom => matches!(
+            tree.text(node),
+            "i32" | "i64" | "f32" | "f64" | "v128" | "funcref" | "externref"
+        ),
+        NodeKind::List => tree.head(node) == Some("ref"),
+        NodeKind::Text | NodeKind::Block => false,
     }
 }

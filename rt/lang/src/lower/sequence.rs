@@ -4,10 +4,10 @@ use super::flow::{Context, Flow, Lowered, Want};
 use super::forms;
 use super::forms::call::Callee;
 use super::output::Wat;
-use super::pieces::Pieces;
-use super::stack_effect::StackEffect;
 use super::{LowerResult, Lowering};
 use crate::diagnose::wording;
+use crate::lower::output::Pieces;
+use crate::lower::wat::StackEffect;
 use crate::syntax::tree::{NodeId, NodeKind, Nodes};
 use crate::types::Type;
 use crate::types::instruction::instruction;
@@ -245,7 +245,7 @@ impl StackEffect {
         let count = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
         let ty = self.ty;
         match self.pops {
-            super::stack_effect::Pops::Unknown => Lowered { ty, ..Lowered::unknown(wat) },
+            crate::lower::wat::Pops::Unknown => Lowered { ty, ..Lowered::unknown(wat) },
             _ => Lowered::net(wat, count(self.pushes) - count(self.pops.len()), ty),
         }
     }

@@ -16,26 +16,21 @@ macro_rules! messages {
 }
 
 pub(crate) mod form;
-mod function;
 mod instruction;
 mod limit;
 mod module;
-mod stack;
 mod syntax;
-mod traps;
 pub(crate) mod types;
 
 use std::ops::Range;
 
-pub(crate) use self::function::*;
 pub(crate) use self::instruction::*;
 pub(crate) use self::limit::*;
-pub(crate) use self::module::*;
-pub(crate) use self::stack::*;
 pub(crate) use self::syntax::*;
 use crate::diagnose::diagnostic::{Diagnostic, Severity, clamp};
 use crate::diagnose::fix::{Certainty, Change, ProposedFix};
 use crate::diagnose::truncate::excerpt;
+pub(crate) use crate::diagnose::wording::module::*;
 use crate::types::Val;
 
 /// A message about a range of the program's source.

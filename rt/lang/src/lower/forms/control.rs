@@ -1,15 +1,12 @@
-//! Control flow forms: conditions and loops.
+//! Control flow forms: conditions and sequences.
 
-use super::{all_operands, operand_count, operands};
+use super::{all_operands, operand_count};
 use crate::diagnose::wording::{form, types as type_wording};
-use crate::habits;
 use crate::lower::flow::{Context, Lowered, Want};
-use crate::lower::function::Loop;
 use crate::lower::output::Wat;
 use crate::lower::sequence::Tail;
 use crate::lower::value::Join;
 use crate::lower::{LowerResult, Lowering};
-use crate::syntax::literal;
 use crate::syntax::tree::{NodeId, NodeKind, Nodes};
 use crate::types::{Type, Val};
 
@@ -199,79 +196,6 @@ impl<'s> Lowering<'_, 's> {
         self.sequence(&mut range, tail)
     }
 
-    /// Begins a loop. Returns the label that exits the loop and the label that continues with the
-    /// next iteration.
-    pub(crate) fn open_loop(&mut self) -> (String, String) {
-        let around = Loop { leave: self.next_number(), next: self.next_number() };
-        self.func.loops.push(around);
-        (self.label("leave", around.leave), self.label("next", around.next))
-    }
-
-    /// Lowers `(while C …)` and `(until C …)`, which repeat the body while C is true or, for `until`,
-    /// while C is false.
-    pub(super) fn lower_while(&mut self, list: NodeId, _: Context) -> LowerResult<Lowered<'s>> {
-        let until = self.tree.head(list).is_some_and(|head| head.starts_with("until"));
-        let (condition, mut body) = self.first_and_rest(list)?;
-        let test = self.condition(list, condition)?.wat;
-        let test = if until { test } else { Wat::list(list, "i32.eqz", [test]) };
-        let (leave, next) = self.open_loop();
-        let body = self.statements(&mut body);
-        self.func.loops.pop();
-        let left = Wat::list(list, format!("br_if {leave}"), [test]);
-        let again = Wat::list(list, format!("br {next}"), []);
-        let inner = Wat::list(list, format!("loop {next}"), [left, body?, again]);
-        Ok(Lowered::none(Wat::list(list, format!("block {leave}"), [inner])))
-    }
-
-    /// Lowers `(repeat N …)`, which runs the body N times.
-    pub(super) fn lower_repeat(&mut self, list: NodeId, _: Context) -> LowerResult<Lowered<'s>> {
-        let (count, mut body) = self.first_and_rest(list)?;
-        let count = self.value(list, count, Want::Type(Type::Int))?.wat;
-        let number = self.next_number();
-        let left = self.numbered("left", number, Val::I32);
-        let set = left.set(list, count);
-        let (leave, next) = self.open_loop();
-        let body = self.statements(&mut body);
-        self.func.loops.pop();
-        let again = self.label("again", number);
-        let test = Wat::list(list, "i32.le_s", [left.get(list), Wat::i32(list, 0)]);
-        let fewer = Wat::list(list, "i32.sub", [left.get(list), Wat::i32(list, 1)]);
-        let inner = [
-            Wat::list(list, format!("br_if {leave}"), [test]),
-            left.set(list, fewer),
-            Wat::list(list, format!("block {next}"), [body?]),
-            Wat::list(list, format!("br {again}"), []),
-        ];
-        let whole = Wat::list(list, format!("loop {again}"), inner);
-        let whole = Wat::list(list, format!("block {leave}"), [whole]);
-        Ok(Lowered::none(Wat::sequence(list, [set, whole])))
-    }
-
-    /// Lowers `(break)`, which exits the innermost loop.
-    pub(super) fn lower_break(&mut self, list: NodeId, _: Context) -> LowerResult<Lowered<'s>> {
-        self.loop_branch(list, "leave", |around| around.leave)
-    }
-
-    /// Lowers `(continue)`, which continues with the next iteration of the innermost loop.
-    pub(super) fn lower_continue(&mut self, list: NodeId, _: Context) -> LowerResult<Lowered<'s>> {
-        self.loop_branch(list, "next", |around| around.next)
-    }
-
-    fn loop_branch(
-        &mut self,
-        list: NodeId,
-        label: &str,
-        which: fn(&Loop) -> usize,
-    ) -> LowerResult<Lowered<'s>> {
-        let [] = operands::<0>(self.tree, list)?;
-        let Some(number) = self.func.loops.last().map(which) else {
-            let head = self.tree.head(list).unwrap_or("");
-            return self.fault(list, form::outside_loop(head));
-        };
-        let label = self.label(label, number);
-        Ok(Lowered::never(Wat::list(list, format!("br {label}"), [])))
-    }
-
     /// Lowers `(do …)`, which runs several forms and returns the value of the last one.
     pub(super) fn lower_do(&mut self, list: NodeId, context: Context) -> LowerResult<Lowered<'s>> {
         let tree = self.tree;
@@ -284,26 +208,13 @@ impl<'s> Lowering<'_, 's> {
         Ok(Lowered { droppable: !context.is_operand() && out.droppable, ..out })
     }
 
-    /// Rejects a word such as `in` between the variable of a loop and its range or collection.
-    pub(super) fn reject_loop_word(&self, list: NodeId, word: NodeId) -> LowerResult<()> {
-        let tree = self.tree;
-        match habits::remove_loop_word(tree, list) {
-            Some(change) if literal::number_type(tree.text(word)).is_none() => {
-                let head = tree.head(list).unwrap_or("");
-                let message = form::not_a_value(head, super::usage(head), tree.text(word), false);
-                self.fault(word, message.safe(change))
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// Lowers the body of a form whose value is not used.
     pub(super) fn statements(&mut self, body: &mut Nodes) -> LowerResult<Wat<'s>> {
         Ok(self.sequence(body, Tail::Discarded)?.wat)
     }
 
     /// Returns a form's first operand, and the nodes after it.
-    fn first_and_rest(&self, list: NodeId) -> LowerResult<(NodeId, Nodes)> {
+    pub(super) fn first_and_rest(&self, list: NodeId) -> LowerResult<(NodeId, Nodes)> {
         let tree = self.tree;
         let mut nodes = tree.operands(list);
         match nodes.next(tree) {
