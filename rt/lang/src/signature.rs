@@ -2,9 +2,7 @@
 
 use std::fmt;
 
-use crate::CallEffect;
-use crate::Code;
-use crate::NameMap;
+use crate::{CallEffect, Code, NameMap};
 
 /// A WebAssembly value type that host functions or a program's locals use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

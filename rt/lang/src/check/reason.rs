@@ -1,9 +1,8 @@
 //! The reason why a module cannot be encoded or compiled.
 
 use crate::Signatures;
-use crate::check::locate;
-use crate::check::verify;
 use crate::check::walk::{ParsedModule, Stop};
+use crate::check::{locate, verify};
 use crate::cost::{self, Refusal};
 use crate::diagnose::diagnostic::{Diagnostic, Severity};
 use crate::diagnose::fix::Change;

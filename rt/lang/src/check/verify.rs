@@ -2,18 +2,16 @@
 
 use std::ops::Range;
 
-use crate::Position;
-use crate::Signatures;
 use crate::check::draft::Draft;
 use crate::check::{max_rounds, reason};
 use crate::diagnose::diagnostic::{Diagnostic, Severity};
 use crate::diagnose::fix::{Certainty, Edit, Fix, ProposedFix};
 use crate::diagnose::truncate::truncate;
 use crate::diagnose::wording::{self, Fault};
-use crate::habits;
 use crate::lower::forms;
 use crate::syntax::tree::{NodeId, NodeKind, Tree};
 use crate::types::instruction;
+use crate::{Position, Signatures, habits};
 
 /// Maximum number of consecutive fixes at one location.
 const MAX_CHAIN: usize = 8;

@@ -1,8 +1,7 @@
 //! Names that are similar to an unknown name.
 
-use crate::Signature;
-use crate::Signatures;
 use crate::types::instruction;
+use crate::{Signature, Signatures};
 
 /// Maximum number of names in a hint.
 const MAX_NAMES: usize = 3;

@@ -1,10 +1,9 @@
 //! Lists whose head comes from another language: functions, operators and updates.
 
 use super::head;
-use crate::Code;
-use crate::Signatures;
 use crate::diagnose::fix::Change;
 use crate::syntax::tree::{NodeId, Tree};
+use crate::{Code, Signatures};
 
 /// Rewrites a list whose head is neither an instruction nor a form, if the list has only one
 /// possible meaning.

@@ -12,16 +12,15 @@ mod readings;
 pub(crate) mod rewrite;
 mod templates;
 
-use crate::Signatures;
+use self::lists::{replace_list, rewrite_infix};
 use crate::diagnose::fix::Change;
 use crate::diagnose::nearest;
 use crate::diagnose::wording::{self, Fault};
 use crate::syntax::tree::{NodeId, NodeKind, Tree};
-use crate::{Param, Signature};
+use crate::{Param, Signature, Signatures};
 
 pub(crate) use self::blocks::{add_arms, fix_word, move_else, remove_loop_word, rewrite_bindings};
 pub(crate) use self::lists::rewrite_list;
-use self::lists::{replace_list, rewrite_infix};
 pub(crate) use self::loops::loop_of_c;
 pub(crate) use self::names::{head, hint};
 pub(crate) use self::readings::readings;

@@ -33,11 +33,8 @@ use self::flow::{Context, Flow, Lowered};
 use self::function::FuncState;
 use self::output::Wat;
 use self::variables::Hidden;
-use crate::Signature;
-use crate::Signatures;
 use crate::diagnose::fix::Change;
 use crate::diagnose::wording::{self, Fault};
-use crate::habits;
 use crate::lower::facts::Words;
 use crate::lower::failure::Check;
 use crate::lower::program::Program;
@@ -46,6 +43,7 @@ use crate::lower::wat_types::Types;
 use crate::syntax::literal;
 use crate::syntax::tree::{NodeId, NodeKind, Tree};
 use crate::types::{Type, Val};
+use crate::{Signature, Signatures, habits};
 
 /// The result of lowering, or the first fault.
 pub(crate) type LowerResult<T> = Result<T, Box<Fault>>;

@@ -1,10 +1,9 @@
 //! Sequences of forms and of flat instructions.
 
 use super::flow::{Context, Flow, Lowered, Want};
-use super::forms;
 use super::forms::call::Callee;
 use super::output::Wat;
-use super::{LowerResult, Lowering};
+use super::{LowerResult, Lowering, forms};
 use crate::diagnose::wording;
 use crate::lower::output::Pieces;
 use crate::lower::wat::StackEffect;

@@ -1,18 +1,17 @@
 //! The operands of forms: their values, and the conversions between types.
 
 use super::flow::{Context, Flow, Lowered, Want};
-use super::forms::{self, call::Callee};
+use super::forms;
+use super::forms::call::Callee;
 use super::output::Wat;
 use super::sequence::Tail;
 use super::{LowerResult, Lowering};
-use crate::Code;
-use crate::Position;
 use crate::diagnose::fix::Change;
 use crate::diagnose::wording::{Fault, form, types as type_wording};
-use crate::habits;
 use crate::syntax::literal::{self, fits, is_number, number_type};
 use crate::syntax::tree::{NodeId, NodeKind, Nodes, Tree};
 use crate::types::{Type, Val};
+use crate::{Code, Position, habits};
 
 impl<'s> Lowering<'_, 's> {
     /// Lowers an operand of a form to exactly one value, converted to the expected type.

@@ -2,8 +2,7 @@
 
 pub(crate) mod instruction;
 
-use crate::Ty;
-use crate::ValType;
+use crate::{Ty, ValType};
 
 /// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

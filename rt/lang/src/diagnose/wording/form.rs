@@ -1,12 +1,11 @@
 //! Messages about forms, such as `let` and `cond`, and about calls by name.
 
 use super::{Message, counted, meant_type, message, quoted, with_article};
-use crate::Code;
-use crate::Signature;
 use crate::diagnose::fix::Change;
 use crate::diagnose::nearest;
 use crate::diagnose::truncate::excerpt;
 use crate::types::{Type, Val};
+use crate::{Code, Signature};
 
 messages! {
     value_needs_else(head: &str) "form-value"

@@ -24,14 +24,15 @@ pub(crate) mod types;
 
 use std::ops::Range;
 
-pub(crate) use self::instruction::*;
-pub(crate) use self::limit::*;
-pub(crate) use self::syntax::*;
 use crate::diagnose::diagnostic::{Diagnostic, Severity, clamp};
 use crate::diagnose::fix::{Certainty, Change, ProposedFix};
 use crate::diagnose::truncate::excerpt;
-pub(crate) use crate::diagnose::wording::module::*;
 use crate::types::Val;
+
+pub(crate) use self::instruction::*;
+pub(crate) use self::limit::*;
+pub(crate) use self::syntax::*;
+pub(crate) use crate::diagnose::wording::module::*;
 
 /// A message about a range of the program's source.
 #[derive(Debug)]

@@ -1,7 +1,5 @@
 //! Calls to functions by name: `(str.len $s)`, `(http.get $url)`, `($helper 1)`.
 
-use crate::Param;
-use crate::Signature;
 use crate::diagnose::fix::Change;
 use crate::diagnose::wording::{self, Fault, form, types as type_wording};
 use crate::habits::rewrite;
@@ -11,6 +9,7 @@ use crate::lower::{LowerResult, Lowering};
 use crate::syntax::literal;
 use crate::syntax::tree::NodeId;
 use crate::types::{Type, Val};
+use crate::{Param, Signature};
 
 /// The function that a list's head names.
 pub(crate) enum Callee<'s> {

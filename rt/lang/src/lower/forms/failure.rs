@@ -2,8 +2,6 @@
 
 use super::call::Callee;
 use super::{all_operands, operand_count, operands};
-use crate::Code;
-use crate::Signature;
 use crate::diagnose::fix::Change;
 use crate::diagnose::wording::{Message, form};
 use crate::habits::rewrite;
@@ -14,6 +12,7 @@ use crate::lower::variables::Resolved;
 use crate::lower::{LowerResult, Lowering};
 use crate::syntax::tree::{NodeId, NodeKind, Tree};
 use crate::types::{Type, Val};
+use crate::{Code, Signature};
 
 /// Code that may fail.
 enum Guarded<'s> {
