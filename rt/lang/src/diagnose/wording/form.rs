@@ -67,6 +67,22 @@ messages! {
         "the first argument of `fmt` is a string literal, found `{found}`"
         => "write `(fmt \"{{}} and {{}}\" $a $b)`; join strings with `str.cat`"
         where found = excerpt(found);
+    /// Reports a WAT `call` that leaves a value and its error code where one value is expected.
+    value_and_err(signature: &Signature) "value-and-err"
+        "`call ${module}.{name}` leaves a value and an error code, but one value is expected"
+        => "write `({module}.{name} …)`: the program ends with the code if it fails"
+        where module = signature.module, name = signature.name;
+    missing_result(signature: &Signature) "form-operands"
+        "`{signature}` returns no value" => "write it as a separate statement before this form";
+    /// Reports a call in method notation.
+    method(head: &str, method: &str) "form-operands"
+        "`.{name}` in `{head}` is not an operand"
+        => "there are no methods: a function comes first, as in `(str.{name} X)`"
+        where name = excerpt(method.trim_start_matches('.'));
+    catch_infallible(head: &str, signature: &Signature) "form-operands"
+        "`{signature}` cannot fail, so `{head}` has no effect"
+        => "write `({module}.{name} …)` without `{head}`"
+        where module = signature.module, name = signature.name;
 }
 
 /// Returns true if `text` would be a valid name after a `$`.
@@ -205,23 +221,6 @@ pub(crate) fn unknown_code(text: &str, nearest: Option<Code>) -> Message {
     message.hint(format!("codes are {}", all.join(", ")))
 }
 
-/// Reports a WAT `call` that leaves a value and its error code where one value is expected.
-pub(crate) fn value_and_err(signature: &Signature) -> Message {
-    let (module, name) = (signature.module, signature.name);
-    message(
-        "value-and-err",
-        format!(
-            "`call ${module}.{name}` leaves a value and an error code, but one value is expected"
-        ),
-    )
-    .hint(format!("write `({module}.{name} …)`: the program ends with the code if it fails"))
-}
-
-pub(crate) fn missing_result(signature: &Signature) -> Message {
-    message("form-operands", format!("`{signature}` returns no value"))
-        .hint("write it as a separate statement before this form")
-}
-
 /// Reports a call to a function without a result where a value is expected. `last` contains the
 /// last form of the function and the line of that form.
 pub(crate) fn no_result(head: &str, text: &str, name: &str, last: Option<(&str, u32)>) -> Message {
@@ -295,13 +294,6 @@ pub(crate) fn target(head: &str, usage: &str, found: &str) -> Message {
     }
 }
 
-/// Reports a call in method notation.
-pub(crate) fn method(head: &str, method: &str) -> Message {
-    let name = excerpt(method.trim_start_matches('.'));
-    message("form-operands", format!("`.{name}` in `{head}` is not an operand"))
-        .hint(format!("there are no methods: a function comes first, as in `(str.{name} X)`"))
-}
-
 /// Reports a negative index.
 pub(crate) fn negative_index(index: &str, of: &str) -> Message {
     let (index, of) = (excerpt(index), excerpt(of));
@@ -316,11 +308,6 @@ pub(crate) fn catch_names(results: usize, call: &str) -> Message {
         if results == 1 { ("only err", "$e") } else { ("a value and err", "$v $e") };
     message("form-operands", format!("`{call}` returns {returned}"))
         .hint(format!("write `(catch {names} {call})`"))
-}
-
-pub(crate) fn catch_infallible(head: &str, signature: &Signature) -> Message {
-    message("form-operands", format!("`{signature}` cannot fail, so `{head}` has no effect"))
-        .hint(format!("write `({}.{} …)` without `{head}`", signature.module, signature.name))
 }
 
 pub(crate) fn unsupported_operator(head: &str, ty: Type) -> Message {

@@ -62,6 +62,10 @@ messages! {
         "this is {language}, not Wattle: `{line}`"
         => "write forms in parentheses: `(let $x V)`, `(set $x V)`, `(for $i 0 N …)`, `(each $x $a \
             …)`, `(if C A B)`, `(fn $f ($a) …)`, `(out V)`" where line = excerpt(line);
+    host_function_name(known: &Signature) "duplicate-name"
+        "`${module}.{name}` is a host function"
+        => "call the host function, `${known}`, or rename yours"
+        where module = known.module, name = known.name;
 }
 
 pub(crate) fn unknown_import(full_name: &str, host: &Signatures) -> Message {
@@ -69,11 +73,6 @@ pub(crate) fn unknown_import(full_name: &str, host: &Signatures) -> Message {
         nearest::functions(full_name, host, &[])
             .or_else(|| Some("imports need not be declared".to_owned())),
     )
-}
-
-pub(crate) fn host_function_name(known: &Signature) -> Message {
-    message("duplicate-name", format!("`${}.{}` is a host function", known.module, known.name))
-        .hint(format!("call the host function, `${known}`, or rename yours"))
 }
 
 /// Reports an unknown function. `written` is the name in the source, or empty if the name comes
