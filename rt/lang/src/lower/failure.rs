@@ -46,12 +46,10 @@ impl<'s> Lowering<'_, 's> {
     fn fail_if(&mut self, form: NodeId, test: Wat<'s>) -> LowerResult<Wat<'s>> {
         if let Some(handler) = self.func.handlers.last_mut() {
             handler.is_used = true;
-            let head = ["br_if ", &handler.label].concat();
-            return Ok(Wat::list(form, head, [test]));
+            return Ok(Wat::br_if(form, &handler.label, test));
         }
         let code = self.code().get(form);
-        let then = Wat::list(form, "then", [self.return_code(form, code)?]);
-        Ok(Wat::list(form, "if", [test, then]))
+        Ok(Wat::when(form, test, self.return_code(form, code)?))
     }
 
     /// Generates instructions that fail with the stored error code: they jump to the enclosing
@@ -59,7 +57,7 @@ impl<'s> Lowering<'_, 's> {
     pub(crate) fn fail_again(&mut self, form: NodeId) -> LowerResult<Wat<'s>> {
         if let Some(handler) = self.func.handlers.last_mut() {
             handler.is_used = true;
-            return Ok(Wat::list(form, ["br ", &handler.label].concat(), []));
+            return Ok(Wat::br(form, &handler.label));
         }
         let code = self.code().get(form);
         self.return_code(form, code)
@@ -84,7 +82,8 @@ impl<'s> Lowering<'_, 's> {
             FuncKind::Wat(_) => self.require_code_result(form)?,
             FuncKind::Fn => {
                 self.facts.set_fallible(at);
-                results.extend(self.result(at).map(|(ty, _)| self.zero(form, ty.stored().val())));
+                results
+                    .extend(self.result(at).map(|(ty, _)| Wat::number(form, ty.stored().val(), 0)));
             }
         }
         results.push(code);
@@ -100,12 +99,6 @@ impl<'s> Lowering<'_, 's> {
         let func = self.program.funcs.get(self.func.at).and_then(|func| func.name);
         let name = self.tree.head(form).unwrap_or("");
         self.fault(form, wording::cannot_return_code(name, func.unwrap_or("(func …)")))
-    }
-
-    /// Returns the constant 0 of a type.
-    pub(crate) fn zero(&self, from: NodeId, val: Val) -> Wat<'s> {
-        let name = if val == Val::Any { "i32" } else { val.name() };
-        Wat::list(from, [name, ".const 0"].concat(), [])
     }
 
     /// Lowers code with a handler for its failures. Returns the code and, if anything inside may
@@ -201,7 +194,7 @@ impl<'s> Lowering<'_, 's> {
         });
         let name = self.label("check", at + 1);
         let call = Wat::list(form, format!("call {name}"), shown);
-        Wat::list(form, "if", [test, Wat::list(form, "then", [call])])
+        Wat::when(form, test, call)
     }
 
     /// Returns the functions that the checks call.

@@ -138,6 +138,17 @@ impl<'s> Lowered<'s> {
         Lowered { wat: self.wat.on_line(line), ..self }
     }
 
+    /// Returns the code, followed by an `unreachable` if control does not reach its end.
+    pub(crate) fn ending(self, from: NodeId) -> Lowered<'s> {
+        match self.flow {
+            Flow::Never => {
+                let end = Wat::list(from, "unreachable", []);
+                Lowered { wat: Wat::sequence(from, [self.wat, end]), ..self }
+            }
+            _ => self,
+        }
+    }
+
     /// Returns the code with its value dropped.
     pub(crate) fn without_value(self, from: NodeId) -> Lowered<'s> {
         match self.flow {

@@ -9,6 +9,7 @@ use crate::diagnose::wording::{self, Fault};
 use crate::lower::module::StaticData;
 use crate::lower::range::Range;
 use crate::syntax::tree::{NodeId, NodeKind, Nodes, Tree};
+use crate::types::Val;
 
 /// Maximum nesting depth of the text. The code generated for a form is nested more deeply than the
 /// form itself.
@@ -129,6 +130,64 @@ impl<'s> Wat<'s> {
     /// Creates `(i32.const N)`.
     pub(crate) fn i32(from: NodeId, number: i64) -> Wat<'s> {
         Wat::list(from, format!("i32.const {number}"), [])
+    }
+
+    /// Creates a numeric instruction, such as `(i32.add items…)` for `add`.
+    pub(crate) fn op(
+        from: NodeId,
+        val: Val,
+        name: &str,
+        items: impl Into<Vec<Wat<'s>>>,
+    ) -> Wat<'s> {
+        Wat::list(from, [val.name(), ".", name].concat(), items)
+    }
+
+    /// Creates a constant of a number type, such as `(i64.const N)`.
+    pub(crate) fn number(from: NodeId, val: Val, number: i64) -> Wat<'s> {
+        // The representation of a value of unknown type is an i32.
+        let name = if val == Val::Any { "i32" } else { val.name() };
+        Wat::list(from, format!("{name}.const {number}"), [])
+    }
+
+    /// Creates `(if test (then then) (else other))`. The head may contain a type, as in
+    /// `if (result i32)`.
+    pub(crate) fn choice(
+        from: NodeId,
+        head: impl Into<Cow<'s, str>>,
+        test: Wat<'s>,
+        then: Wat<'s>,
+        other: Wat<'s>,
+    ) -> Wat<'s> {
+        let then = Wat::list(from, "then", [then]);
+        Wat::list(from, head, [test, then, Wat::list(from, "else", [other])])
+    }
+
+    /// Creates `(if test (then then))`.
+    pub(crate) fn when(from: NodeId, test: Wat<'s>, then: Wat<'s>) -> Wat<'s> {
+        Wat::list(from, "if", [test, Wat::list(from, "then", [then])])
+    }
+
+    /// Creates a loop: `(block leave (loop again test-and-body… (br again)))`, which a branch to
+    /// `leave` exits.
+    pub(crate) fn repeated(
+        from: NodeId,
+        leave: &str,
+        again: &str,
+        mut inner: Vec<Wat<'s>>,
+    ) -> Wat<'s> {
+        inner.push(Wat::br(from, again));
+        let whole = Wat::list(from, format!("loop {again}"), inner);
+        Wat::list(from, format!("block {leave}"), [whole])
+    }
+
+    /// Creates `(br label)`.
+    pub(crate) fn br(from: NodeId, label: &str) -> Wat<'s> {
+        Wat::list(from, ["br ", label].concat(), [])
+    }
+
+    /// Creates `(br_if label test)`.
+    pub(crate) fn br_if(from: NodeId, label: &str, test: Wat<'s>) -> Wat<'s> {
+        Wat::list(from, ["br_if ", label].concat(), [test])
     }
 
     /// Sets the bounds of the integer that the piece of WAT leaves on the stack.

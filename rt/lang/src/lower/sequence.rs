@@ -29,6 +29,16 @@ pub(crate) enum Tail {
     Value(Want),
 }
 
+impl Tail {
+    /// Returns the use of the last value of a sequence in this context.
+    pub(crate) fn of(context: Context) -> Tail {
+        match context {
+            Context::Operand(want) => Tail::Value(want),
+            Context::Statement | Context::Stack => Tail::Discarded,
+        }
+    }
+}
+
 impl<'s> Lowering<'_, 's> {
     /// Lowers siblings in order.
     pub(crate) fn sequence(&mut self, nodes: &mut Nodes, tail: Tail) -> LowerResult<Lowered<'s>> {

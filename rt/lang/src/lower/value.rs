@@ -1,5 +1,7 @@
 //! The operands of forms: their values, and the conversions between types.
 
+use std::borrow::Cow;
+
 use super::flow::{Context, Flow, Lowered, Want};
 use super::forms;
 use super::forms::call::Callee;
@@ -353,9 +355,8 @@ pub(crate) struct Join<'s> {
 pub(crate) struct JoinedArms<'s> {
     pub(crate) arms: Vec<Wat<'s>>,
     pub(crate) ty: Type,
+    /// `Never` if control leaves every branch before its end, although a value is expected.
     pub(crate) flow: Flow,
-    /// If true, control leaves every branch before its end, although a value is expected.
-    pub(crate) is_never: bool,
 }
 
 impl<'s> JoinedArms<'s> {
@@ -366,6 +367,19 @@ impl<'s> JoinedArms<'s> {
             val => val.name(),
         };
         (self.flow == Flow::Net(1)).then(|| Wat::list(from, format!("result {name}"), []))
+    }
+
+    /// Returns `(head before… arms…)`, with the type of the result before `before`.
+    pub(crate) fn into_list(
+        self,
+        from: NodeId,
+        head: impl Into<Cow<'s, str>>,
+        before: Option<Wat<'s>>,
+    ) -> Lowered<'s> {
+        let (flow, ty) = (self.flow, self.ty);
+        let mut pieces: Vec<Wat<'s>> = self.result(from).into_iter().chain(before).collect();
+        pieces.extend(self.arms);
+        Lowered { flow, ty, ..Lowered::none(Wat::list(from, head, pieces)) }.ending(from)
     }
 }
 
@@ -474,6 +488,6 @@ impl<'s> Join<'s> {
             (Some(_), Some(ty)) => (ty, Flow::Net(1)),
             (Some(_), None) => (Type::Any, Flow::Net(0)),
         };
-        Ok(JoinedArms { arms, ty, flow, is_never: self.want.is_some() && never })
+        Ok(JoinedArms { arms, ty, flow })
     }
 }

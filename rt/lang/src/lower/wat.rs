@@ -545,15 +545,13 @@ impl<'s> Lowering<'_, 's> {
         block.types.extend(out.result(list));
         let mut pieces = conditions;
         pieces.extend(out.arms);
-        let mut wat = if block.types.is_empty() && are_unchanged(tree, inside, &pieces) {
+        let wat = if block.types.is_empty() && are_unchanged(tree, inside, &pieces) {
             Wat::unchanged(list)
         } else {
             Wat::list(list, "if", block.followed_by(pieces))
         };
-        if out.is_never {
-            wat = Wat::sequence(list, [wat, Wat::list(list, "unreachable", [])]);
-        }
-        Ok(Lowered { wat, flow: taken.then(out.flow), ty: out.ty, droppable: false })
+        let code = Lowered { flow: out.flow, ty: out.ty, ..Lowered::none(wat) }.ending(list);
+        Ok(Lowered { flow: taken.then(out.flow), ..code })
     }
 
     /// Lowers the operands before `(then …)`. Returns the lowered operands, their number, and the

@@ -182,27 +182,18 @@ impl<'s> Lowering<'_, 's> {
         b: Wat<'s>,
     ) -> LowerResult<Wat<'s>> {
         let val = ty.val();
-        let name = val.name();
-        let plain =
-            |instruction: &str, a, b| Wat::list(list, format!("{name}.{instruction}"), [a, b]);
-        Ok(match (operator, val) {
-            ("+", Val::F32 | Val::F64) => plain("add", a, b),
-            ("-", Val::F32 | Val::F64) => plain("sub", a, b),
-            ("*", Val::F32 | Val::F64) => plain("mul", a, b),
-            ("/", Val::F32 | Val::F64) => plain("div", a, b),
-            ("/", Val::I32 | Val::I64) => plain("div_s", a, b),
-            ("%", Val::I32 | Val::I64) => plain("rem_s", a, b),
+        match (operator, val) {
             // Addresses are not checked.
-            ("+", _) if ty == Type::I32 => plain("add", a, b),
-            ("-", _) if ty == Type::I32 => plain("sub", a, b),
-            ("*", _) if ty == Type::I32 => plain("mul", a, b),
-            ("*", Val::I32) => self.product(list, a, b)?,
-            ("*", Val::I64) => self.long_product(list, a, b)?,
-            ("+" | "-", Val::I32 | Val::I64) => self.checked_sum(list, operator, val, a, b)?,
-            _ => {
-                return self.fault(list, form::unsupported_operator(operator, ty));
+            ("*", Val::I32) if ty != Type::I32 => self.product(list, a, b),
+            ("*", Val::I64) => self.long_product(list, a, b),
+            ("+" | "-", Val::I32 | Val::I64) if ty != Type::I32 => {
+                self.checked_sum(list, operator, val, a, b)
             }
-        })
+            _ => match instruction(operator, val) {
+                Some(name) => Ok(Wat::op(list, val, name, [a, b])),
+                None => self.fault(list, form::unsupported_operator(operator, ty)),
+            },
+        }
     }
 
     /// Returns code that computes a sum or a difference of integers. The code traps if the result does
@@ -215,24 +206,22 @@ impl<'s> Lowering<'_, 's> {
         a: Wat<'s>,
         b: Wat<'s>,
     ) -> LowerResult<Wat<'s>> {
-        let ty = val.name();
-        let instruction = if operator == "+" { "i32.add" } else { "i32.sub" };
-        if fits(instruction, val, &a, &b) {
-            return Ok(Wat::list(list, instruction, [a, b]));
+        let plus = operator == "+";
+        let name = if plus { "add" } else { "sub" };
+        if fits(if plus { "i32.add" } else { "i32.sub" }, val, &a, &b) {
+            return Ok(Wat::op(list, val, name, [a, b]));
         }
         let signs = [a.is_positive(), b.is_positive()];
         let (a, b, mut pieces) = self.both(list, a, b, val);
         let result = self.hidden("sum", val);
-        let op = |name: &str, items: [Wat<'s>; 2]| Wat::list(list, format!("{ty}.{name}"), items);
-        let plus = operator == "+";
-        let sum = op(if plus { "add" } else { "sub" }, [a.copy(), b.copy()]);
-        let store = result.set(list, sum);
+        let op = |name: &str, items: [Wat<'s>; 2]| Wat::op(list, val, name, items);
+        let store = result.set(list, op(name, [a.copy(), b.copy()]));
         // If the sign of an operand is known, a single comparison shows whether the result wrapped
         // around.
         let least = if val == Val::I32 { i64::from(i32::MIN) } else { i64::MIN };
         let overflows = match (signs, plus) {
             (_, false) if a.constant() == Some(0) && b.constant().is_none() => {
-                op("eq", [b.copy(), Wat::list(list, format!("{ty}.const {least}"), [])])
+                op("eq", [b.copy(), Wat::number(list, val, least)])
             }
             ([_, Some(b_is_positive)], plus) => {
                 let less = b_is_positive == plus;
@@ -242,14 +231,9 @@ impl<'s> Lowering<'_, 's> {
                 op(if a_is_positive { "lt_s" } else { "gt_s" }, [result.get(list), b.copy()])
             }
             _ => {
-                let other = if plus { result.get(list) } else { b.copy() };
-                let (x, y) = if plus {
-                    ([a.copy(), other], [b.copy(), result.get(list)])
-                } else {
-                    ([a.copy(), other], [a.copy(), result.get(list)])
-                };
-                let signs = op("and", [op("xor", x), op("xor", y)]);
-                op("lt_s", [signs, self.zero(list, val)])
+                let first = op("xor", [a.copy(), if plus { result.get(list) } else { b.copy() }]);
+                let second = op("xor", [if plus { b.copy() } else { a.copy() }, result.get(list)]);
+                op("lt_s", [op("and", [first, second]), Wat::number(list, val, 0)])
             }
         };
         let message = type_wording::overflow(operator, val);
@@ -281,7 +265,8 @@ impl<'s> Lowering<'_, 's> {
     fn long_product(&mut self, list: NodeId, a: Wat<'s>, b: Wat<'s>) -> LowerResult<Wat<'s>> {
         let (a, b, mut pieces) = self.both(list, a, b, Val::I64);
         let name = self.hidden("product", Val::I64);
-        let op = |name: &str, items: [Wat<'s>; 2]| Wat::list(list, format!("i64.{name}"), items);
+        let op = |name: &str, items: [Wat<'s>; 2]| Wat::op(list, Val::I64, name, items);
+        let long = |number: i64| Wat::number(list, Val::I64, number);
         let is_wide = |value: &Wat<'s>| {
             let low = Wat::list(list, "i64.extend32_s", [value.copy()]);
             op("ne", [low, value.copy()])
@@ -289,23 +274,16 @@ impl<'s> Lowering<'_, 's> {
         let whole = op("mul", [a.copy(), b.copy()]);
         pieces.push(name.set(list, whole));
         let wide = Wat::list(list, "i32.or", [is_wide(&a), is_wide(&b)]);
-        let minus_one = || Wat::list(list, "i64.const -1", []);
-        let least = || Wat::list(list, format!("i64.const {}", i64::MIN), []);
-        let zero = || Wat::list(list, "i64.const 0", []);
         // The division itself must not overflow, so -1 is a separate case.
         let divided = op("ne", [op("div_s", [name.get(list), a.copy()]), b.copy()]);
-        let negated = op("eq", [b.copy(), least()]);
-        let result = || Wat::list(list, "result i32", []);
-        let then = |item: Wat<'s>| Wat::list(list, "then", [item]);
-        let otherwise = |item: Wat<'s>| Wat::list(list, "else", [item]);
-        let is_minus_one = op("eq", [a.copy(), minus_one()]);
-        let checked =
-            Wat::list(list, "if", [result(), is_minus_one, then(negated), otherwise(divided)]);
-        let is_zero = op("eq", [a.copy(), zero()]);
-        let nonzero =
-            Wat::list(list, "if", [result(), is_zero, then(Wat::i32(list, 0)), otherwise(checked)]);
-        let overflows =
-            Wat::list(list, "if", [result(), wide, then(nonzero), otherwise(Wat::i32(list, 0))]);
+        let negated = op("eq", [b.copy(), long(i64::MIN)]);
+        let is_minus_one = op("eq", [a.copy(), long(-1)]);
+        let is_zero = op("eq", [a.copy(), long(0)]);
+        let no = || Wat::i32(list, 0);
+        let int = "if (result i32)";
+        let checked = Wat::choice(list, int, is_minus_one, negated, divided);
+        let nonzero = Wat::choice(list, int, is_zero, no(), checked);
+        let overflows = Wat::choice(list, int, wide, nonzero, no());
         let message = type_wording::overflow("*", Val::I64);
         pieces.push(self.trap_if(list, overflows, message, Val::I64, [a, b]));
         pieces.push(name.get(list));
@@ -333,12 +311,10 @@ impl<'s> Lowering<'_, 's> {
         let [node] = operands::<1>(self.tree, list)?;
         let (values, ty) = self.numbers(list, &[node], context.want())?;
         let value = values.into_iter().next().unwrap_or(Wat::nothing(list));
-        let wat = match ty.val() {
-            val @ (Val::F32 | Val::F64) => Wat::list(list, format!("{}.neg", val.name()), [value]),
-            val => {
-                let zero = self.zero(list, val);
-                self.calculate(list, "-", ty, zero, value)?
-            }
+        let val = ty.val();
+        let wat = match val {
+            Val::F32 | Val::F64 => Wat::op(list, val, "neg", [value]),
+            _ => self.calculate(list, "-", ty, Wat::number(list, val, 0), value)?,
         };
         Ok(Lowered::one(wat, ty))
     }
@@ -350,23 +326,14 @@ impl<'s> Lowering<'_, 's> {
         let value = values.into_iter().next().unwrap_or(Wat::nothing(list));
         let val = ty.val();
         if matches!(val, Val::F32 | Val::F64) {
-            return Ok(Lowered::one(Wat::list(list, format!("{}.abs", val.name()), [value]), ty));
+            return Ok(Lowered::one(Wat::op(list, val, "abs", [value]), ty));
         }
         let (set, value) = self.once(list, value, val);
-        let zero = self.zero(list, val);
-        let negative = Wat::list(list, format!("{}.lt_s", val.name()), [value.copy(), zero]);
-        let zero = self.zero(list, val);
-        let negated = self.calculate(list, "-", ty, zero, value.copy())?;
-        let wat = Wat::list(
-            list,
-            "if",
-            [
-                Wat::list(list, format!("result {}", val.name()), []),
-                negative,
-                Wat::list(list, "then", [negated]),
-                Wat::list(list, "else", [value]),
-            ],
-        );
+        let zero = || Wat::number(list, val, 0);
+        let negative = Wat::op(list, val, "lt_s", [value.copy(), zero()]);
+        let negated = self.calculate(list, "-", ty, zero(), value.copy())?;
+        let head = format!("if (result {})", val.name());
+        let wat = Wat::choice(list, head, negative, negated, value);
         let pieces: Vec<Wat<'s>> = set.into_iter().chain([wat]).collect();
         Ok(Lowered::one(Wat::sequence(list, pieces), ty))
     }
@@ -389,12 +356,12 @@ impl<'s> Lowering<'_, 's> {
         let mut best = values.next().unwrap_or(Wat::nothing(list));
         for value in values {
             if matches!(val, Val::F32 | Val::F64) {
-                best = Wat::list(list, format!("{}.{head}", val.name()), [best, value]);
+                best = Wat::op(list, val, head, [best, value]);
                 continue;
             }
             let (a, b, mut pieces) = self.both(list, best, value, val);
             let test = if head == "min" { "lt_s" } else { "gt_s" };
-            let test = Wat::list(list, format!("{}.{test}", val.name()), [a.copy(), b.copy()]);
+            let test = Wat::op(list, val, test, [a.copy(), b.copy()]);
             pieces.push(Wat::list(list, "select", [a, b, test]));
             best = Wat::sequence(list, pieces);
         }
@@ -428,6 +395,39 @@ impl<'s> Lowering<'_, 's> {
     }
 }
 
+/// The operators on numbers, each with the instruction that computes it for integers and for floats,
+/// without its type. Empty if there is no such instruction.
+const OPERATORS: &[(&str, &str, &str)] = &[
+    ("+", "add", "add"),
+    ("-", "sub", "sub"),
+    ("*", "mul", "mul"),
+    ("/", "div_s", "div"),
+    ("%", "rem_s", ""),
+    ("&", "and", ""),
+    ("|", "or", ""),
+    ("^", "xor", ""),
+    ("<<", "shl", ""),
+    (">>", "shr_s", ""),
+    ("=", "eq", "eq"),
+    ("!=", "ne", "ne"),
+    ("<", "lt_s", "lt"),
+    ("<=", "le_s", "le"),
+    (">", "gt_s", "gt"),
+    (">=", "ge_s", "ge"),
+];
+
+/// Returns the name of the instruction that computes an operator for operands of type `val`, without
+/// the type. Returns `None` if there is no such instruction.
+fn instruction(operator: &str, val: Val) -> Option<&'static str> {
+    let (_, integer, float) = OPERATORS.iter().find(|(known, ..)| *known == operator)?;
+    let name = match val {
+        Val::I32 | Val::I64 => integer,
+        Val::F32 | Val::F64 => float,
+        _ => "",
+    };
+    (!name.is_empty()).then_some(name)
+}
+
 /// Returns true if the bounds of two ints show that the result of an instruction fits.
 fn fits(instruction: &str, val: Val, a: &Wat<'_>, b: &Wat<'_>) -> bool {
     let of = |a: &Wat<'_>, b: &Wat<'_>| range::of_operation(instruction, a.range()?, b.range()?);
@@ -453,31 +453,22 @@ impl<'s> Lowering<'_, 's> {
     ) -> LowerResult<Lowered<'s>> {
         let tree = self.tree;
         let head = tree.head(list).unwrap_or("");
-        let instruction = match head {
-            "&" => "and",
-            "|" => "or",
-            "^" => "xor",
-            "<<" => "shl",
-            _ => "shr_s",
-        };
-        let nodes = match instruction {
-            "shl" | "shr_s" => operands::<2>(tree, list)?.to_vec(),
-            _ => all_operands(tree, list),
-        };
-        if nodes.len() < 2 {
+        let shifts = matches!(head, "<<" | ">>");
+        let nodes = all_operands(tree, list);
+        if nodes.len() < 2 || shifts && nodes.len() > 2 {
             return Err(operand_count(tree, list, 2, nodes.len()));
         }
         let (values, ty) = self.numbers(list, &nodes, context.want())?;
-        let val @ (Val::I32 | Val::I64) = ty.val() else {
+        let val = ty.val();
+        let Some(name) = instruction(head, val) else {
             return self.fault(list, form::unsupported_operator(head, ty));
         };
-        let name = format!("{}.{instruction}", val.name());
-        let join = |all, next| Wat::list(list, name.clone(), [all, next]);
+        let join = |all, next| Wat::op(list, val, name, [all, next]);
         let mut values = values.into_iter();
-        let wat = match (head, values.next(), values.next()) {
+        let wat = match (values.next(), values.next()) {
             // Addresses are not checked.
-            ("<<" | ">>", Some(a), Some(b)) if ty != Type::I32 => self.shift(list, val, a, b),
-            (_, Some(a), Some(b)) => values.fold(join(a, b), join),
+            (Some(a), Some(b)) if shifts && ty != Type::I32 => self.shift(list, val, a, b),
+            (Some(a), Some(b)) => values.fold(join(a, b), join),
             _ => Wat::nothing(list),
         };
         Ok(Lowered::one(wat, ty))
@@ -488,9 +479,7 @@ impl<'s> Lowering<'_, 's> {
     fn shift(&mut self, list: NodeId, val: Val, a: Wat<'s>, b: Wat<'s>) -> Wat<'s> {
         let left = self.tree.head(list) == Some("<<");
         let bits = if val == Val::I32 { 32 } else { 64 };
-        let op = |name: &str, a: Wat<'s>, b: Wat<'s>| {
-            Wat::list(list, format!("{}.{name}", val.name()), [a, b])
-        };
+        let op = |name: &str, a: Wat<'s>, b: Wat<'s>| Wat::op(list, val, name, [a, b]);
         let instruction = if left { "shl" } else { "shr_s" };
         let count = b.constant().filter(|count| (0..bits).contains(count));
         let fits = |count: i64| {
@@ -503,8 +492,7 @@ impl<'s> Lowering<'_, 's> {
         let (a, b, mut pieces) = self.both(list, a, b, val);
         let mut tests = Vec::new();
         if count.is_none() {
-            let most = Wat::list(list, format!("{}.const {bits}", val.name()), []);
-            tests.push(op("ge_u", b.copy(), most));
+            tests.push(op("ge_u", b.copy(), Wat::number(list, val, bits)));
         }
         if left {
             let back = op("shr_s", op("shl", a.copy(), b.copy()), b.copy());
@@ -540,20 +528,8 @@ impl<'s> Lowering<'_, 's> {
             return self.objects(list, head, nodes, lowered);
         }
         let (values, ty) = self.unify(list, &nodes, lowered, Want::Any)?;
-        let float = matches!(ty.val(), Val::F32 | Val::F64);
-        let instruction = match (head, float) {
-            ("=", _) => "eq",
-            ("!=", _) => "ne",
-            ("<", false) => "lt_s",
-            ("<", true) => "lt",
-            ("<=", false) => "le_s",
-            ("<=", true) => "le",
-            (">", false) => "gt_s",
-            (">", true) => "gt",
-            (_, false) => "ge_s",
-            (_, true) => "ge",
-        };
-        let wat = Wat::list(list, format!("{}.{instruction}", ty.val().name()), values);
+        let name = instruction(head, ty.val()).unwrap_or(head);
+        let wat = Wat::op(list, ty.val(), name, values);
         Ok(Lowered::one(wat, Type::Bool))
     }
 
@@ -589,13 +565,8 @@ impl<'s> Lowering<'_, 's> {
                 "!=" => Wat::list(list, "i32.eqz", [self.host_call(list, "str.eq", args)?]),
                 _ => {
                     let order = self.host_call(list, "str.cmp", args)?;
-                    let instruction = match head {
-                        "<" => "i32.lt_s",
-                        "<=" => "i32.le_s",
-                        ">" => "i32.gt_s",
-                        _ => "i32.ge_s",
-                    };
-                    Wat::list(list, instruction, [order, Wat::i32(list, 0)])
+                    let name = instruction(head, Val::I32).unwrap_or(head);
+                    Wat::op(list, Val::I32, name, [order, Wat::i32(list, 0)])
                 }
             },
             (Type::Numbers(_), Type::Numbers(_)) if head == "=" => Wat::list(list, "i32.eq", args),
@@ -635,9 +606,7 @@ impl<'s> Lowering<'_, 's> {
         for value in values {
             let (then, other) =
                 if all { (whole, Wat::i32(list, 0)) } else { (Wat::i32(list, 1), whole) };
-            let then = Wat::list(list, "then", [then]);
-            let other = Wat::list(list, "else", [other]);
-            whole = Wat::list(list, "if (result i32)", [value.wat, then, other]);
+            whole = Wat::choice(list, "if (result i32)", value.wat, then, other);
         }
         Ok(Lowered::one(whole, Type::Bool))
     }

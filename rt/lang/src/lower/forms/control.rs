@@ -18,8 +18,8 @@ impl<'s> Lowering<'_, 's> {
         let (condition, mut body) = self.first_and_rest(list)?;
         let test = self.condition(list, condition)?.wat;
         let test = if unless { Wat::list(list, "i32.eqz", [test]) } else { test };
-        let then = Wat::list(list, "then", [self.statements(&mut body)?]);
-        Ok(Lowered::none(Wat::list(list, "if", [test, then])))
+        let body = self.statements(&mut body)?;
+        Ok(Lowered::none(Wat::when(list, test, body)))
     }
 
     /// Lowers `(if C A B)`: its value is A if C is true, and B otherwise.
@@ -46,15 +46,7 @@ impl<'s> Lowering<'_, 's> {
             value.add(self, arm, head, lowered)?;
         }
         let joined = value.finish(self, list)?;
-        let mut pieces: Vec<Wat<'s>> = joined.result(list).into_iter().collect();
-        pieces.push(test);
-        let (ty, flow, never) = (joined.ty, joined.flow, joined.is_never);
-        pieces.extend(joined.arms);
-        let mut wat = Wat::list(list, "if", pieces);
-        if never {
-            wat = Wat::sequence(list, [wat, Wat::list(list, "unreachable", [])]);
-        }
-        Ok(Lowered { wat, flow, ty, droppable: false })
+        Ok(joined.into_list(list, "if", Some(test)))
     }
 
     /// Lowers an arm that consists of one form. If no value is expected, the arm's value is dropped.
@@ -102,26 +94,17 @@ impl<'s> Lowering<'_, 's> {
             value.branch(self, *clause, "", &mut nodes)?;
             tests.push((*clause, test));
         }
-        let joined = value.finish(self, list)?;
-        let (ty, flow, never) = (joined.ty, joined.flow, joined.is_never);
+        let mut joined = value.finish(self, list)?;
         let done = self.new_label("done");
-        let mut pieces: Vec<Wat<'s>> = joined.result(list).into_iter().collect();
-        for ((clause, test), arm) in tests.into_iter().zip(joined.arms) {
-            let line = tree.node(clause).starts_line;
-            pieces.push(match test {
-                None => arm,
-                Some(test) => {
-                    let left = Wat::list(clause, format!("br {done}"), []);
-                    let then = Wat::list(clause, "then", [arm, left]);
-                    Wat::list(clause, "if", [test, then]).on_line(line)
-                }
-            });
-        }
-        let mut wat = Wat::list(list, format!("block {done}"), pieces);
-        if never {
-            wat = Wat::sequence(list, [wat, Wat::list(list, "unreachable", [])]);
-        }
-        Ok(Lowered { wat, flow, ty, droppable: false })
+        let tested = tests.into_iter().zip(joined.arms).map(|((clause, test), arm)| match test {
+            None => arm,
+            Some(test) => {
+                let then = Wat::sequence(clause, [arm, Wat::br(clause, &done)]);
+                Wat::when(clause, test, then).on_line(tree.node(clause).starts_line)
+            }
+        });
+        joined.arms = tested.collect();
+        Ok(joined.into_list(list, format!("block {done}"), None))
     }
 
     /// Lowers `(match S r"(a)(b)" ($a $b) … (else …))`, which runs the body with the groups of the
@@ -163,11 +146,7 @@ impl<'s> Lowering<'_, 's> {
             let ended = self.end_on_error(node)?;
             pieces.push(variable.write(node, Some(Wat::sequence(node, [item, ended]))));
         }
-        let tail = match context {
-            Context::Operand(want) => Tail::Value(want),
-            _ => Tail::Discarded,
-        };
-        let mut out = self.nodes(body, tail)?;
+        let mut out = self.nodes(body, Tail::of(context))?;
         pieces.push(out.wat);
         out.wat = Wat::sequence(list, pieces);
         value.add(self, list, "then", out)?;
@@ -176,15 +155,8 @@ impl<'s> Lowering<'_, 's> {
         }
         let joined = value.finish(self, list)?;
         let test = self.host_call(list, "arr.len", [groups.get(list)])?;
-        let (ty, flow, never) = (joined.ty, joined.flow, joined.is_never);
-        let mut all: Vec<Wat<'s>> = joined.result(list).into_iter().collect();
-        all.push(test);
-        all.extend(joined.arms);
-        let mut pieces = vec![set, Wat::list(list, "if", all)];
-        if never {
-            pieces.push(Wat::list(list, "unreachable", []));
-        }
-        Ok(Lowered { wat: Wat::sequence(list, pieces), flow, ty, droppable: false })
+        let out = joined.into_list(list, "if", Some(test));
+        Ok(Lowered { wat: Wat::sequence(list, [set, out.wat]), ..out })
     }
 
     /// Lowers the given siblings in order.
@@ -200,11 +172,7 @@ impl<'s> Lowering<'_, 's> {
     pub(super) fn lower_do(&mut self, list: NodeId, context: Context) -> LowerResult<Lowered<'s>> {
         let tree = self.tree;
         let mut nodes = tree.operands(list);
-        let tail = match context {
-            Context::Operand(want) => Tail::Value(want),
-            Context::Statement | Context::Stack => Tail::Discarded,
-        };
-        let out = self.sequence(&mut nodes, tail)?;
+        let out = self.sequence(&mut nodes, Tail::of(context))?;
         Ok(Lowered { droppable: !context.is_operand() && out.droppable, ..out })
     }
 

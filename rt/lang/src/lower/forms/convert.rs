@@ -70,7 +70,7 @@ impl<'s> Lowering<'_, 's> {
         let (set, value) = self.once(list, value, Val::I64);
         let low = Wat::list(list, "i64.extend32_s", [value.copy()]);
         let overflows = Wat::list(list, "i64.ne", [low, value.copy()]);
-        let zero = self.zero(list, Val::I64);
+        let zero = Wat::number(list, Val::I64, 0);
         let message = type_wording::wide_int();
         let trap = self.trap_if(list, overflows, message, Val::I64, [value.copy(), zero]);
         let narrow = Wat::list(list, "i32.wrap_i64", [value]);

@@ -46,7 +46,7 @@ impl<'s> Lowering<'_, 's> {
                 Some(label) => {
                     let code = self.code();
                     let tested = code.tee(call, []);
-                    let left = Wat::list(call, format!("br_if {label}"), [tested]);
+                    let left = Wat::br_if(call, &label, tested);
                     let wat = Wat::sequence(call, [lowered, left]);
                     let out = ty.map_or_else(|| Flow::Net(0), |_| Flow::Net(1));
                     let ty = ty.unwrap_or(Type::Any);
@@ -145,8 +145,6 @@ impl<'s> Lowering<'_, 's> {
         let [call, other] = operands::<2>(tree, list)?;
         let lowered = self.guarded_call(list, call, context.want())?;
         match lowered {
-            Guarded::Raw(_, None) => self
-                .fault(call, form::catch_call("default", super::usage("default"), tree.text(call))),
             Guarded::Raw(wat, Some(ty)) => {
                 let other = self.value(list, other, Want::Type(ty))?.wat;
                 let name = ty.val().name();
@@ -155,9 +153,14 @@ impl<'s> Lowering<'_, 's> {
                 let chosen = Wat::list(list, head, [then, Wat::list(list, "else", [])]);
                 Ok(Lowered::one(Wat::sequence(list, [wat, chosen]), ty))
             }
-            Guarded::Block(out, _) if out.flow == Flow::Net(0) => self
-                .fault(call, form::catch_call("default", super::usage("default"), tree.text(call))),
-            Guarded::Block(out, label) => self.value_or(list, out, label, other),
+            Guarded::Block(out, label) if out.flow != Flow::Net(0) => {
+                self.value_or(list, out, label, other)
+            }
+            // The call has no value.
+            Guarded::Raw(..) | Guarded::Block(..) => {
+                let message = form::catch_call("default", super::usage("default"), tree.text(call));
+                self.fault(call, message)
+            }
         }
     }
 
@@ -191,12 +194,12 @@ impl<'s> Lowering<'_, 's> {
         let more = Wat::list(list, "i32.gt_s", [left.get(list), Wat::i32(list, 1)]);
         let fewer = Wat::list(list, "i32.sub", [left.get(list), Wat::i32(list, 1)]);
         let slept = self.host_call(list, "sys.sleep", [wait.get(list)])?;
-        let retried = [left.set(list, fewer), slept, Wat::list(list, format!("br {again}"), [])];
+        let retried = [left.set(list, fewer), slept, Wat::br(list, &again)];
         let tested = Wat::list(list, "i32.and", [passing, more]);
         let failed = self.fail_again(list)?;
         let finished = match ty {
             Some(_) => vec![Wat::list(list, format!("br {done}"), [out.wat])],
-            None => vec![out.wat, Wat::list(list, format!("br {done}"), [])],
+            None => vec![out.wat, Wat::br(list, &done)],
         };
         let body = [
             Wat::list(list, format!("block {label}"), finished),
@@ -219,8 +222,7 @@ impl<'s> Lowering<'_, 's> {
             let value = self.value(list, operand, Want::Type(Type::Code))?.wat;
             let code = value.copy();
             let failed = self.fail_with(list, code)?;
-            let then = Wat::list(list, "then", [failed]);
-            return Ok(Lowered::none(Wat::list(list, "if", [value, then])));
+            return Ok(Lowered::none(Wat::when(list, value, failed)));
         }
         // If the call leaves a value and an error code, the value stays on the stack.
         let (wat, below) = match tree.node(operand).kind {
@@ -319,10 +321,9 @@ impl<'s> Caught<'s> {
         }
         if let Some(reason) = &self.reason {
             let why = lowering.host_call(list, "sys.why", [])?;
-            let then = Wat::list(list, "then", [reason.write(list, Some(why))]);
-            let none = reason.write(list, Some(Wat::literal(list, &b""[..])));
-            let other = Wat::list(list, "else", [none]);
-            pieces.push(Wat::list(list, "if", [code.read(list), then, other]));
+            let then = reason.write(list, Some(why));
+            let other = reason.write(list, Some(Wat::literal(list, &b""[..])));
+            pieces.push(Wat::choice(list, "if", code.read(list), then, other));
         }
         Ok(Wat::sequence(list, pieces))
     }
@@ -354,10 +355,10 @@ impl<'s> Caught<'s> {
         done.extend(self.reason.as_ref().map(|reason| reason.write(list, Some(empty()))));
         let Some(label) = label else { return Ok(Wat::sequence(list, done)) };
         let caught = lowering.new_label("caught");
-        done.push(Wat::list(list, format!("br {caught}"), []));
+        done.push(Wat::br(list, &caught));
         let mut pieces = vec![Wat::list(list, format!("block {label}"), done)];
         if let Some(variable) = &self.value {
-            let zero = lowering.zero(list, ty.val());
+            let zero = Wat::number(list, ty.val(), 0);
             pieces.push(variable.write(list, Some(zero)));
         }
         let code = lowering.code();

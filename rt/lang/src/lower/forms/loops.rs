@@ -34,10 +34,8 @@ impl<'s> Lowering<'_, 's> {
         let (leave, next) = self.open_loop();
         let body = self.statements(&mut body);
         self.func.loops.pop();
-        let left = Wat::list(list, format!("br_if {leave}"), [test]);
-        let again = Wat::list(list, format!("br {next}"), []);
-        let inner = Wat::list(list, format!("loop {next}"), [left, body?, again]);
-        Ok(Lowered::none(Wat::list(list, format!("block {leave}"), [inner])))
+        let inner = vec![Wat::br_if(list, &leave, test), body?];
+        Ok(Lowered::none(Wat::repeated(list, &leave, &next, inner)))
     }
 
     /// Lowers `(repeat N …)`, which runs the body N times.
@@ -53,14 +51,12 @@ impl<'s> Lowering<'_, 's> {
         let again = self.label("again", number);
         let test = Wat::list(list, "i32.le_s", [left.get(list), Wat::i32(list, 0)]);
         let fewer = Wat::list(list, "i32.sub", [left.get(list), Wat::i32(list, 1)]);
-        let inner = [
-            Wat::list(list, format!("br_if {leave}"), [test]),
+        let inner = vec![
+            Wat::br_if(list, &leave, test),
             left.set(list, fewer),
             Wat::list(list, format!("block {next}"), [body?]),
-            Wat::list(list, format!("br {again}"), []),
         ];
-        let whole = Wat::list(list, format!("loop {again}"), inner);
-        let whole = Wat::list(list, format!("block {leave}"), [whole]);
+        let whole = Wat::repeated(list, &leave, &again, inner);
         Ok(Lowered::none(Wat::sequence(list, [set, whole])))
     }
 
@@ -86,7 +82,7 @@ impl<'s> Lowering<'_, 's> {
             return self.fault(list, form::outside_loop(head));
         };
         let label = self.label(label, number);
-        Ok(Lowered::never(Wat::list(list, format!("br {label}"), [])))
+        Ok(Lowered::never(Wat::br(list, &label)))
     }
 
     /// Rejects a word such as `in` between the variable of a loop and its range or collection.
@@ -253,22 +249,19 @@ impl<'s> Counting<'s> {
         let done = self.done(list);
         let mut inner = Vec::new();
         if let Some(step) = self.step.as_ref().filter(|step| step.constant().is_none()) {
-            let zero = lowering.zero(list, self.val);
-            let test = self.op("eq", [step.copy(), zero]);
-            let none = || Wat::list(list, "i64.const 0", []);
+            let test = self.op("eq", [step.copy(), Wat::number(list, self.val, 0)]);
+            let none = || Wat::number(list, Val::I64, 0);
             let message = type_wording::zero_step_trap();
             inner.push(lowering.trap_if(list, test, message, Val::I64, [none(), none()]));
         }
-        inner.push(Wat::list(list, format!("br_if {leave}"), [done]));
+        inner.push(Wat::br_if(list, leave, done));
         inner.push(Wat::list(list, format!("block {next}"), [body]));
         inner.extend(self.advance(lowering, leave));
-        inner.push(Wat::list(list, format!("br {again}"), []));
-        let whole = Wat::list(list, format!("loop {again}"), inner);
-        Ok(Wat::list(list, format!("block {leave}"), [whole]))
+        Ok(Wat::repeated(list, leave, &again, inner))
     }
 
     fn op(&self, name: &str, items: [Wat<'s>; 2]) -> Wat<'s> {
-        Wat::list(self.list, format!("{}.{name}", self.val.name()), items)
+        Wat::op(self.list, self.val, name, items)
     }
 
     /// Returns the test for the end of the loop.
@@ -279,9 +272,9 @@ impl<'s> Counting<'s> {
             Some(step) => match step.constant() {
                 Some(step) => self.op(if step > 0 { "ge_s" } else { "le_s" }, [i(), to()]),
                 None => {
-                    let zero = Wat::list(list, format!("{}.const 0", self.val.name()), []);
-                    let (down, up) = (self.op("le_s", [i(), to()]), self.op("ge_s", [i(), to()]));
-                    let negative = self.op("lt_s", [step.copy(), zero]);
+                    let down = self.op("le_s", [i(), to()]);
+                    let up = self.op("ge_s", [i(), to()]);
+                    let negative = self.op("lt_s", [step.copy(), Wat::number(list, self.val, 0)]);
                     Wat::list(list, "select", [down, up, negative])
                 }
             },
@@ -291,19 +284,19 @@ impl<'s> Counting<'s> {
     /// Returns code that adds the step. It exits the loop if the counter would wrap around.
     fn advance(&self, lowering: &mut Lowering<'_, 's>, leave: &str) -> Vec<Wat<'s>> {
         let list = self.list;
-        let one = || Wat::list(list, format!("{}.const 1", self.val.name()), []);
+        let one = || Wat::number(list, self.val, 1);
         let step = self.step.as_ref().map_or_else(one, Wat::copy);
         let sum = self.op("add", [self.counter.read(list), step.copy()]);
         if self.is_kept && matches!(step.constant(), Some(-1 | 1)) {
             return vec![self.counter.write(list, Some(sum))];
         }
         let hidden = lowering.hidden("following", self.val);
-        let zero = lowering.zero(list, self.val);
+        let zero = Wat::number(list, self.val, 0);
         let less = self.op("lt_s", [hidden.get(list), self.counter.read(list)]);
         let wrapped = Wat::list(list, "i32.ne", [less, self.op("lt_s", [step, zero])]);
         vec![
             hidden.set(list, sum),
-            Wat::list(list, format!("br_if {leave}"), [wrapped]),
+            Wat::br_if(list, leave, wrapped),
             self.counter.write(list, Some(hidden.get(list))),
         ]
     }
@@ -485,17 +478,15 @@ impl<'s> Lowering<'_, 's> {
         self.func.loops.pop();
         let again = self.new_label("again");
         let done = Wat::list(list, "i32.ge_s", [at.get(list), length]);
-        let mut inner = vec![Wat::list(list, format!("br_if {leave}"), [done])];
+        let mut inner = vec![Wat::br_if(list, &leave, done)];
         inner.extend(begin);
         inner.push(Wat::list(list, format!("block {next}"), [body?]));
         let following = Wat::list(list, "i32.add", [at.get(list), Wat::i32(list, 1)]);
         inner.push(at.set(list, following));
-        inner.push(Wat::list(list, format!("br {again}"), []));
-        let whole = Wat::list(list, format!("loop {again}"), inner);
         let pieces = [
             collection.set(list, value),
             at.set(list, Wat::i32(list, 0)),
-            Wat::list(list, format!("block {leave}"), [whole]),
+            Wat::repeated(list, &leave, &again, inner),
         ];
         Ok(Lowered::none(Wat::sequence(list, pieces)))
     }
