@@ -7,7 +7,7 @@ use super::flow::{Flow, Lowered, Want};
 use super::leaves::Leaves;
 use super::output::Wat;
 use super::sequence::Tail;
-use super::{LowerResult, LoweredFunc, Lowering};
+use super::{CodeResult, LowerResult, LoweredFunc, Lowering};
 use crate::Position;
 use crate::diagnose::wording::{self, types as type_wording};
 use crate::lower::program::Func;
@@ -315,7 +315,7 @@ impl<'s> Lowering<'_, 's> {
         at: usize,
         name: &'s str,
         operands: &[NodeId],
-    ) -> LowerResult<Lowered<'s>> {
+    ) -> CodeResult<'s> {
         let program = self.program;
         let params = program.funcs.get(at).and_then(|func| func.fn_params.as_deref());
         let params = params.unwrap_or(&[]);

@@ -48,6 +48,9 @@ use crate::{Signature, Signatures, habits};
 /// The result of lowering, or the first fault.
 pub(crate) type LowerResult<T> = Result<T, Box<Fault>>;
 
+/// Lowered code, or the first fault.
+pub(crate) type CodeResult<'s> = LowerResult<Lowered<'s>>;
+
 /// Maximum number of times that a program is lowered. Each round determines the types of at least
 /// one more function in a chain of calls.
 const MAX_ROUNDS: usize = 12;
@@ -206,7 +209,7 @@ impl<'a, 's> Lowering<'a, 's> {
 
     /// Lowers a node: a list, a literal, a name or a number. Any other node is printed unchanged,
     /// and the WAT parser rejects it.
-    pub(crate) fn node(&mut self, node: NodeId, context: Context) -> LowerResult<Lowered<'s>> {
+    pub(crate) fn node(&mut self, node: NodeId, context: Context) -> CodeResult<'s> {
         let line = self.tree.node(node).starts_line;
         let lowered = match self.tree.node(node).kind {
             NodeKind::List => self.list(node, context)?,
@@ -223,7 +226,7 @@ impl<'a, 's> Lowering<'a, 's> {
     }
 
     /// Lowers a list as a form, a call by name or an instruction.
-    pub(crate) fn list(&mut self, list: NodeId, context: Context) -> LowerResult<Lowered<'s>> {
+    pub(crate) fn list(&mut self, list: NodeId, context: Context) -> CodeResult<'s> {
         if self.tree.text(list).starts_with('[') {
             let span = self.tree.span(list);
             let edits = vec![
@@ -260,7 +263,7 @@ impl<'a, 's> Lowering<'a, 's> {
 
     /// Lowers `(call $f A B)` like `($f A B)` if `$f` is declared with `fn`, because lowering
     /// infers the types of such a function. Returns `None` for any other list.
-    fn call_of_fn(&mut self, list: NodeId, head: &str) -> Option<LowerResult<Lowered<'s>>> {
+    fn call_of_fn(&mut self, list: NodeId, head: &str) -> Option<CodeResult<'s>> {
         if head != "call" {
             return None;
         }

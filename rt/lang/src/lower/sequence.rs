@@ -3,7 +3,7 @@
 use super::flow::{Context, Flow, Lowered, Want};
 use super::forms::call::Callee;
 use super::output::Wat;
-use super::{LowerResult, Lowering, forms};
+use super::{CodeResult, Lowering, forms};
 use crate::diagnose::wording;
 use crate::lower::output::Pieces;
 use crate::lower::wat::StackEffect;
@@ -41,7 +41,7 @@ impl Tail {
 
 impl<'s> Lowering<'_, 's> {
     /// Lowers siblings in order.
-    pub(crate) fn sequence(&mut self, nodes: &mut Nodes, tail: Tail) -> LowerResult<Lowered<'s>> {
+    pub(crate) fn sequence(&mut self, nodes: &mut Nodes, tail: Tail) -> CodeResult<'s> {
         let tree = self.tree;
         let from = nodes.peek(tree).unwrap_or(NodeId(0));
         let mut pieces = Pieces::of(*nodes);
@@ -126,7 +126,7 @@ impl<'s> Lowering<'_, 's> {
         nodes: &mut Nodes,
         context: Context,
         open: &mut Vec<bool>,
-    ) -> LowerResult<Lowered<'s>> {
+    ) -> CodeResult<'s> {
         let tree = self.tree;
         let name = tree.text(node);
         match name {

@@ -7,7 +7,7 @@ use super::forms;
 use super::forms::call::Callee;
 use super::output::Wat;
 use super::sequence::Tail;
-use super::{LowerResult, Lowering};
+use super::{CodeResult, LowerResult, Lowering};
 use crate::diagnose::fix::Change;
 use crate::diagnose::wording::{Fault, form, types as type_wording};
 use crate::syntax::literal::{self, fits, is_number, number_type};
@@ -17,12 +17,7 @@ use crate::{Code, Position, habits};
 
 impl<'s> Lowering<'_, 's> {
     /// Lowers an operand of a form to exactly one value, converted to the expected type.
-    pub(crate) fn value(
-        &mut self,
-        form: NodeId,
-        node: NodeId,
-        want: Want,
-    ) -> LowerResult<Lowered<'s>> {
+    pub(crate) fn value(&mut self, form: NodeId, node: NodeId, want: Want) -> CodeResult<'s> {
         let tree = self.tree;
         let out = match tree.node(node).kind {
             NodeKind::Atom => match self.operand(Some(form), node, want)? {
@@ -41,7 +36,7 @@ impl<'s> Lowering<'_, 's> {
         node: NodeId,
         out: Lowered<'s>,
         want: Want,
-    ) -> LowerResult<Lowered<'s>> {
+    ) -> CodeResult<'s> {
         let out = match out.flow {
             Flow::Net(1) => out,
             Flow::Never | Flow::Unknown => {
@@ -76,7 +71,7 @@ impl<'s> Lowering<'_, 's> {
         node: NodeId,
         out: Lowered<'s>,
         ty: Type,
-    ) -> LowerResult<Lowered<'s>> {
+    ) -> CodeResult<'s> {
         let found = out.ty;
         if out.flow != Flow::Net(1) {
             return Ok(Lowered { ty, ..out });
@@ -143,7 +138,7 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Lowers a condition. A condition is an int, and 0 means false.
-    pub(crate) fn condition(&mut self, form: NodeId, node: NodeId) -> LowerResult<Lowered<'s>> {
+    pub(crate) fn condition(&mut self, form: NodeId, node: NodeId) -> CodeResult<'s> {
         let out = self.value(form, node, Want::Any)?;
         let is_wat = self.tree.head(form) == Some("if") && !self.is_choice(form);
         if out.ty.val().fits(Val::I32) && (is_wat || out.ty.is_number() || out.ty.is_vague()) {

@@ -11,7 +11,7 @@ use crate::lower::output::{Pieces, Wat, are_unchanged};
 use crate::lower::sequence::Tail;
 use crate::lower::value::Join;
 use crate::lower::variables::Variable;
-use crate::lower::{LowerResult, Lowering};
+use crate::lower::{CodeResult, LowerResult, Lowering};
 use crate::syntax::literal;
 use crate::syntax::literal::index;
 use crate::syntax::tree::{NodeId, NodeKind, Nodes, Tree};
@@ -61,7 +61,7 @@ impl<'s> Lowering<'_, 's> {
         head: &'s str,
         instruction: Option<&Instruction>,
         context: Context,
-    ) -> LowerResult<Lowered<'s>> {
+    ) -> CodeResult<'s> {
         let tree = self.tree;
         let mut nodes = tree.children(list);
         let Some(first) = nodes.next(tree) else { return self.raw(list) };
@@ -336,11 +336,11 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Lowers a list unchanged, except for string literals and function names in it.
-    pub(crate) fn raw(&mut self, list: NodeId) -> LowerResult<Lowered<'s>> {
+    pub(crate) fn raw(&mut self, list: NodeId) -> CodeResult<'s> {
         self.raw_within(list, true)
     }
 
-    fn raw_within(&mut self, list: NodeId, top: bool) -> LowerResult<Lowered<'s>> {
+    fn raw_within(&mut self, list: NodeId, top: bool) -> CodeResult<'s> {
         let tree = self.tree;
         let head = tree.head(list).unwrap_or("");
         let mut nodes = tree.children(list);
@@ -482,7 +482,7 @@ impl<'s> Lowering<'_, 's> {
         list: NodeId,
         head: &'s str,
         mut nodes: Nodes,
-    ) -> LowerResult<Lowered<'s>> {
+    ) -> CodeResult<'s> {
         let results = self.block_results(nodes);
         let block = self.block_head(&mut nodes)?;
         let tail = match results.as_deref() {
@@ -510,7 +510,7 @@ impl<'s> Lowering<'_, 's> {
         list: NodeId,
         mut nodes: Nodes,
         context: Context,
-    ) -> LowerResult<Lowered<'s>> {
+    ) -> CodeResult<'s> {
         let tree = self.tree;
         let by_name = self.is_named_condition(nodes);
         let declared = !by_name && {

@@ -8,18 +8,14 @@ use crate::diagnose::wording::{Fault, form, types as type_wording};
 use crate::lower::flow::{Context, Flow, Lowered, Want};
 use crate::lower::forms::{all_operands, operand_count, operands};
 use crate::lower::output::Wat;
-use crate::lower::{LowerResult, Lowering, range};
+use crate::lower::{CodeResult, LowerResult, Lowering, range};
 use crate::syntax::literal::number_type;
 use crate::syntax::tree::{NodeId, Tree};
 use crate::types::{Type, Val};
 
 impl<'s> Lowering<'_, 's> {
     /// Lowers `+`, `-`, `*`, `/` and `%`.
-    pub(super) fn lower_arithmetic(
-        &mut self,
-        list: NodeId,
-        context: Context,
-    ) -> LowerResult<Lowered<'s>> {
+    pub(super) fn lower_arithmetic(&mut self, list: NodeId, context: Context) -> CodeResult<'s> {
         let tree = self.tree;
         let head = tree.head(list).unwrap_or("");
         let nodes = all_operands(tree, list);
@@ -307,7 +303,7 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Lowers `(- X)`, which negates a number.
-    fn negate(&mut self, list: NodeId, context: Context) -> LowerResult<Lowered<'s>> {
+    fn negate(&mut self, list: NodeId, context: Context) -> CodeResult<'s> {
         let [node] = operands::<1>(self.tree, list)?;
         let (values, ty) = self.numbers(list, &[node], context.want())?;
         let value = values.into_iter().next().unwrap_or(Wat::nothing(list));
@@ -320,7 +316,7 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Lowers `(abs X)`, the absolute value of a number.
-    pub(super) fn lower_abs(&mut self, list: NodeId, context: Context) -> LowerResult<Lowered<'s>> {
+    pub(super) fn lower_abs(&mut self, list: NodeId, context: Context) -> CodeResult<'s> {
         let [node] = operands::<1>(self.tree, list)?;
         let (values, ty) = self.numbers(list, &[node], context.want())?;
         let value = values.into_iter().next().unwrap_or(Wat::nothing(list));
@@ -339,11 +335,7 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Lowers `(min A B …)` and `(max A B …)`.
-    pub(super) fn lower_extreme(
-        &mut self,
-        list: NodeId,
-        context: Context,
-    ) -> LowerResult<Lowered<'s>> {
+    pub(super) fn lower_extreme(&mut self, list: NodeId, context: Context) -> CodeResult<'s> {
         let tree = self.tree;
         let head = tree.head(list).unwrap_or("");
         let nodes = all_operands(tree, list);
@@ -369,7 +361,7 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Lowers `(+= $x N)`, `(-= $x N)` and `(*= $x N)`.
-    pub(super) fn lower_update(&mut self, list: NodeId, _: Context) -> LowerResult<Lowered<'s>> {
+    pub(super) fn lower_update(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
         let tree = self.tree;
         let head = tree.head(list).unwrap_or("");
         let [target, node] = operands::<2>(tree, list)?;
@@ -446,11 +438,7 @@ fn nest(tree: &Tree<'_>, list: NodeId, head: &str, nodes: &[NodeId]) -> Option<C
 
 impl<'s> Lowering<'_, 's> {
     /// Lowers `&`, `|`, `^`, `<<` and `>>`, the bitwise operators on integers.
-    pub(super) fn lower_bits(
-        &mut self,
-        list: NodeId,
-        context: Context,
-    ) -> LowerResult<Lowered<'s>> {
+    pub(super) fn lower_bits(&mut self, list: NodeId, context: Context) -> CodeResult<'s> {
         let tree = self.tree;
         let head = tree.head(list).unwrap_or("");
         let shifts = matches!(head, "<<" | ">>");
@@ -509,7 +497,7 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Lowers `=`, `!=`, `<`, `<=`, `>` and `>=`, which compare numbers, or strings byte by byte.
-    pub(super) fn lower_compare(&mut self, list: NodeId, _: Context) -> LowerResult<Lowered<'s>> {
+    pub(super) fn lower_compare(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
         let tree = self.tree;
         let head = tree.head(list).unwrap_or("");
         let nodes = operands::<2>(tree, list)?;
@@ -540,7 +528,7 @@ impl<'s> Lowering<'_, 's> {
         head: &str,
         nodes: [NodeId; 2],
         lowered: Vec<Option<Lowered<'s>>>,
-    ) -> LowerResult<Lowered<'s>> {
+    ) -> CodeResult<'s> {
         let tree = self.tree;
         let texts = nodes.map(|node| tree.text(node));
         let types: Vec<Type> =
@@ -579,14 +567,14 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Lowers `(not A)`, which returns 1 if A is 0, and 0 otherwise.
-    pub(super) fn lower_not(&mut self, list: NodeId, _: Context) -> LowerResult<Lowered<'s>> {
+    pub(super) fn lower_not(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
         let [node] = operands::<1>(self.tree, list)?;
         let value = self.condition(list, node)?;
         Ok(Lowered::one(Wat::list(list, "i32.eqz", [value.wat]), Type::Bool))
     }
 
     /// Lowers `and` and `or`, which stop at the first operand that determines the result.
-    pub(super) fn lower_logic(&mut self, list: NodeId, _: Context) -> LowerResult<Lowered<'s>> {
+    pub(super) fn lower_logic(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
         let tree = self.tree;
         let all = tree.head(list) == Some("and");
         let nodes = all_operands(tree, list);

@@ -8,7 +8,7 @@ use crate::habits::rewrite;
 use crate::lower::flow::{Context, Lowered, Want};
 use crate::lower::output::Wat;
 use crate::lower::variables::{Resolved, Variable};
-use crate::lower::{LowerResult, Lowering};
+use crate::lower::{CodeResult, LowerResult, Lowering};
 use crate::syntax::literal;
 use crate::syntax::tree::{NodeId, Tree};
 use crate::types::{Type, Val};
@@ -16,7 +16,7 @@ use crate::types::{Type, Val};
 impl<'s> Lowering<'_, 's> {
     /// Lowers `(let $x V)`, `(let $x long V)` and `(let $x V $y W)`, which declare and set variables,
     /// in order. `(let ($a $b) ARR)` sets the variables to the items of an array.
-    pub(super) fn lower_let(&mut self, list: NodeId, _: Context) -> LowerResult<Lowered<'s>> {
+    pub(super) fn lower_let(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
         let tree = self.tree;
         let nodes = all_operands(tree, list);
         if let [target, array] = nodes.as_slice()
@@ -49,7 +49,7 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Declares one variable and sets it.
-    fn declare_one(&mut self, list: NodeId, binding: Binding) -> LowerResult<Lowered<'s>> {
+    fn declare_one(&mut self, list: NodeId, binding: Binding) -> CodeResult<'s> {
         let Binding { target, ty, value: node } = binding;
         let tree = self.tree;
         let name = self.target_name(list, target)?;
@@ -99,7 +99,7 @@ impl<'s> Lowering<'_, 's> {
         list: NodeId,
         names: &[(NodeId, &'s str)],
         array: NodeId,
-    ) -> LowerResult<Lowered<'s>> {
+    ) -> CodeResult<'s> {
         let value = self.value(list, array, Want::Type(Type::Arr))?;
         let hidden = self.hidden("arr", Val::I32);
         let mut pieces = vec![hidden.set(list, value.wat)];
@@ -114,7 +114,7 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Lowers `(set $x V)` and `(set $x V $y W)`, which set variables or globals, in order.
-    pub(super) fn lower_set(&mut self, list: NodeId, _: Context) -> LowerResult<Lowered<'s>> {
+    pub(super) fn lower_set(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
         let nodes = all_operands(self.tree, list);
         let (pairs, rest) = nodes.as_chunks::<2>();
         let all_named = pairs.iter().all(|[target, _]| self.tree.name(*target).is_some());
@@ -129,7 +129,7 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Sets one variable.
-    fn set_one(&mut self, list: NodeId, [target, node]: [NodeId; 2]) -> LowerResult<Lowered<'s>> {
+    fn set_one(&mut self, list: NodeId, [target, node]: [NodeId; 2]) -> CodeResult<'s> {
         let name = self.target_name(list, target)?;
         let variable = self.target_variable(target, name, node)?;
         let value = self.assigned(list, name, &variable, node)?;

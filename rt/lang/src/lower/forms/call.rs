@@ -5,7 +5,7 @@ use crate::diagnose::wording::{self, Fault, form, types as type_wording};
 use crate::habits::rewrite;
 use crate::lower::flow::{Context, Flow, Lowered, Want};
 use crate::lower::output::Wat;
-use crate::lower::{LowerResult, Lowering};
+use crate::lower::{CodeResult, LowerResult, Lowering};
 use crate::syntax::literal;
 use crate::syntax::tree::NodeId;
 use crate::types::{Type, Val};
@@ -54,7 +54,7 @@ impl<'s> Lowering<'_, 's> {
         list: NodeId,
         called: &Callee<'s>,
         context: Context,
-    ) -> LowerResult<Lowered<'s>> {
+    ) -> CodeResult<'s> {
         match called {
             Callee::Host(signature, marked) => {
                 let count = super::all_operands(self.tree, list).len();
@@ -77,7 +77,7 @@ impl<'s> Lowering<'_, 's> {
         signature: &Signature,
         marked: bool,
         context: Context,
-    ) -> LowerResult<Lowered<'s>> {
+    ) -> CodeResult<'s> {
         if is_variadic(signature) && super::all_operands(self.tree, list).len() > 2 {
             return self.join_strings(list, signature);
         }
@@ -114,12 +114,7 @@ impl<'s> Lowering<'_, 's> {
 
     /// Returns code for a call that changes its first argument. The code leaves that argument on the
     /// stack.
-    fn with_first(
-        &mut self,
-        list: NodeId,
-        call: Wat<'s>,
-        signature: &Signature,
-    ) -> LowerResult<Lowered<'s>> {
+    fn with_first(&mut self, list: NodeId, call: Wat<'s>, signature: &Signature) -> CodeResult<'s> {
         let ty = signature.params.first().map_or(Type::Any, |param| Type::of_host(param.ty));
         let name = self.hidden("first", ty.val());
         let call = call.change_first(|first| name.tee(list, [first]));
@@ -129,7 +124,7 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Lowers `(str.cat A B C …)` from left to right.
-    fn join_strings(&mut self, list: NodeId, signature: &Signature) -> LowerResult<Lowered<'s>> {
+    fn join_strings(&mut self, list: NodeId, signature: &Signature) -> CodeResult<'s> {
         let mut pieces = Vec::new();
         for (at, operand) in super::all_operands(self.tree, list).into_iter().enumerate() {
             pieces.push(self.value(list, operand, Want::Type(Type::Str))?.wat);
@@ -320,7 +315,7 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Lowers a call to a WAT function.
-    fn call_wat(&mut self, list: NodeId, name: &'s str) -> LowerResult<Lowered<'s>> {
+    fn call_wat(&mut self, list: NodeId, name: &'s str) -> CodeResult<'s> {
         let effect = self.called(name);
         let operands = super::all_operands(self.tree, list);
         let wanted = effect.as_ref().map(|effect| effect.pops.len());

@@ -11,14 +11,14 @@ use crate::lower::flow::{Context, Flow, Lowered, Want};
 use crate::lower::forms::{all_operands, operands};
 use crate::lower::output::Wat;
 use crate::lower::variables::Hidden;
-use crate::lower::{LowerResult, Lowering};
+use crate::lower::{CodeResult, LowerResult, Lowering};
 use crate::syntax::literal;
 use crate::syntax::tree::NodeId;
 use crate::types::{Elem, Type, Val};
 
 impl<'s> Lowering<'_, 's> {
     /// Lowers `(arr A B …)`, which creates an array of strings.
-    pub(super) fn lower_arr(&mut self, list: NodeId, _: Context) -> LowerResult<Lowered<'s>> {
+    pub(super) fn lower_arr(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
         let hidden = self.hidden("new", Val::I32);
         let nodes = all_operands(self.tree, list);
         let mut pieces = self.filled_array(list, &hidden, &nodes)?;
@@ -43,7 +43,7 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Lowers `(map K V …)`, which creates a map.
-    pub(super) fn lower_map(&mut self, list: NodeId, _: Context) -> LowerResult<Lowered<'s>> {
+    pub(super) fn lower_map(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
         let hidden = self.hidden("new", Val::I32);
         let new = self.host_call(list, "map.new", [])?;
         let mut pieces = vec![hidden.set(list, new)];
@@ -62,12 +62,7 @@ impl<'s> Lowering<'_, 's> {
 
     /// Reports that a form does not accept the type of its first operand. If the type is not yet known,
     /// returns placeholder code instead.
-    fn not_taken(
-        &mut self,
-        list: NodeId,
-        node: NodeId,
-        out: Lowered<'s>,
-    ) -> LowerResult<Lowered<'s>> {
+    fn not_taken(&mut self, list: NodeId, node: NodeId, out: Lowered<'s>) -> CodeResult<'s> {
         let (tree, found) = (self.tree, out.ty);
         // `check::walk` reports why the operand's effect on the stack is unknown.
         if out.flow == Flow::Unknown {
@@ -83,7 +78,7 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Lowers `(len X)`, the length of a string, an array or a map.
-    pub(super) fn lower_len(&mut self, list: NodeId, _: Context) -> LowerResult<Lowered<'s>> {
+    pub(super) fn lower_len(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
         let [node] = operands::<1>(self.tree, list)?;
         let out = self.value(list, node, Want::Any)?;
         let wat = match out.ty {
@@ -98,7 +93,7 @@ impl<'s> Lowering<'_, 's> {
 
     /// Lowers `(at X I)`, which returns an array item, the value for a map key, or an element of a
     /// number array. `(at X I D)` returns D if there is no such item or key.
-    pub(super) fn lower_at(&mut self, list: NodeId, _: Context) -> LowerResult<Lowered<'s>> {
+    pub(super) fn lower_at(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
         let nodes = all_operands(self.tree, list);
         let [node, index, other] = nodes.as_slice() else {
             let [node, index] = operands::<2>(self.tree, list)?;
@@ -124,7 +119,7 @@ impl<'s> Lowering<'_, 's> {
         node: NodeId,
         out: Lowered<'s>,
         index: NodeId,
-    ) -> LowerResult<Lowered<'s>> {
+    ) -> CodeResult<'s> {
         let (name, want) = match out.ty {
             Type::Arr => {
                 self.reject_negative(node, index)?;
@@ -153,7 +148,7 @@ impl<'s> Lowering<'_, 's> {
 
     /// Lowers `(put X I V)`, which sets an array item, the value for a map key, or an element of a
     /// number array.
-    pub(super) fn lower_put(&mut self, list: NodeId, _: Context) -> LowerResult<Lowered<'s>> {
+    pub(super) fn lower_put(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
         let [node, index, value] = operands::<3>(self.tree, list)?;
         let out = self.value(list, node, Want::Any)?;
         let (name, want) = match out.ty {
@@ -170,7 +165,7 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Lowers `(push X V)`, which appends an item to an array.
-    pub(super) fn lower_push(&mut self, list: NodeId, _: Context) -> LowerResult<Lowered<'s>> {
+    pub(super) fn lower_push(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
         let [node, value] = operands::<2>(self.tree, list)?;
         let out = self.value(list, node, Want::Any)?;
         if out.ty != Type::Arr {
@@ -181,7 +176,7 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Lowers `(pop X)`, which removes the last item of an array.
-    pub(super) fn lower_pop(&mut self, list: NodeId, _: Context) -> LowerResult<Lowered<'s>> {
+    pub(super) fn lower_pop(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
         let [node] = operands::<1>(self.tree, list)?;
         let out = self.value(list, node, Want::Any)?;
         if out.ty != Type::Arr {
@@ -193,7 +188,7 @@ impl<'s> Lowering<'_, 's> {
 
     /// Lowers `(has X V)`, which returns 1 if V is an item of the array X, a key of the map X or a
     /// substring of the string X, and 0 otherwise.
-    pub(super) fn lower_has(&mut self, list: NodeId, _: Context) -> LowerResult<Lowered<'s>> {
+    pub(super) fn lower_has(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
         let [node, value] = operands::<2>(self.tree, list)?;
         let out = self.value(list, node, Want::Any)?;
         let name = match out.ty {
@@ -215,7 +210,7 @@ const MAX_BYTES: i64 = 1 << 30;
 
 impl<'s> Lowering<'_, 's> {
     /// Lowers `(ints N)` and `(ints [1 2 3])`, and likewise `longs`, `floats` and `bytes`.
-    pub(super) fn lower_numbers(&mut self, list: NodeId, _: Context) -> LowerResult<Lowered<'s>> {
+    pub(super) fn lower_numbers(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
         let tree = self.tree;
         let head = tree.head(list).unwrap_or("");
         let elem = Elem::ALL.into_iter().find(|elem| elem.plural() == head).unwrap_or(Elem::Int);
@@ -311,7 +306,7 @@ impl<'s> Lowering<'_, 's> {
         node: NodeId,
         array: Wat<'s>,
         index: NodeId,
-    ) -> LowerResult<Lowered<'s>> {
+    ) -> CodeResult<'s> {
         let (array, at, mut pieces) = self.checked(list, elem, node, array, index)?;
         pieces.push(load(list, elem, array, at));
         Ok(Lowered::one(Wat::sequence(list, pieces), elem.ty()))
@@ -327,7 +322,7 @@ impl<'s> Lowering<'_, 's> {
         array: Wat<'s>,
         index: NodeId,
         value: NodeId,
-    ) -> LowerResult<Lowered<'s>> {
+    ) -> CodeResult<'s> {
         let (array, at, mut pieces) = self.checked(list, elem, node, array, index)?;
         let mut value = self.element(list, elem, value)?;
         if elem == Elem::Byte && value.constant().is_none() {

@@ -6,14 +6,14 @@ use crate::lower::flow::{Context, Lowered, Want};
 use crate::lower::output::Wat;
 use crate::lower::sequence::Tail;
 use crate::lower::value::Join;
-use crate::lower::{LowerResult, Lowering};
+use crate::lower::{CodeResult, LowerResult, Lowering};
 use crate::syntax::tree::{NodeId, NodeKind, Nodes};
 use crate::types::{Type, Val};
 
 impl<'s> Lowering<'_, 's> {
     /// Lowers `(when C …)` and `(unless C …)`, which run the body if C is true or, for `unless`, if C
     /// is false.
-    pub(super) fn lower_when(&mut self, list: NodeId, _: Context) -> LowerResult<Lowered<'s>> {
+    pub(super) fn lower_when(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
         let unless = self.tree.head(list).is_some_and(|head| head.starts_with("unless"));
         let (condition, mut body) = self.first_and_rest(list)?;
         let test = self.condition(list, condition)?.wat;
@@ -23,11 +23,7 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Lowers `(if C A B)`: its value is A if C is true, and B otherwise.
-    pub(crate) fn lower_choice(
-        &mut self,
-        list: NodeId,
-        context: Context,
-    ) -> LowerResult<Lowered<'s>> {
+    pub(crate) fn lower_choice(&mut self, list: NodeId, context: Context) -> CodeResult<'s> {
         let tree = self.tree;
         let nodes = all_operands(tree, list);
         let (condition, then, other) = match nodes.as_slice() {
@@ -50,7 +46,7 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Lowers an arm that consists of one form. If no value is expected, the arm's value is dropped.
-    fn arm_of(&mut self, list: NodeId, arm: NodeId, context: Context) -> LowerResult<Lowered<'s>> {
+    fn arm_of(&mut self, list: NodeId, arm: NodeId, context: Context) -> CodeResult<'s> {
         match context {
             Context::Operand(want) => self.value(list, arm, want),
             Context::Statement | Context::Stack => match self.tree.node(arm).kind {
@@ -61,11 +57,7 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Lowers `(cond (C …) … (else …))`, which runs the first clause whose condition is true.
-    pub(super) fn lower_cond(
-        &mut self,
-        list: NodeId,
-        context: Context,
-    ) -> LowerResult<Lowered<'s>> {
+    pub(super) fn lower_cond(&mut self, list: NodeId, context: Context) -> CodeResult<'s> {
         let tree = self.tree;
         let clauses = all_operands(tree, list);
         let Some((last, others)) = clauses.split_last() else {
@@ -109,11 +101,7 @@ impl<'s> Lowering<'_, 's> {
 
     /// Lowers `(match S r"(a)(b)" ($a $b) … (else …))`, which runs the body with the groups of the
     /// first match.
-    pub(super) fn lower_match(
-        &mut self,
-        list: NodeId,
-        context: Context,
-    ) -> LowerResult<Lowered<'s>> {
+    pub(super) fn lower_match(&mut self, list: NodeId, context: Context) -> CodeResult<'s> {
         let tree = self.tree;
         let nodes = all_operands(tree, list);
         let [text, pattern, names, body @ ..] = nodes.as_slice() else {
@@ -160,7 +148,7 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Lowers the given siblings in order.
-    pub(crate) fn nodes(&mut self, nodes: &[NodeId], tail: Tail) -> LowerResult<Lowered<'s>> {
+    pub(crate) fn nodes(&mut self, nodes: &[NodeId], tail: Tail) -> CodeResult<'s> {
         let (Some(first), Some(last)) = (nodes.first(), nodes.last()) else {
             return Ok(Lowered::none(Wat::nothing(NodeId(0))));
         };
@@ -169,7 +157,7 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Lowers `(do …)`, which runs several forms and returns the value of the last one.
-    pub(super) fn lower_do(&mut self, list: NodeId, context: Context) -> LowerResult<Lowered<'s>> {
+    pub(super) fn lower_do(&mut self, list: NodeId, context: Context) -> CodeResult<'s> {
         let tree = self.tree;
         let mut nodes = tree.operands(list);
         let out = self.sequence(&mut nodes, Tail::of(context))?;

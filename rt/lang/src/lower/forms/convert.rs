@@ -4,18 +4,14 @@ use super::{all_operands, operand_count, operands};
 use crate::diagnose::wording::types as type_wording;
 use crate::lower::flow::{Context, Flow, Lowered, Want};
 use crate::lower::output::Wat;
-use crate::lower::{LowerResult, Lowering};
+use crate::lower::{CodeResult, Lowering};
 use crate::syntax::tree::NodeId;
 use crate::types::{Type, Val};
 
 impl<'s> Lowering<'_, 's> {
     /// Lowers `(int X)`, `(long X)` and `(float X)`, which parse a string or convert a number. The code
     /// fails if the string cannot be parsed, and traps if the number does not fit.
-    pub(super) fn lower_number(
-        &mut self,
-        list: NodeId,
-        context: Context,
-    ) -> LowerResult<Lowered<'s>> {
+    pub(super) fn lower_number(&mut self, list: NodeId, context: Context) -> CodeResult<'s> {
         let tree = self.tree;
         let [node] = operands::<1>(tree, list)?;
         let head = tree.head(list).unwrap_or("").trim_end_matches(['?', '!']);
@@ -54,7 +50,7 @@ impl<'s> Lowering<'_, 's> {
 
     /// Returns code that parses a string as a number. It fails with EPARSE if the string is not a
     /// number.
-    fn parsed(&mut self, list: NodeId, string: Wat<'s>, ty: Type) -> LowerResult<Lowered<'s>> {
+    fn parsed(&mut self, list: NodeId, string: Wat<'s>, ty: Type) -> CodeResult<'s> {
         let name = if ty == Type::Float { "str.to_float" } else { "str.to_int" };
         let chosen = self.host.get(name).copied();
         let chosen = chosen.map(|signature| self.for_result(&signature, Want::Type(ty)));
@@ -78,7 +74,7 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Lowers `(str A B …)`, which joins the values into one string, in order.
-    pub(super) fn lower_str(&mut self, list: NodeId, _: Context) -> LowerResult<Lowered<'s>> {
+    pub(super) fn lower_str(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
         let nodes = all_operands(self.tree, list);
         if nodes.is_empty() {
             return Err(operand_count(self.tree, list, 1, 0));

@@ -9,7 +9,7 @@ use crate::lower::flow::{Context, Flow, Lowered, Want};
 use crate::lower::leaves::Leaves;
 use crate::lower::output::Wat;
 use crate::lower::variables::Resolved;
-use crate::lower::{LowerResult, Lowering};
+use crate::lower::{CodeResult, LowerResult, Lowering};
 use crate::syntax::tree::{NodeId, NodeKind, Tree};
 use crate::types::{Type, Val};
 use crate::{Code, Signature};
@@ -71,7 +71,7 @@ impl<'s> Lowering<'_, 's> {
 
     /// Lowers `(catch $v $e $why CALL)`, which stores the value, the error code and the reason for a
     /// failure. For a call without a value, the names are `$e $why`.
-    pub(super) fn lower_catch(&mut self, list: NodeId, _: Context) -> LowerResult<Lowered<'s>> {
+    pub(super) fn lower_catch(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
         let tree = self.tree;
         let nodes = all_operands(tree, list);
         let Some((call, targets)) =
@@ -125,7 +125,7 @@ impl<'s> Lowering<'_, 's> {
         out: Lowered<'s>,
         label: Option<String>,
         other: NodeId,
-    ) -> LowerResult<Lowered<'s>> {
+    ) -> CodeResult<'s> {
         let ty = out.ty;
         let other = self.value(list, other, Want::Type(ty))?.wat;
         let Some(label) = label else { return Ok(out) };
@@ -136,11 +136,7 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Lowers `(default CALL D)`: the call's value, or D if anything in the call fails.
-    pub(super) fn lower_default(
-        &mut self,
-        list: NodeId,
-        context: Context,
-    ) -> LowerResult<Lowered<'s>> {
+    pub(super) fn lower_default(&mut self, list: NodeId, context: Context) -> CodeResult<'s> {
         let tree = self.tree;
         let [call, other] = operands::<2>(tree, list)?;
         let lowered = self.guarded_call(list, call, context.want())?;
@@ -165,11 +161,7 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Lowers `(retry N MS FORM)`, which repeats a form that fails with EREMOTE or ETIME.
-    pub(super) fn lower_retry(
-        &mut self,
-        list: NodeId,
-        context: Context,
-    ) -> LowerResult<Lowered<'s>> {
+    pub(super) fn lower_retry(&mut self, list: NodeId, context: Context) -> CodeResult<'s> {
         let tree = self.tree;
         let [count, pause, form] = operands::<3>(tree, list)?;
         let count = self.value(list, count, Want::Type(Type::Int))?.wat;
@@ -214,7 +206,7 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Lowers `(check X)`, which returns X from the function if X is not 0.
-    pub(super) fn lower_check(&mut self, list: NodeId, _: Context) -> LowerResult<Lowered<'s>> {
+    pub(super) fn lower_check(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
         let tree = self.tree;
         let [operand] = operands::<1>(tree, list)?;
         self.require_code_result(list)?;

@@ -10,7 +10,7 @@ use crate::lower::function::Loop;
 use crate::lower::leaves::Leaves;
 use crate::lower::output::Wat;
 use crate::lower::variables::{Hidden, Resolved, Variable};
-use crate::lower::{LowerResult, Lowering, range};
+use crate::lower::{CodeResult, LowerResult, Lowering, range};
 use crate::syntax::literal;
 use crate::syntax::tree::{NodeId, NodeKind, Nodes};
 use crate::types::{Elem, Type, Val};
@@ -26,7 +26,7 @@ impl<'s> Lowering<'_, 's> {
 
     /// Lowers `(while C …)` and `(until C …)`, which repeat the body while C is true or, for `until`,
     /// while C is false.
-    pub(super) fn lower_while(&mut self, list: NodeId, _: Context) -> LowerResult<Lowered<'s>> {
+    pub(super) fn lower_while(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
         let until = self.tree.head(list).is_some_and(|head| head.starts_with("until"));
         let (condition, mut body) = self.first_and_rest(list)?;
         let test = self.condition(list, condition)?.wat;
@@ -39,7 +39,7 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Lowers `(repeat N …)`, which runs the body N times.
-    pub(super) fn lower_repeat(&mut self, list: NodeId, _: Context) -> LowerResult<Lowered<'s>> {
+    pub(super) fn lower_repeat(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
         let (count, mut body) = self.first_and_rest(list)?;
         let count = self.value(list, count, Want::Type(Type::Int))?.wat;
         let number = self.next_number();
@@ -61,12 +61,12 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Lowers `(break)`, which exits the innermost loop.
-    pub(super) fn lower_break(&mut self, list: NodeId, _: Context) -> LowerResult<Lowered<'s>> {
+    pub(super) fn lower_break(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
         self.loop_branch(list, "leave", |around| around.leave)
     }
 
     /// Lowers `(continue)`, which continues with the next iteration of the innermost loop.
-    pub(super) fn lower_continue(&mut self, list: NodeId, _: Context) -> LowerResult<Lowered<'s>> {
+    pub(super) fn lower_continue(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
         self.loop_branch(list, "next", |around| around.next)
     }
 
@@ -75,7 +75,7 @@ impl<'s> Lowering<'_, 's> {
         list: NodeId,
         label: &str,
         which: fn(&Loop) -> usize,
-    ) -> LowerResult<Lowered<'s>> {
+    ) -> CodeResult<'s> {
         let [] = operands::<0>(self.tree, list)?;
         let Some(number) = self.func.loops.last().map(which) else {
             let head = self.tree.head(list).unwrap_or("");
@@ -100,7 +100,7 @@ impl<'s> Lowering<'_, 's> {
 
     /// Lowers `(for $i FROM TO …)` and `(for $i FROM TO STEP …)`, which count from FROM to TO,
     /// exclusive.
-    pub(super) fn lower_for(&mut self, list: NodeId, _: Context) -> LowerResult<Lowered<'s>> {
+    pub(super) fn lower_for(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
         let tree = self.tree;
         let mut body = tree.operands(list);
         self.binding_list(list)?;
@@ -313,7 +313,7 @@ struct Names<'s> {
 
 impl<'s> Lowering<'_, 's> {
     /// Lowers `(each $x ARR …)`, `(each $i $x ARR …)` and `(each $k $v MAP …)`.
-    pub(super) fn lower_each(&mut self, list: NodeId, _: Context) -> LowerResult<Lowered<'s>> {
+    pub(super) fn lower_each(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
         let tree = self.tree;
         let mut body = tree.operands(list);
         self.binding_list(list)?;
@@ -396,7 +396,7 @@ impl<'s> Lowering<'_, 's> {
         elem: Option<Elem>,
         names: &Names<'s>,
         body: &mut Nodes,
-    ) -> LowerResult<Lowered<'s>> {
+    ) -> CodeResult<'s> {
         let (collection, at) = self.indices();
         let index = match names.first {
             Some((node, name)) => Some(self.declare(name, Type::Int, node)?),
@@ -423,7 +423,7 @@ impl<'s> Lowering<'_, 's> {
         map: Wat<'s>,
         names: &Names<'s>,
         body: &mut Nodes,
-    ) -> LowerResult<Lowered<'s>> {
+    ) -> CodeResult<'s> {
         let (collection, at) = self.indices();
         let hidden = self.hidden("map", Val::I32);
         let (node, name) = names.first.unwrap_or(names.item);
@@ -471,7 +471,7 @@ impl<'s> Lowering<'_, 's> {
         parts: IndexLoop<'s>,
         value: Wat<'s>,
         body: &mut Nodes,
-    ) -> LowerResult<Lowered<'s>> {
+    ) -> CodeResult<'s> {
         let IndexLoop { list, collection, at, length, begin } = parts;
         let (leave, next) = self.open_loop();
         let body = self.statements(body);

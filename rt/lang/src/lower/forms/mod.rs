@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 
 use crate::NameMap;
 use crate::diagnose::wording::{self, Fault};
-use crate::lower::flow::{Context, Lowered};
-use crate::lower::{LowerResult, Lowering};
+use crate::lower::flow::Context;
+use crate::lower::{CodeResult, LowerResult, Lowering};
 use crate::syntax::tree::{NodeId, Tree};
 use crate::types::instruction::{self, Instruction};
 
@@ -37,7 +37,7 @@ pub(crate) struct Form {
 
 /// A function that lowers a form.
 pub(crate) type LowerForm =
-    for<'a, 's> fn(&mut Lowering<'a, 's>, NodeId, Context) -> LowerResult<Lowered<'s>>;
+    for<'a, 's> fn(&mut Lowering<'a, 's>, NodeId, Context) -> CodeResult<'s>;
 
 /// The kind of value that a form leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

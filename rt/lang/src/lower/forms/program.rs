@@ -7,14 +7,14 @@ use crate::habits::rewrite;
 use crate::lower::flow::{Context, Lowered, Want};
 use crate::lower::function::FuncKind;
 use crate::lower::output::Wat;
-use crate::lower::{FAIL, LowerResult, Lowering};
+use crate::lower::{CodeResult, FAIL, LowerResult, Lowering};
 use crate::syntax::tree::NodeId;
 use crate::types::{Type, Val};
 
 impl<'s> Lowering<'_, 's> {
     /// Lowers `(argv N $p)`, which sets `$p` to argument N. The code fails with EBOUND if the argument
     /// is missing.
-    pub(super) fn lower_argv(&mut self, list: NodeId, _: Context) -> LowerResult<Lowered<'s>> {
+    pub(super) fn lower_argv(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
         let tree = self.tree;
         let [number, target] = operands::<2>(tree, list)?;
         let Some(name) = tree.name(target) else {
@@ -49,20 +49,20 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Lowers `(arg N)`, which returns argument N.
-    pub(super) fn lower_arg(&mut self, list: NodeId, _: Context) -> LowerResult<Lowered<'s>> {
+    pub(super) fn lower_arg(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
         let [number] = operands::<1>(self.tree, list)?;
         let wat = self.argument(list, number)?;
         Ok(Lowered::one(wat, Type::Str).dropped_if_unused())
     }
 
     /// Lowers `(args)`, which returns an array of all arguments.
-    pub(super) fn lower_args(&mut self, list: NodeId, _: Context) -> LowerResult<Lowered<'s>> {
+    pub(super) fn lower_args(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
         let [] = operands::<0>(self.tree, list)?;
         Ok(Lowered::one(self.host_call(list, "sys.args", [])?, Type::Arr))
     }
 
     /// Lowers `(call "program" ARG …)`, which runs a catalog program and returns its results.
-    pub(super) fn lower_call(&mut self, list: NodeId, _: Context) -> LowerResult<Lowered<'s>> {
+    pub(super) fn lower_call(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
         let nodes = all_operands(self.tree, list);
         let Some((program, args)) = nodes.split_first() else {
             return Err(operand_count(self.tree, list, 1, 0));
@@ -75,7 +75,7 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Lowers `(out V)` and `(out "{}" V …)`, which output a result.
-    pub(super) fn lower_out(&mut self, list: NodeId, _: Context) -> LowerResult<Lowered<'s>> {
+    pub(super) fn lower_out(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
         let nodes = all_operands(self.tree, list);
         Ok(Lowered::none(self.output(list, &nodes)?))
     }
@@ -92,7 +92,7 @@ impl<'s> Lowering<'_, 's> {
 
     /// Lowers `(ret V)`, `(ret "{}" V …)` and `(ret)`, which output a result, if any, and end the
     /// program.
-    pub(crate) fn lower_ret(&mut self, list: NodeId, _: Context) -> LowerResult<Lowered<'s>> {
+    pub(crate) fn lower_ret(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
         let tree = self.tree;
         if self.func.kind != FuncKind::Run {
             let message = form::ret_in_helper(tree.text(list))
@@ -109,7 +109,7 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Lowers `(return V)` and `(return)` in a function declared with `fn`.
-    pub(crate) fn lower_return(&mut self, list: NodeId) -> LowerResult<Lowered<'s>> {
+    pub(crate) fn lower_return(&mut self, list: NodeId) -> CodeResult<'s> {
         let tree = self.tree;
         let at = self.func.at;
         let mut results = Vec::new();
@@ -139,7 +139,7 @@ impl<'s> Lowering<'_, 's> {
 
     /// Lowers `(fail CODE)`, `(fail CODE "why")` and `(fail CODE "{}" V …)`, which fail with an error
     /// code and a reason, like a failed call.
-    pub(super) fn lower_fail(&mut self, list: NodeId, _: Context) -> LowerResult<Lowered<'s>> {
+    pub(super) fn lower_fail(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
         let nodes = all_operands(self.tree, list);
         let Some((operand, text)) = nodes.split_first() else {
             return Err(operand_count(self.tree, list, 1, 0));

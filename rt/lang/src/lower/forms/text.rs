@@ -5,7 +5,7 @@ use crate::diagnose::fix::Change;
 use crate::diagnose::wording::{self, Fault, form, types as type_wording};
 use crate::lower::flow::{Context, Lowered, Want};
 use crate::lower::output::Wat;
-use crate::lower::{LowerResult, Lowering};
+use crate::lower::{CodeResult, LowerResult, Lowering};
 use crate::syntax::tree::{NodeId, Tree};
 use crate::types::Type;
 
@@ -24,7 +24,7 @@ enum Piece {
 
 impl<'s> Lowering<'_, 's> {
     /// Lowers `(fmt "{} has {}" $name $n)`, which formats a string.
-    pub(super) fn lower_fmt(&mut self, list: NodeId, _: Context) -> LowerResult<Lowered<'s>> {
+    pub(super) fn lower_fmt(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
         let nodes = all_operands(self.tree, list);
         let Some((template, values)) = nodes.split_first() else {
             return Err(operand_count(self.tree, list, 1, 0));
@@ -51,7 +51,7 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Lowers `(append $s "{}" V …)`, which appends formatted text to a string.
-    pub(super) fn lower_append(&mut self, list: NodeId, _: Context) -> LowerResult<Lowered<'s>> {
+    pub(super) fn lower_append(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
         let nodes = all_operands(self.tree, list);
         let [target, template, values @ ..] = nodes.as_slice() else {
             return Err(operand_count(self.tree, list, 2, nodes.len()));
