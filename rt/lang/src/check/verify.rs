@@ -188,7 +188,7 @@ fn moved(fix: &Fix, source: &str) -> Option<String> {
 /// language, with the hint for that name. Returns `None` if there is no such form.
 fn foreign_around(found: &Diagnostic, tree: &Tree<'_>, host: &Signatures) -> Option<Diagnostic> {
     let at = found.span.start as usize;
-    let lists = (0..tree.len()).map(NodeId).filter(|node| {
+    let lists = tree.all().filter(|node| {
         let span = tree.span(*node);
         tree.is_list(*node) && span.start <= at && at < span.end
     });
@@ -230,16 +230,10 @@ impl Outcome {
         let tail = tail.take_while(|(a, b)| a == b).count().min(rest(source)).min(rest(text));
         let changed = start..text.len() - tail;
         let tree = Tree::read(text).ok();
-        let form = tree.and_then(|tree| {
-            let lists = (0..tree.len()).map(NodeId);
-            lists.filter(|node| tree.is_list(*node)).map(|list| tree.span(list)).rfind(|span| {
-                if changed.is_empty() {
-                    span.start < changed.start && changed.end < span.end
-                } else {
-                    span.start <= changed.start && changed.end <= span.end
-                }
-            })
-        });
+        // An insertion or removal at the end of a list changes the list around it.
+        let margin = usize::from(changed.is_empty());
+        let around = changed.start.saturating_sub(margin)..changed.end + margin;
+        let form = tree.and_then(|tree| Some(tree.span(tree.list_around(&around)?)));
         let code = text.get(form.unwrap_or(changed)).unwrap_or("");
         let code = code.split_whitespace().collect::<Vec<_>>().join(" ");
         truncate(&code, MAX_SHOWN).into_owned()
@@ -299,12 +293,7 @@ fn renames_head(fix: &Fix, fixed: &str) -> bool {
 /// operand.
 fn is_inside_operand(text: &str, place: &Range<usize>, at: &Range<usize>) -> bool {
     let Ok(tree) = Tree::read(text) else { return false };
-    let lists = (0..tree.len()).map(NodeId).filter(|node| tree.is_list(*node));
-    let mut inner = lists.filter(|list| {
-        let span = tree.span(*list);
-        span.start <= at.start && at.end <= span.end
-    });
-    inner.next_back().is_some_and(|list| {
+    tree.list_around(at).is_some_and(|list| {
         let span = tree.span(list);
         place.start < span.start && span.end < place.end && *at != span
     })
@@ -330,11 +319,9 @@ fn place(fixed: &str, edits: &[Edit]) -> Range<usize> {
                 && tree.parent(node).is_some_and(|list| list.0 + 1 != node.0)
         };
         // Replacing one operand with another affects nothing else.
-        if (0..tree.len()).map(NodeId).any(is_operand) {
+        if tree.all().any(is_operand) {
             return edited;
         }
     }
-    let lists = (0..tree.len()).map(NodeId).filter(|node| tree.is_list(*node));
-    let mut around = lists.map(|list| tree.span(list));
-    around.rfind(|span| span.start <= edited.start && edited.end <= span.end).unwrap_or(edited)
+    tree.list_around(&edited).map_or(edited, |list| tree.span(list))
 }

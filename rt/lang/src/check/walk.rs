@@ -771,8 +771,7 @@ impl<'s> Walk<'_, 's> {
     /// Returns the change that makes a global mutable.
     fn make_mutable(&self, name: &str) -> Option<Change> {
         let tree = self.author;
-        let mut lists =
-            (0..tree.len()).map(NodeId).filter(|node| tree.head(*node) == Some("global"));
+        let mut lists = tree.all().filter(|node| tree.head(*node) == Some("global"));
         let global = lists
             .find(|list| tree.items(*list).get(1).and_then(|n| tree.name(*n)) == Some(name))?;
         let ty = *tree.items(global).get(2).filter(|ty| tree.atom(**ty).is_some())?;
@@ -884,9 +883,7 @@ impl<'s> Walk<'_, 's> {
             let message = match self.callee(entry.from).filter(|called| called.pushes().count() > 1)
             {
                 Some(called) => {
-                    let change = self
-                        .origin(entry.from)
-                        .and_then(|call| rewrite::call_by_name(self.author, call, called));
+                    let change = self.by_name(entry.from, called);
                     wording::results_as_operand(usage, *wanted, *given, called).maybe_safe(change)
                 }
                 None => wording::operand_count(usage, *wanted, *given, None)
@@ -900,27 +897,17 @@ impl<'s> Walk<'_, 's> {
             Some(signature)
                 if signature.fallible() && written.is_some_and(|head| head != "call") =>
             {
-                let change = self
-                    .origin(entry.from)
-                    .and_then(|call| rewrite::call_by_name(self.author, call, signature));
+                let change = self.by_name(entry.from, signature);
                 wording::call_left(signature).maybe_safe(change)
             }
             Some(signature) => {
                 let call = self.origin(entry.from).filter(|call| self.author.is_list(*call));
                 let all = signature.pushes().count();
+                // Otherwise `err`, which nothing uses, would become the program's error code.
+                let is_code = || self.stack.get(first).is_some_and(|code| code.from == entry.from);
                 let change = match call {
-                    // Otherwise `err`, which nothing uses, would become the program's error code.
-                    Some(call)
-                        if all == 2
-                            && self
-                                .stack
-                                .get(first)
-                                .is_some_and(|code| code.from == entry.from) =>
-                    {
-                        rewrite::call_by_name(self.author, call, signature)
-                    }
-                    Some(call) if all == 2 && count == 2 => {
-                        rewrite::call_by_name(self.author, call, signature)
+                    Some(_) if all == 2 && (count == 2 || is_code()) => {
+                        self.by_name(entry.from, signature)
                     }
                     Some(_) => wording::consume_result(signature),
                     None => None,
@@ -930,6 +917,11 @@ impl<'s> Walk<'_, 's> {
             None => wording::value_left(&self.excerpt(entry.from), entry.ty),
         };
         self.fault(entry.from, message)
+    }
+
+    /// Returns the change that replaces a WAT `call` to a host function with a call by name.
+    fn by_name(&self, call: NodeId, signature: &Signature) -> Option<Change> {
+        rewrite::call_by_name(self.author, self.origin(call)?, signature)
     }
 
     /// Returns the change that replaces an `add` or `mul` instruction with `+` or `*`, which take

@@ -282,10 +282,7 @@ fn distance(a: &str, b: &str) -> Option<usize> {
 
 fn function_distance(name: &str, signature: &Signature) -> Option<usize> {
     let same = |part: &str| part == signature.name;
-    let (module, last) = match name.split_once(['.', '_', ':']) {
-        Some((module, last)) => (Some(module), last.trim_start_matches(':')),
-        None => (None, name),
-    };
+    let (module, last) = parts(name);
     let synonyms = |part: &str| {
         SYNONYMS.iter().any(|(word, meant)| *word == part && meant.contains(&signature.name))
     };

@@ -86,7 +86,7 @@ fn node_at(tree: &Tree<'_>, at: usize) -> Option<NodeId> {
         let span = tree.span(*node);
         span.start <= at && at < span.end
     };
-    (0..tree.len()).map(NodeId).rfind(contains)
+    tree.all().rfind(contains)
 }
 
 /// Returns the names of the functions that a program declares.

@@ -8,7 +8,6 @@ use super::leaves::Leaves;
 use super::output::Wat;
 use super::sequence::Tail;
 use super::{CodeResult, LowerResult, LoweredFunc, Lowering};
-use crate::Position;
 use crate::diagnose::wording::{self, types as type_wording};
 use crate::lower::program::Func;
 use crate::lower::variables::{Declared, Scope, Variable};
@@ -226,7 +225,7 @@ impl<'s> Lowering<'_, 's> {
                 pieces.push(lowered.wat);
                 match (leaves, self.result(at)) {
                     (Leaves::Nothing, Some((ty, first))) if lowered.flow != Flow::Never => {
-                        let line = self.line_of(first);
+                        let line = self.tree.line(first);
                         let name = func.name.unwrap_or("");
                         return self.fault(
                             last.unwrap_or(node),
@@ -304,7 +303,7 @@ impl<'s> Lowering<'_, 's> {
         let ty = ty.stored();
         let joined = self.facts.join_result(at, |known| join(known, ty, node));
         joined.or_else(|(known, first)| {
-            self.fault(node, type_wording::two_results(ty, known, self.line_of(first)))
+            self.fault(node, type_wording::two_results(ty, known, self.tree.line(first)))
         })
     }
 
@@ -341,7 +340,7 @@ impl<'s> Lowering<'_, 's> {
             let ty = arg.ty.stored();
             let joined = self.facts.join_param(at, nth, |known| join(known, ty, *operand));
             let joined = joined.or_else(|(known, first)| {
-                let line = self.line_of(first);
+                let line = self.tree.line(first);
                 self.fault(*operand, type_wording::two_arguments(param.name, name, ty, known, line))
             })?;
             args.push(self.convert(list, *operand, arg, joined)?.wat);
@@ -360,11 +359,6 @@ impl<'s> Lowering<'_, 's> {
             None if is_done => Lowered::none(wat),
             None => Lowered { ty: Type::Any, ..Lowered::unknown(wat) },
         })
-    }
-
-    /// Returns the line of a node.
-    pub(crate) fn line_of(&self, node: NodeId) -> u32 {
-        Position::of(self.tree.source, self.tree.span(node).start).line
     }
 
     /// Rejects a program that returns a string or a handle. The result of a program is its error

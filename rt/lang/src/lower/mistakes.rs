@@ -195,7 +195,7 @@ impl Lowering<'_, '_> {
             if declares
                 && operands.iter().take(names).any(|operand| tree.name(*operand) == Some(name))
             {
-                return Some(self.line_of(node));
+                return Some(self.tree.line(node));
             }
         }
         None

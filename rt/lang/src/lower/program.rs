@@ -1,7 +1,6 @@
 //! The parts of a program: its items, its functions with their parameters and locals, and its body.
 
 use crate::cost::Measure;
-use crate::diagnose::diagnostic::Position;
 use crate::diagnose::fix::Change;
 use crate::diagnose::wording::{self, Fault};
 use crate::syntax::tree::{NodeId, NodeKind, Nodes, Tree};
@@ -436,8 +435,7 @@ impl<'s> Func<'s> {
             return wording::anonymous_function();
         }
         let around = self.body.iter(tree).take_while(|node| *node < inner).last();
-        let line =
-            around.map_or(1, |node| crate::Position::of(tree.source, tree.span(node).start).line);
+        let line = around.map_or(1, |node| tree.line(node));
         wording::nested_function(around.and_then(|node| tree.head(node)).unwrap_or(""), line)
     }
 }
@@ -547,7 +545,7 @@ impl<'s> Locals<'s> {
             if !known.param && !new.param && known.ty == new.ty {
                 return Ok(());
             }
-            let line = Position::of(tree.source, tree.span(known.node).start).line;
+            let line = tree.line(known.node);
             let name = new.name.unwrap_or("");
             let message = if known.param || new.param {
                 wording::duplicate_param(name, line)

@@ -13,7 +13,7 @@ use crate::diagnose::wording::{Fault, form, types as type_wording};
 use crate::syntax::literal::{self, fits, is_number, number_type};
 use crate::syntax::tree::{NodeId, NodeKind, Nodes, Tree};
 use crate::types::{Type, Val};
-use crate::{Code, Position, habits};
+use crate::{Code, habits};
 
 impl<'s> Lowering<'_, 's> {
     /// Lowers an operand of a form to exactly one value, converted to the expected type.
@@ -250,7 +250,7 @@ impl<'s> Lowering<'_, 's> {
         let declared = tree
             .name(node)
             .and_then(|name| self.func.scope.get(name))
-            .map(|variable| Position::of(tree.source, tree.span(variable.node).start).line);
+            .map(|variable| tree.line(variable.node));
         let message = type_wording::operand(head, text, found, want, declared).maybe_safe(change);
         Fault::new(tree.span(node), message)
     }
@@ -313,7 +313,7 @@ impl<'s> Lowering<'_, 's> {
             Some(Callee::Fn(at, name)) if count == 0 => {
                 let body = self.program.funcs.get(at).map(|func| func.body);
                 let last = body.unwrap_or(Nodes::NONE).iter(tree).last();
-                let last = last.map(|last| (tree.text(last), self.line_of(last)));
+                let last = last.map(|last| (tree.text(last), self.tree.line(last)));
                 form::no_result(head, tree.text(node), name, last)
             }
             _ => form::value_count(head, tree.text(node), count),
@@ -446,7 +446,7 @@ impl<'s> Join<'s> {
                 ty.filter(|_| !matches!(want, Want::Val(val) if !out.ty.val().fits(val)))
             else {
                 let known = self.found.map_or(out.ty, |(ty, _)| ty);
-                let line = lowering.line_of(first);
+                let line = lowering.tree.line(first);
                 return lowering.fault(at, type_wording::branches(known, out.ty, line));
             };
             self.found = Some((ty, first));

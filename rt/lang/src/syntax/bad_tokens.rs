@@ -2,6 +2,7 @@
 
 use crate::diagnose::fix::Change;
 use crate::diagnose::wording::{self, Fault, Message};
+use crate::syntax::tree::line_start;
 
 /// Builds the message for a single `;`.
 pub(crate) fn semicolon(source: &str, at: usize) -> Message {
@@ -274,8 +275,7 @@ pub(crate) fn closing_quote(source: &str, start: usize) -> Option<Change> {
     let rest = line_from(source, start + 1);
     let body = rest.trim_end().trim_end_matches(')').trim_end();
     let closing = rest.get(body.len()..)?.matches(')').count();
-    let line_start = source.get(..start)?.rfind('\n').map_or(0, |at| at + 1);
-    let before = source.get(line_start..start)?;
+    let before = source.get(line_start(source, start)..start)?;
     let plain = !before.contains(['"', ';']) && !body.contains(['(', ')', '"', ';']);
     let open = before.matches('(').count().checked_sub(before.matches(')').count())?;
     // A different kind of quote at the end of the string was meant to close it.

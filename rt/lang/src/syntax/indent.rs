@@ -1,9 +1,8 @@
 //! Detection of forms that are closed too early, based on the indentation of the lines that follow.
 
-use crate::diagnose::diagnostic::Position;
 use crate::diagnose::fix::Change;
 use crate::diagnose::wording::{self, Fault};
-use crate::syntax::tree::{NodeId, NodeKind, Tree};
+use crate::syntax::tree::{NodeId, NodeKind, Tree, indentation, line_start};
 
 /// Rejects a form with an empty body if the next line is indented more than the form. For a form
 /// that has a body and spans several lines, returns a warning instead.
@@ -16,9 +15,9 @@ pub(crate) fn closed_early(tree: &Tree<'_>) -> Result<Vec<Fault>, Box<Fault>> {
             continue;
         };
         let head = tree.head(list).unwrap_or("");
-        let line = |node| Position::of(tree.source, tree.span(node).start).line;
         let end = tree.span(list).end;
-        let (own, inner) = (line(list), line(next));
+        let own = tree.line(list);
+        let inner = tree.line(next);
         if empty {
             let message = wording::closed_early(head, own, inner).maybe_safe(reopened(tree, list));
             return Err(Fault::new(end - 1..end, message));
@@ -72,16 +71,7 @@ fn is_deeper(tree: &Tree<'_>, list: NodeId, next: NodeId) -> bool {
 /// Returns the column of a node, counted in bytes from 0.
 fn column(tree: &Tree<'_>, node: NodeId) -> usize {
     let start = tree.span(node).start;
-    let before = tree.source.get(..start).unwrap_or("");
-    start - before.rfind('\n').map_or(0, |at| at + 1)
-}
-
-/// Returns the indentation, in bytes, of the line that contains a node.
-fn indentation(tree: &Tree<'_>, node: NodeId) -> usize {
-    let before = tree.source.get(..tree.span(node).start).unwrap_or("");
-    let start = before.rfind('\n').map_or(0, |at| at + 1);
-    let line = tree.source.get(start..).unwrap_or("");
-    line.len() - line.trim_start_matches([' ', '\t']).len()
+    start - line_start(tree.source, start)
 }
 
 /// Returns the change that extends a list to include its next siblings, as long as they are
@@ -90,7 +80,7 @@ fn indentation(tree: &Tree<'_>, node: NodeId) -> usize {
 pub(crate) fn reopened(tree: &Tree<'_>, list: NodeId) -> Option<Change> {
     let close = tree.span(list).end;
     let is_round = tree.source.get(close.checked_sub(1)?..close) == Some(")");
-    let own = indentation(tree, list);
+    let own = indentation(tree.source, tree.span(list).start);
     let belongs = |next: NodeId| !tree.node(next).starts_line || column(tree, next) > own;
     let mut last = next_sibling(tree, list)
         .filter(|next| is_round && tree.node(*next).starts_line && belongs(*next))?;

@@ -170,16 +170,27 @@ pub(crate) fn is_number(ty: Val, text: &str) -> bool {
     }
 }
 
+/// The parts of an integer literal.
+struct Magnitude<'t> {
+    negative: bool,
+    radix: u32,
+    digits: &'t str,
+}
+
+impl Magnitude<'_> {
+    fn of(text: &str) -> Magnitude<'_> {
+        let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+        let (radix, digits) = match digits.strip_prefix("0x") {
+            Some(digits) => (16, digits),
+            None => (10, digits),
+        };
+        Magnitude { negative: text.starts_with('-'), radix, digits }
+    }
+}
+
 /// Returns true if an atom is a signed or unsigned integer that fits in `bits` bits.
 fn is_integer(text: &str, bits: u32) -> bool {
-    let (negative, digits) = match text.strip_prefix('-') {
-        Some(digits) => (true, digits),
-        None => (false, text.strip_prefix('+').unwrap_or(text)),
-    };
-    let (radix, digits) = match digits.strip_prefix("0x") {
-        Some(digits) => (16, digits),
-        None => (10, digits),
-    };
+    let Magnitude { negative, radix, digits } = Magnitude::of(text);
     let well_spaced =
         !digits.starts_with(['_', '+']) && !digits.ends_with('_') && !digits.contains("__");
     let limit = if negative { 1 << (bits - 1) } else { u64::MAX >> (64 - bits) };
@@ -189,11 +200,8 @@ fn is_integer(text: &str, bits: u32) -> bool {
 
 /// Parses an atom as an index, such as the index of a local. Returns `None` if it is not an index.
 pub(crate) fn index(text: &str) -> Option<usize> {
-    let (radix, digits) = match text.strip_prefix("0x") {
-        Some(digits) => (16, digits),
-        None => (10, text),
-    };
-    if !digits.starts_with(|c: char| c.is_ascii_hexdigit()) {
+    let Magnitude { radix, digits, .. } = Magnitude::of(text);
+    if text.starts_with(['-', '+']) || !digits.starts_with(|c: char| c.is_ascii_hexdigit()) {
         return None;
     }
     usize::from_str_radix(&digits.replace('_', ""), radix).ok()
@@ -202,14 +210,7 @@ pub(crate) fn index(text: &str) -> Option<usize> {
 /// Parses an integer literal. Returns `None` if the text is not an integer or its value does not
 /// fit in a signed 64-bit integer.
 pub(crate) fn integer(text: &str) -> Option<i64> {
-    let (negative, digits) = match text.strip_prefix('-') {
-        Some(digits) => (true, digits),
-        None => (false, text.strip_prefix('+').unwrap_or(text)),
-    };
-    let (radix, digits) = match digits.strip_prefix("0x") {
-        Some(digits) => (16, digits),
-        None => (10, digits),
-    };
+    let Magnitude { negative, radix, digits } = Magnitude::of(text);
     let value = i128::from(u64::from_str_radix(&digits.replace('_', ""), radix).ok()?);
     i64::try_from(if negative { -value } else { value }).ok()
 }

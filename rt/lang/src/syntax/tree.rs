@@ -1,6 +1,8 @@
 //! The syntax tree of a program: lists, atoms and strings in one arena, in source order.
 
-use crate::diagnose::diagnostic::clamp;
+use std::ops::Range;
+
+use crate::diagnose::diagnostic::{Position, clamp};
 use crate::diagnose::wording::{self, Fault};
 use crate::syntax::lex::{Lexer, TokenKind};
 
@@ -57,16 +59,21 @@ pub(crate) struct Tree<'s> {
     pub(crate) open: Vec<NodeId>,
 }
 
+/// Returns the offset at which the line that contains the byte `at` starts.
+pub(crate) fn line_start(source: &str, at: usize) -> usize {
+    source.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |at| at + 1)
+}
+
+/// Returns the indentation, in bytes, of the line that contains the byte `at`.
+pub(crate) fn indentation(source: &str, at: usize) -> usize {
+    let line = source.get(line_start(source, at)..).unwrap_or("");
+    line.len() - line.trim_start_matches([' ', '\t']).len()
+}
+
 /// Returns true if the unmatched `)` at byte `at` can be removed safely. The parenthesis must
 /// directly follow a form at the top level, and that form must not be indented more than the
 /// program's first form.
 fn is_extra(source: &str, nodes: &[Node], at: usize) -> bool {
-    let indentation = |at: u32| {
-        let before = source.get(..at as usize).unwrap_or("");
-        let line = before.rfind('\n').map_or(0, |at| at + 1);
-        let text = source.get(line..).unwrap_or("");
-        text.len() - text.trim_start_matches([' ', '\t']).len()
-    };
     let before = source.get(..at).unwrap_or("").trim_end();
     let mut outer = 0;
     let mut last = None;
@@ -76,7 +83,8 @@ fn is_extra(source: &str, nodes: &[Node], at: usize) -> bool {
         outer = (node.next as usize).max(outer + 1);
     }
     let (Some(first), Some(last)) = (nodes.first(), last) else { return nodes.is_empty() };
-    before.len() == last.end as usize && indentation(last.start) <= indentation(first.start)
+    before.len() == last.end as usize
+        && indentation(source, last.start as usize) <= indentation(source, first.start as usize)
 }
 
 impl<'s> Tree<'s> {
@@ -281,8 +289,24 @@ impl<'s> Tree<'s> {
         }
     }
 
+    /// Returns all nodes, in source order.
+    pub(crate) fn all(&self) -> impl DoubleEndedIterator<Item = NodeId> + use<> {
+        (0..self.len()).map(NodeId)
+    }
+
+    /// Returns the innermost list that contains a range of the source.
+    pub(crate) fn list_around(&self, range: &Range<usize>) -> Option<NodeId> {
+        let contains = |span: Range<usize>| span.start <= range.start && range.end <= span.end;
+        self.all().rfind(|node| self.is_list(*node) && contains(self.span(*node)))
+    }
+
+    /// Returns the line on which a node starts, counted from 1.
+    pub(crate) fn line(&self, id: NodeId) -> u32 {
+        Position::of(self.source, self.span(id).start).line
+    }
+
     /// Returns the byte range of a node in the source.
-    pub(crate) fn span(&self, id: NodeId) -> std::ops::Range<usize> {
+    pub(crate) fn span(&self, id: NodeId) -> Range<usize> {
         let node = self.node(id);
         node.start as usize..node.end as usize
     }

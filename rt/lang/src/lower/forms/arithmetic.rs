@@ -378,7 +378,7 @@ impl<'s> Lowering<'_, 's> {
         };
         let operator = head.get(..1).unwrap_or("+");
         if ty.val() != variable.ty.val() {
-            let line = variable.node.map_or(1, |node| self.line_of(node));
+            let line = variable.node.map_or(1, |node| self.tree.line(node));
             return self.fault(node, type_wording::set_type(name, variable.ty, ty, line));
         }
         let sum = self.calculate(list, operator, ty, a, b)?;

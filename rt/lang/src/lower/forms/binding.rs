@@ -180,7 +180,7 @@ impl<'s> Lowering<'_, 's> {
         match (converted, variable.node) {
             (Some(value), _) => Ok(value.wat),
             (None, Some(declared)) => {
-                let line = self.line_of(declared);
+                let line = self.tree.line(declared);
                 self.fault(node, type_wording::set_type(name, wanted, found, line))
             }
             (None, None) => Err(self.type_fault(list, node, found, wanted)),

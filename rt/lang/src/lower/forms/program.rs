@@ -116,7 +116,7 @@ impl<'s> Lowering<'_, 's> {
         match all_operands(tree, list).as_slice() {
             [] => {
                 if let Some((ty, first)) = self.result(at) {
-                    let line = self.line_of(first);
+                    let line = self.tree.line(first);
                     return self.fault(list, type_wording::return_without_value(ty, line));
                 }
             }
