@@ -39,7 +39,7 @@ pub(crate) fn closed_at_end(tree: &Tree<'_>) -> Result<Option<Box<Fault>>, Box<F
                     .filter(|end| *end <= line_start);
                 let head_end = tree.span(NodeId(left.0 + 1)).end;
                 let end = within.max().unwrap_or(head_end);
-                let change = Change::Edits(vec![(end..end, ")".to_owned())]);
+                let change = Change::edit(end..end, ")");
                 return Err(Fault::new(start..start + 1, message.safe(change)));
             }
         }

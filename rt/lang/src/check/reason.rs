@@ -79,7 +79,7 @@ fn closed_anywhere(source: &str, host: &Signatures) -> Option<Change> {
         .into_iter()
         .filter(|at| closed(*at).is_some_and(|text| crate::fault(&text, host).is_none()));
     let at = valid.next()?;
-    valid.next().is_none().then(|| Change::Edits(vec![(at..at, ")".to_owned())]))
+    valid.next().is_none().then(|| Change::edit(at..at, ")"))
 }
 
 /// Encodes and validates the module. A parse error, an exceeded cost limit or a validation error is

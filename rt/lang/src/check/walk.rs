@@ -744,9 +744,7 @@ impl<'s> Walk<'_, 's> {
             .filter(|list| tree.head(*list).is_some_and(|h| h.ends_with(".const")))?;
         match text {
             _ if code.is_some() => code.map(|code| Change::Replace(code.to_string())),
-            _ if local => {
-                Some(Change::Edits(vec![(tree.span(list), format!("(local.get {text})"))]))
-            }
+            _ if local => Some(Change::edit(tree.span(list), format!("(local.get {text})"))),
             "true" => Some(Change::Replace("1".to_owned())),
             "false" | "null" | "nil" => Some(Change::Replace("0".to_owned())),
             _ if tree.is_list(inner) => Some(rewrite::replace_with_child(tree, list, inner)),
@@ -763,8 +761,7 @@ impl<'s> Walk<'_, 's> {
             NodeKind::List => {
                 rewrite::replace_head(tree, node, other).filter(|_| tree.head(node) == Some(name))
             }
-            _ => Some(Change::Edits(vec![(tree.span(node), other.to_owned())]))
-                .filter(|_| tree.text(node) == name),
+            _ => Some(Change::edit(tree.span(node), other)).filter(|_| tree.text(node) == name),
         }
     }
 
@@ -781,7 +778,7 @@ impl<'s> Walk<'_, 's> {
     /// Returns the change that declares a local before the instruction that sets it.
     fn declare_local(&self, at: NodeId, name: &str) -> Option<Change> {
         let start = self.author.span(self.origin(at)?).start;
-        Some(Change::Edits(vec![(start..start, format!("(local {name} i32) "))]))
+        Some(Change::edit(start..start, format!("(local {name} i32) ")))
     }
 
     /// Reads the name or number that must follow an instruction's name. `usage` is an example of

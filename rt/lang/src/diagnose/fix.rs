@@ -81,6 +81,16 @@ pub(crate) enum Change {
 }
 
 impl Change {
+    /// Creates a change that replaces one range.
+    pub(crate) fn edit(span: Range<usize>, text: impl Into<String>) -> Change {
+        Change::Edits(vec![(span, text.into())])
+    }
+
+    /// Creates a change that replaces several ranges, which must not overlap.
+    pub(crate) fn edits<const N: usize>(edits: [(Range<usize>, &str); N]) -> Change {
+        Change::Edits(edits.map(|(span, text)| (span, text.to_owned())).into())
+    }
+
     /// Creates a change that inserts text before and after the range of the fault.
     pub(crate) fn wrap(before: impl Into<String>, after: impl Into<String>) -> Change {
         Change::Wrap(before.into(), after.into())

@@ -26,7 +26,7 @@ pub(crate) fn rewrite_bindings(
             inner.iter().filter(|node| !matches!(tree.atom(**node), Some("in" | "of"))).collect();
         let text: Vec<&str> = words.iter().map(|node| tree.text(**node)).collect();
         return (text.len() == if name == "for" { 3 } else { 2 })
-            .then(|| Change::Edits(vec![(span, text.join(" "))]));
+            .then(|| Change::edit(span, text.join(" ")));
     }
     if name != "let" {
         return None;
@@ -84,9 +84,9 @@ pub(crate) fn add_arms(tree: &Tree<'_>, list: NodeId) -> Option<Change> {
         }
         [first, .., before, _] if has_else => {
             let (start, end) = (tree.span(*first).start, tree.span(*before).end);
-            Change::Edits(vec![(start..start, "(then ".to_owned()), (end..end, ")".to_owned())])
+            Change::edits([(start..start, "(then "), (end..end, ")")])
         }
-        [_, _, _, ..] => Change::Edits(vec![(tree.span(*all.first()?), "when".to_owned())]),
+        [_, _, _, ..] => Change::edit(tree.span(*all.first()?), "when"),
         _ => return None,
     })
 }
@@ -123,10 +123,7 @@ pub(crate) fn fix_word(tree: &Tree<'_>, form: NodeId, node: NodeId) -> Option<Ch
         let all = tree.items(form);
         let at = all.iter().position(|item| *item == node)?;
         let (start, end) = (tree.span(node).start, tree.span(*all.get(at + 2)?).end);
-        return Some(Change::Edits(vec![
-            (start..start, "(".to_owned()),
-            (end..end, ")".to_owned()),
-        ]));
+        return Some(Change::edits([(start..start, "("), (end..end, ")")]));
     }
     None
 }

@@ -155,7 +155,7 @@ fn clauses(around: &Around<'_, '_>, operands: &[NodeId]) -> Option<Change> {
         tree.atom(**first).is_some_and(|word| word != "else" && OTHERWISE.contains(&word))
     });
     if let Some(word) = word {
-        return Some(Change::Edits(vec![(tree.span(*word), "else".to_owned())]));
+        return Some(Change::edit(tree.span(*word), "else"));
     }
     if !operands.len().is_multiple_of(2) {
         return None;
@@ -289,8 +289,7 @@ fn function(around: &Around<'_, '_>, head: NodeId, operands: &[NodeId]) -> Optio
     let is_word = |node: &NodeId| tree.name(*node).is_some() || tree.atom(head) == Some("function");
     let are_names = tree.is_list(*params)
         && tree.items(*params).iter().all(|node| is_word(node) && around.variable(*node).is_some());
-    (tree.atom(*name).is_some() && are_names)
-        .then(|| Change::Edits(vec![(tree.span(head), "fn".to_owned())]))
+    (tree.atom(*name).is_some() && are_names).then(|| Change::edit(tree.span(head), "fn"))
 }
 
 /// Rewrites `(let $f (lambda ($x) …))` as a function declared with `fn`.
@@ -330,7 +329,7 @@ fn condition(around: &Around<'_, '_>, head: NodeId, operands: &[NodeId]) -> Opti
     match operands {
         [not, value, _, ..] if matches!(tree.atom(*not), Some("not" | "!")) => {
             let (from, to) = (tree.span(*not), tree.span(*value).end);
-            Some(Change::Edits(vec![(from, "(not".to_owned()), (to..to, ")".to_owned())]))
+            Some(Change::edits([(from, "(not"), (to..to, ")")]))
         }
         [_, word, _, ..] if matches!(tree.atom(*word), Some("then" | "do" | ":")) => {
             Some(crate::habits::rewrite::remove(tree, *word))

@@ -20,7 +20,7 @@ const LENGTH: &[&str] = &["length", "len", "size", "count"];
 pub(super) fn of_atom(around: &Around<'_, '_>, node: NodeId) -> Vec<Change> {
     let tree = around.tree;
     let Some(text) = tree.atom(node) else { return Vec::new() };
-    let write = |text: String| vec![Change::Edits(vec![(tree.span(node), text)])];
+    let write = |text: String| vec![Change::edit(tree.span(node), text)];
     let is_head = tree.parent(node).is_some_and(|list| list.0 + 1 == node.0);
     if let Some(name) = text.strip_prefix('!').filter(|name| name.starts_with('$')) {
         return if is_head { write(format!("not {name}")) } else { write(format!("(not {name})")) };
@@ -102,8 +102,7 @@ fn pair_of(around: &Around<'_, '_>, pair: &[NodeId]) -> Option<Vec<Change>> {
         && let Some(method) = tree.atom(*list).and_then(|text| text.strip_prefix('.'))
     {
         let object = around.text(*name);
-        let write =
-            |f: String| Change::Edits(vec![(before.start..after.end, format!("({f} {object})"))]);
+        let write = |f: String| Change::edit(before.start..after.end, format!("({f} {object})"));
         return Some(called(around, method).into_iter().map(write).collect());
     }
     let text = tree.atom(*name)?;
@@ -119,7 +118,7 @@ fn pair_of(around: &Around<'_, '_>, pair: &[NodeId]) -> Option<Vec<Change>> {
         if let Some((from, to)) = tree.atom(*index).and_then(|text| text.split_once(':')) {
             let from = if from.is_empty() { "0" } else { from };
             let slice = |f: &str| format!("({f}.slice {name} {from} {to}").trim_end().to_owned();
-            let write = |text| Change::Edits(vec![(head.start..inner.end, text)]);
+            let write = |text| Change::edit(head.start..inner.end, text);
             return Some(["str", "arr"].map(|f| write(slice(f) + ")")).into());
         }
         return Some(vec![Change::Edits(vec![
@@ -128,8 +127,7 @@ fn pair_of(around: &Around<'_, '_>, pair: &[NodeId]) -> Option<Vec<Change>> {
         ])]);
     }
     let space = if nodes.is_empty() { "" } else { " " };
-    let rewrite =
-        |called: String| Change::Edits(vec![(head.start..open.end, format!("({called}"))]);
+    let rewrite = |called: String| Change::edit(head.start..open.end, format!("({called}"));
     if let Some((object, method)) = text.split_once('.') {
         let known = head_of(around, text).into_iter().map(|f| format!("{f}{space}"));
         let object = format!("${}", object.trim_start_matches('$'));
@@ -143,7 +141,7 @@ fn pair_of(around: &Around<'_, '_>, pair: &[NodeId]) -> Option<Vec<Change>> {
     if matches!(meant.as_str(), "out" | "print") && nodes.len() > 1 {
         let holes = vec!["{}"; nodes.len()].join(" ");
         let text = format!("(out \"{holes}\" ");
-        return Some(vec![Change::Edits(vec![(head.start..open.end, text)])]);
+        return Some(vec![Change::edit(head.start..open.end, text)]);
     }
     Some(vec![rewrite(format!("{meant}{space}"))])
 }
@@ -176,7 +174,7 @@ pub(super) fn of_list(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -
     }
     let Some(head) = nodes.first().and_then(|first| tree.atom(*first)) else { return Vec::new() };
     let Some(span) = nodes.first().map(|first| tree.span(*first)) else { return Vec::new() };
-    let replace = |text: String| Change::Edits(vec![(span.clone(), text)]);
+    let replace = |text: String| Change::edit(span.clone(), text);
     match head.split_once('.') {
         Some((object, method)) if object.starts_with('$') => {
             called(around, method).into_iter().map(|f| replace(format!("{f} {object}"))).collect()
@@ -306,7 +304,7 @@ fn update(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -> Option<Cha
         _ => return None,
     };
     let (start, end) = (tree.span(list).start + 1, tree.span(value).start);
-    Some(Change::Edits(vec![(start..end, format!("{operator} {name} "))]))
+    Some(Change::edit(start..end, format!("{operator} {name} ")))
 }
 
 /// Rewrites a line without parentheses, such as `$x += 1`, `x = 5` or `return 0`, as a form. Turns
@@ -331,7 +329,7 @@ pub(super) fn line(around: &Around<'_, '_>, node: NodeId) -> Option<Change> {
     let is_import = matches!(tree.atom(*first), Some("import" | "from" | "using" | "use"));
     if is_import && line.iter().all(|node| !tree.is_list(*node)) {
         let start = tree.span(*first).start;
-        return Some(Change::Edits(vec![(start..start, ";; ".to_owned())]));
+        return Some(Change::edit(start..start, ";; "));
     }
     let (start, end) = (tree.span(*first).start, tree.span(*last).end);
     let around_line = |head: Option<(std::ops::Range<usize>, String)>| {
@@ -391,5 +389,5 @@ fn indexed_set(
     let [at] = tree.items(*index).try_into().ok()?;
     let name = around.variable(*name)?;
     let start = tree.span(*set).start;
-    Some(vec![Change::Edits(vec![(start..inner.end, format!("put {name} {}", around.text(at)))])])
+    Some(vec![Change::edit(start..inner.end, format!("put {name} {}", around.text(at)))])
 }

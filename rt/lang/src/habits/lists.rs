@@ -32,7 +32,7 @@ pub(crate) fn rewrite_list(tree: &Tree<'_>, list: NodeId, host: &Signatures) -> 
         ("let*" | "letrec", _) if items.get(1).is_some_and(|second| tree.is_list(*second)) => "let",
         _ => head(name, host)?,
     };
-    Some(Change::Edits(vec![(tree.span(first), meant.to_owned())]))
+    Some(Change::edit(tree.span(first), meant))
 }
 
 /// Rewrites `(defun f (a b) …)` and `(define (f a b) …)` as a function declared with `fn`.
@@ -68,7 +68,7 @@ fn rewrite_function(tree: &Tree<'_>, list: NodeId, items: &[NodeId], name: &str)
     let (name, params) = (format!("fn {}", dollar(own)), format!("({})", names.join(" ")));
     let start = tree.span(head).start;
     let Some(doc) = doc else {
-        return Some(Change::Edits(vec![(start..end, format!("{name} {params}"))]));
+        return Some(Change::edit(start..end, format!("{name} {params}")));
     };
     // A docstring becomes a comment, and the number of lines stays the same.
     let doc = tree.span(doc);
@@ -79,7 +79,7 @@ fn rewrite_function(tree: &Tree<'_>, list: NodeId, items: &[NodeId], name: &str)
 }
 
 pub(crate) fn replace_list(tree: &Tree<'_>, list: NodeId, text: &str) -> Change {
-    Change::Edits(vec![(tree.span(list), text.to_owned())])
+    Change::edit(tree.span(list), text)
 }
 
 /// Rewrites `($a + $b)` with the operator first. If there are several operators, all must be the
@@ -140,10 +140,9 @@ fn rewrite_update(tree: &Tree<'_>, items: &[NodeId], name: &str) -> Option<Chang
     };
     let (head, end) = (tree.span(*first), tree.span(*target).end);
     Some(match rest {
-        [] => Change::Edits(vec![(
-            head.start..end,
-            format!("set {target_name} ({operator} {target_name} 1)"),
-        )]),
+        [] => {
+            Change::edit(head.start..end, format!("set {target_name} ({operator} {target_name} 1)"))
+        }
         [value, ..] => {
             let value_end = tree.span(*value).end;
             Change::Edits(vec![

@@ -22,7 +22,7 @@ pub(super) fn of_list(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -
         && tree.is_list(*names)
     {
         let (start, end) = (tree.span(*first).start, tree.span(*over).start);
-        let pairs = Change::Edits(vec![(start..end, format!("each {key} {value} "))]);
+        let pairs = Change::edit(start..end, format!("each {key} {value} "));
         return header(around, list, name, operands).into_iter().chain([pairs]).collect();
     }
     let change = match name {
@@ -63,7 +63,7 @@ fn header(
         Over::Range(bounds) => format!("for {name} {}", bounds.join(" ")),
         Over::Items(text) => format!("each {name} {text}"),
     };
-    Some(Change::Edits(vec![(tree.span(list).start + 1..end, text)]))
+    Some(Change::edit(tree.span(list).start + 1..end, text))
 }
 
 /// Rewrites `(for ($i 0) (< $i 3) (+= $i 1) …)` as `(for $i 0 3 1 …)`.
@@ -94,7 +94,7 @@ fn steps(around: &Around<'_, '_>, list: NodeId, operands: &[NodeId]) -> Option<C
     }
     let text = format!("for {name} {} {}{by}", around.text(from), around.text(*to));
     let end = tree.span(*operands.get(2)?).end;
-    Some(Change::Edits(vec![(tree.span(list).start + 1..end, text)]))
+    Some(Change::edit(tree.span(list).start + 1..end, text))
 }
 
 /// Rewrites `(for-each (lambda ($x) …) $a)` as `(each $x $a …)`.
@@ -231,5 +231,5 @@ pub(crate) fn loop_of_c(source: &str, at: usize) -> Option<Change> {
     };
     let begin = start + open + 1;
     let close = start + open + "(for (".len() + end + 1;
-    Some(Change::Edits(vec![(begin..close, format!("for ${name} {from} {to}{by}"))]))
+    Some(Change::edit(begin..close, format!("for ${name} {from} {to}{by}")))
 }

@@ -97,7 +97,7 @@ pub(crate) fn comment_prose(tree: &Tree<'_>, atom: NodeId) -> Option<Change> {
     let outside = tree.node(atom).starts_line && tree.parent(atom).is_none();
     let is_sentence = line.starts_with(|c: char| c.is_ascii_uppercase()) && line.contains(' ');
     (outside && is_sentence && !line.contains(['(', ')', '"', '`']))
-        .then(|| Change::Edits(vec![(start..start, ";; ".to_owned())]))
+        .then(|| Change::edit(start..start, ";; "))
 }
 
 /// Adds parentheses to a form that is alone on its line.
@@ -118,7 +118,7 @@ pub(crate) fn add_parentheses(tree: &Tree<'_>, atom: NodeId) -> Option<Change> {
         last = Some(node);
     }
     let (start, end) = (tree.span(atom).start, tree.span(last?).end);
-    Some(Change::Edits(vec![(start..start, "(".to_owned()), (end..end, ")".to_owned())]))
+    Some(Change::edits([(start..start, "("), (end..end, ")")]))
 }
 
 /// Fixes an instruction with missing operands if it has only one possible meaning. Removes a `drop`
@@ -143,9 +143,7 @@ pub(crate) fn supply_operands(
             let none = |param: &Param| Some(format!(" (i32.const {})", param.ty.missing()?));
             let optional: Option<String> = missing.iter().map(none).collect();
             let end = tree.span(at).end.checked_sub(1)?;
-            optional
-                .filter(|text| !text.is_empty())
-                .map(|text| Change::Edits(vec![(end..end, text)]))
+            optional.filter(|text| !text.is_empty()).map(|text| Change::edit(end..end, text))
         }
         _ => None,
     }

@@ -31,7 +31,7 @@ fn arrow(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<Change> {
     let is_arrow = tree.atom(*head) == Some("fn") && tree.atom(*sign) == Some("->");
     let span = tree.span(*sign).start..tree.span(*body).start;
     let text = tree.source.get(tree.span(*ty).end..span.end)?;
-    is_arrow.then(|| Change::Edits(vec![(span, text.to_owned())]))
+    is_arrow.then(|| Change::edit(span, text))
 }
 
 /// Returns the source of a condition that consists of one operand, or of an operator between two
@@ -148,7 +148,7 @@ fn params_of_wat(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<Change> {
         names.extend(tree.items(*part).into_iter().filter_map(|node| tree.name(node)));
     }
     let (first, last) = (tree.span(*header.first()?), tree.span(*header.last()?));
-    Some(Change::Edits(vec![(first.start..last.end, format!("({})", names.join(" ")))]))
+    Some(Change::edit(first.start..last.end, format!("({})", names.join(" "))))
 }
 
 /// Rewrites `(fn $f ($x: int $y: str) …)` as `(fn $f (($x int) ($y str)) …)`.
@@ -179,5 +179,5 @@ fn quoted_list(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<Change> {
     })?;
     let [quote, list] = pair else { return None };
     let start = tree.span(*quote).start;
-    Some(Change::Edits(vec![(start..tree.span(*list).start + 1, "(arr ".to_owned())]))
+    Some(Change::edit(start..tree.span(*list).start + 1, "(arr "))
 }

@@ -134,7 +134,7 @@ impl Around<'_, '_> {
 
     /// Returns the change that replaces a form with `text`.
     pub(super) fn write(&self, list: NodeId, text: String) -> Change {
-        Change::Edits(vec![(self.tree.span(list), text)])
+        Change::edit(self.tree.span(list), text)
     }
 
     /// Returns the source from the start of the first node to the end of the last one.

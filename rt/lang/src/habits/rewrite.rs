@@ -12,7 +12,7 @@ pub(crate) fn replace_head(
     text: impl Into<String>,
 ) -> Option<Change> {
     let first = tree.children(list).next(tree).filter(|first| tree.atom(*first).is_some())?;
-    Some(Change::Edits(vec![(tree.span(first), text.into())]))
+    Some(Change::edit(tree.span(first), text))
 }
 
 /// Returns the change that replaces a WAT `call` to a host function with a call by name.
@@ -25,25 +25,19 @@ pub(crate) fn call_by_name(tree: &Tree<'_>, call: NodeId, signature: &Signature)
         _ => tree.span(first).end,
     };
     let name = format!("{}.{}", signature.module, signature.name);
-    Some(Change::Edits(vec![(tree.span(first).start..end, name)]))
+    Some(Change::edit(tree.span(first).start..end, name))
 }
 
 /// Returns the change that replaces a list with one of its nodes.
 pub(crate) fn replace_with_child(tree: &Tree<'_>, list: NodeId, inner: NodeId) -> Change {
     let (outer, inner) = (tree.span(list), tree.span(inner));
-    Change::Edits(vec![
-        (outer.start..inner.start, String::new()),
-        (inner.end..outer.end, String::new()),
-    ])
+    Change::edits([(outer.start..inner.start, ""), (inner.end..outer.end, "")])
 }
 
 /// Returns the change that removes the parentheses of a list.
 pub(crate) fn remove_parentheses(tree: &Tree<'_>, list: NodeId) -> Change {
     let span = tree.span(list);
-    Change::Edits(vec![
-        (span.start..span.start + 1, String::new()),
-        (span.end.saturating_sub(1)..span.end, String::new()),
-    ])
+    Change::edits([(span.start..span.start + 1, ""), (span.end.saturating_sub(1)..span.end, "")])
 }
 
 /// Returns the change that swaps two nodes.
@@ -59,7 +53,7 @@ pub(crate) fn remove(tree: &Tree<'_>, node: NodeId) -> Change {
     let span = tree.span(node);
     let rest = tree.source.get(span.end..).unwrap_or("");
     let blanks = rest.len() - rest.trim_start_matches([' ', '\t']).len();
-    Change::Edits(vec![(span.start..span.end + blanks, String::new())])
+    Change::edit(span.start..span.end + blanks, "")
 }
 
 /// Returns the edits that insert text before and after a node.

@@ -231,18 +231,18 @@ fn output(
     {
         let from = tree.span(*template).start;
         return match tree.atom(*to)? {
-            "nil" | "#f" => Some(Change::Edits(vec![(start..from, "fmt ".to_owned())])),
-            "t" | "#t" => Some(Change::Edits(vec![(start..from, "out ".to_owned())])),
+            "nil" | "#f" => Some(Change::edit(start..from, "fmt ")),
+            "t" | "#t" => Some(Change::edit(start..from, "out ")),
             _ => None,
         };
     }
     let known = PRINT.contains(&name);
     let format = matches!(name, "printf" | "print-format" | "println!" | "print!");
     if format && is_text && !around.is_statement(tree.parent(first)?) {
-        return Some(Change::Edits(vec![(tree.span(first), "fmt".to_owned())]));
+        return Some(Change::edit(tree.span(first), "fmt"));
     }
     if format && is_text || known && operands.len() > 1 && (is_template || is_percent) {
-        return Some(Change::Edits(vec![(tree.span(first), "out".to_owned())]));
+        return Some(Change::edit(tree.span(first), "out"));
     }
     // The operator is a `%` between a template and its value.
     if matches!(name, "out" | "ret")
@@ -251,7 +251,7 @@ fn output(
         && tree.atom(*sign) == Some("%")
     {
         let (from, to) = (tree.span(*template).end, tree.span(*value).start);
-        return Some(Change::Edits(vec![(from..to, " ".to_owned())]));
+        return Some(Change::edit(from..to, " "));
     }
     let out_or_known = known || matches!(name, "out" | "ret");
     if out_or_known && operands.len() > 1 && !has_braces && !is_percent {
@@ -267,7 +267,7 @@ fn output(
             let (written, from) = (if known { "out" } else { name }, operands.first()?);
             let from = tree.span(*from).start;
             let text = format!("{written} \"{holes}\" ");
-            return Some(Change::Edits(vec![(start..from, text)]));
+            return Some(Change::edit(start..from, text));
         }
     }
     let between = operands.iter().skip(1).step_by(2);
@@ -329,7 +329,7 @@ fn joined(
         return None;
     }
     let head = around.tree.span(*around.tree.items(list).first()?);
-    Some(Change::Edits(vec![(head, "str.cat".to_owned())]))
+    Some(Change::edit(head, "str.cat"))
 }
 
 /// Moves the names of a `catch` before its call, or moves a handler that follows the call into a

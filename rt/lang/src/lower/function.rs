@@ -387,9 +387,9 @@ impl<'s> Lowering<'_, 's> {
             if value == last {
                 Change::wrap("(ret ", ")")
             } else {
-                Change::Edits(vec![
-                    (tree.span(last).start..tree.span(value).start, "(ret ".to_owned()),
-                    (tree.span(value).end..tree.span(last).end, ")".to_owned()),
+                Change::edits([
+                    (tree.span(last).start..tree.span(value).start, "(ret "),
+                    (tree.span(value).end..tree.span(last).end, ")"),
                 ])
             }
         });

@@ -156,7 +156,7 @@ impl Lowering<'_, '_> {
             self.func.scope.names().find_map(|other| Some((other, typed(other)?)))?;
         let node = self.func.scope.get(declared)?.node;
         let space = if ty.is_empty() { "" } else { " " };
-        Some(Change::Edits(vec![(self.tree.span(node), format!("{name}{space}{ty}"))]))
+        Some(Change::edit(self.tree.span(node), format!("{name}{space}{ty}")))
     }
 
     /// Returns the change that declares the local `name`, which is set with `local.set` or
@@ -174,7 +174,7 @@ impl Lowering<'_, '_> {
                 && tree.items(node).get(1).is_some_and(|target| tree.name(*target) == Some(name))
             {
                 let start = tree.span(node).start;
-                return Some(Change::Edits(vec![(start..start, format!("(local {name} i32) "))]));
+                return Some(Change::edit(start..start, format!("(local {name} i32) ")));
             }
         }
         None

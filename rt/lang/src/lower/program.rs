@@ -617,7 +617,7 @@ fn split_initial_value(tree: &Tree<'_>, list: NodeId, value: NodeId) -> Option<C
     let [_, name, ty, last] = items.as_slice() else { return None };
     let (name, end, start) = (tree.name(*name)?, tree.span(*ty).end, tree.span(value).start);
     (*last == value && is_type(tree, *ty) && tree.node(value).kind != NodeKind::Atom)
-        .then(|| Change::Edits(vec![(end..start, format!(") (local.set {name} "))]))
+        .then(|| Change::edit(end..start, format!(") (local.set {name} ")))
 }
 
 /// Returns true if a node is a value type.

@@ -300,7 +300,7 @@ impl<'s> Lowering<'_, 's> {
             let edit = callee.map(|callee| {
                 let start = tree.span(node).start + 1;
                 let name = format!("{}.{}", signature.module, signature.name);
-                Change::Edits(vec![(start..tree.span(callee).end, name)])
+                Change::edit(start..tree.span(callee).end, name)
             });
             let message = form::value_and_err(signature).maybe_safe(edit);
             return Fault::new(tree.span(node), message);

@@ -23,10 +23,7 @@ pub(crate) fn character(source: &str, at: usize, c: char) -> Message {
         ',' => " ",
         '{' if block_end(source, at).is_some() => {
             let end = block_end(source, at).unwrap_or(at);
-            return message.safe(Change::Edits(vec![
-                (at..at + 1, "(do".to_owned()),
-                (end..end + 1, ")".to_owned()),
-            ]));
+            return message.safe(Change::edits([(at..at + 1, "(do"), (end..end + 1, ")")]));
         }
         '{' if let Some(edits) = map_literal(source, at) => {
             return wording::braces().safe(Change::Edits(edits));
@@ -151,7 +148,7 @@ fn template(source: &str, start: usize, inner: &str) -> Option<Change> {
     text.push_str(&rest.replace('{', "{{").replace('}', "}}"));
     let end = start + inner.len() + 2;
     source.get(start..end)?;
-    Some(Change::Edits(vec![(start..end, format!("(fmt {}{values})", quoted(&text)))]))
+    Some(Change::edit(start..end, format!("(fmt {}{values})", quoted(&text))))
 }
 
 /// Returns the change that replaces typographic quotes around a string with straight ones. Returns
@@ -167,7 +164,7 @@ fn typographic(source: &str, at: usize, opening: char) -> Option<Change> {
     let (length, close) =
         line_from(source, inner).char_indices().find(|(_, c)| closing.contains(c))?;
     let end = inner + length + close.len_utf8();
-    Some(Change::Edits(vec![(at..end, quoted(source.get(inner..inner + length)?))]))
+    Some(Change::edit(at..end, quoted(source.get(inner..inner + length)?)))
 }
 
 /// Returns the fault for an atom that starts a comment in the syntax of another language, such as
@@ -193,8 +190,7 @@ pub(crate) fn atom(source: &str, start: usize, end: usize) -> Option<Box<Fault>>
                     wording::template(atom).maybe_safe(template(source, start, inner))
                 }
                 Some(inner) => {
-                    let change =
-                        Change::Edits(vec![(start..start + inner.len() + 2, quoted(inner))]);
+                    let change = Change::edit(start..start + inner.len() + 2, quoted(inner));
                     if inner.contains(quote) {
                         message.likely(change)
                     } else {
@@ -227,7 +223,7 @@ pub(crate) fn atom(source: &str, start: usize, end: usize) -> Option<Box<Fault>>
             if mark == "--" && atom.get(2..)?.starts_with(|c: char| c.is_ascii_digit()) {
                 return None;
             }
-            let change = Change::Edits(vec![(start..start + mark.len(), ";;".to_owned())]);
+            let change = Change::edit(start..start + mark.len(), ";;");
             let before = source.get(..start)?.trim_end_matches([' ', '\t']);
             // Between operands, these signs are operators in other languages.
             let apart = before.is_empty() || before.ends_with(['\n', ')']);
@@ -257,8 +253,7 @@ pub(crate) fn raw_quote(source: &str, start: usize, end: usize) -> Option<Box<Fa
     let change = length.and_then(|length| {
         let body = inner.get(..length)?.replace("\\\"", "\"");
         let span = start..start + length + 3;
-        (!body.contains("\"\"\""))
-            .then(|| Change::Edits(vec![(span, format!("r\"\"\"{body}\"\"\""))]))
+        (!body.contains("\"\"\"")).then(|| Change::edit(span, format!("r\"\"\"{body}\"\"\"")))
     });
     Some(Fault::new(start..end, wording::raw_quote().maybe_safe(change)))
 }
@@ -281,8 +276,7 @@ pub(crate) fn closing_quote(source: &str, start: usize) -> Option<Change> {
     // A different kind of quote at the end of the string was meant to close it.
     let body_end = body.trim_end_matches(['”', '“', '’', '\'']);
     let (at, end) = (start + 1 + body_end.len(), start + 1 + body.len());
-    (plain && closing > 0 && open == closing)
-        .then(|| Change::Edits(vec![(at..end, "\"".to_owned())]))
+    (plain && closing > 0 && open == closing).then(|| Change::edit(at..end, "\""))
 }
 
 /// Returns the rest of the line that contains the offset `at`, without its line end.

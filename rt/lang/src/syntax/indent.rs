@@ -88,7 +88,7 @@ pub(crate) fn reopened(tree: &Tree<'_>, list: NodeId) -> Option<Change> {
         last = next;
     }
     let end = tree.span(last).end;
-    Some(Change::Edits(vec![(close - 1..close, String::new()), (end..end, ")".to_owned())]))
+    Some(Change::edits([(close - 1..close, ""), (end..end, ")")]))
 }
 
 /// Returns the change that closes a list before its child `node`. Returns no change unless the node

@@ -204,5 +204,5 @@ pub(crate) fn func_params(params: &str, head: std::ops::Range<usize>) -> Message
         format!("`func` takes `(param $x i32)`, found `{}`", excerpt(params)),
     )
     .hint(format!("write `(fn $f {} …)`", excerpt(params)))
-    .safe(Change::Edits(vec![(head, "fn".to_owned())]))
+    .safe(Change::edit(head, "fn"))
 }

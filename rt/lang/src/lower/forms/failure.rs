@@ -278,7 +278,7 @@ fn misread_names(tree: &Tree<'_>, targets: &[NodeId], call: &str) -> Option<Mess
         _ => return None,
     };
     let start = tree.span(*code).start;
-    let change = Change::Edits(vec![(start..start, "$_ ".to_owned())]);
+    let change = Change::edit(start..start, "$_ ");
     named(code, CODES).then(|| form::catch_order(tree.text(*code), call).safe(change))
 }
 

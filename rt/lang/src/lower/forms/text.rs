@@ -181,7 +181,7 @@ impl<'s> Lowering<'_, 's> {
             (Piece::Float(_), Type::Str) => {
                 self.host.get("str.to_float").map(|_| Change::wrap("(float ", ")"))
             }
-            _ => span.filter(|_| fits).map(|span| Change::Edits(vec![(span, "{}".to_owned())])),
+            _ => span.filter(|_| fits).map(|span| Change::edit(span, "{}")),
         };
         let message = type_wording::placeholder(self.tree.text(node), found, placeholder.text());
         Err(Fault::new(self.tree.span(node), message.maybe_safe(change)))
