@@ -119,7 +119,8 @@ const MAX_FAULTS: usize = 16;
 /// Returns true if the program's last instruction certainly leaves a value on the stack or ends the
 /// program.
 fn plainly_ends(tree: &Tree<'_>, body: Nodes) -> bool {
-    let (mut before, mut last) = (None, None);
+    let mut before = None;
+    let mut last = None;
     for node in body.iter(tree) {
         (before, last) = (last, Some(node));
     }

@@ -302,7 +302,9 @@ fn is_inside_operand(text: &str, place: &Range<usize>, at: &Range<usize>) -> boo
 /// Returns the range of the fixed source that the edits affect: the replaced operand, or else the
 /// innermost list that contains all edits.
 fn place(fixed: &str, edits: &[Edit]) -> Range<usize> {
-    let (mut start, mut end, mut shift) = (usize::MAX, 0, 0_isize);
+    let mut start = usize::MAX;
+    let mut end = 0;
+    let mut shift = 0_isize;
     for edit in edits {
         let from = (edit.span.start as usize).saturating_add_signed(shift);
         start = start.min(from);

@@ -105,7 +105,8 @@ impl<'m, 'a> ParsedModule<'m, 'a> {
             node,
         };
         let ParsedModule { tree, program, types, host, author, module } = self;
-        let (stack, frames) = (Vec::new(), vec![frame]);
+        let stack = Vec::new();
+        let frames = vec![frame];
         let mut walk =
             Walk { tree, program, types, host, author, module, func, run, stack, frames, floor: 1 };
         let mut body = func.body;
@@ -423,7 +424,8 @@ impl<'s> Walk<'_, 's> {
 
     pub(crate) fn enter(&mut self, frame: Frame<'s>) {
         self.stack.truncate(frame.height);
-        let (params, node) = (frame.params.clone(), frame.node);
+        let params = frame.params.clone();
+        let node = frame.node;
         self.frames.push(frame);
         self.push(&params, node);
     }
@@ -794,7 +796,8 @@ impl<'s> Walk<'_, 's> {
             effect.argument = Some(self.tree.text(node));
             return Ok(node);
         }
-        let (at, name) = (effect.at, effect.name);
+        let at = effect.at;
+        let name = effect.name;
         let change = self.origin(at).and_then(|list| {
             let items = self.author.items(list);
             let [_, value, target] = items.as_slice() else { return None };

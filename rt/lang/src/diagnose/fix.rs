@@ -132,7 +132,8 @@ impl ProposedFix {
         let hull = || {
             let (first, last) = (edits.first()?, edits.last()?);
             let old = source.get(first.0.start..last.0.end)?;
-            let (mut new, mut at) = (String::new(), first.0.start);
+            let mut new = String::new();
+            let mut at = first.0.start;
             for (span, text) in &edits {
                 new.push_str(source.get(at..span.start)?);
                 new.push_str(text);

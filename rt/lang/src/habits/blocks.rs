@@ -68,7 +68,8 @@ pub(crate) fn add_arms(tree: &Tree<'_>, list: NodeId) -> Option<Change> {
     if all.iter().any(|node| tree.head(*node) == Some("then")) {
         return None;
     }
-    let (condition, arms) = (all.get(1)?, all.get(2..)?);
+    let condition = all.get(1)?;
+    let arms = all.get(2..)?;
     if tree.name(*condition).is_some() && tree.parent(list).is_none() && arms.is_empty() {
         return None;
     }

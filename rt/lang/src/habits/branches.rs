@@ -162,7 +162,8 @@ fn clauses(around: &Around<'_, '_>, operands: &[NodeId]) -> Option<Change> {
     }
     for pair in operands.chunks(2) {
         let [condition, form] = pair else { return None };
-        let (span, end) = (tree.span(*condition), tree.span(*form).end);
+        let span = tree.span(*condition);
+        let end = tree.span(*form).end;
         match tree.atom(*condition) {
             Some(word) if OTHERWISE.contains(&word) || word == "true" => {
                 edits.push((span, "(else".to_owned()));
@@ -305,7 +306,8 @@ fn named_function(around: &Around<'_, '_>, list: NodeId, operands: &[NodeId]) ->
     let name = around.variable(*name)?;
     let names: Option<Vec<String>> =
         tree.items(*params).iter().map(|param| around.variable(*param)).collect();
-    let (span, end) = (tree.span(list), tree.span(*value).end);
+    let span = tree.span(list);
+    let end = tree.span(*value).end;
     let text = format!("fn {name} ({})", names?.join(" "));
     Some(Change::Edits(vec![
         (span.start + 1..tree.span(*params).end, text),

@@ -40,8 +40,10 @@ fn rewrite_function(tree: &Tree<'_>, list: NodeId, items: &[NodeId], name: &str)
     if tree.parent(list).is_some() {
         return None;
     }
-    let (head, second) = (*items.first()?, *items.get(1)?);
-    let (mut doc, mut list_start) = (None, 0);
+    let head = *items.first()?;
+    let second = *items.get(1)?;
+    let mut doc = None;
+    let mut list_start = 0;
     let (own, params, end) = match name {
         "define" | "def" | "defun" | "defn" if tree.is_list(second) => {
             let inner = tree.items(second);
@@ -65,7 +67,8 @@ fn rewrite_function(tree: &Tree<'_>, list: NodeId, items: &[NodeId], name: &str)
     for param in params {
         names.push(dollar(tree.atom(param)?));
     }
-    let (name, params) = (format!("fn {}", dollar(own)), format!("({})", names.join(" ")));
+    let name = format!("fn {}", dollar(own));
+    let params = format!("({})", names.join(" "));
     let start = tree.span(head).start;
     let Some(doc) = doc else {
         return Some(Change::edit(start..end, format!("{name} {params}")));
@@ -138,7 +141,8 @@ fn rewrite_update(tree: &Tree<'_>, items: &[NodeId], name: &str) -> Option<Chang
         ("dec" | "dec!" | "decf" | "--" | "1-", 0) => "-",
         _ => return None,
     };
-    let (head, end) = (tree.span(*first), tree.span(*target).end);
+    let head = tree.span(*first);
+    let end = tree.span(*target).end;
     Some(match rest {
         [] => {
             Change::edit(head.start..end, format!("set {target_name} ({operator} {target_name} 1)"))

@@ -76,10 +76,12 @@ fn steps(around: &Around<'_, '_>, list: NodeId, operands: &[NodeId]) -> Option<C
         [word, name, from] if matches!(tree.atom(*word), Some("let" | "set")) => [*name, *from],
         _ => return None,
     };
-    let (name, is) = (around.variable(name)?, |node: &NodeId| around.variable(*node));
+    let name = around.variable(name)?;
+    let is = |node: &NodeId| around.variable(*node);
     let test = tree.items(*test);
     let [less, tested, to] = test.as_slice() else { return None };
-    let (step_head, step) = (tree.head(*step)?, tree.items(*step));
+    let step_head = tree.head(*step)?;
+    let step = tree.items(*step);
     let by = match (step_head, step.as_slice()) {
         ("+=", [_, stepped, by]) if is(stepped).as_ref() == Some(&name) => {
             format!(" {}", around.text(*by))

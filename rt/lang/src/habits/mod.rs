@@ -53,7 +53,8 @@ const MAX_UNKNOWN: usize = 64;
 pub(crate) fn call_syntax(tree: &Tree<'_>, host: &Signatures) -> Option<Box<Fault>> {
     let mut unknown = 0;
     for before in tree.touching_atoms() {
-        let (node, name) = (NodeId(before.0 + 1), tree.text(before));
+        let node = NodeId(before.0 + 1);
+        let name = tree.text(before);
         let span = tree.span(before).start..tree.span(node).end;
         if !tree.is_list(node) {
             if name == "f" && tree.node(node).kind != NodeKind::Atom {

@@ -161,7 +161,8 @@ fn typed_params(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -> Opti
     let mut edits = Vec::new();
     for pair in nodes.windows(2) {
         let [name, ty] = pair else { continue };
-        let (name, ty) = (tree.span(*name), tree.span(*ty));
+        let name = tree.span(*name);
+        let ty = tree.span(*ty);
         let Some(plain) = tree.source.get(name.clone())?.strip_suffix(':') else { continue };
         edits.push((name, format!("({plain}")));
         edits.push((ty.end..ty.end, ")".to_owned()));

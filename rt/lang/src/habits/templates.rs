@@ -159,7 +159,8 @@ fn filled(around: &Around<'_, '_>, template: &str, operands: &[NodeId]) -> Strin
     let mut text = template.to_owned();
     for (at, pair) in operands.windows(2).enumerate() {
         let [before, after] = pair else { continue };
-        let (from, gap) = (format!("{{{at}}} {{{}}}", at + 1), around.gap(*before, *after));
+        let from = format!("{{{at}}} {{{}}}", at + 1);
+        let gap = around.gap(*before, *after);
         text = text.replace(&from, &format!("{{{at}}}{gap}{{{}}}", at + 1));
     }
     let holes = operands.iter().enumerate().rev();
@@ -194,12 +195,14 @@ fn in_place(
     let tree = around.tree;
     let ("set" | "let", [target, value]) = (name, operands) else { return None };
     let inner = tree.items(*value);
-    let (head, of) = (tree.atom(*inner.first()?)?, tree.name(*inner.get(1)?)?);
+    let head = tree.atom(*inner.first()?)?;
+    let of = tree.name(*inner.get(1)?)?;
     let (_, meant) = IN_PLACE.iter().find(|(known, _)| *known == head)?;
     if tree.name(*target)? != of {
         return None;
     }
-    let (outer, value) = (tree.span(list), tree.span(*value));
+    let outer = tree.span(list);
+    let value = tree.span(*value);
     let first = tree.span(*inner.first()?);
     Some(Change::Edits(vec![
         (outer.start + 1..first.end, (*meant).to_owned()),
@@ -217,7 +220,8 @@ fn output(
     operands: &[NodeId],
 ) -> Option<Change> {
     let tree = around.tree;
-    let (start, last) = (tree.span(first).start, operands.last()?);
+    let start = tree.span(first).start;
+    let last = operands.last()?;
     let end = tree.span(*last).end;
     let text = around.text(*operands.first()?);
     let is_text = tree.node(*operands.first()?).kind == NodeKind::Text;
@@ -264,7 +268,8 @@ fn output(
             && !operands.windows(2).any(touch)
         {
             let holes = vec!["{}"; operands.len()].join(" ");
-            let (written, from) = (if known { "out" } else { name }, operands.first()?);
+            let written = if known { "out" } else { name };
+            let from = operands.first()?;
             let from = tree.span(*from).start;
             let text = format!("{written} \"{holes}\" ");
             return Some(Change::edit(start..from, text));
@@ -308,7 +313,8 @@ fn threaded(
         }
         let nodes = tree.items(*step);
         let (head, rest) = nodes.split_first()?;
-        let (head, rest) = (around.text(*head), around.all(rest));
+        let head = around.text(*head);
+        let rest = around.all(rest);
         text = match (rest, last) {
             ("", _) => format!("({head} {text})"),
             (_, false) => format!("({head} {text} {rest})"),

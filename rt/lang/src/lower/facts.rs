@@ -250,7 +250,9 @@ pub(crate) struct Words<'a, 's> {
 impl<'a, 's> Words<'a, 's> {
     /// Creates the facts about a program. No fact has been derived yet.
     pub(crate) fn of(tree: &'a Tree<'s>) -> Words<'a, 's> {
-        let (prefix, raw, wat_variables) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
+        let prefix = OnceCell::new();
+        let raw = OnceCell::new();
+        let wat_variables = OnceCell::new();
         Words { tree, prefix, raw, wat_variables }
     }
 

@@ -213,7 +213,9 @@ impl<'s> Lowering<'_, 's> {
                 });
             }
             let call = self.host_call(node, TRAP, args)?;
-            let (header, variables, pieces) = (Vec::new(), Vec::new(), vec![call]);
+            let header = Vec::new();
+            let variables = Vec::new();
+            let pieces = vec![call];
             let flow = Flow::Net(0);
             funcs.push(LoweredFunc { node, head, header, variables, pieces, flow });
         }

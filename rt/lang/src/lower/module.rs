@@ -50,7 +50,8 @@ pub(crate) fn write(
     for item in items {
         printer.print(&item.on_line(true))?;
     }
-    let (mut flow, mut end) = (Flow::Unknown, 0);
+    let mut flow = Flow::Unknown;
+    let mut end = 0;
     for func in funcs {
         flow = func.flow;
         printer.open(func.node, &func.head);

@@ -148,7 +148,8 @@ impl<'s> Program<'s> {
                 }
             }
             tree.lift(node);
-            let (count, measure) = (funcs.len() as u64, Measure::Functions);
+            let count = funcs.len() as u64;
+            let measure = Measure::Functions;
             if count > measure.limit() {
                 return Err(Fault::new(tree.span(node), wording::too_large(measure, count)));
             }
@@ -615,7 +616,9 @@ impl<'s> Locals<'s> {
 fn split_initial_value(tree: &Tree<'_>, list: NodeId, value: NodeId) -> Option<Change> {
     let items = tree.items(list);
     let [_, name, ty, last] = items.as_slice() else { return None };
-    let (name, end, start) = (tree.name(*name)?, tree.span(*ty).end, tree.span(value).start);
+    let name = tree.name(*name)?;
+    let end = tree.span(*ty).end;
+    let start = tree.span(value).start;
     (*last == value && is_type(tree, *ty) && tree.node(value).kind != NodeKind::Atom)
         .then(|| Change::edit(end..start, format!(") (local.set {name} ")))
 }

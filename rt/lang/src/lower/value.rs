@@ -231,7 +231,8 @@ impl<'s> Lowering<'_, 's> {
     ) -> Box<Fault> {
         let tree = self.tree;
         let head = tree.head(form).unwrap_or("");
-        let (text, has) = (tree.text(node), |name: &str| self.host.get(name).is_some());
+        let text = tree.text(node);
+        let has = |name: &str| self.host.get(name).is_some();
         let change = match (found, want) {
             (Type::Str, Type::Int) if tree.node(node).kind == NodeKind::Text => {
                 let digits = text.trim_matches('"').trim();

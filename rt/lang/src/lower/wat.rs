@@ -87,7 +87,8 @@ impl<'s> Lowering<'_, 's> {
         let accesses_memory = effect.as_ref().is_none_or(|effect| effect.accesses_memory);
         let pops = effect.as_ref().map(|effect| &effect.pops).filter(|pops| pops.len() == count);
         let mut given = Flow::Net(0);
-        let (mut first_type, mut at) = (Type::Any, 0);
+        let mut first_type = Type::Any;
+        let mut at = 0;
         let mut operands = Pieces::of(nodes);
         let mut rest = nodes;
         while let Some(node) = rest.next(tree) {
@@ -192,7 +193,8 @@ impl<'s> Lowering<'_, 's> {
         let mut nodes = tree.children(list).iter(tree);
         let offset = nodes.find_map(|node| tree.atom(node)?.strip_prefix("offset="));
         let offset = offset.and_then(literal::integer);
-        let (mut terms, mut open) = (Vec::new(), vec![address]);
+        let mut terms = Vec::new();
+        let mut open = vec![address];
         while let Some(node) = open.pop() {
             match tree.head(node) {
                 Some("+" | "i32.add") => open.extend(tree.operands(node).iter(tree)),
@@ -242,7 +244,8 @@ impl<'s> Lowering<'_, 's> {
         immediates: Nodes,
     ) -> LowerResult<Words<'s>> {
         let tree = self.tree;
-        let (mut rest, mut changed) = (immediates, Vec::new());
+        let mut rest = immediates;
+        let mut changed = Vec::new();
         while let Some(node) = rest.next(tree) {
             if let Some(word) = self.changed_immediate(instruction, node)? {
                 changed.push((node, word));
@@ -405,7 +408,8 @@ impl<'s> Lowering<'_, 's> {
     /// Lowers a reference to a function. Imports the function if it is a host function. Returns
     /// `None` if the reference is printed unchanged.
     fn function(&mut self, node: NodeId) -> LowerResult<Option<Wat<'s>>> {
-        let (host, text) = (self.host, self.tree.text(node));
+        let host = self.host;
+        let text = self.tree.text(node);
         if let Some(at) = self.program.defined.get(text) {
             self.record_use(*at);
             return Ok(None);

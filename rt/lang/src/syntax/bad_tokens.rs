@@ -45,7 +45,8 @@ pub(crate) fn character(source: &str, at: usize, c: char) -> Message {
 /// `at`. Returns `None` if there is no such block.
 fn block_end(source: &str, at: usize) -> Option<usize> {
     let rest = source.get(at + 1..)?;
-    let (mut depth, mut quoted) = (0_i32, false);
+    let mut depth = 0_i32;
+    let mut quoted = false;
     if !rest.trim_start().starts_with('(') {
         return None;
     }
@@ -74,7 +75,9 @@ const MAX_MAP: usize = 4 << 10;
 fn map_literal(source: &str, at: usize) -> Option<Vec<(std::ops::Range<usize>, String)>> {
     let rest = source.get(at + 1..)?;
     let mut edits = vec![(at..at + 1, "(map ".to_owned())];
-    let (mut depth, mut parts, mut skip) = (0_usize, 0_usize, 0);
+    let mut depth = 0_usize;
+    let mut parts = 0_usize;
+    let mut skip = 0;
     for (offset, c) in rest.char_indices().take_while(|(offset, _)| *offset < MAX_MAP) {
         let here = at + 1 + offset;
         if offset < skip {
@@ -127,7 +130,9 @@ fn map_literal(source: &str, at: usize) -> Option<Vec<(std::ops::Range<usize>, S
 /// Returns the change that rewrites a template such as `` `hello ${name}` `` as a `fmt` form.
 /// Returns `None` if an inserted value is neither a name nor a form.
 fn template(source: &str, start: usize, inner: &str) -> Option<Change> {
-    let (mut text, mut values, mut rest) = (String::new(), String::new(), inner);
+    let mut text = String::new();
+    let mut values = String::new();
+    let mut rest = inner;
     while let Some(at) = rest.find("${") {
         let (before, after) = rest.split_at(at);
         let end = after.find('}')?;

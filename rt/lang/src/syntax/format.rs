@@ -314,7 +314,8 @@ impl<'s> Piece<'s> {
 /// Parses a source whose parentheses match.
 fn read_pieces(source: &str) -> Result<Vec<Piece<'_>>, Box<Fault>> {
     let mut reader = Reader { open: Vec::new(), pieces: Vec::new(), breaks: 1 };
-    let (mut lexer, mut at) = (Lexer::new(source), 0);
+    let mut lexer = Lexer::new(source);
+    let mut at = 0;
     while let Some(token) = lexer.next()? {
         let (start, end) = (token.start as usize, token.end as usize);
         reader.gap(source.get(at..start).unwrap_or(""));
@@ -441,7 +442,8 @@ impl<'s> Reader<'s> {
 /// Returns the length, in bytes, of the block comment at the start of a string. Block comments
 /// nest.
 fn block_comment(text: &str) -> usize {
-    let (mut depth, mut at) = (0_usize, 0);
+    let mut depth = 0_usize;
+    let mut at = 0;
     while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
         if rest.starts_with("(;") {
             depth += 1;

@@ -56,7 +56,8 @@ fn decode(inner: &str, start: usize, block: bool) -> Result<Cow<'_, [u8]>, Box<F
 pub(crate) fn hex_escapes(inner: &str) -> Vec<usize> {
     let bytes = inner.as_bytes();
     let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_hexdigit);
-    let (mut found, mut at) = (Vec::new(), 0);
+    let mut found = Vec::new();
+    let mut at = 0;
     while let Some(offset) = inner.get(at..).and_then(|rest| rest.find('\\')) {
         let start = at + offset;
         if is_digit(start + 1) && is_digit(start + 2) {

@@ -223,7 +223,8 @@ pub(crate) fn results_as_operand(
 fn pop_before(called: &Signature) -> String {
     let names = called.results.iter().map(|p| p.name).chain(called.fallible().then_some("err"));
     let pops: Vec<String> = names.rev().map(|name| format!("(local.set ${name})")).collect();
-    let (count, pops) = (pops.len(), pops.join(" "));
+    let count = pops.len();
+    let pops = pops.join(" ");
     match called.results {
         [_] => format!(
             "`${called}` returns {count} values: write `({}.{} …)`, or pop both before this, err \

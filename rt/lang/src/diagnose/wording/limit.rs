@@ -71,7 +71,8 @@ pub(crate) fn too_large(measure: Measure, found: u64) -> Message {
             "use each value soon after it is computed, and keep lists in an array (`$arr.new`)",
         ),
     };
-    let (what, limit) = (what.replace("{}", &found.to_string()), measure.limit());
+    let what = what.replace("{}", &found.to_string());
+    let limit = measure.limit();
     message(TOO_LARGE, format!("{what}, more than the maximum of {limit}")).hint(hint)
 }
 

@@ -130,7 +130,8 @@ impl Message {
                 .edits
                 .iter()
                 .all(|edit| inside(edit.span.start as usize) && inside(edit.span.end as usize));
-            let (fixed, rest) = (fix.apply(source), source.len() - piece.end);
+            let fixed = fix.apply(source);
+            let rest = source.len() - piece.end;
             within.then(|| excerpt(fixed.get(piece.start..fixed.len() - rest).unwrap_or("")))
         });
         let hinted =

@@ -71,7 +71,8 @@ pub(crate) fn template(found: &str) -> Message {
 /// Warns about a string that contains `found`, which stands for a variable's value in another
 /// language.
 pub(crate) fn template_in_string(found: &str, name: &str, text: &str) -> Message {
-    let (shown, written) = (excerpt(text), text.replacen(found, "{}", 1));
+    let shown = excerpt(text);
+    let written = text.replacen(found, "{}", 1);
     message(
         "string-template",
         format!("`{found}` in {shown} is not replaced by the value of `${name}`"),

@@ -225,7 +225,8 @@ struct Binding {
 fn bindings(tree: &Tree<'_>, nodes: &[NodeId]) -> Option<Vec<Binding>> {
     let is_type =
         |node: NodeId| tree.atom(node).is_some_and(|word| Type::from_name(word).is_some());
-    let (mut rest, mut all) = (nodes, Vec::new());
+    let mut rest = nodes;
+    let mut all = Vec::new();
     while !rest.is_empty() {
         let (binding, after) = match rest {
             [target, ty, value, after @ ..] if is_type(*ty) => {

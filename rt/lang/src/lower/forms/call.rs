@@ -299,7 +299,8 @@ impl<'s> Lowering<'_, 's> {
             return None;
         }
         let change = self.rename_call(list, same)?;
-        let (name, other) = (full_name(signature), full_name(same));
+        let name = full_name(signature);
+        let other = full_name(same);
         let want = signature.params.first().map_or(Type::Any, |param| Type::of_host(param.ty));
         let message = type_wording::operand(&name, tree.text(operand), found, want, None);
         Some(Fault::new(tree.span(operand), message.use_function(&other).safe(change)))

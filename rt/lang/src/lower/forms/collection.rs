@@ -63,7 +63,8 @@ impl<'s> Lowering<'_, 's> {
     /// Reports that a form does not accept the type of its first operand. If the type is not yet known,
     /// returns placeholder code instead.
     fn not_taken(&mut self, list: NodeId, node: NodeId, out: Lowered<'s>) -> CodeResult<'s> {
-        let (tree, found) = (self.tree, out.ty);
+        let tree = self.tree;
+        let found = out.ty;
         // `check::walk` reports why the operand's effect on the stack is unknown.
         if out.flow == Flow::Unknown {
             return Ok(out);
@@ -136,7 +137,8 @@ impl<'s> Lowering<'_, 's> {
     /// Rejects a negative index, which counts from the end in other languages.
     fn reject_negative(&self, node: NodeId, index: NodeId) -> LowerResult<()> {
         let tree = self.tree;
-        let (of, text) = (tree.text(node), tree.text(index));
+        let of = tree.text(node);
+        let text = tree.text(index);
         if literal::integer(text).is_none_or(|index| index >= 0) {
             return Ok(());
         }

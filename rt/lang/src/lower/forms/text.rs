@@ -122,7 +122,8 @@ impl<'s> Lowering<'_, 's> {
             return self.fault(list, message);
         }
         let spans = placeholders(tree, template);
-        let (mut values, mut spans) = (values.iter(), spans.into_iter());
+        let mut values = values.iter();
+        let mut spans = spans.into_iter();
         let mut strings = Vec::new();
         for piece in pieces {
             if let Piece::Text(bytes) = piece {
@@ -200,8 +201,9 @@ impl<'s> Lowering<'_, 's> {
         values: &[NodeId],
     ) -> Option<Change> {
         let tree = self.tree;
-        let (mut edits, mut names, mut count) = (Vec::new(), String::new(), 0);
-        for (span, inside) in placeholders(tree, template) {
+        let mut edits = Vec::new();
+        let mut names = String::new();
+        for (count, (span, inside)) in placeholders(tree, template).into_iter().enumerate() {
             let local = format!("${}", inside.trim_start_matches('$'));
             let word = inside.trim_start_matches(':').trim_end_matches('f');
             let written = match inside {
@@ -246,7 +248,6 @@ impl<'s> Lowering<'_, 's> {
                 }
                 _ => return None,
             };
-            count += 1;
             edits.extend(written.map(|written| (span, written)));
         }
         let end = tree.span(list).end.checked_sub(1)?;
@@ -286,8 +287,11 @@ fn named_digits(inside: &str) -> Option<(&str, u32)> {
 /// Returns the change that doubles the JSON braces in a template: those that do not begin a
 /// placeholder, and the matching closing braces. Returns `None` if the braces do not match.
 fn double_braces(tree: &Tree<'_>, template: NodeId) -> Option<Change> {
-    let (text, start) = (tree.text(template), tree.span(template).start);
-    let (mut edits, mut open, mut at) = (Vec::new(), 0_usize, 0);
+    let text = tree.text(template);
+    let start = tree.span(template).start;
+    let mut edits = Vec::new();
+    let mut open = 0_usize;
+    let mut at = 0;
     while let Some(found) =
         text.get(at..).and_then(|rest| rest.find(['{', '}'])).map(|found| at + found)
     {
@@ -325,7 +329,8 @@ fn rewrite_percent(
     placeholders: usize,
     values: usize,
 ) -> Option<Change> {
-    let (text, start) = (tree.text(template), tree.span(template).start);
+    let text = tree.text(template);
+    let start = tree.span(template).start;
     let mut count = 0;
     let found: Vec<_> = text
         .match_indices(['%', '~'])
@@ -403,7 +408,8 @@ fn shown(inside: &[u8], end: &str) -> String {
 /// Returns the range of each placeholder in a template, including the braces, and the text between
 /// the braces.
 fn placeholders<'s>(tree: &Tree<'s>, template: NodeId) -> Vec<(std::ops::Range<usize>, &'s str)> {
-    let (text, start) = (tree.text(template), tree.span(template).start);
+    let text = tree.text(template);
+    let start = tree.span(template).start;
     let mut placeholders = Vec::new();
     let mut at = 0;
     while let Some(open) = text.get(at..).and_then(|rest| rest.find('{')).map(|found| at + found) {
