@@ -1,8 +1,8 @@
 //! Control flow after a failed call, and run-time checks.
 //!
-//! A failed check, such as one for integer overflow or array bounds, calls a function in the module,
-//! which ends the program with a message. Such a function has no source, so the failure is reported
-//! at the position of the call.
+//! A failed check, such as one for integer overflow or array bounds, calls a function in the
+//! module, which ends the program with a message. Such a function has no source, so the failure is
+//! reported at the position of the call.
 
 use crate::diagnose::wording;
 use crate::lower::flow::{Flow, Lowered};
@@ -14,8 +14,8 @@ use crate::syntax::tree::NodeId;
 use crate::types::{Type, Val};
 
 impl<'s> Lowering<'_, 's> {
-    /// Returns code for a host call that may fail. If the call fails, the code jumps to the enclosing
-    /// handler or, if there is none, returns the error code from the function.
+    /// Returns code for a host call that may fail. If the call fails, the code jumps to the
+    /// enclosing handler or, if there is none, returns the error code from the function.
     pub(crate) fn checked_call(
         &mut self,
         list: NodeId,

@@ -1,5 +1,5 @@
-//! Checks for code that is valid, or nearly so, but is probably not what the author meant, and fixes
-//! for names that are not variables.
+//! Checks for code that is valid, or nearly so, but is probably not what the author meant, and
+//! fixes for names that are not variables.
 
 use crate::diagnose::fix::Change;
 use crate::diagnose::nearest;

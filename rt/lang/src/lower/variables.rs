@@ -1,10 +1,10 @@
 //! The parameters and variables of a function, and the code that declares, reads and sets them.
 //!
 //! A string variable that is the target of `append` grows in place. It has a companion variable,
-//! which holds the address of the string if no other variable refers to the string, and 0 otherwise.
-//! While the two variables are equal, `str.append` may change the string in place. If the string
-//! variable is read in a way that may keep the address, the companion is set to 0, so the next
-//! `append` copies the string.
+//! which holds the address of the string if no other variable refers to the string, and 0
+//! otherwise. While the two variables are equal, `str.append` may change the string in place. If
+//! the string variable is read in a way that may keep the address, the companion is set to 0, so
+//! the next `append` copies the string.
 
 use std::borrow::Cow;
 
@@ -197,8 +197,8 @@ impl Hidden {
         Wat::list(from, ["local.set ", &self.name].concat(), [value])
     }
 
-    /// Returns code that sets the variable and leaves the value. Without `value`, the value is taken
-    /// from the stack.
+    /// Returns code that sets the variable and leaves the value. Without `value`, the value is
+    /// taken from the stack.
     pub(crate) fn tee<'s>(&self, from: NodeId, value: impl Into<Vec<Wat<'s>>>) -> Wat<'s> {
         Wat::list(from, ["local.tee ", &self.name].concat(), value)
     }

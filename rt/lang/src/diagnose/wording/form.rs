@@ -30,7 +30,8 @@ messages! {
     catch_call(head: &str, usage: &str, found: &str) "form-operands"
         "`{head}` takes a call that can fail, found `{found}`" => "write `{usage}`"
         where found = excerpt(found);
-    /// Reports a `catch` whose first name looks like a name for the error code but receives the value.
+    /// Reports a `catch` whose first name looks like a name for the error code but receives the
+    /// value.
     catch_order(name: &str, call: &str) "form-operands"
         "`{call}` returns a value, so the first name of `catch`, `{name}`, is the value's"
         => "write `(catch $v $e $why {call})`: the value, the error code, the reason"
@@ -44,8 +45,8 @@ messages! {
         "`{text}` is {found}, but `for` counts in ints or longs"
         => "`(int {text})` drops the fraction"
         where text = excerpt(text), found = found.described();
-    /// Reports a `for` loop with a condition on its counter in place of the end value. `end` is the end
-    /// value that is equivalent to the condition.
+    /// Reports a `for` loop with a condition on its counter in place of the end value. `end` is the
+    /// end value that is equivalent to the condition.
     condition_as_end(name: &str, end: &str) "form-operands"
         "`for` takes the end of the range, excluded, instead of a condition"
         => "write `(for {name} FROM {end} …)`; the last operand before the body is the step"

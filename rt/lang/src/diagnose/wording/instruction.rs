@@ -373,8 +373,8 @@ pub(crate) fn missing_frame_result(what: &str, wanted: &[Val], found: &[Val]) ->
     .hint("put the result last")
 }
 
-/// Reports a function, block or arm whose result has the type `found` instead of `wanted`. `what` is its
-/// description, such as `the block`.
+/// Reports a function, block or arm whose result has the type `found` instead of `wanted`. `what`
+/// is its description, such as `the block`.
 pub(crate) fn wrong_result(
     what: &str,
     wanted: Val,

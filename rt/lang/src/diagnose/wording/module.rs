@@ -29,8 +29,8 @@ messages! {
     run_result() "program-type"
         "the program's function must return one i32, the error code"
         => "write `(result i32)` or nothing, and output results with `(resv $p)`";
-    /// Reports a function inside another form. `head` and `line` describe the form that is probably not
-    /// closed.
+    /// Reports a function inside another form. `head` and `line` describe the form that is probably
+    /// not closed.
     nested_function(head: &str, line: u32) "nested-function"
         "a function begins inside another form"
         => "functions are written at the top level; check that the form `({head}` of line {line} \

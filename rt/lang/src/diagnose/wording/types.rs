@@ -6,8 +6,8 @@ use crate::diagnose::wording::{Message, counted, message, quoted};
 use crate::types::{Elem, Type, Val};
 
 messages! {
-    /// Warns about a quoted character in output, where it becomes the digits of its code. `string` is
-    /// the string literal with this character.
+    /// Warns about a quoted character in output, where it becomes the digits of its code. `string`
+    /// is the string literal with this character.
     character_as_digits(text: &str, code: u32, string: &str) "character-code"
         "`{text}` is the code of a character: it becomes `{code}`"
         => "for the character, write `{string}`";

@@ -192,8 +192,8 @@ impl<'s> Lowering<'_, 's> {
         }
     }
 
-    /// Returns code that computes a sum or a difference of integers. The code traps if the result does
-    /// not fit.
+    /// Returns code that computes a sum or a difference of integers. The code traps if the result
+    /// does not fit.
     fn checked_sum(
         &mut self,
         list: NodeId,
@@ -256,8 +256,8 @@ impl<'s> Lowering<'_, 's> {
         Ok(Wat::sequence(list, pieces))
     }
 
-    /// Returns code that computes a product of longs. The code traps if the product does not fit. The
-    /// check uses a division, which is skipped if both factors fit in 32 bits.
+    /// Returns code that computes a product of longs. The code traps if the product does not fit.
+    /// The check uses a division, which is skipped if both factors fit in 32 bits.
     fn long_product(&mut self, list: NodeId, a: Wat<'s>, b: Wat<'s>) -> LowerResult<Wat<'s>> {
         let (a, b, mut pieces) = self.both(list, a, b, Val::I64);
         let name = self.hidden("product", Val::I64);
@@ -286,8 +286,8 @@ impl<'s> Lowering<'_, 's> {
         Ok(Wat::sequence(list, pieces))
     }
 
-    /// Stores two values in hidden variables, unless they can be evaluated twice. Returns the code that
-    /// reads each value, and the code that stores them.
+    /// Stores two values in hidden variables, unless they can be evaluated twice. Returns the code
+    /// that reads each value, and the code that stores them.
     pub(super) fn both(
         &mut self,
         list: NodeId,
@@ -387,8 +387,8 @@ impl<'s> Lowering<'_, 's> {
     }
 }
 
-/// The operators on numbers, each with the instruction that computes it for integers and for floats,
-/// without its type. Empty if there is no such instruction.
+/// The operators on numbers, each with the instruction that computes it for integers and for
+/// floats, without its type. Empty if there is no such instruction.
 const OPERATORS: &[(&str, &str, &str)] = &[
     ("+", "add", "add"),
     ("-", "sub", "sub"),
@@ -408,8 +408,8 @@ const OPERATORS: &[(&str, &str, &str)] = &[
     (">=", "ge_s", "ge"),
 ];
 
-/// Returns the name of the instruction that computes an operator for operands of type `val`, without
-/// the type. Returns `None` if there is no such instruction.
+/// Returns the name of the instruction that computes an operator for operands of type `val`,
+/// without the type. Returns `None` if there is no such instruction.
 fn instruction(operator: &str, val: Val) -> Option<&'static str> {
     let (_, integer, float) = OPERATORS.iter().find(|(known, ..)| *known == operator)?;
     let name = match val {
@@ -462,8 +462,8 @@ impl<'s> Lowering<'_, 's> {
         Ok(Lowered::one(wat, ty))
     }
 
-    /// Returns code that computes a shift. It traps if the shift count is too large for the type, or if
-    /// the result does not fit.
+    /// Returns code that computes a shift. It traps if the shift count is too large for the type,
+    /// or if the result does not fit.
     fn shift(&mut self, list: NodeId, val: Val, a: Wat<'s>, b: Wat<'s>) -> Wat<'s> {
         let left = self.tree.head(list) == Some("<<");
         let bits = if val == Val::I32 { 32 } else { 64 };

@@ -14,8 +14,8 @@ use crate::syntax::tree::{NodeId, Tree};
 use crate::types::{Type, Val};
 
 impl<'s> Lowering<'_, 's> {
-    /// Lowers `(let $x V)`, `(let $x long V)` and `(let $x V $y W)`, which declare and set variables,
-    /// in order. `(let ($a $b) ARR)` sets the variables to the items of an array.
+    /// Lowers `(let $x V)`, `(let $x long V)` and `(let $x V $y W)`, which declare and set
+    /// variables, in order. `(let ($a $b) ARR)` sets the variables to the items of an array.
     pub(super) fn lower_let(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
         let tree = self.tree;
         let nodes = all_operands(tree, list);
@@ -69,8 +69,8 @@ impl<'s> Lowering<'_, 's> {
         };
         let value = self.value(list, node, want)?;
         let ty = match declared {
-            // `i32` says nothing about the meaning of the value, so the variable gets the value's own
-            // type.
+            // `i32` says nothing about the meaning of the value, so the variable gets the value's
+            // own type.
             Some(Type::I32) | None => value.ty,
             Some(ty) => ty,
         };
@@ -79,8 +79,8 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Returns the expected type of a number literal that is assigned to a variable. This is the
-    /// variable's current type if the variable is a long or a float and the literal fits. Otherwise,
-    /// any type is accepted.
+    /// variable's current type if the variable is a long or a float and the literal fits.
+    /// Otherwise, any type is accepted.
     fn known_number(&self, name: &str, node: NodeId) -> Want {
         let known = self.func.scope.get(name).map(Variable::ty);
         let text = self.tree.text(node);

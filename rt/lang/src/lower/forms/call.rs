@@ -23,8 +23,8 @@ pub(crate) enum Callee<'s> {
 }
 
 impl<'s> Lowering<'_, 's> {
-    /// Resolves the head of a list: the full name of a host function, optionally followed by a mark, or
-    /// the name of one of the program's functions. Returns `None` for any other head.
+    /// Resolves the head of a list: the full name of a host function, optionally followed by a
+    /// mark, or the name of one of the program's functions. Returns `None` for any other head.
     pub(crate) fn callee(&self, head: &str) -> Option<Callee<'s>> {
         if head.starts_with('$') {
             if let Some((name, at)) = self.program.defined.get_key_value(head) {
@@ -112,8 +112,8 @@ impl<'s> Lowering<'_, 's> {
         }
     }
 
-    /// Returns code for a call that changes its first argument. The code leaves that argument on the
-    /// stack.
+    /// Returns code for a call that changes its first argument. The code leaves that argument on
+    /// the stack.
     fn with_first(&mut self, list: NodeId, call: Wat<'s>, signature: &Signature) -> CodeResult<'s> {
         let ty = signature.params.first().map_or(Type::Any, |param| Type::of_host(param.ty));
         let name = self.hidden("first", ty.val());
@@ -141,9 +141,9 @@ impl<'s> Lowering<'_, 's> {
         Ok([self.host_call(from, "str.cat", [])?, self.end_on_error(from)?])
     }
 
-    /// Lowers a call to a host function. The results, including the error code, remain on the stack.
-    /// Also returns the called function, because the argument types may select another function with
-    /// the same name.
+    /// Lowers a call to a host function. The results, including the error code, remain on the
+    /// stack. Also returns the called function, because the argument types may select another
+    /// function with the same name.
     pub(crate) fn raw_host_call(
         &mut self,
         list: NodeId,
@@ -169,8 +169,8 @@ impl<'s> Lowering<'_, 's> {
             });
         }
         let signature = &self.for_arguments(signature, &operands, &args);
-        // A number takes the type of the parameter. Everything else is converted below, when all types
-        // are known.
+        // A number takes the type of the parameter. Everything else is converted below, when all
+        // types are known.
         let mut lowered = Vec::new();
         for ((arg, operand), param) in args.into_iter().zip(&operands).zip(signature.params) {
             let want = match Type::of_host(param.ty) {
@@ -206,8 +206,8 @@ impl<'s> Lowering<'_, 's> {
         Ok((Wat::list(list, name, converted), *signature))
     }
 
-    /// Returns the function whose result has the expected type: the given function, or a variant with
-    /// the same name and parameters, such as `str.to_int/i64`.
+    /// Returns the function whose result has the expected type: the given function, or a variant
+    /// with the same name and parameters, such as `str.to_int/i64`.
     pub(crate) fn for_result(&self, signature: &Signature, want: Want) -> Signature {
         let Want::Type(wanted @ (Type::Long | Type::Float)) = want else { return *signature };
         let gives = |function: &Signature| {
@@ -224,9 +224,9 @@ impl<'s> Lowering<'_, 's> {
         }
     }
 
-    /// Returns the function that takes arguments of these types: the given function, or a variant with
-    /// the same name and number of parameters, such as `map.incr/f64`. Number literals among the
-    /// arguments are not lowered yet.
+    /// Returns the function that takes arguments of these types: the given function, or a variant
+    /// with the same name and number of parameters, such as `map.incr/f64`. Number literals among
+    /// the arguments are not lowered yet.
     fn for_arguments(
         &self,
         signature: &Signature,
@@ -252,9 +252,9 @@ impl<'s> Lowering<'_, 's> {
         }
     }
 
-    /// Builds the fault for a call with arguments of the wrong types. Proposes to swap the arguments,
-    /// or to call the function with the same name in the namespace of the first argument's type.
-    /// Returns `None` if neither is possible.
+    /// Builds the fault for a call with arguments of the wrong types. Proposes to swap the
+    /// arguments, or to call the function with the same name in the namespace of the first
+    /// argument's type. Returns `None` if neither is possible.
     fn wrong_function(
         &self,
         list: NodeId,

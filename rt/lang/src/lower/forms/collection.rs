@@ -60,8 +60,8 @@ impl<'s> Lowering<'_, 's> {
         Ok(Lowered::one(Wat::sequence(list, pieces), Type::Map))
     }
 
-    /// Reports that a form does not accept the type of its first operand. If the type is not yet known,
-    /// returns placeholder code instead.
+    /// Reports that a form does not accept the type of its first operand. If the type is not yet
+    /// known, returns placeholder code instead.
     fn not_taken(&mut self, list: NodeId, node: NodeId, out: Lowered<'s>) -> CodeResult<'s> {
         let tree = self.tree;
         let found = out.ty;
@@ -246,7 +246,8 @@ impl<'s> Lowering<'_, 's> {
         Ok(Wat::sequence(list, pieces))
     }
 
-    /// Returns code that allocates an array of `count` zeros and leaves a pointer to it on the stack.
+    /// Returns code that allocates an array of `count` zeros and leaves a pointer to it on the
+    /// stack.
     fn allocated(
         &mut self,
         list: NodeId,
@@ -300,7 +301,8 @@ impl<'s> Lowering<'_, 's> {
         Ok(self.value(list, node, Want::Type(elem.ty()))?.wat)
     }
 
-    /// Lowers `(at X I)` for an array of numbers. The code checks the index, then reads the element.
+    /// Lowers `(at X I)` for an array of numbers. The code checks the index, then reads the
+    /// element.
     pub(super) fn numbers_at(
         &mut self,
         list: NodeId,
@@ -342,8 +344,8 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Lowers an index. If the index is a value plus or minus a constant, it may wrap around. The
-    /// bounds check then fails, because the wrapped index is negative or far above the length of any
-    /// array.
+    /// bounds check then fails, because the wrapped index is negative or far above the length of
+    /// any array.
     fn position(&mut self, list: NodeId, index: NodeId) -> LowerResult<Wat<'s>> {
         let tree = self.tree;
         let operands = super::all_operands(tree, index);
@@ -368,9 +370,9 @@ impl<'s> Lowering<'_, 's> {
         Ok(Wat::list(index, format!("i32.{operator}"), items))
     }
 
-    /// Returns the code that reads the array, the code that reads the index, and a bounds check that
-    /// must run before them. The check evaluates the array and the index once, and traps if the index
-    /// is out of bounds. The code that reads them may be emitted several times.
+    /// Returns the code that reads the array, the code that reads the index, and a bounds check
+    /// that must run before them. The check evaluates the array and the index once, and traps if
+    /// the index is out of bounds. The code that reads them may be emitted several times.
     fn checked(
         &mut self,
         list: NodeId,

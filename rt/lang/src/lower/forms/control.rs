@@ -11,8 +11,8 @@ use crate::syntax::tree::{NodeId, NodeKind, Nodes};
 use crate::types::{Type, Val};
 
 impl<'s> Lowering<'_, 's> {
-    /// Lowers `(when C …)` and `(unless C …)`, which run the body if C is true or, for `unless`, if C
-    /// is false.
+    /// Lowers `(when C …)` and `(unless C …)`, which run the body if C is true or, for `unless`, if
+    /// C is false.
     pub(super) fn lower_when(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
         let unless = self.tree.head(list).is_some_and(|head| head.starts_with("unless"));
         let (condition, mut body) = self.first_and_rest(list)?;
@@ -45,7 +45,8 @@ impl<'s> Lowering<'_, 's> {
         Ok(joined.into_list(list, "if", Some(test)))
     }
 
-    /// Lowers an arm that consists of one form. If no value is expected, the arm's value is dropped.
+    /// Lowers an arm that consists of one form. If no value is expected, the arm's value is
+    /// dropped.
     fn arm_of(&mut self, list: NodeId, arm: NodeId, context: Context) -> CodeResult<'s> {
         match context {
             Context::Operand(want) => self.value(list, arm, want),

@@ -9,16 +9,16 @@ use crate::syntax::tree::NodeId;
 use crate::types::{Type, Val};
 
 impl<'s> Lowering<'_, 's> {
-    /// Lowers `(int X)`, `(long X)` and `(float X)`, which parse a string or convert a number. The code
-    /// fails if the string cannot be parsed, and traps if the number does not fit.
+    /// Lowers `(int X)`, `(long X)` and `(float X)`, which parse a string or convert a number. The
+    /// code fails if the string cannot be parsed, and traps if the number does not fit.
     pub(super) fn lower_number(&mut self, list: NodeId, context: Context) -> CodeResult<'s> {
         let tree = self.tree;
         let [node] = operands::<1>(tree, list)?;
         let head = tree.head(list).unwrap_or("").trim_end_matches(['?', '!']);
         let ty = match (head, context.want()) {
             ("float", _) => Type::Float,
-            // An int would be converted to a long anyway, so a number that fits only in a long is also
-            // accepted.
+            // An int would be converted to a long anyway, so a number that fits only in a long is
+            // also accepted.
             ("long", _) | (_, Want::Type(Type::Long)) => Type::Long,
             _ => Type::Int,
         };

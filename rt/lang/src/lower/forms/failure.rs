@@ -69,8 +69,8 @@ impl<'s> Lowering<'_, 's> {
         Ok(Guarded::Block(lowered, label))
     }
 
-    /// Lowers `(catch $v $e $why CALL)`, which stores the value, the error code and the reason for a
-    /// failure. For a call without a value, the names are `$e $why`.
+    /// Lowers `(catch $v $e $why CALL)`, which stores the value, the error code and the reason for
+    /// a failure. For a call without a value, the names are `$e $why`.
     pub(super) fn lower_catch(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
         let tree = self.tree;
         let nodes = all_operands(tree, list);
@@ -117,8 +117,8 @@ impl<'s> Lowering<'_, 's> {
         Ok(Lowered::none(wat))
     }
 
-    /// Returns code that leaves the value of the guarded code, or the value of `other` if the guarded
-    /// code fails.
+    /// Returns code that leaves the value of the guarded code, or the value of `other` if the
+    /// guarded code fails.
     pub(super) fn value_or(
         &mut self,
         list: NodeId,

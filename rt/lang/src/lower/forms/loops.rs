@@ -24,8 +24,8 @@ impl<'s> Lowering<'_, 's> {
         (self.label("leave", around.leave), self.label("next", around.next))
     }
 
-    /// Lowers `(while C …)` and `(until C …)`, which repeat the body while C is true or, for `until`,
-    /// while C is false.
+    /// Lowers `(while C …)` and `(until C …)`, which repeat the body while C is true or, for
+    /// `until`, while C is false.
     pub(super) fn lower_while(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
         let until = self.tree.head(list).is_some_and(|head| head.starts_with("until"));
         let (condition, mut body) = self.first_and_rest(list)?;
@@ -179,7 +179,8 @@ impl<'s> Lowering<'_, 's> {
         Ok(Lowered::none(Wat::sequence(list, pieces)))
     }
 
-    /// Rejects a condition on the counter in place of the end value, as in `(for $i 0 (< $i 10) …)`.
+    /// Rejects a condition on the counter in place of the end value, as in `(for $i 0 (< $i 10)
+    /// …)`.
     fn reject_condition(&self, name: &str, to: NodeId, mut body: Nodes) -> LowerResult<()> {
         let tree = self.tree;
         let operands = all_operands(tree, to);
@@ -213,7 +214,8 @@ impl<'s> Lowering<'_, 's> {
             matches!(tree.head(node), Some("set" | "local.set" | "+=" | "-=" | "*="))
                 && operands.first().and_then(|target| tree.name(*target)) == Some(name)
         });
-        // A safe fix keeps the end value as it is written. Replacing `(<= $i 10)` with `11` would not.
+        // A safe fix keeps the end value as it is written. Replacing `(<= $i 10)` with `11` would
+        // not.
         let is_certain = !updates
             && written.contains(end)
             && counts_down == step.is_some_and(|step| step.starts_with('-'));
@@ -356,8 +358,9 @@ impl<'s> Lowering<'_, 's> {
         }
     }
 
-    /// Returns true if a loop has two loop variables. This is the case if the third operand is a known
-    /// variable, or if the third operand is not a name and the second one does not name a collection.
+    /// Returns true if a loop has two loop variables. This is the case if the third operand is a
+    /// known variable, or if the third operand is not a name and the second one does not name a
+    /// collection.
     fn two_names(&mut self, second: NodeId, third: NodeId) -> bool {
         let tree = self.tree;
         let Some(name) = tree.name(second) else { return false };
@@ -366,8 +369,8 @@ impl<'s> Lowering<'_, 's> {
         }
         let Some(found) = self.resolve(name) else { return true };
         match found.ty {
-            // The name of a string variable may be the collection, or a loop variable that redeclares
-            // it. In the latter case, a collection follows.
+            // The name of a string variable may be the collection, or a loop variable that
+            // redeclares it. In the latter case, a collection follows.
             Type::Str => self.leaves(third) == Leaves::Value,
             Type::Arr | Type::Map | Type::Numbers(_) | Type::I32 | Type::Any => false,
             _ => true,

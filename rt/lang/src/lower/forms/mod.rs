@@ -175,8 +175,8 @@ macro_rules! forms {
     };
 }
 
-// Each row: the form's name, its usage, the value that it leaves, the method that lowers it, and its
-// description.
+// Each row: the form's name, its usage, the value that it leaves, the method that lowers it, and
+// its description.
 forms! {
     "!=" "(!= A B)" Value lower_compare "true if two numbers or strings differ";
     "%" "(% A B)" Value lower_arithmetic "the remainder, with the sign of A";

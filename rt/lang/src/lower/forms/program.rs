@@ -12,8 +12,8 @@ use crate::syntax::tree::NodeId;
 use crate::types::{Type, Val};
 
 impl<'s> Lowering<'_, 's> {
-    /// Lowers `(argv N $p)`, which sets `$p` to argument N. The code fails with EBOUND if the argument
-    /// is missing.
+    /// Lowers `(argv N $p)`, which sets `$p` to argument N. The code fails with EBOUND if the
+    /// argument is missing.
     pub(super) fn lower_argv(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
         let tree = self.tree;
         let [number, target] = operands::<2>(tree, list)?;
@@ -137,8 +137,8 @@ impl<'s> Lowering<'_, 's> {
         Ok(Lowered::never(Wat::list(list, "return", results)))
     }
 
-    /// Lowers `(fail CODE)`, `(fail CODE "why")` and `(fail CODE "{}" V …)`, which fail with an error
-    /// code and a reason, like a failed call.
+    /// Lowers `(fail CODE)`, `(fail CODE "why")` and `(fail CODE "{}" V …)`, which fail with an
+    /// error code and a reason, like a failed call.
     pub(super) fn lower_fail(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
         let nodes = all_operands(self.tree, list);
         let Some((operand, text)) = nodes.split_first() else {

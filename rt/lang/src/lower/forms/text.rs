@@ -33,8 +33,8 @@ impl<'s> Lowering<'_, 's> {
         Ok(Lowered::one(self.joined(list, strings)?, Type::Str))
     }
 
-    /// Returns code that formats a string, for a form that accepts a template and values in place of a
-    /// string. Returns `None` for any other operands.
+    /// Returns code that formats a string, for a form that accepts a template and values in place
+    /// of a string. Returns `None` for any other operands.
     pub(super) fn formatted(
         &mut self,
         list: NodeId,
@@ -137,8 +137,8 @@ impl<'s> Lowering<'_, 's> {
         Ok(strings)
     }
 
-    /// Returns code that converts a value to a string, as its placeholder requires. `span` is the range
-    /// of the placeholder.
+    /// Returns code that converts a value to a string, as its placeholder requires. `span` is the
+    /// range of the placeholder.
     fn placeholder_value(
         &mut self,
         list: NodeId,
@@ -191,9 +191,9 @@ impl<'s> Lowering<'_, 's> {
     /// Returns the change that replaces placeholders from other languages with those of `fmt`, or
     /// `None` if the meaning of a placeholder is unclear.
     ///
-    /// `{name}` is replaced with a placeholder for the local with this name. Numbered placeholders such
-    /// as `{0}` are replaced if their numbers are in order. `{s}`, `{d}` and `{:.2f}` are replaced with
-    /// their equivalents. Braces that do not begin a placeholder are doubled.
+    /// `{name}` is replaced with a placeholder for the local with this name. Numbered placeholders
+    /// such as `{0}` are replaced if their numbers are in order. `{s}`, `{d}` and `{:.2f}` are
+    /// replaced with their equivalents. Braces that do not begin a placeholder are doubled.
     fn rewrite_placeholders(
         &self,
         list: NodeId,
