@@ -658,9 +658,9 @@ impl<'s> Walk<'_, 's> {
         let usage = if name == "global.get" { "$g" } else { "$g …" };
         let node = self.argument(effect, "a global's name", usage, nodes)?;
         let text = self.tree.text(node);
-        let Some(global) = self.types.globals.get(text) else {
+        let Some(global) = self.types.globals.get_word(text) else {
             let is_local = self.func.locals.get(text).is_some();
-            let near = nearest::names(text, self.types.globals.by_name.keys().copied());
+            let near = nearest::names(text, self.types.globals.names());
             let change = match near.as_slice() {
                 _ if is_local => {
                     self.rename_instruction(effect.at, name, &name.replace("global", "local"))
@@ -823,17 +823,11 @@ impl<'s> Walk<'_, 's> {
     /// Returns the type of the local that an instruction names.
     pub(crate) fn local(&self, at: NodeId, name: &str, node: NodeId) -> WalkResult<Val> {
         let text = self.tree.text(node);
-        let locals = &self.func.locals;
-        let found = if text.starts_with('$') {
-            locals.get(text)
-        } else {
-            index(text).and_then(|at| locals.list.get(at))
-        };
-        match found {
+        match self.func.locals.get_word(text) {
             Some(local) => Val::from_wat(local.ty).ok_or(Stop::Unsupported),
             None => {
                 let near = nearest::names(text, self.local_names());
-                let global = self.types.globals.by_name.contains_key(text);
+                let global = self.types.globals.get(text).is_some();
                 let change = match near.as_slice() {
                     _ if global => {
                         self.rename_instruction(at, name, &name.replace("local", "global"))
@@ -1199,7 +1193,7 @@ impl<'s> Walk<'_, 's> {
 
     /// Returns the names of the function's locals, except generated ones.
     pub(crate) fn local_names(&self) -> impl Iterator<Item = &'s str> {
-        self.func.locals.by_name.keys().copied().filter(|name| !name.starts_with("$."))
+        self.func.locals.names().filter(|name| !name.starts_with("$."))
     }
 
     /// Returns the change that replaces `name` with the name of a local, if `name` is certainly a
@@ -1219,7 +1213,7 @@ impl<'s> Walk<'_, 's> {
             None if is_number(Val::F64, text) => {
                 wording::bare_operand(text, &format!("(f64.const {text})"))
             }
-            None if self.types.globals.by_name.contains_key(text) => {
+            None if self.types.globals.get(text).is_some() => {
                 wording::bare_operand(text, &format!("(global.get {text})"))
             }
             None if self.program.defined.contains_key(text) => wording::helper_call_missing(text),

@@ -89,7 +89,7 @@ impl<'s> Lowering<'_, 's> {
             FuncKind::Wat(results.is_none_or(|ty| ty.results == [Val::I32]))
         };
         let params = func.fn_params.as_ref().map_or(0, Vec::len);
-        let scope = Scope::with_capacity(params + func.locals.list.len() + SPARE_VARIABLES);
+        let scope = Scope::with_capacity(params + func.locals.len() + SPARE_VARIABLES);
         let state = FuncState { at, kind, scope, ..FuncState::default() };
         self.outer.push(std::mem::replace(&mut self.func, state));
         if let Some(begun) = self.begun.get_mut(at) {
@@ -154,7 +154,7 @@ impl<'s> Lowering<'_, 's> {
             let variable = Variable::new(name, text, wat, ty, param.node, Declared::Param);
             self.func.scope.add(self.tree, variable)?;
         }
-        for (nth, local) in func.locals.list.iter().enumerate() {
+        for (nth, local) in func.locals.iter().enumerate() {
             let val = Val::from_wat(local.ty);
             let ty = match self.facts.local((at, self.func.scope.len())) {
                 Some(LocalType::One(ty)) => ty,

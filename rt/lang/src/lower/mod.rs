@@ -20,6 +20,7 @@ pub(crate) mod output;
 pub(crate) mod program;
 pub(crate) mod range;
 mod sequence;
+pub(crate) mod table;
 mod value;
 pub(crate) mod variables;
 pub(crate) mod wat;

@@ -3,6 +3,7 @@
 use crate::cost::Measure;
 use crate::diagnose::fix::Change;
 use crate::diagnose::wording::{self, Fault};
+use crate::lower::table::Table;
 use crate::syntax::tree::{NodeId, NodeKind, Nodes, Tree};
 use crate::types::Type;
 use crate::{NameMap, Signature, Signatures};
@@ -522,11 +523,7 @@ const MAX_LOCALS: usize = 50_000;
 const FEW_LOCALS: usize = 7;
 
 /// The parameters and locals of a function.
-#[derive(Clone, Default)]
-pub(crate) struct Locals<'s> {
-    pub(crate) list: Vec<Local<'s>>,
-    pub(crate) by_name: NameMap<&'s str, usize>,
-}
+pub(crate) type Locals<'s> = Table<'s, Local<'s>>;
 
 /// A parameter or local.
 #[derive(Clone, Copy)]
@@ -555,22 +552,14 @@ impl<'s> Locals<'s> {
             };
             return Err(Fault::new(tree.span(new.node), message));
         }
-        if self.list.len() >= MAX_LOCALS {
+        if self.len() >= MAX_LOCALS {
             return Err(Fault::new(tree.span(new.node), wording::too_many_locals(MAX_LOCALS)));
         }
-        if self.list.is_empty() {
-            self.list.reserve(FEW_LOCALS);
-            self.by_name.reserve(FEW_LOCALS);
+        if self.len() == 0 {
+            self.reserve(FEW_LOCALS);
         }
-        if let Some(name) = new.name {
-            self.by_name.insert(name, self.list.len());
-        }
-        self.list.push(new);
+        self.push(new.name, new);
         Ok(())
-    }
-
-    pub(crate) fn get(&self, name: &str) -> Option<&Local<'s>> {
-        self.list.get(*self.by_name.get(name)?)
     }
 
     /// Reads `(local $x i32)`, `(local $a $b i32)`, `(local i32 i32)`, or the same with `param`.

@@ -8,15 +8,13 @@
 
 use std::borrow::Cow;
 
-use foldhash::fast::RandomState;
-
-use crate::NameMap;
 use crate::diagnose::wording::{self, Fault, types as type_wording};
 use crate::lower::facts::{Fact, LocalType};
 use crate::lower::forms::call::Callee;
 use crate::lower::function::FuncKind;
 use crate::lower::output::Wat;
 use crate::lower::range::Range;
+use crate::lower::table::Table;
 use crate::lower::{LowerResult, Lowering, forms};
 use crate::syntax::tree::{NodeId, Tree};
 use crate::types::{Type, Val};
@@ -82,70 +80,21 @@ impl<'s> Variable<'s> {
     }
 }
 
-/// The variables of a function. A name refers to its latest declaration.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Scope<'s> {
-    list: Vec<Variable<'s>>,
-    by_name: NameMap<&'s str, usize>,
-}
+/// The variables of a function, parameters first.
+pub(crate) type Scope<'s> = Table<'s, Variable<'s>>;
 
 impl<'s> Scope<'s> {
-    /// Creates an empty scope with space for `count` variables.
-    pub(crate) fn with_capacity(count: usize) -> Scope<'s> {
-        let by_name = NameMap::with_capacity_and_hasher(count, RandomState::default());
-        Scope { list: Vec::with_capacity(count), by_name }
-    }
-
     /// Adds a variable. Returns its index.
     pub(crate) fn add(
         &mut self,
         tree: &Tree<'s>,
         variable: Variable<'s>,
     ) -> Result<usize, Box<Fault>> {
-        if self.list.len() >= MAX_VARIABLES {
+        if self.len() >= MAX_VARIABLES {
             let message = wording::too_many_locals(MAX_VARIABLES);
             return Err(Fault::new(tree.span(variable.node), message));
         }
-        let at = self.list.len();
-        if let Some(name) = variable.name {
-            self.by_name.insert(name, at);
-        }
-        self.list.push(variable);
-        Ok(at)
-    }
-
-    /// Returns the index of the variable that a name refers to.
-    pub(crate) fn find(&self, name: &str) -> Option<usize> {
-        self.by_name.get(name).copied()
-    }
-
-    /// Returns the variable that a name refers to.
-    pub(crate) fn get(&self, name: &str) -> Option<&Variable<'s>> {
-        self.list.get(self.find(name)?)
-    }
-
-    /// Returns the variable at an index.
-    pub(crate) fn at(&self, at: usize) -> Option<&Variable<'s>> {
-        self.list.get(at)
-    }
-
-    pub(crate) fn at_mut(&mut self, at: usize) -> Option<&mut Variable<'s>> {
-        self.list.get_mut(at)
-    }
-
-    /// Returns all variables, parameters first.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Variable<'s>> {
-        self.list.iter()
-    }
-
-    /// Returns the number of variables.
-    pub(crate) fn len(&self) -> usize {
-        self.list.len()
-    }
-
-    /// Returns the names of the variables, as written in the source.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &'s str> + '_ {
-        self.by_name.keys().copied()
+        Ok(self.push(variable.name, variable))
     }
 }
 

@@ -833,16 +833,11 @@ impl Lowering<'_, '_> {
 
     /// Returns the variable with this name or number.
     fn local(&self, text: &str) -> Option<&Variable<'_>> {
-        let scope = &self.func.scope;
-        if text.starts_with('$') {
-            scope.get(text)
-        } else {
-            index(text).and_then(|at| scope.at(at))
-        }
+        self.func.scope.get_word(text)
     }
 
     fn global_type(&self, text: &str) -> Val {
-        self.types.globals.get(text).copied().flatten().map_or(Val::Any, |global| global.ty)
+        self.types.globals.get_word(text).copied().flatten().map_or(Val::Any, |global| global.ty)
     }
 }
 

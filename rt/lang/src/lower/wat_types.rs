@@ -1,8 +1,7 @@
 //! WAT types: the types of a program's functions and globals, and its named function types.
 
-use crate::NameMap;
 use crate::lower::program::{Func, Program};
-use crate::syntax::literal::index;
+use crate::lower::table::Table;
 use crate::syntax::tree::{NodeId, Nodes, Tree};
 use crate::types::Val;
 
@@ -23,29 +22,6 @@ pub(crate) struct Global {
     pub(crate) mutable: bool,
 }
 
-/// Values that can be looked up by name or by index.
-pub(crate) struct Table<'s, T> {
-    pub(crate) list: Vec<T>,
-    pub(crate) by_name: NameMap<&'s str, usize>,
-}
-
-impl<'s, T> Table<'s, T> {
-    fn new() -> Self {
-        Table { list: Vec::new(), by_name: NameMap::default() }
-    }
-
-    /// Returns the value with this name, together with the name itself, borrowed from the source.
-    pub(crate) fn get_named(&self, name: &str) -> Option<(&'s str, &T)> {
-        let (name, at) = self.by_name.get_key_value(name)?;
-        Some((name, self.list.get(*at)?))
-    }
-
-    pub(crate) fn get(&self, text: &str) -> Option<&T> {
-        let at = self.by_name.get(text).copied().or_else(|| index(text))?;
-        self.list.get(at)
-    }
-}
-
 /// The types of a program. A type that lowering does not support is `None`.
 pub(crate) struct Types<'s> {
     pub(crate) funcs: Vec<Option<FuncType>>,
@@ -55,27 +31,22 @@ pub(crate) struct Types<'s> {
 
 impl<'s> Types<'s> {
     pub(crate) fn read(tree: &Tree<'s>, program: &Program<'s>) -> Types<'s> {
-        let mut types = Types { funcs: Vec::new(), globals: Table::new(), named: Table::new() };
+        let mut types =
+            Types { funcs: Vec::new(), globals: Table::default(), named: Table::default() };
         for item in &program.items {
             let mut nodes = tree.children(*item);
             let head = nodes.next(tree).and_then(|head| tree.atom(head));
             let name = nodes.next_name(tree);
             match head {
                 Some("global") => {
-                    if let Some(name) = name {
-                        types.globals.by_name.insert(name, types.globals.list.len());
-                    }
-                    types.globals.list.push(global(tree, nodes));
+                    types.globals.push(name, global(tree, nodes));
                 }
                 Some("type") => {
-                    if let Some(name) = name {
-                        types.named.by_name.insert(name, types.named.list.len());
-                    }
                     let described =
                         nodes.next(tree).filter(|node| tree.head(*node) == Some("func"));
-                    types.named.list.push(
-                        described.and_then(|node| types.signature(tree, &mut tree.operands(node))),
-                    );
+                    let ty =
+                        described.and_then(|node| types.signature(tree, &mut tree.operands(node)));
+                    types.named.push(name, ty);
                 }
                 _ => {}
             }
@@ -113,7 +84,7 @@ impl<'s> Types<'s> {
         while let Some(node) = nodes.peek(tree) {
             match tree.head(node) {
                 Some("type") => {
-                    named = Some(self.named.get(tree.text(tree.item(node, 1)?))?.clone()?);
+                    named = Some(self.named.get_word(tree.text(tree.item(node, 1)?))?.clone()?);
                 }
                 Some("param" | "result") => add(tree, node, &mut whole)?,
                 _ => break,
