@@ -814,8 +814,7 @@ impl<'s> Walk<'_, 's> {
             let ty = self.types.funcs.get(*at).cloned().flatten().ok_or(Stop::Unsupported)?;
             return Ok((ty.params, ty.results));
         }
-        let signature =
-            self.program.aliases.get(name).or_else(|| self.host.get(name.strip_prefix('$')?));
+        let signature = self.program.host_function(name, self.host);
         let signature = signature.ok_or(Stop::Unsupported)?;
         Ok((signature.pops().map(Val::from).collect(), signature.pushes().map(Val::from).collect()))
     }
@@ -981,7 +980,7 @@ impl<'s> Walk<'_, 's> {
             _ => self.tree.text(node) == "call",
         };
         let name = self.tree.name(nodes.next(self.tree).filter(|_| is_call)?)?;
-        self.program.aliases.get(name).or_else(|| self.host.get(name.strip_prefix('$')?))
+        self.program.host_function(name, self.host)
     }
 
     pub(crate) fn frame_name(&self, frame: &Frame<'_>) -> String {
@@ -1070,7 +1069,7 @@ impl<'s> Walk<'_, 's> {
         if self.program.defined.contains_key(name) {
             return None;
         }
-        self.program.aliases.get(name).or_else(|| self.host.get(name.strip_prefix('$')?))
+        self.program.host_function(name, self.host)
     }
 
     /// Returns the usage of an instruction, as shown in diagnostics.

@@ -117,7 +117,7 @@ pub(crate) fn functions(name: &str, host: &Signatures, own: &[&str]) -> Option<S
     let module = name.split(['.', '_', ':']).next().unwrap_or("");
     let all: Vec<String> = callable(host)
         .filter(|s| s.module == module)
-        .map(|s| format!("`${}.{}`", s.module, s.name))
+        .map(|s| format!("`${}`", s.full_name()))
         .collect();
     (!all.is_empty()).then(|| format!("functions of `{module}`: {}", all.join(", ")))
 }
@@ -156,7 +156,7 @@ pub(crate) fn certain_function(name: &str, host: &Signatures, own: &[&str]) -> O
         // another name.
         let typo = !is_known_word(last, host)
             && module.is_none_or(|module| module == known.module || is_typo(module, known.module));
-        let full = || format!("{}.{}", known.module, known.name);
+        let full = || known.full_name();
         let near = typo
             && if module.is_some() { is_typo(last, known.name) } else { is_typo(name, &full()) };
         let module_typo = module.is_some_and(|module| {
@@ -293,5 +293,5 @@ fn function_distance(name: &str, signature: &Signature) -> Option<usize> {
         _ if synonyms(name) && signature.module != "arr" => return Some(2),
         _ => {}
     }
-    distance(name, &format!("{}.{}", signature.module, signature.name))
+    distance(name, &signature.full_name())
 }

@@ -56,8 +56,7 @@ fn called(around: &Around<'_, '_>, method: &str) -> Vec<String> {
     let of_type = around.host.iter().filter(|known| PURE.contains(&known.module));
     let same = of_type
         .filter(|known| known.name.replace('_', "").eq_ignore_ascii_case(&method.replace('_', "")));
-    let mut all: Vec<String> =
-        same.map(|known| format!("{}.{}", known.module, known.name)).collect();
+    let mut all: Vec<String> = same.map(|known| known.full_name()).collect();
     if all.is_empty() {
         all.extend(plain(around, method));
     }
@@ -258,15 +257,13 @@ fn elsewhere(around: &Around<'_, '_>, module: &str, name: &str) -> Vec<String> {
     }
     let same = around.host.iter().filter(|known| known.name == name);
     let fits = same.filter(|known| OF_TYPES.contains(&known.module));
-    fits.map(|known| format!("{}.{}", known.module, known.name)).collect()
+    fits.map(|known| known.full_name()).collect()
 }
 
 /// Returns the functions in [`PURE`] namespaces with this name, such as `map.keys` for `keys`.
 fn unqualified(around: &Around<'_, '_>, name: &str) -> Vec<String> {
     let same = around.host.iter().filter(|known| known.name == name);
-    same.filter(|known| PURE.contains(&known.module))
-        .map(|known| format!("{}.{}", known.module, known.name))
-        .collect()
+    same.filter(|known| PURE.contains(&known.module)).map(|known| known.full_name()).collect()
 }
 
 /// Rewrites an infix update as a prefix form, such as `($x += 1)`, `(set $x += 1)` or

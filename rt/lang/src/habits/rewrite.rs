@@ -24,7 +24,7 @@ pub(crate) fn call_by_name(tree: &Tree<'_>, call: NodeId, signature: &Signature)
         "call" => tree.span(*items.get(1)?).end,
         _ => tree.span(first).end,
     };
-    let name = format!("{}.{}", signature.module, signature.name);
+    let name = signature.full_name();
     Some(Change::edit(tree.span(first).start..end, name))
 }
 

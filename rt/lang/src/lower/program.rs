@@ -39,6 +39,15 @@ pub(crate) struct Func<'s> {
 }
 
 impl<'s> Program<'s> {
+    /// Returns the host function that a name in WAT refers to.
+    pub(crate) fn host_function<'a>(
+        &'a self,
+        name: &str,
+        host: &'a Signatures,
+    ) -> Option<&'a Signature> {
+        self.aliases.get(name).or_else(|| host.get(name.strip_prefix('$')?))
+    }
+
     /// Returns the names of the program's functions, including the names that its imports define.
     pub(crate) fn names(&self) -> Vec<&'s str> {
         self.defined.keys().chain(self.aliases.keys()).copied().collect()

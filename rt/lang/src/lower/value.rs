@@ -3,11 +3,10 @@
 use std::borrow::Cow;
 
 use super::flow::{Context, Flow, Lowered, Want};
-use super::forms;
 use super::forms::call::Callee;
 use super::output::Wat;
 use super::sequence::Tail;
-use super::{CodeResult, LowerResult, Lowering};
+use super::{CodeResult, LowerResult, Lowering, forms};
 use crate::diagnose::fix::Change;
 use crate::diagnose::wording::{Fault, form, types as type_wording};
 use crate::syntax::literal::{self, fits, is_number, number_type};
@@ -298,12 +297,8 @@ impl<'s> Lowering<'_, 's> {
         let plain = callee.and_then(|callee| tree.name(callee)?.strip_prefix('$'));
         if let Some(signature) = plain.and_then(|plain| self.host.get(plain)).filter(|_| count > 1)
         {
-            let edit = callee.map(|callee| {
-                let start = tree.span(node).start + 1;
-                let name = format!("{}.{}", signature.module, signature.name);
-                Change::edit(start..tree.span(callee).end, name)
-            });
-            let message = form::value_and_err(signature).maybe_safe(edit);
+            let change = habits::rewrite::call_by_name(tree, node, signature);
+            let message = form::value_and_err(signature).maybe_safe(change);
             return Fault::new(tree.span(node), message);
         }
         let called = tree.head(node).and_then(|inner| self.callee(inner));

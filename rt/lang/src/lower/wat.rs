@@ -417,7 +417,7 @@ impl<'s> Lowering<'_, 's> {
         if let Some(signature) = self.program.aliases.get(text) {
             let signature = *signature;
             self.import(&signature);
-            let name = format!("${}.{}", signature.module, signature.name);
+            let name = format!("${}", signature.full_name());
             return Ok(Some(Wat::words(node, name)));
         }
         match text.strip_prefix('$').and_then(|plain| host.get(plain)) {
@@ -820,8 +820,7 @@ impl Lowering<'_, '_> {
             let first = ty.results.first().copied().map_or(Type::Any, Type::of_wat);
             return StackEffect::new(Pops::List(ty.params.clone()), ty.results.len(), first);
         }
-        let known =
-            self.program.aliases.get(name).or_else(|| self.host.get(name.strip_prefix('$')?))?;
+        let known = self.program.host_function(name, self.host)?;
         Some(StackEffect::of_host(known))
     }
 

@@ -58,7 +58,7 @@ impl<'s> Lowering<'_, 's> {
         match called {
             Callee::Host(signature, marked) => {
                 let count = super::all_operands(self.tree, list).len();
-                let name = full_name(signature);
+                let name = signature.full_name();
                 let chosen = self.host.called(&name, count).copied().unwrap_or(*signature);
                 let chosen = self.for_result(&chosen, context.want());
                 self.call_host(list, &chosen, *marked, context)
@@ -299,8 +299,8 @@ impl<'s> Lowering<'_, 's> {
             return None;
         }
         let change = self.rename_call(list, same)?;
-        let name = full_name(signature);
-        let other = full_name(same);
+        let name = signature.full_name();
+        let other = same.full_name();
         let want = signature.params.first().map_or(Type::Any, |param| Type::of_host(param.ty));
         let message = type_wording::operand(&name, tree.text(operand), found, want, None);
         Some(Fault::new(tree.span(operand), message.use_function(&other).safe(change)))
@@ -312,7 +312,7 @@ impl<'s> Lowering<'_, 's> {
         let head = tree.head(list)?;
         let mark =
             head.strip_suffix(['?', '!']).map_or("", |name| head.get(name.len()..).unwrap_or(""));
-        rewrite::replace_head(tree, list, format!("{}{mark}", full_name(known)))
+        rewrite::replace_head(tree, list, format!("{}{mark}", known.full_name()))
     }
 
     /// Lowers a call to a WAT function.
@@ -360,8 +360,4 @@ fn is_variant(one: &Signature, other: &Signature) -> bool {
 /// Returns true if an argument is a 0 that represents a missing string.
 fn is_missing(param: &Param, arg: &Lowered<'_>) -> bool {
     param.ty.is_optional() && Type::of_host(param.ty) == Type::Str && arg.wat.constant() == Some(0)
-}
-
-fn full_name(signature: &Signature) -> String {
-    [signature.module, ".", signature.name].concat()
 }
