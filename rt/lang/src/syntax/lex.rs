@@ -47,7 +47,8 @@ impl<'s> Lexer<'s> {
     }
 
     /// Returns the next token, or `None` at the end.
-    #[inline]
+    // It has two callers. Whether the compiler inlines it would depend on how it splits the crate.
+    #[inline(always)]
     pub(crate) fn next(&mut self) -> Result<Option<Token>, Box<Fault>> {
         let bytes = self.source.as_bytes();
         let mut starts_line = self.at == 0;
