@@ -121,8 +121,8 @@ impl<'m, 'a> ParsedModule<'m, 'a> {
 }
 
 /// The state of a walk over one function of a module in the text format.
-pub(crate) struct Walk<'a, 's> {
-    pub(crate) tree: &'a Tree<'s>,
+struct Walk<'a, 's> {
+    tree: &'a Tree<'s>,
     program: &'a Program<'s>,
     types: &'a Types<'s>,
     host: &'a Signatures,
@@ -144,7 +144,7 @@ impl<'s> Walk<'_, 's> {
     }
 
     /// Returns the source node for which a node of the module was emitted, if any.
-    pub(crate) fn origin(&self, node: NodeId) -> Option<NodeId> {
+    fn origin(&self, node: NodeId) -> Option<NodeId> {
         locate::origin(self.module, self.module.body.start + self.tree.span(node).start)
     }
 
@@ -174,7 +174,7 @@ impl<'s> Walk<'_, 's> {
     }
 
     /// Walks over a list.
-    pub(crate) fn list(&mut self, list: NodeId) -> WalkResult<()> {
+    fn list(&mut self, list: NodeId) -> WalkResult<()> {
         let tree = self.tree;
         let mut nodes = tree.children(list);
         let Some(first) = nodes.next(tree) else {
@@ -317,20 +317,20 @@ const MAX_STACK: usize = 100_000;
 
 /// A value on the stack.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
-    pub(crate) ty: Val,
+struct Entry {
+    ty: Val,
     /// The instruction that pushed the value.
-    pub(crate) from: NodeId,
+    from: NodeId,
     /// The index of the value among the results of the instruction that pushed it.
-    pub(crate) nth: usize,
+    nth: usize,
     /// If the value is a surplus operand, the instruction that received it: the instruction's node
     /// and usage, and the expected and actual numbers of operands.
-    pub(crate) surplus: Option<Box<(NodeId, String, usize, usize)>>,
+    surplus: Option<Box<(NodeId, String, usize, usize)>>,
 }
 
 /// The construct that opened a [`Frame`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FrameKind {
+enum FrameKind {
     Func,
     Block,
     Loop,
@@ -340,44 +340,44 @@ pub(crate) enum FrameKind {
 
 /// A function body, a block or an arm of an `if`.
 #[derive(Clone, Debug)]
-pub(crate) struct Frame<'s> {
-    pub(crate) kind: FrameKind,
-    pub(crate) label: Option<&'s str>,
-    pub(crate) params: Vec<Val>,
-    pub(crate) results: Vec<Val>,
+struct Frame<'s> {
+    kind: FrameKind,
+    label: Option<&'s str>,
+    params: Vec<Val>,
+    results: Vec<Val>,
     /// The number of values on the stack below the frame.
-    pub(crate) height: usize,
+    height: usize,
     /// If true, the code that follows is unreachable, so operands of any type may be popped.
-    pub(crate) unreachable: bool,
-    pub(crate) node: NodeId,
+    unreachable: bool,
+    node: NodeId,
 }
 
 impl Frame<'_> {
     /// Returns the types of the values that a branch to the frame passes.
-    pub(crate) fn branch(&self) -> &[Val] {
+    fn branch(&self) -> &[Val] {
         if self.kind == FrameKind::Loop { &self.params } else { &self.results }
     }
 }
 
 /// The operands and results of an instruction.
 #[derive(Clone, Debug)]
-pub(crate) struct InstructionEffect<'s> {
+struct InstructionEffect<'s> {
     /// The node of the instruction: the list of a folded instruction, or the name of a flat one.
-    pub(crate) at: NodeId,
-    pub(crate) name: &'s str,
+    at: NodeId,
+    name: &'s str,
     /// The function, local, global or label that the instruction names.
-    pub(crate) argument: Option<&'s str>,
-    pub(crate) pops: Vec<Val>,
-    pub(crate) pushes: Vec<Val>,
-    pub(crate) after: Continuation,
+    argument: Option<&'s str>,
+    pops: Vec<Val>,
+    pushes: Vec<Val>,
+    after: Continuation,
     /// The number of values that the operands of a folded instruction push. `None` if the
     /// instruction is flat, or if its list contains no operands.
-    pub(crate) given: Option<usize>,
+    given: Option<usize>,
 }
 
 impl<'s> InstructionEffect<'s> {
     /// Creates the effect of an instruction that neither pops nor pushes values.
-    pub(crate) fn new(at: NodeId, name: &'s str) -> InstructionEffect<'s> {
+    fn new(at: NodeId, name: &'s str) -> InstructionEffect<'s> {
         InstructionEffect {
             at,
             name,
@@ -392,7 +392,7 @@ impl<'s> InstructionEffect<'s> {
 
 /// The control flow after an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Continuation {
+enum Continuation {
     Next,
     /// Control does not continue.
     Never,
@@ -402,7 +402,7 @@ pub(crate) enum Continuation {
 
 impl<'s> Walk<'_, 's> {
     /// Opens a block.
-    pub(crate) fn open(
+    fn open(
         &mut self,
         node: NodeId,
         name: &'s str,
@@ -422,7 +422,7 @@ impl<'s> Walk<'_, 's> {
         Ok(())
     }
 
-    pub(crate) fn enter(&mut self, frame: Frame<'s>) {
+    fn enter(&mut self, frame: Frame<'s>) {
         self.stack.truncate(frame.height);
         let params = frame.params.clone();
         let node = frame.node;
@@ -431,7 +431,7 @@ impl<'s> Walk<'_, 's> {
     }
 
     /// Closes the innermost frame and pushes its results.
-    pub(crate) fn close(&mut self, end: NodeId) -> WalkResult<()> {
+    fn close(&mut self, end: NodeId) -> WalkResult<()> {
         if let Some(frame) = self.frames.last()
             && frame.kind == FrameKind::If
             && frame.params != frame.results
@@ -445,7 +445,7 @@ impl<'s> Walk<'_, 's> {
 
     /// Checks the results of the innermost frame, and removes both the results and the frame.
     /// Returns the frame.
-    pub(crate) fn finish(&mut self, end: NodeId) -> WalkResult<Option<Frame<'s>>> {
+    fn finish(&mut self, end: NodeId) -> WalkResult<Option<Frame<'s>>> {
         let Some(frame) = self.frames.last().cloned() else { return Ok(None) };
         let available = self.stack.len().saturating_sub(frame.height);
         let wanted = frame.results.len();
@@ -488,7 +488,7 @@ impl<'s> Walk<'_, 's> {
     }
 
     /// Pushes values of the given types, all produced by the instruction `from`.
-    pub(crate) fn push(&mut self, types: &[Val], from: NodeId) {
+    fn push(&mut self, types: &[Val], from: NodeId) {
         self.stack.extend(types.iter().enumerate().map(|(nth, ty)| Entry {
             ty: *ty,
             from,
@@ -498,7 +498,7 @@ impl<'s> Walk<'_, 's> {
     }
 
     /// Pops the operands of an instruction and pushes its results.
-    pub(crate) fn apply(&mut self, mut effect: InstructionEffect<'s>) -> WalkResult<()> {
+    fn apply(&mut self, mut effect: InstructionEffect<'s>) -> WalkResult<()> {
         if self.stack.len() > MAX_STACK {
             return Err(Stop::Unsupported);
         }
@@ -568,7 +568,7 @@ impl<'s> Walk<'_, 's> {
 impl<'s> Walk<'_, 's> {
     /// Reads the immediates of an instruction and returns its effect. `first` is the node that
     /// contains the instruction's name.
-    pub(crate) fn effect(
+    fn effect(
         &mut self,
         at: NodeId,
         first: NodeId,
@@ -703,7 +703,7 @@ impl<'s> Walk<'_, 's> {
     }
 
     /// Reads the numeric or memory immediate of an instruction.
-    pub(crate) fn immediate(
+    fn immediate(
         &mut self,
         at: NodeId,
         name: &str,
@@ -808,7 +808,7 @@ impl<'s> Walk<'_, 's> {
         self.fault(at, message.maybe_safe(change.filter(|_| swappable)))
     }
 
-    pub(crate) fn function_type(&self, callee: NodeId) -> WalkResult<(Vec<Val>, Vec<Val>)> {
+    fn function_type(&self, callee: NodeId) -> WalkResult<(Vec<Val>, Vec<Val>)> {
         let name = self.tree.text(callee);
         if let Some(at) = self.program.defined.get(name) {
             let ty = self.types.funcs.get(*at).cloned().flatten().ok_or(Stop::Unsupported)?;
@@ -820,7 +820,7 @@ impl<'s> Walk<'_, 's> {
     }
 
     /// Returns the type of the local that an instruction names.
-    pub(crate) fn local(&self, at: NodeId, name: &str, node: NodeId) -> WalkResult<Val> {
+    fn local(&self, at: NodeId, name: &str, node: NodeId) -> WalkResult<Val> {
         let text = self.tree.text(node);
         match self.func.locals.get_word(text) {
             Some(local) => Val::from_wat(local.ty).ok_or(Stop::Unsupported),
@@ -843,7 +843,7 @@ impl<'s> Walk<'_, 's> {
     }
 
     /// Returns the types of the values that a branch to a label passes.
-    pub(crate) fn label(&self, node: NodeId) -> WalkResult<Vec<Val>> {
+    fn label(&self, node: NodeId) -> WalkResult<Vec<Val>> {
         let text = self.tree.text(node);
         let named = |frame: &&Frame<'s>| frame.label == Some(text);
         let found = match index(text) {
@@ -870,7 +870,7 @@ const MAX_LIST: usize = 32;
 impl<'s> Walk<'_, 's> {
     /// Reports an unused value, together with the instruction that produced it. The stack values
     /// from index `first` on are the results of the frame.
-    pub(crate) fn report_unused<T>(&self, entry: &Entry, first: usize) -> WalkResult<T> {
+    fn report_unused<T>(&self, entry: &Entry, first: usize) -> WalkResult<T> {
         if let Some(surplus) = &entry.surplus {
             let (node, usage, wanted, given) = surplus.as_ref();
             let message = match self.callee(entry.from).filter(|called| called.pushes().count() > 1)
@@ -967,23 +967,18 @@ impl<'s> Walk<'_, 's> {
     }
 
     /// Returns the host function that an instruction calls, if any.
-    pub(crate) fn callee(&self, node: NodeId) -> Option<&Signature> {
-        let mut nodes = match self.tree.node(node).kind {
-            NodeKind::List => self.tree.children(node),
-            _ => self.tree.after(node),
+    fn callee(&self, node: NodeId) -> Option<&Signature> {
+        let tree = self.tree;
+        let (mut nodes, head) = if tree.is_list(node) {
+            (tree.operands(node), tree.head(node))
+        } else {
+            (tree.after(node), tree.atom(node))
         };
-        if self.tree.is_list(node) {
-            nodes.next(self.tree);
-        }
-        let is_call = match self.tree.node(node).kind {
-            NodeKind::List => self.tree.head(node) == Some("call"),
-            _ => self.tree.text(node) == "call",
-        };
-        let name = self.tree.name(nodes.next(self.tree).filter(|_| is_call)?)?;
+        let name = tree.name(nodes.next(tree).filter(|_| head == Some("call"))?)?;
         self.program.host_function(name, self.host)
     }
 
-    pub(crate) fn frame_name(&self, frame: &Frame<'_>) -> String {
+    fn frame_name(&self, frame: &Frame<'_>) -> String {
         match frame.kind {
             FrameKind::Func if self.run => "the program".to_owned(),
             FrameKind::Func => format!("the function `{}`", self.func.name.unwrap_or("(func")),
@@ -995,7 +990,7 @@ impl<'s> Walk<'_, 's> {
     }
 
     /// Quotes the source of an instruction. A long list is shortened to its first words.
-    pub(crate) fn excerpt(&self, node: NodeId) -> String {
+    fn excerpt(&self, node: NodeId) -> String {
         let tree = self.author;
         let Some(node) = self.origin(node) else { return String::new() };
         let text = tree.text(node);
@@ -1009,7 +1004,7 @@ impl<'s> Walk<'_, 's> {
     }
 
     /// Reports an operand of the wrong type.
-    pub(crate) fn report_mismatch<T>(
+    fn report_mismatch<T>(
         &self,
         effect: &InstructionEffect<'s>,
         nth: usize,
@@ -1064,7 +1059,7 @@ impl<'s> Walk<'_, 's> {
         self.fault(at, message)
     }
 
-    pub(crate) fn host_of(&self, effect: &InstructionEffect<'s>) -> Option<&Signature> {
+    fn host_of(&self, effect: &InstructionEffect<'s>) -> Option<&Signature> {
         let name = effect.argument.filter(|_| effect.name == "call")?;
         if self.program.defined.contains_key(name) {
             return None;
@@ -1073,7 +1068,7 @@ impl<'s> Walk<'_, 's> {
     }
 
     /// Returns the usage of an instruction, as shown in diagnostics.
-    pub(crate) fn usage(&self, effect: &InstructionEffect<'s>) -> String {
+    fn usage(&self, effect: &InstructionEffect<'s>) -> String {
         if let Some(signature) = self.host_of(effect) {
             return format!("${signature}");
         }
@@ -1096,12 +1091,7 @@ impl<'s> Walk<'_, 's> {
 
     /// Reports a name that is not an instruction. If the name is a rare instruction that the walk
     /// does not support, stops the walk instead.
-    pub(crate) fn report_unknown<T>(
-        &self,
-        at: NodeId,
-        first: NodeId,
-        name: &'s str,
-    ) -> WalkResult<T> {
+    fn report_unknown<T>(&self, at: NodeId, first: NodeId, name: &'s str) -> WalkResult<T> {
         if at == first
             && (name.starts_with('$') || name.starts_with(|c: char| c.is_ascii_digit() || c == '-'))
         {
@@ -1191,18 +1181,18 @@ impl<'s> Walk<'_, 's> {
     }
 
     /// Returns the names of the function's locals, except generated ones.
-    pub(crate) fn local_names(&self) -> impl Iterator<Item = &'s str> {
+    fn local_names(&self) -> impl Iterator<Item = &'s str> {
         self.func.locals.names().filter(|name| !name.starts_with("$."))
     }
 
     /// Returns the change that replaces `name` with the name of a local, if `name` is certainly a
     /// typo of that name.
-    pub(crate) fn certain_local(&self, name: &str) -> Option<Change> {
+    fn certain_local(&self, name: &str) -> Option<Change> {
         nearest::certain(name, self.local_names()).map(|near| Change::Replace(near.to_owned()))
     }
 
     /// Reports a bare name or number where an instruction is expected.
-    pub(crate) fn report_bare<T>(&self, node: NodeId) -> WalkResult<T> {
+    fn report_bare<T>(&self, node: NodeId) -> WalkResult<T> {
         let text = self.tree.text(node);
         let message = match self.func.locals.get(text) {
             Some(_) => wording::bare_operand(text, &format!("(local.get {text})")),

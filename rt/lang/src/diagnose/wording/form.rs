@@ -1,6 +1,6 @@
 //! Messages about forms, such as `let` and `cond`, and about calls by name.
 
-use super::{Message, counted, meant_type, message, quoted, with_article};
+use super::{Message, counted, meant_type, message, quoted, with_article, wrong_type};
 use crate::diagnose::fix::Change;
 use crate::diagnose::nearest;
 use crate::diagnose::truncate::excerpt;
@@ -100,10 +100,8 @@ fn is_keyword(text: &str) -> bool {
 
 pub(crate) fn condition_type(text: &str, found: Type) -> Message {
     let text = excerpt(text);
-    let message = message(
-        "value-type",
-        format!("`{text}` is {}, but a condition is an int", found.described()),
-    );
+    let message =
+        wrong_type(format!("`{text}` is {}, but a condition is an int", found.described()));
     match found {
         Type::Str => message
             .hint(format!("compare it: `(!= {text} \"\")`"))
@@ -312,7 +310,7 @@ pub(crate) fn catch_names(results: usize, call: &str) -> Message {
 }
 
 pub(crate) fn unsupported_operator(head: &str, ty: Type) -> Message {
-    let message = message("value-type", format!("`{head}` does not take {}", ty.described()));
+    let message = wrong_type(format!("`{head}` does not take {}", ty.described()));
     match (head, ty) {
         ("%", Type::Float) => {
             message.hint("`%` takes ints and longs; `(- A (* B (math.floor (/ A B))))` for floats")

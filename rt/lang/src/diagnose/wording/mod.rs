@@ -76,6 +76,11 @@ fn message(code: &'static str, text: impl Into<String>) -> Message {
     Message { code, text: text.into(), hint: None, fix: None }
 }
 
+/// Builds a message about a value of the wrong type.
+fn wrong_type(text: impl Into<String>) -> Message {
+    message("value-type", text)
+}
+
 impl Message {
     /// Sets the hint.
     pub(crate) fn hint(self, hint: impl Into<String>) -> Message {

@@ -2,7 +2,7 @@
 //! raise.
 
 use crate::diagnose::truncate::excerpt;
-use crate::diagnose::wording::{Message, counted, message, quoted};
+use crate::diagnose::wording::{Message, counted, message, quoted, wrong_type};
 use crate::types::{Elem, Type, Val};
 
 messages! {
@@ -94,14 +94,11 @@ pub(crate) fn operand(
 ) -> Message {
     let text = excerpt(text);
     let since = declared.map(|line| format!(" (line {line})")).unwrap_or_default();
-    let message = message(
-        "value-type",
-        format!(
-            "`{text}` is {}{since}, but `{head}` takes {}",
-            found.described(),
-            want.described()
-        ),
-    );
+    let message = wrong_type(format!(
+        "`{text}` is {}{since}, but `{head}` takes {}",
+        found.described(),
+        want.described()
+    ));
     match (found, want) {
         (Type::Code, Type::Str) => message.hint(format!(
             "`(fmt \"{{e}}\" {text})` is the name of the code; `catch` names the value first: \
@@ -145,21 +142,16 @@ pub(crate) fn operand(
 /// Reports a quoted character where a string is expected. `string` is the string literal with this
 /// character.
 pub(crate) fn character_as_string(text: &str, string: &str) -> Message {
-    message(
-        "value-type",
-        format!("`{text}` is the code of a character, an int, but a string is expected"),
-    )
-    .hint(format!("write `{string}`; `(str.from_int {text})` is the code in digits"))
-    .replace_with(string)
+    wrong_type(format!("`{text}` is the code of a character, an int, but a string is expected"))
+        .hint(format!("write `{string}`; `(str.from_int {text})` is the code in digits"))
+        .replace_with(string)
 }
 
 /// Reports an operand that is not a number, although the operator takes numbers.
 pub(crate) fn not_a_number(head: &str, text: &str, found: Type, all: &[&str]) -> Message {
     let text = excerpt(text);
-    let message = message(
-        "value-type",
-        format!("`{text}` is {}, but `{head}` takes numbers", found.described()),
-    );
+    let message =
+        wrong_type(format!("`{text}` is {}, but `{head}` takes numbers", found.described()));
     match found {
         Type::Str if head == "+" => {
             let all: Vec<String> = all.iter().map(|text| excerpt(text)).collect();
@@ -180,14 +172,11 @@ pub(crate) fn not_a_number(head: &str, text: &str, found: Type, all: &[&str]) ->
 /// Reports number operands that have no common type.
 pub(crate) fn mixed_numbers(head: &str, a: &str, first: Type, b: &str, second: Type) -> Message {
     let (a, b) = (excerpt(a), excerpt(b));
-    let message = message(
-        "value-type",
-        format!(
-            "`{head}` takes numbers of one type, but `{a}` is {} and `{b}` is {}",
-            first.described(),
-            second.described()
-        ),
-    );
+    let message = wrong_type(format!(
+        "`{head}` takes numbers of one type, but `{a}` is {} and `{b}` is {}",
+        first.described(),
+        second.described()
+    ));
     match (first, second) {
         (Type::Long, Type::Float) | (Type::Float, Type::Long) => {
             let long = if first == Type::Long { &a } else { &b };
@@ -202,14 +191,11 @@ pub(crate) fn mixed_numbers(head: &str, a: &str, first: Type, b: &str, second: T
 /// Reports values that cannot be compared.
 pub(crate) fn not_comparable(head: &str, [a, b]: [&str; 2], first: Type, second: Type) -> Message {
     let (a, b) = (excerpt(a), excerpt(b));
-    let message = message(
-        "value-type",
-        format!(
-            "`{head}` cannot compare `{a}`, which is {}, with `{b}`, which is {}",
-            first.described(),
-            second.described()
-        ),
-    );
+    let message = wrong_type(format!(
+        "`{head}` cannot compare `{a}`, which is {}, with `{b}`, which is {}",
+        first.described(),
+        second.described()
+    ));
     let is_none = |text: &str| matches!(text, "nil" | "null" | "None" | "undefined");
     match (first, second) {
         (Type::Str, _) if is_none(&b) => message.hint(format!(
@@ -235,14 +221,11 @@ pub(crate) fn not_comparable(head: &str, [a, b]: [&str; 2], first: Type, second:
 /// Reports that a variable is set to a value of a different type.
 pub(crate) fn set_type(name: &str, known: Type, found: Type, line: u32) -> Message {
     let name = excerpt(name);
-    let message = message(
-        "value-type",
-        format!(
-            "`{name}` is {} (line {line}), but this is {}",
-            known.described(),
-            found.described()
-        ),
-    );
+    let message = wrong_type(format!(
+        "`{name}` is {} (line {line}), but this is {}",
+        known.described(),
+        found.described()
+    ));
     match (known, found) {
         (Type::Int | Type::Long, Type::Float) => {
             message.hint(format!("declare it as a float in line {line}: `(let {name} 0.0)`"))
@@ -263,10 +246,8 @@ pub(crate) fn set_type(name: &str, known: Type, found: Type, line: u32) -> Messa
 /// Reports an update, such as `+=`, of a variable that is not a number.
 pub(crate) fn update_of(head: &str, name: &str, found: Type) -> Message {
     let name = excerpt(name);
-    let message = message(
-        "value-type",
-        format!("`{name}` is {}, but `{head}` takes a number", found.described()),
-    );
+    let message =
+        wrong_type(format!("`{name}` is {}, but `{head}` takes a number", found.described()));
     match found {
         Type::Str => message.hint(format!("write `(append {name} \"{{}}\" …)`")),
         Type::Arr => message.hint(format!("write `(push {name} …)`")),
@@ -277,10 +258,8 @@ pub(crate) fn update_of(head: &str, name: &str, found: Type) -> Message {
 /// Reports a target of `append` that is not a string.
 pub(crate) fn append_to(name: &str, found: Type) -> Message {
     let name = excerpt(name);
-    let message = message(
-        "value-type",
-        format!("`{name}` is {}, but `append` takes a string", found.described()),
-    );
+    let message =
+        wrong_type(format!("`{name}` is {}, but `append` takes a string", found.described()));
     match found {
         Type::Arr => message.hint(format!("write `(push {name} …)`")),
         _ => message,
@@ -290,10 +269,8 @@ pub(crate) fn append_to(name: &str, found: Type) -> Message {
 /// Reports an operand whose type a form does not accept.
 pub(crate) fn generic(head: &str, usage: &str, text: &str, found: Type) -> Message {
     let text = excerpt(text);
-    let message = message(
-        "value-type",
-        format!("`{text}` is {}, which `{head}` does not take", found.described()),
-    );
+    let message =
+        wrong_type(format!("`{text}` is {}, which `{head}` does not take", found.described()));
     match found {
         Type::I32 => message.hint(match head {
             "len" => "use `str.len`, `arr.len` or `map.len`, which take an i32",
@@ -318,10 +295,10 @@ pub(crate) fn generic(head: &str, usage: &str, text: &str, found: Type) -> Messa
 /// Reports an operand of `each` that is not a collection.
 pub(crate) fn not_a_collection(text: &str, found: Type) -> Message {
     let text = excerpt(text);
-    let message = message(
-        "value-type",
-        format!("`{text}` is {}, but `each` takes an array or a map", found.described()),
-    );
+    let message = wrong_type(format!(
+        "`{text}` is {}, but `each` takes an array or a map",
+        found.described()
+    ));
     match found {
         Type::Str => message.hint(format!(
             "`(str.lines {text})` are its lines, `(str.words {text})` its words, \
@@ -340,16 +317,13 @@ pub(crate) fn two_arguments(
     known: Type,
     line: u32,
 ) -> Message {
-    message(
-        "value-type",
-        format!(
-            "this argument `{}` of `{}` is {}, but in line {line} it is {}",
-            excerpt(param),
-            excerpt(name),
-            found.described(),
-            known.described()
-        ),
-    )
+    wrong_type(format!(
+        "this argument `{}` of `{}` is {}, but in line {line} it is {}",
+        excerpt(param),
+        excerpt(name),
+        found.described(),
+        known.described()
+    ))
     .hint(format!(
         "convert one of them, or declare the parameter: `({} {})`",
         excerpt(param),
@@ -386,10 +360,10 @@ pub(crate) fn returned_value(found: Type, text: &str) -> Message {
 /// Reports a value that a `fmt` placeholder does not accept.
 pub(crate) fn placeholder(text: &str, found: Type, placeholder: &str) -> Message {
     let text = excerpt(text);
-    let message = message(
-        "value-type",
-        format!("`{text}` is {}, which `{placeholder}` does not take", found.described()),
-    );
+    let message = wrong_type(format!(
+        "`{text}` is {}, which `{placeholder}` does not take",
+        found.described()
+    ));
     match found {
         Type::Arr => message.hint(format!("write `(str.join {text} \", \")`")),
         Type::Map => message.hint(format!("write `(map.to_json {text})`")),
