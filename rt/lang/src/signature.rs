@@ -2,9 +2,7 @@
 
 use std::fmt;
 
-use crate::CallEffect;
-use crate::Code;
-use crate::NameMap;
+use crate::{CallEffect, Code, NameMap};
 
 /// A WebAssembly value type that host functions or a program's locals use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -238,6 +236,11 @@ pub struct Signature {
 }
 
 impl Signature {
+    /// Returns the name with its capability, such as `str.len`.
+    pub(crate) fn full_name(&self) -> String {
+        [self.module, ".", self.name].concat()
+    }
+
     /// Returns the name that a form uses to call the function: `sort` for the overload `sort/2`.
     #[must_use]
     pub fn form(&self) -> &'static str {
@@ -368,7 +371,7 @@ impl fmt::Display for Signature {
             other => format!("{} {other}", p.name),
         };
         let params: Vec<String> = self.params.iter().map(show).collect();
-        write!(f, "{}.{} ({})", self.module, self.name, params.join(", "))?;
+        write!(f, "{} ({})", self.full_name(), params.join(", "))?;
         let mut results: Vec<String> = self.results.iter().map(show).collect();
         if self.fallible() {
             results.push("err".to_owned());
@@ -397,7 +400,7 @@ impl Signatures {
         let mut index = Signatures::default();
         for signature in list {
             let at = index.list.len();
-            index.by_name.entry(format!("{}.{}", signature.module, signature.name)).or_insert(at);
+            index.by_name.entry(signature.full_name()).or_insert(at);
             index.list.push(signature);
         }
         index

@@ -49,7 +49,8 @@ impl<'s> Draft<'s> {
             return;
         }
         self.text.replace_range(at.clone(), with);
-        let (old, mut new) = (at.len(), at.start..at.start + with.len());
+        let old = at.len();
+        let mut new = at.start..at.start + with.len();
         let mut source = None;
         // A change is merged with the changes that it overlaps or touches.
         let touched =

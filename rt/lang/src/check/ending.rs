@@ -3,13 +3,12 @@
 
 use crate::Signatures;
 use crate::check::walk::{End, ParsedModule, Stop};
-use crate::diagnose::diagnostic::{Position, clamp};
 use crate::diagnose::fix::Change;
 use crate::diagnose::wording::{self, Fault};
 use crate::lower::flow::Flow;
 use crate::lower::module::Module;
 use crate::lower::program::Program;
-use crate::syntax::tree::{NodeId, NodeKind, Tree};
+use crate::syntax::tree::{NodeId, NodeKind, Nodes, Tree, indentation};
 
 /// Checks the forms that are not closed at the end of a program. Returns a warning if their closing
 /// parentheses can only be missing at the end of the source, or `None` if all forms are closed.
@@ -24,14 +23,14 @@ pub(crate) fn closed_at_end(tree: &Tree<'_>) -> Result<Option<Box<Fault>>, Box<F
     let mut nodes = tree.top();
     let mut level = 0;
     // The enclosing lists of the current node, each with the indentation of its line.
-    let mut around: Vec<(NodeId, u32)> = Vec::new();
+    let mut around: Vec<(NodeId, usize)> = Vec::new();
     while let Some(node) = nodes.next_deep(tree) {
         while around.pop_if(|(list, _)| !tree.contains_node(*list, node)).is_some() {}
         if tree.node(node).starts_line {
-            level = indentation(tree, node);
+            level = indentation(tree.source, tree.span(node).start);
             if let Some((left, _)) = around.iter().rev().find(|(_, indented)| *indented >= level) {
                 let start = tree.span(*left).start;
-                let line = Position::of(tree.source, tree.span(node).start).line;
+                let line = tree.line(node);
                 let message = wording::unclosed_form(tree.head(*left).unwrap_or(""), Some(line));
                 // The form ends after the last node before that line.
                 let line_start = tree.span(node).start;
@@ -40,11 +39,11 @@ pub(crate) fn closed_at_end(tree: &Tree<'_>) -> Result<Option<Box<Fault>>, Box<F
                     .filter(|end| *end <= line_start);
                 let head_end = tree.span(NodeId(left.0 + 1)).end;
                 let end = within.max().unwrap_or(head_end);
-                let change = Change::Edits(vec![(end..end, ")".to_owned())]);
+                let change = Change::edit(end..end, ")");
                 return Err(Fault::new(start..start + 1, message.safe(change)));
             }
         }
-        if tree.node(node).kind == NodeKind::List && !is_container(tree, node) {
+        if tree.is_list(node) && !is_container(tree, node) {
             around.push((node, level));
         }
     }
@@ -68,13 +67,6 @@ fn is_container(tree: &Tree<'_>, list: NodeId) -> bool {
         Some("func") => nodes.next(tree).and_then(|node| tree.name(node)) == Some("$run"),
         _ => false,
     }
-}
-
-/// Returns the indentation of a node in bytes. The node must be the first on its line.
-fn indentation(tree: &Tree<'_>, node: NodeId) -> u32 {
-    let before = tree.source.get(..tree.span(node).start).unwrap_or("");
-    let line = before.get(before.rfind('\n').map_or(0, |at| at + 1)..).unwrap_or("");
-    clamp(line.len() - line.trim_start_matches([' ', '\t']).len())
 }
 
 /// Returns true if the program certainly ends without leaving its error code on the stack.
@@ -126,9 +118,10 @@ const MAX_FAULTS: usize = 16;
 
 /// Returns true if the program's last instruction certainly leaves a value on the stack or ends the
 /// program.
-fn plainly_ends(tree: &Tree<'_>, mut body: crate::syntax::tree::Nodes) -> bool {
-    let (mut before, mut last) = (None, None);
-    while let Some(node) = body.next(tree) {
+fn plainly_ends(tree: &Tree<'_>, body: Nodes) -> bool {
+    let mut before = None;
+    let mut last = None;
+    for node in body.iter(tree) {
         (before, last) = (last, Some(node));
     }
     let Some(last) = last else { return false };

@@ -14,13 +14,12 @@ pub(crate) mod walk;
 
 use std::ops::Range;
 
-use crate::Signatures;
 use crate::check::draft::Draft;
 use crate::diagnose::diagnostic::Diagnostic;
 use crate::diagnose::fix::Certainty;
 use crate::diagnose::wording::TOO_LARGE;
-use crate::explain;
 use crate::syntax::tree::{NodeId, Tree};
+use crate::{Signatures, explain};
 
 /// Maximum number of fixes applied to a program.
 const MAX_FIXES: usize = 64;

@@ -1,9 +1,8 @@
 //! The reason why a module cannot be encoded or compiled.
 
 use crate::Signatures;
-use crate::check::locate;
-use crate::check::verify;
 use crate::check::walk::{ParsedModule, Stop};
+use crate::check::{locate, verify};
 use crate::cost::{self, Refusal};
 use crate::diagnose::diagnostic::{Diagnostic, Severity};
 use crate::diagnose::fix::Change;
@@ -43,9 +42,10 @@ pub(crate) fn diagnose(fault: Fault, source: &str, host: &Signatures) -> Diagnos
 /// yet, adds one that inserts the closing parenthesis, provided that exactly one position for it
 /// makes the program valid.
 pub(crate) fn unverified(fault: Fault, source: &str, host: &Signatures) -> Diagnostic {
-    let change = match fault.message.is_unclosed() && fault.message.lacks_fix() {
-        true => closed_anywhere(source, host),
-        false => None,
+    let change = if fault.message.is_unclosed() && fault.message.lacks_fix() {
+        closed_anywhere(source, host)
+    } else {
+        None
     };
     Fault { message: fault.message.maybe_safe(change), ..fault }
         .into_diagnostic(source, Severity::Error)
@@ -79,7 +79,7 @@ fn closed_anywhere(source: &str, host: &Signatures) -> Option<Change> {
         .into_iter()
         .filter(|at| closed(*at).is_some_and(|text| crate::fault(&text, host).is_none()));
     let at = valid.next()?;
-    valid.next().is_none().then(|| Change::Edits(vec![(at..at, ")".to_owned())]))
+    valid.next().is_none().then(|| Change::edit(at..at, ")"))
 }
 
 /// Encodes and validates the module. A parse error, an exceeded cost limit or a validation error is

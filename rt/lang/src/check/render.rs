@@ -131,7 +131,8 @@ impl Diagnostic {
 /// underlined, and its hint.
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (from, total) = (self.position.column as usize - 1, chars(&self.line_text));
+        let from = self.position.column as usize - 1;
+        let total = chars(&self.line_text);
         let to =
             if self.end.line > self.position.line { total } else { self.end.column as usize - 1 };
         let MarkedLine { line, indent, marks } = marked(&self.line_text, from, to);
@@ -159,7 +160,10 @@ struct MarkedLine {
 ///
 /// Tabs and control characters become spaces, so that the underline stays aligned.
 fn marked(line: &str, from: usize, to: usize) -> MarkedLine {
-    let (mut laid, mut column, mut begin, mut end) = (Vec::new(), 0, None, None);
+    let mut laid = Vec::new();
+    let mut column = 0;
+    let mut begin = None;
+    let mut end = None;
     for (nth, c) in line.chars().enumerate() {
         if nth == from {
             begin = Some(column);
@@ -178,7 +182,8 @@ fn marked(line: &str, from: usize, to: usize) -> MarkedLine {
     let begin = begin.unwrap_or(column);
     let end = end.unwrap_or(column);
     let skip = if column <= MAX_WIDTH { 0 } else { begin.saturating_sub(MAX_WIDTH / 2) };
-    let (mut shown, mut at) = (String::new(), 0);
+    let mut shown = String::new();
+    let mut at = 0;
     for (c, width, tab) in laid {
         if at >= skip && at + width <= skip + MAX_WIDTH {
             shown.extend(std::iter::repeat_n(c, if tab { width } else { 1 }));

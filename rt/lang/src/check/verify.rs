@@ -2,18 +2,16 @@
 
 use std::ops::Range;
 
-use crate::Position;
-use crate::Signatures;
 use crate::check::draft::Draft;
 use crate::check::{max_rounds, reason};
 use crate::diagnose::diagnostic::{Diagnostic, Severity};
 use crate::diagnose::fix::{Certainty, Edit, Fix, ProposedFix};
 use crate::diagnose::truncate::truncate;
 use crate::diagnose::wording::{self, Fault};
-use crate::habits;
 use crate::lower::forms;
 use crate::syntax::tree::{NodeId, NodeKind, Tree};
-use crate::types::ops;
+use crate::types::instruction;
+use crate::{Position, Signatures, habits};
 
 /// Maximum number of consecutive fixes at one location.
 const MAX_CHAIN: usize = 8;
@@ -63,9 +61,8 @@ pub(crate) fn verified(found: Diagnostic, source: &str, host: &Signatures) -> Di
         let fault = Fault::new(pasted.start..pasted.end, message);
         return fault.into_diagnostic(source, Severity::Error);
     }
-    better.unwrap_or_else(|| match stale {
-        true => Diagnostic { hint: None, ..found.with_fix(None) },
-        false => found.with_fix(None),
+    better.unwrap_or_else(|| {
+        if stale { Diagnostic { hint: None, ..found.with_fix(None) } } else { found.with_fix(None) }
     })
 }
 
@@ -78,9 +75,10 @@ fn with_final_hint(found: Diagnostic, own: &Outcome, source: &str) -> Diagnostic
         .hint
         .as_ref()
         .is_none_or(|hint| hint.starts_with("write `") || hint.starts_with("nearest") && !is_final);
-    match own.rounds > 0 && replaces {
-        true => Diagnostic { hint: Some(format!("write `{}`", own.form(source))), ..found },
-        false => found,
+    if own.rounds > 0 && replaces {
+        Diagnostic { hint: Some(format!("write `{}`", own.form(source))), ..found }
+    } else {
+        found
     }
 }
 
@@ -190,14 +188,14 @@ fn moved(fix: &Fix, source: &str) -> Option<String> {
 /// language, with the hint for that name. Returns `None` if there is no such form.
 fn foreign_around(found: &Diagnostic, tree: &Tree<'_>, host: &Signatures) -> Option<Diagnostic> {
     let at = found.span.start as usize;
-    let lists = (0..tree.len()).map(NodeId).filter(|node| {
+    let lists = tree.all().filter(|node| {
         let span = tree.span(*node);
-        tree.node(*node).kind == NodeKind::List && span.start <= at && at < span.end
+        tree.is_list(*node) && span.start <= at && at < span.end
     });
     let (head, hint) = lists
         .filter_map(|list| {
             let head = tree.children(list).next(tree)?;
-            let is_known = |name: &str| host.get(name).is_some() || ops::op(name).is_some();
+            let is_known = |name: &str| host.get(name).is_some() || instruction::op(name).is_some();
             let name = tree.atom(head).filter(|name| !is_known(name))?;
             // `(loop [$i 0] …)` is not a WAT loop.
             let next = tree.after(head).next(tree);
@@ -232,16 +230,10 @@ impl Outcome {
         let tail = tail.take_while(|(a, b)| a == b).count().min(rest(source)).min(rest(text));
         let changed = start..text.len() - tail;
         let tree = Tree::read(text).ok();
-        let form = tree.and_then(|tree| {
-            let lists = (0..tree.len()).map(NodeId);
-            lists
-                .filter(|node| tree.node(*node).kind == NodeKind::List)
-                .map(|list| tree.span(list))
-                .rfind(|span| match changed.is_empty() {
-                    true => span.start < changed.start && changed.end < span.end,
-                    false => span.start <= changed.start && changed.end <= span.end,
-                })
-        });
+        // An insertion or removal at the end of a list changes the list around it.
+        let margin = usize::from(changed.is_empty());
+        let around = changed.start.saturating_sub(margin)..changed.end + margin;
+        let form = tree.and_then(|tree| Some(tree.span(tree.list_around(&around)?)));
         let code = text.get(form.unwrap_or(changed)).unwrap_or("");
         let code = code.split_whitespace().collect::<Vec<_>>().join(" ");
         truncate(&code, MAX_SHOWN).into_owned()
@@ -301,12 +293,7 @@ fn renames_head(fix: &Fix, fixed: &str) -> bool {
 /// operand.
 fn is_inside_operand(text: &str, place: &Range<usize>, at: &Range<usize>) -> bool {
     let Ok(tree) = Tree::read(text) else { return false };
-    let lists = (0..tree.len()).map(NodeId).filter(|node| tree.node(*node).kind == NodeKind::List);
-    let mut inner = lists.filter(|list| {
-        let span = tree.span(*list);
-        span.start <= at.start && at.end <= span.end
-    });
-    inner.next_back().is_some_and(|list| {
+    tree.list_around(at).is_some_and(|list| {
         let span = tree.span(list);
         place.start < span.start && span.end < place.end && *at != span
     })
@@ -315,7 +302,9 @@ fn is_inside_operand(text: &str, place: &Range<usize>, at: &Range<usize>) -> boo
 /// Returns the range of the fixed source that the edits affect: the replaced operand, or else the
 /// innermost list that contains all edits.
 fn place(fixed: &str, edits: &[Edit]) -> Range<usize> {
-    let (mut start, mut end, mut shift) = (usize::MAX, 0, 0_isize);
+    let mut start = usize::MAX;
+    let mut end = 0;
+    let mut shift = 0_isize;
     for edit in edits {
         let from = (edit.span.start as usize).saturating_add_signed(shift);
         start = start.min(from);
@@ -332,11 +321,9 @@ fn place(fixed: &str, edits: &[Edit]) -> Range<usize> {
                 && tree.parent(node).is_some_and(|list| list.0 + 1 != node.0)
         };
         // Replacing one operand with another affects nothing else.
-        if (0..tree.len()).map(NodeId).any(is_operand) {
+        if tree.all().any(is_operand) {
             return edited;
         }
     }
-    let lists = (0..tree.len()).map(NodeId).filter(|node| tree.node(*node).kind == NodeKind::List);
-    let mut around = lists.map(|list| tree.span(list));
-    around.rfind(|span| span.start <= edited.start && edited.end <= span.end).unwrap_or(edited)
+    tree.list_around(&edited).map_or(edited, |list| tree.span(list))
 }

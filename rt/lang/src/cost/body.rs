@@ -403,7 +403,8 @@ fn live(locals: &[Local]) -> u64 {
     starts.sort_unstable();
     ends.sort_unstable();
     let mut ended = ends.iter().peekable();
-    let (mut now, mut most) = (0_u64, 0_u64);
+    let mut now = 0_u64;
+    let mut most = 0_u64;
     for start in starts {
         now += 1;
         while ended.next_if(|end| **end <= start).is_some() {

@@ -81,6 +81,16 @@ pub(crate) enum Change {
 }
 
 impl Change {
+    /// Creates a change that replaces one range.
+    pub(crate) fn edit(span: Range<usize>, text: impl Into<String>) -> Change {
+        Change::Edits(vec![(span, text.into())])
+    }
+
+    /// Creates a change that replaces several ranges, which must not overlap.
+    pub(crate) fn edits<const N: usize>(edits: [(Range<usize>, &str); N]) -> Change {
+        Change::Edits(edits.map(|(span, text)| (span, text.to_owned())).into())
+    }
+
     /// Creates a change that inserts text before and after the range of the fault.
     pub(crate) fn wrap(before: impl Into<String>, after: impl Into<String>) -> Change {
         Change::Wrap(before.into(), after.into())
@@ -122,7 +132,8 @@ impl ProposedFix {
         let hull = || {
             let (first, last) = (edits.first()?, edits.last()?);
             let old = source.get(first.0.start..last.0.end)?;
-            let (mut new, mut at) = (String::new(), first.0.start);
+            let mut new = String::new();
+            let mut at = first.0.start;
             for (span, text) in &edits {
                 new.push_str(source.get(at..span.start)?);
                 new.push_str(text);

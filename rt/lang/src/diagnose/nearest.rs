@@ -1,8 +1,7 @@
 //! Names that are similar to an unknown name.
 
-use crate::Signature;
-use crate::Signatures;
-use crate::types::ops;
+use crate::types::instruction;
+use crate::{Signature, Signatures};
 
 /// Maximum number of names in a hint.
 const MAX_NAMES: usize = 3;
@@ -118,22 +117,21 @@ pub(crate) fn functions(name: &str, host: &Signatures, own: &[&str]) -> Option<S
     let module = name.split(['.', '_', ':']).next().unwrap_or("");
     let all: Vec<String> = callable(host)
         .filter(|s| s.module == module)
-        .map(|s| format!("`${}.{}`", s.module, s.name))
+        .map(|s| format!("`${}`", s.full_name()))
         .collect();
     (!all.is_empty()).then(|| format!("functions of `{module}`: {}", all.join(", ")))
 }
 
 /// Returns the instructions that an unknown name probably means.
 pub(crate) fn instructions(name: &str) -> Vec<String> {
-    if let Some((_, meant)) = ops::OTHER_NAMES.iter().find(|(known, _)| *known == name) {
+    if let Some((_, meant)) = instruction::OTHER_NAMES.iter().find(|(known, _)| *known == name) {
         return vec![(*meant).to_owned()];
     }
     let signed = format!("{name}_s");
-    if ops::op(&signed).is_some() {
+    if instruction::op(&signed).is_some() {
         return vec![signed];
     }
-    let all = ops::names();
-    names(name, all.iter().map(String::as_str)).into_iter().map(str::to_owned).collect()
+    names(name, instruction::names()).into_iter().map(str::to_owned).collect()
 }
 
 /// Returns the name of the only function that `name` can mean, including the `$`, as in
@@ -158,7 +156,7 @@ pub(crate) fn certain_function(name: &str, host: &Signatures, own: &[&str]) -> O
         // another name.
         let typo = !is_known_word(last, host)
             && module.is_none_or(|module| module == known.module || is_typo(module, known.module));
-        let full = || format!("{}.{}", known.module, known.name);
+        let full = || known.full_name();
         let near = typo
             && if module.is_some() { is_typo(last, known.name) } else { is_typo(name, &full()) };
         let module_typo = module.is_some_and(|module| {
@@ -284,10 +282,7 @@ fn distance(a: &str, b: &str) -> Option<usize> {
 
 fn function_distance(name: &str, signature: &Signature) -> Option<usize> {
     let same = |part: &str| part == signature.name;
-    let (module, last) = match name.split_once(['.', '_', ':']) {
-        Some((module, last)) => (Some(module), last.trim_start_matches(':')),
-        None => (None, name),
-    };
+    let (module, last) = parts(name);
     let synonyms = |part: &str| {
         SYNONYMS.iter().any(|(word, meant)| *word == part && meant.contains(&signature.name))
     };
@@ -298,5 +293,5 @@ fn function_distance(name: &str, signature: &Signature) -> Option<usize> {
         _ if synonyms(name) && signature.module != "arr" => return Some(2),
         _ => {}
     }
-    distance(name, &format!("{}.{}", signature.module, signature.name))
+    distance(name, &signature.full_name())
 }

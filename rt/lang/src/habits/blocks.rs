@@ -1,8 +1,8 @@
 //! Bindings, branches and loops in the syntax of other languages.
 
 use crate::diagnose::fix::Change;
-use crate::habits::rewrite::{around, items, parent, remove};
-use crate::syntax::tree::{NodeId, NodeKind, Tree};
+use crate::habits::rewrite::{around, remove};
+use crate::syntax::tree::{NodeId, Tree};
 
 /// Removes the parentheses around the variable and the range or collection of a loop, as in
 /// `(for ($i 0 10) …)` and `(each ($x $arr) …)`. Rewrites `(let ($x 1) …)` and
@@ -14,11 +14,11 @@ pub(crate) fn rewrite_bindings(
     target: NodeId,
     is_called: &dyn Fn(&str) -> bool,
 ) -> Option<Change> {
-    if tree.node(target).kind != NodeKind::List {
+    if !tree.is_list(target) {
         return None;
     }
-    let all = items(tree, list);
-    let (head, inner) = (*all.first()?, items(tree, target));
+    let all = tree.items(list);
+    let (head, inner) = (*all.first()?, tree.items(target));
     let span = tree.span(target);
     let name = tree.atom(head)?;
     if matches!(name, "for" | "each") {
@@ -26,14 +26,12 @@ pub(crate) fn rewrite_bindings(
             inner.iter().filter(|node| !matches!(tree.atom(**node), Some("in" | "of"))).collect();
         let text: Vec<&str> = words.iter().map(|node| tree.text(**node)).collect();
         return (text.len() == if name == "for" { 3 } else { 2 })
-            .then(|| Change::Edits(vec![(span, text.join(" "))]));
+            .then(|| Change::edit(span, text.join(" ")));
     }
     if name != "let" {
         return None;
     }
-    let pairs = inner
-        .iter()
-        .all(|node| tree.node(*node).kind == NodeKind::List && items(tree, *node).len() >= 2);
+    let pairs = inner.iter().all(|node| tree.is_list(*node) && tree.items(*node).len() >= 2);
     if pairs && !inner.is_empty() {
         let mut edits = vec![(tree.span(head), "do".to_owned())];
         edits.push((span.start..span.start + 1, String::new()));
@@ -58,20 +56,21 @@ pub(crate) fn rewrite_bindings(
 
 /// Returns true if a list consists of a name and its value and is not a call.
 fn is_binding(tree: &Tree<'_>, list: NodeId, is_called: &dyn Fn(&str) -> bool) -> bool {
-    let inner = items(tree, list);
+    let inner = tree.items(list);
     let [name, _] = inner.as_slice() else { return false };
-    tree.node(list).kind == NodeKind::List && tree.atom(*name).is_some_and(|name| !is_called(name))
+    tree.is_list(list) && tree.atom(*name).is_some_and(|name| !is_called(name))
 }
 
 /// Adds `then` and `else` to `(if C A B)`. If an `if` has a condition and at least three other
 /// forms, none of which is an `else`, replaces `if` with `when`.
 pub(crate) fn add_arms(tree: &Tree<'_>, list: NodeId) -> Option<Change> {
-    let all = items(tree, list);
+    let all = tree.items(list);
     if all.iter().any(|node| tree.head(*node) == Some("then")) {
         return None;
     }
-    let (condition, arms) = (all.get(1)?, all.get(2..)?);
-    if tree.name(*condition).is_some() && parent(tree, list).is_none() && arms.is_empty() {
+    let condition = all.get(1)?;
+    let arms = all.get(2..)?;
+    if tree.name(*condition).is_some() && tree.parent(list).is_none() && arms.is_empty() {
         return None;
     }
     let last = arms.last()?;
@@ -86,9 +85,9 @@ pub(crate) fn add_arms(tree: &Tree<'_>, list: NodeId) -> Option<Change> {
         }
         [first, .., before, _] if has_else => {
             let (start, end) = (tree.span(*first).start, tree.span(*before).end);
-            Change::Edits(vec![(start..start, "(then ".to_owned()), (end..end, ")".to_owned())])
+            Change::edits([(start..start, "(then "), (end..end, ")")])
         }
-        [_, _, _, ..] => Change::Edits(vec![(tree.span(*all.first()?), "when".to_owned())]),
+        [_, _, _, ..] => Change::edit(tree.span(*all.first()?), "when"),
         _ => return None,
     })
 }
@@ -96,7 +95,7 @@ pub(crate) fn add_arms(tree: &Tree<'_>, list: NodeId) -> Option<Change> {
 /// Removes a word such as `in` or `of` between the variable of a loop and its range or collection.
 /// A `for` over a collection becomes an `each`.
 pub(crate) fn remove_loop_word(tree: &Tree<'_>, list: NodeId) -> Option<Change> {
-    let all = items(tree, list);
+    let all = tree.items(list);
     let [head, _, word, over, ..] = all.as_slice() else { return None };
     if !matches!(tree.atom(*word)?, "in" | "of" | ":" | "from" | "=") {
         return None;
@@ -122,13 +121,10 @@ pub(crate) fn fix_word(tree: &Tree<'_>, form: NodeId, node: NodeId) -> Option<Ch
     }
     let condition = matches!(tree.head(form)?, "when" | "unless" | "while" | "if");
     if condition && matches!(text, "=" | "!=" | "<" | "<=" | ">" | ">=") {
-        let all = items(tree, form);
+        let all = tree.items(form);
         let at = all.iter().position(|item| *item == node)?;
         let (start, end) = (tree.span(node).start, tree.span(*all.get(at + 2)?).end);
-        return Some(Change::Edits(vec![
-            (start..start, "(".to_owned()),
-            (end..end, ")".to_owned()),
-        ]));
+        return Some(Change::edits([(start..start, "("), (end..end, ")")]));
     }
     None
 }
@@ -136,7 +132,7 @@ pub(crate) fn fix_word(tree: &Tree<'_>, form: NodeId, node: NodeId) -> Option<Ch
 /// Moves an `else` into the preceding `if` or `when`, which is closed too early.
 pub(crate) fn move_else(tree: &Tree<'_>, other: NodeId) -> Option<Change> {
     let before = crate::habits::rewrite::before(tree, other)?;
-    let all = items(tree, before);
+    let all = tree.items(before);
     let (close, end) = (tree.span(before).end, tree.span(other).end);
     let closed = (end..end, ")".to_owned());
     match tree.head(before)? {
@@ -147,7 +143,7 @@ pub(crate) fn move_else(tree: &Tree<'_>, other: NodeId) -> Option<Change> {
         }
         // `(if C A)` followed by `(else B)` means `(if C A B)`.
         "if" if all.len() == 3 && tree.head(*all.last()?) != Some("else") => {
-            let arm = items(tree, other);
+            let arm = tree.items(other);
             let mut edits = vec![(close.checked_sub(1)?..close, String::new())];
             match arm.as_slice() {
                 [word, one] => {

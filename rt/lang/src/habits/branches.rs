@@ -2,7 +2,6 @@
 
 use super::readings::Around;
 use crate::diagnose::fix::Change;
-use crate::habits::rewrite::items;
 use crate::syntax::tree::{NodeId, NodeKind};
 
 /// Words that introduce the clause that runs if no other clause matches.
@@ -49,7 +48,7 @@ fn chain(around: &Around<'_, '_>, head: NodeId, operands: &[NodeId]) -> Option<C
     };
     let mut is_chain = false;
     while let Some(node) = nodes.next() {
-        let inner = items(tree, node);
+        let inner = tree.items(node);
         let word = tree.atom(node);
         let head = inner.first().and_then(|first| tree.atom(*first));
         match (word, head) {
@@ -62,12 +61,11 @@ fn chain(around: &Around<'_, '_>, head: NodeId, operands: &[NodeId]) -> Option<C
             (Some("else" | ":else"), _) => {
                 drop_word(&mut edits, node);
                 let is_if = nodes.peek().is_some_and(|next| tree.atom(*next) == Some("if"));
-                let condition = match is_if {
-                    true => {
-                        drop_word(&mut edits, nodes.next()?);
-                        Some(nodes.next()?)
-                    }
-                    false => None,
+                let condition = if is_if {
+                    drop_word(&mut edits, nodes.next()?);
+                    Some(nodes.next()?)
+                } else {
+                    None
                 };
                 branches.push(Branch { condition, forms: Vec::new() });
                 is_chain = true;
@@ -99,7 +97,7 @@ fn chain(around: &Around<'_, '_>, head: NodeId, operands: &[NodeId]) -> Option<C
         let start = tree.span(branch.condition.or(branch.forms.first().copied())?).start;
         let end = tree.span(*branch.forms.last()?).end;
         for form in &branch.forms {
-            let inner = items(tree, *form);
+            let inner = tree.items(*form);
             if tree.head(*form) == Some("then") {
                 unwrap(around, &mut edits, *form, &inner, 1)?;
             }
@@ -152,19 +150,20 @@ fn clauses(around: &Around<'_, '_>, operands: &[NodeId]) -> Option<Change> {
     let tree = around.tree;
     let mut edits = Vec::new();
     let last = operands.last()?;
-    let inner = items(tree, *last);
+    let inner = tree.items(*last);
     let word = inner.first().filter(|first| {
         tree.atom(**first).is_some_and(|word| word != "else" && OTHERWISE.contains(&word))
     });
     if let Some(word) = word {
-        return Some(Change::Edits(vec![(tree.span(*word), "else".to_owned())]));
+        return Some(Change::edit(tree.span(*word), "else"));
     }
     if !operands.len().is_multiple_of(2) {
         return None;
     }
     for pair in operands.chunks(2) {
         let [condition, form] = pair else { return None };
-        let (span, end) = (tree.span(*condition), tree.span(*form).end);
+        let span = tree.span(*condition);
+        let end = tree.span(*form).end;
         match tree.atom(*condition) {
             Some(word) if OTHERWISE.contains(&word) || word == "true" => {
                 edits.push((span, "(else".to_owned()));
@@ -195,7 +194,7 @@ fn cases(
     let start = tree.span(head).start;
     let mut edits = vec![(start..tree.span(*value).end, "cond".to_owned())];
     for clause in clauses {
-        let inner = items(tree, *clause);
+        let inner = tree.items(*clause);
         let first = *inner.first()?;
         let span = tree.span(first);
         match (tree.atom(first), tree.node(first).kind) {
@@ -227,7 +226,7 @@ fn handled(
 ) -> Option<Change> {
     let tree = around.tree;
     let (handler, body) = operands.split_last()?;
-    let inner = items(tree, *handler);
+    let inner = tree.items(*handler);
     let word = inner.first().and_then(|first| tree.atom(*first))?;
     if !matches!(word, "catch" | "except" | "rescue" | "handler") {
         return None;
@@ -289,28 +288,26 @@ fn function(around: &Around<'_, '_>, head: NodeId, operands: &[NodeId]) -> Optio
     let tree = around.tree;
     let [name, params, _, ..] = operands else { return None };
     let is_word = |node: &NodeId| tree.name(*node).is_some() || tree.atom(head) == Some("function");
-    let are_names = tree.node(*params).kind == NodeKind::List
-        && items(tree, *params)
-            .iter()
-            .all(|node| is_word(node) && around.variable(*node).is_some());
-    (tree.atom(*name).is_some() && are_names)
-        .then(|| Change::Edits(vec![(tree.span(head), "fn".to_owned())]))
+    let are_names = tree.is_list(*params)
+        && tree.items(*params).iter().all(|node| is_word(node) && around.variable(*node).is_some());
+    (tree.atom(*name).is_some() && are_names).then(|| Change::edit(tree.span(head), "fn"))
 }
 
 /// Rewrites `(let $f (lambda ($x) …))` as a function declared with `fn`.
 fn named_function(around: &Around<'_, '_>, list: NodeId, operands: &[NodeId]) -> Option<Change> {
     let tree = around.tree;
     let [name, value] = operands else { return None };
-    let inner = items(tree, *value);
+    let inner = tree.items(*value);
     let [head, params, _, ..] = inner.as_slice() else { return None };
     let is_lambda = matches!(tree.atom(*head)?, "fn" | "lambda" | "function" | "λ");
-    if !is_lambda || crate::habits::rewrite::parent(tree, list).is_some() {
+    if !is_lambda || tree.parent(list).is_some() {
         return None;
     }
     let name = around.variable(*name)?;
     let names: Option<Vec<String>> =
-        items(tree, *params).iter().map(|param| around.variable(*param)).collect();
-    let (span, end) = (tree.span(list), tree.span(*value).end);
+        tree.items(*params).iter().map(|param| around.variable(*param)).collect();
+    let span = tree.span(list);
+    let end = tree.span(*value).end;
     let text = format!("fn {name} ({})", names?.join(" "));
     Some(Change::Edits(vec![
         (span.start + 1..tree.span(*params).end, text),
@@ -334,7 +331,7 @@ fn condition(around: &Around<'_, '_>, head: NodeId, operands: &[NodeId]) -> Opti
     match operands {
         [not, value, _, ..] if matches!(tree.atom(*not), Some("not" | "!")) => {
             let (from, to) = (tree.span(*not), tree.span(*value).end);
-            Some(Change::Edits(vec![(from, "(not".to_owned()), (to..to, ")".to_owned())]))
+            Some(Change::edits([(from, "(not"), (to..to, ")")]))
         }
         [_, word, _, ..] if matches!(tree.atom(*word), Some("then" | "do" | ":")) => {
             Some(crate::habits::rewrite::remove(tree, *word))

@@ -4,9 +4,8 @@ use super::head;
 use super::readings::Around;
 use crate::diagnose::fix::Change;
 use crate::diagnose::nearest;
-use crate::habits::rewrite::{items, parent};
 use crate::syntax::literal;
-use crate::syntax::tree::{NodeId, NodeKind};
+use crate::syntax::tree::NodeId;
 
 /// Namespaces whose functions only compute. Functions in all other namespaces access something
 /// outside the program, so a call into one of those namespaces is never redirected to another
@@ -21,19 +20,17 @@ const LENGTH: &[&str] = &["length", "len", "size", "count"];
 pub(super) fn of_atom(around: &Around<'_, '_>, node: NodeId) -> Vec<Change> {
     let tree = around.tree;
     let Some(text) = tree.atom(node) else { return Vec::new() };
-    let write = |text: String| vec![Change::Edits(vec![(tree.span(node), text)])];
-    let is_head = parent(tree, node).is_some_and(|list| list.0 + 1 == node.0);
+    let write = |text: String| vec![Change::edit(tree.span(node), text)];
+    let is_head = tree.parent(node).is_some_and(|list| list.0 + 1 == node.0);
     if let Some(name) = text.strip_prefix('!').filter(|name| name.starts_with('$')) {
-        return match is_head {
-            true => write(format!("not {name}")),
-            false => write(format!("(not {name})")),
-        };
+        return if is_head { write(format!("not {name}")) } else { write(format!("(not {name})")) };
     }
     for (sign, operator) in [("++", "+="), ("--", "-=")] {
         if let Some(name) = text.strip_suffix(sign).filter(|name| name.starts_with('$')) {
-            return match is_head {
-                true => write(format!("{operator} {name} 1")),
-                false => write(format!("({operator} {name} 1)")),
+            return if is_head {
+                write(format!("{operator} {name} 1"))
+            } else {
+                write(format!("({operator} {name} 1)"))
             };
         }
     }
@@ -59,8 +56,7 @@ fn called(around: &Around<'_, '_>, method: &str) -> Vec<String> {
     let of_type = around.host.iter().filter(|known| PURE.contains(&known.module));
     let same = of_type
         .filter(|known| known.name.replace('_', "").eq_ignore_ascii_case(&method.replace('_', "")));
-    let mut all: Vec<String> =
-        same.map(|known| format!("{}.{}", known.module, known.name)).collect();
+    let mut all: Vec<String> = same.map(|known| known.full_name()).collect();
     if all.is_empty() {
         all.extend(plain(around, method));
     }
@@ -84,12 +80,9 @@ fn plain(around: &Around<'_, '_>, name: &str) -> Option<String> {
 /// as `len($s)`, `$s.trim()` or `$a[0]`. `node` is the name or the list.
 pub(super) fn beside(around: &Around<'_, '_>, node: NodeId) -> Vec<Change> {
     let tree = around.tree;
-    let siblings = match parent(tree, node) {
-        Some(list) => items(tree, list),
-        None => {
-            let mut nodes = tree.top();
-            std::iter::from_fn(|| nodes.next(tree)).collect()
-        }
+    let siblings = match tree.parent(node) {
+        Some(list) => tree.items(list),
+        None => tree.top().iter(tree).collect(),
     };
     let Some(at) = siblings.iter().position(|sibling| *sibling == node) else { return Vec::new() };
     let pairs = siblings.get(at.saturating_sub(1)..).unwrap_or(&[]).windows(2).take(2);
@@ -103,21 +96,20 @@ fn pair_of(around: &Around<'_, '_>, pair: &[NodeId]) -> Option<Vec<Change>> {
     let tree = around.tree;
     let [name, list] = pair else { return None };
     let (before, after) = (tree.span(*name), tree.span(*list));
-    if tree.node(*name).kind == NodeKind::List
+    if tree.is_list(*name)
         && before.end == after.start
         && let Some(method) = tree.atom(*list).and_then(|text| text.strip_prefix('.'))
     {
         let object = around.text(*name);
-        let write =
-            |f: String| Change::Edits(vec![(before.start..after.end, format!("({f} {object})"))]);
+        let write = |f: String| Change::edit(before.start..after.end, format!("({f} {object})"));
         return Some(called(around, method).into_iter().map(write).collect());
     }
     let text = tree.atom(*name)?;
     let (head, inner) = (tree.span(*name), tree.span(*list));
-    if tree.node(*list).kind != NodeKind::List || head.end != inner.start {
+    if !tree.is_list(*list) || head.end != inner.start {
         return None;
     }
-    let nodes = items(tree, *list);
+    let nodes = tree.items(*list);
     let open = inner.start..nodes.first().map_or(inner.end - 1, |first| tree.span(*first).start);
     if tree.text(*list).starts_with('[') {
         let [index] = nodes.as_slice() else { return None };
@@ -125,7 +117,7 @@ fn pair_of(around: &Around<'_, '_>, pair: &[NodeId]) -> Option<Vec<Change>> {
         if let Some((from, to)) = tree.atom(*index).and_then(|text| text.split_once(':')) {
             let from = if from.is_empty() { "0" } else { from };
             let slice = |f: &str| format!("({f}.slice {name} {from} {to}").trim_end().to_owned();
-            let write = |text| Change::Edits(vec![(head.start..inner.end, text)]);
+            let write = |text| Change::edit(head.start..inner.end, text);
             return Some(["str", "arr"].map(|f| write(slice(f) + ")")).into());
         }
         return Some(vec![Change::Edits(vec![
@@ -134,8 +126,7 @@ fn pair_of(around: &Around<'_, '_>, pair: &[NodeId]) -> Option<Vec<Change>> {
         ])]);
     }
     let space = if nodes.is_empty() { "" } else { " " };
-    let rewrite =
-        |called: String| Change::Edits(vec![(head.start..open.end, format!("({called}"))]);
+    let rewrite = |called: String| Change::edit(head.start..open.end, format!("({called}"));
     if let Some((object, method)) = text.split_once('.') {
         let known = head_of(around, text).into_iter().map(|f| format!("{f}{space}"));
         let object = format!("${}", object.trim_start_matches('$'));
@@ -149,7 +140,7 @@ fn pair_of(around: &Around<'_, '_>, pair: &[NodeId]) -> Option<Vec<Change>> {
     if matches!(meant.as_str(), "out" | "print") && nodes.len() > 1 {
         let holes = vec!["{}"; nodes.len()].join(" ");
         let text = format!("(out \"{holes}\" ");
-        return Some(vec![Change::Edits(vec![(head.start..open.end, text)])]);
+        return Some(vec![Change::edit(head.start..open.end, text)]);
     }
     Some(vec![rewrite(format!("{meant}{space}"))])
 }
@@ -182,7 +173,7 @@ pub(super) fn of_list(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -
     }
     let Some(head) = nodes.first().and_then(|first| tree.atom(*first)) else { return Vec::new() };
     let Some(span) = nodes.first().map(|first| tree.span(*first)) else { return Vec::new() };
-    let replace = |text: String| Change::Edits(vec![(span.clone(), text)]);
+    let replace = |text: String| Change::edit(span.clone(), text);
     match head.split_once('.') {
         Some((object, method)) if object.starts_with('$') => {
             called(around, method).into_iter().map(|f| replace(format!("{f} {object}"))).collect()
@@ -266,15 +257,13 @@ fn elsewhere(around: &Around<'_, '_>, module: &str, name: &str) -> Vec<String> {
     }
     let same = around.host.iter().filter(|known| known.name == name);
     let fits = same.filter(|known| OF_TYPES.contains(&known.module));
-    fits.map(|known| format!("{}.{}", known.module, known.name)).collect()
+    fits.map(|known| known.full_name()).collect()
 }
 
 /// Returns the functions in [`PURE`] namespaces with this name, such as `map.keys` for `keys`.
 fn unqualified(around: &Around<'_, '_>, name: &str) -> Vec<String> {
     let same = around.host.iter().filter(|known| known.name == name);
-    same.filter(|known| PURE.contains(&known.module))
-        .map(|known| format!("{}.{}", known.module, known.name))
-        .collect()
+    same.filter(|known| PURE.contains(&known.module)).map(|known| known.full_name()).collect()
 }
 
 /// Rewrites an infix update as a prefix form, such as `($x += 1)`, `(set $x += 1)` or
@@ -312,14 +301,14 @@ fn update(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -> Option<Cha
         _ => return None,
     };
     let (start, end) = (tree.span(list).start + 1, tree.span(value).start);
-    Some(Change::Edits(vec![(start..end, format!("{operator} {name} "))]))
+    Some(Change::edit(start..end, format!("{operator} {name} ")))
 }
 
 /// Rewrites a line without parentheses, such as `$x += 1`, `x = 5` or `return 0`, as a form. Turns
 /// an import into a comment.
 pub(super) fn line(around: &Around<'_, '_>, node: NodeId) -> Option<Change> {
     let tree = around.tree;
-    if parent(tree, node).is_some() {
+    if tree.parent(node).is_some() {
         return None;
     }
     let mut nodes = tree.top();
@@ -335,9 +324,9 @@ pub(super) fn line(around: &Around<'_, '_>, node: NodeId) -> Option<Change> {
     }
     let (first, last) = (line.first()?, line.last()?);
     let is_import = matches!(tree.atom(*first), Some("import" | "from" | "using" | "use"));
-    if is_import && line.iter().all(|node| tree.node(*node).kind != NodeKind::List) {
+    if is_import && line.iter().all(|node| !tree.is_list(*node)) {
         let start = tree.span(*first).start;
-        return Some(Change::Edits(vec![(start..start, ";; ".to_owned())]));
+        return Some(Change::edit(start..start, ";; "));
     }
     let (start, end) = (tree.span(*first).start, tree.span(*last).end);
     let around_line = |head: Option<(std::ops::Range<usize>, String)>| {
@@ -369,7 +358,7 @@ pub(super) fn line(around: &Around<'_, '_>, node: NodeId) -> Option<Change> {
         && tree.span(*name).end == tree.span(*index).start
         && tree.text(*index).starts_with('[')
         && tree.atom(*sign) == Some("=")
-        && let [at] = items(tree, *index).as_slice()
+        && let [at] = tree.items(*index).as_slice()
         && let Some(name) = around.variable(*name)
     {
         let text = format!("(put {name} {} ", around.text(*at));
@@ -394,8 +383,8 @@ fn indexed_set(
     if tree.head(list) != Some("set") || first != name || !is_index {
         return None;
     }
-    let [at] = items(tree, *index).try_into().ok()?;
+    let [at] = tree.items(*index).try_into().ok()?;
     let name = around.variable(*name)?;
     let start = tree.span(*set).start;
-    Some(vec![Change::Edits(vec![(start..inner.end, format!("put {name} {}", around.text(at)))])])
+    Some(vec![Change::edit(start..inner.end, format!("put {name} {}", around.text(at)))])
 }

@@ -1,16 +1,14 @@
 //! Lists whose head comes from another language: functions, operators and updates.
 
 use super::head;
-use crate::Code;
-use crate::Signatures;
 use crate::diagnose::fix::Change;
-use crate::habits::rewrite::{items, parent};
-use crate::syntax::tree::{NodeId, NodeKind, Tree};
+use crate::syntax::tree::{NodeId, Tree};
+use crate::{Code, Signatures};
 
 /// Rewrites a list whose head is neither an instruction nor a form, if the list has only one
 /// possible meaning.
 pub(crate) fn rewrite_list(tree: &Tree<'_>, list: NodeId, host: &Signatures) -> Option<Change> {
-    let items = items(tree, list);
+    let items = tree.items(list);
     let first = *items.first()?;
     let name = tree.atom(first)?;
     if let Some(change) = rewrite_infix(tree, &items) {
@@ -31,38 +29,35 @@ pub(crate) fn rewrite_list(tree: &Tree<'_>, list: NodeId, host: &Signatures) -> 
         ("exit", 2) if operand == Some("0") => return Some(replace_list(tree, list, "(ret)")),
         ("throw", 2) if operand.is_some_and(|text| Code::from_name(text).is_some()) => "fail",
         ("exit" | "raise" | "error" | "abort" | "panic", 2) if is_code => "fail",
-        ("let*" | "letrec", _)
-            if items.get(1).is_some_and(|second| tree.node(*second).kind == NodeKind::List) =>
-        {
-            "let"
-        }
+        ("let*" | "letrec", _) if items.get(1).is_some_and(|second| tree.is_list(*second)) => "let",
         _ => head(name, host)?,
     };
-    Some(Change::Edits(vec![(tree.span(first), meant.to_owned())]))
+    Some(Change::edit(tree.span(first), meant))
 }
 
 /// Rewrites `(defun f (a b) …)` and `(define (f a b) …)` as a function declared with `fn`.
 fn rewrite_function(tree: &Tree<'_>, list: NodeId, items: &[NodeId], name: &str) -> Option<Change> {
-    if parent(tree, list).is_some() {
+    if tree.parent(list).is_some() {
         return None;
     }
-    let (head, second) = (*items.first()?, *items.get(1)?);
-    let (mut doc, mut list_start) = (None, 0);
+    let head = *items.first()?;
+    let second = *items.get(1)?;
+    let mut doc = None;
+    let mut list_start = 0;
     let (own, params, end) = match name {
-        "define" | "def" | "defun" | "defn" if tree.node(second).kind == NodeKind::List => {
-            let inner = self::items(tree, second);
+        "define" | "def" | "defun" | "defn" if tree.is_list(second) => {
+            let inner = tree.items(second);
             let (own, params) = inner.split_first()?;
             (tree.atom(*own)?, params.to_vec(), tree.span(second).end)
         }
         "defun" | "defn" | "def" | "fn" | "function" => {
-            let is_text =
-                |node: &NodeId| matches!(tree.node(*node).kind, NodeKind::Text | NodeKind::Block);
+            let is_text = |node: &NodeId| tree.is_text(*node);
             doc = items.get(2).copied().filter(is_text);
             let params = *items
                 .get(if doc.is_some() { 3 } else { 2 })
-                .filter(|node| tree.node(**node).kind == NodeKind::List)?;
+                .filter(|node| tree.is_list(**node))?;
             list_start = tree.span(params).start;
-            (tree.atom(second)?, self::items(tree, params), tree.span(params).end)
+            (tree.atom(second)?, tree.items(params), tree.span(params).end)
         }
         _ => return None,
     };
@@ -72,10 +67,11 @@ fn rewrite_function(tree: &Tree<'_>, list: NodeId, items: &[NodeId], name: &str)
     for param in params {
         names.push(dollar(tree.atom(param)?));
     }
-    let (name, params) = (format!("fn {}", dollar(own)), format!("({})", names.join(" ")));
+    let name = format!("fn {}", dollar(own));
+    let params = format!("({})", names.join(" "));
     let start = tree.span(head).start;
     let Some(doc) = doc else {
-        return Some(Change::Edits(vec![(start..end, format!("{name} {params}"))]));
+        return Some(Change::edit(start..end, format!("{name} {params}")));
     };
     // A docstring becomes a comment, and the number of lines stays the same.
     let doc = tree.span(doc);
@@ -86,7 +82,7 @@ fn rewrite_function(tree: &Tree<'_>, list: NodeId, items: &[NodeId], name: &str)
 }
 
 pub(crate) fn replace_list(tree: &Tree<'_>, list: NodeId, text: &str) -> Change {
-    Change::Edits(vec![(tree.span(list), text.to_owned())])
+    Change::edit(tree.span(list), text)
 }
 
 /// Rewrites `($a + $b)` with the operator first. If there are several operators, all must be the
@@ -145,12 +141,12 @@ fn rewrite_update(tree: &Tree<'_>, items: &[NodeId], name: &str) -> Option<Chang
         ("dec" | "dec!" | "decf" | "--" | "1-", 0) => "-",
         _ => return None,
     };
-    let (head, end) = (tree.span(*first), tree.span(*target).end);
+    let head = tree.span(*first);
+    let end = tree.span(*target).end;
     Some(match rest {
-        [] => Change::Edits(vec![(
-            head.start..end,
-            format!("set {target_name} ({operator} {target_name} 1)"),
-        )]),
+        [] => {
+            Change::edit(head.start..end, format!("set {target_name} ({operator} {target_name} 1)"))
+        }
         [value, ..] => {
             let value_end = tree.span(*value).end;
             Change::Edits(vec![

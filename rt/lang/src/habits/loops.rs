@@ -2,7 +2,6 @@
 
 use super::readings::Around;
 use crate::diagnose::fix::Change;
-use crate::habits::rewrite::items;
 use crate::syntax::tree::{NodeId, NodeKind};
 
 /// The range or the items that a loop iterates over.
@@ -18,12 +17,12 @@ pub(super) fn of_list(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -
     let Some((first, operands)) = nodes.split_first() else { return Vec::new() };
     let Some(name) = tree.atom(*first) else { return Vec::new() };
     if let ("each" | "for" | "foreach" | "doseq", [names, over, _, ..]) = (name, operands)
-        && let [key, value] = items(tree, *names).as_slice()
+        && let [key, value] = tree.items(*names).as_slice()
         && let (Some(key), Some(value)) = (around.variable(*key), around.variable(*value))
-        && tree.node(*names).kind == NodeKind::List
+        && tree.is_list(*names)
     {
         let (start, end) = (tree.span(*first).start, tree.span(*over).start);
-        let pairs = Change::Edits(vec![(start..end, format!("each {key} {value} "))]);
+        let pairs = Change::edit(start..end, format!("each {key} {value} "));
         return header(around, list, name, operands).into_iter().chain([pairs]).collect();
     }
     let change = match name {
@@ -50,7 +49,7 @@ fn header(
     let tree = around.tree;
     let first = *operands.first()?;
     let (words, end) = match tree.node(first).kind {
-        NodeKind::List => (items(tree, first), tree.span(first).end),
+        NodeKind::List => (tree.items(first), tree.span(first).end),
         _ => (operands.to_vec(), 0),
     };
     let is_list = end > 0;
@@ -59,31 +58,30 @@ fn header(
     if is_list && used + 1 != words.len() {
         return None;
     }
-    let end = match is_list {
-        true => end,
-        false => tree.span(*words.get(used)?).end,
-    };
+    let end = if is_list { end } else { tree.span(*words.get(used)?).end };
     let text = match over {
         Over::Range(bounds) => format!("for {name} {}", bounds.join(" ")),
         Over::Items(text) => format!("each {name} {text}"),
     };
-    Some(Change::Edits(vec![(tree.span(list).start + 1..end, text)]))
+    Some(Change::edit(tree.span(list).start + 1..end, text))
 }
 
 /// Rewrites `(for ($i 0) (< $i 3) (+= $i 1) …)` as `(for $i 0 3 1 …)`.
 fn steps(around: &Around<'_, '_>, list: NodeId, operands: &[NodeId]) -> Option<Change> {
     let tree = around.tree;
     let [first, test, step, _, ..] = operands else { return None };
-    let first = items(tree, *first);
+    let first = tree.items(*first);
     let [name, from] = match first.as_slice() {
         [name, from] => [*name, *from],
         [word, name, from] if matches!(tree.atom(*word), Some("let" | "set")) => [*name, *from],
         _ => return None,
     };
-    let (name, is) = (around.variable(name)?, |node: &NodeId| around.variable(*node));
-    let test = items(tree, *test);
+    let name = around.variable(name)?;
+    let is = |node: &NodeId| around.variable(*node);
+    let test = tree.items(*test);
     let [less, tested, to] = test.as_slice() else { return None };
-    let (step_head, step) = (tree.head(*step)?, items(tree, *step));
+    let step_head = tree.head(*step)?;
+    let step = tree.items(*step);
     let by = match (step_head, step.as_slice()) {
         ("+=", [_, stepped, by]) if is(stepped).as_ref() == Some(&name) => {
             format!(" {}", around.text(*by))
@@ -98,19 +96,19 @@ fn steps(around: &Around<'_, '_>, list: NodeId, operands: &[NodeId]) -> Option<C
     }
     let text = format!("for {name} {} {}{by}", around.text(from), around.text(*to));
     let end = tree.span(*operands.get(2)?).end;
-    Some(Change::Edits(vec![(tree.span(list).start + 1..end, text)]))
+    Some(Change::edit(tree.span(list).start + 1..end, text))
 }
 
 /// Rewrites `(for-each (lambda ($x) …) $a)` as `(each $x $a …)`.
 fn applied(around: &Around<'_, '_>, list: NodeId, operands: &[NodeId]) -> Option<Change> {
     let tree = around.tree;
     let [function, over] = operands else { return None };
-    let inner = items(tree, *function);
+    let inner = tree.items(*function);
     let [head, params, body, ..] = inner.as_slice() else { return None };
     if !matches!(tree.atom(*head)?, "lambda" | "fn" | "function") {
         return None;
     }
-    let [param] = items(tree, *params).try_into().ok()?;
+    let [param] = tree.items(*params).try_into().ok()?;
     let name = around.variable(param)?;
     let (start, end) = (tree.span(list).start + 1, tree.span(list).end - 1);
     let last = tree.span(*inner.last()?).end;
@@ -150,7 +148,7 @@ fn over(
     }
     if matches!(tree.head(node), Some("range" | "iota" | "xrange")) {
         let bounds: Vec<String> =
-            items(tree, node).iter().skip(1).map(|bound| around.text(*bound).to_owned()).collect();
+            tree.items(node).iter().skip(1).map(|bound| around.text(*bound).to_owned()).collect();
         return match bounds.as_slice() {
             [upto] => counts(upto.clone(), from + 1),
             [_, _] | [_, _, _] => Some((Over::Range(bounds), from + 1)),
@@ -159,7 +157,7 @@ fn over(
     }
     // In `range(3)`, the parenthesis follows the word.
     if is_word(from, &["range"]) && words.get(from + 1).is_some() {
-        let inner = items(tree, *words.get(from + 1)?);
+        let inner = tree.items(*words.get(from + 1)?);
         let bounds: Vec<String> =
             inner.iter().map(|bound| around.text(*bound).to_owned()).collect();
         return match bounds.as_slice() {
@@ -176,10 +174,10 @@ fn over(
 fn bindings(around: &Around<'_, '_>, first: NodeId, operands: &[NodeId]) -> Option<Change> {
     let tree = around.tree;
     let target = *operands.first()?;
-    if tree.node(target).kind != NodeKind::List {
+    if !tree.is_list(target) {
         return None;
     }
-    let pairs = items(tree, target);
+    let pairs = tree.items(target);
     if pairs.is_empty() || !pairs.len().is_multiple_of(2) {
         return None;
     }
@@ -228,11 +226,12 @@ pub(crate) fn loop_of_c(source: &str, at: usize) -> Option<Change> {
         return None;
     }
     let (from, to) = (from.trim(), to.trim());
-    let to = match to.starts_with(|c: char| c.is_ascii_alphabetic()) {
-        true => format!("${to}"),
-        false => to.to_owned(),
+    let to = if to.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        format!("${to}")
+    } else {
+        to.to_owned()
     };
     let begin = start + open + 1;
     let close = start + open + "(for (".len() + end + 1;
-    Some(Change::Edits(vec![(begin..close, format!("for ${name} {from} {to}{by}"))]))
+    Some(Change::edit(begin..close, format!("for ${name} {from} {to}{by}")))
 }

@@ -12,17 +12,15 @@ mod readings;
 pub(crate) mod rewrite;
 mod templates;
 
-use crate::Signatures;
+use self::lists::{replace_list, rewrite_infix};
 use crate::diagnose::fix::Change;
 use crate::diagnose::nearest;
 use crate::diagnose::wording::{self, Fault};
-use crate::habits::rewrite::{items, parent};
 use crate::syntax::tree::{NodeId, NodeKind, Tree};
-use crate::{Param, Signature};
+use crate::{Param, Signature, Signatures};
 
 pub(crate) use self::blocks::{add_arms, fix_word, move_else, remove_loop_word, rewrite_bindings};
 pub(crate) use self::lists::rewrite_list;
-use self::lists::{replace_list, rewrite_infix};
 pub(crate) use self::loops::loop_of_c;
 pub(crate) use self::names::{head, hint};
 pub(crate) use self::readings::readings;
@@ -30,12 +28,12 @@ pub(crate) use self::readings::readings;
 /// Builds the fault for a list in the syntax of another language. Returns `None` for an unknown
 /// idiom.
 pub(crate) fn foreign(tree: &Tree<'_>, node: NodeId, host: &Signatures) -> Option<Box<Fault>> {
-    let first = *items(tree, node).first()?;
+    let first = *tree.items(node).first()?;
     let name = tree.atom(first);
     let span = name.map_or(tree.span(node), |_| tree.span(first));
     let change = match name {
         Some(_) => rewrite_list(tree, node, host),
-        None => rewrite_infix(tree, &items(tree, node)),
+        None => rewrite_infix(tree, &tree.items(node)),
     };
     let message = wording::foreign_head(name.unwrap_or_else(|| tree.text(first)));
     match (change, name.and_then(hint)) {
@@ -55,9 +53,10 @@ const MAX_UNKNOWN: usize = 64;
 pub(crate) fn call_syntax(tree: &Tree<'_>, host: &Signatures) -> Option<Box<Fault>> {
     let mut unknown = 0;
     for before in tree.touching_atoms() {
-        let (node, name) = (NodeId(before.0 + 1), tree.text(before));
+        let node = NodeId(before.0 + 1);
+        let name = tree.text(before);
         let span = tree.span(before).start..tree.span(node).end;
-        if tree.node(node).kind != NodeKind::List {
+        if !tree.is_list(node) {
             if name == "f" && tree.node(node).kind != NodeKind::Atom {
                 let edits = vec![
                     (tree.span(before), "(fmt ".to_owned()),
@@ -71,7 +70,7 @@ pub(crate) fn call_syntax(tree: &Tree<'_>, host: &Signatures) -> Option<Box<Faul
             continue;
         }
         let plain = name.trim_end_matches('?');
-        let is_head = parent(tree, before).is_some_and(|list| list.0 + 1 == before.0);
+        let is_head = tree.parent(before).is_some_and(|list| list.0 + 1 == before.0);
         if is_head || !plain.contains('.') {
             continue;
         }
@@ -96,16 +95,16 @@ pub(crate) fn call_syntax(tree: &Tree<'_>, host: &Signatures) -> Option<Box<Faul
 pub(crate) fn comment_prose(tree: &Tree<'_>, atom: NodeId) -> Option<Change> {
     let start = tree.span(atom).start;
     let line = tree.source.get(start..)?.lines().next()?;
-    let outside = tree.node(atom).starts_line && parent(tree, atom).is_none();
+    let outside = tree.node(atom).starts_line && tree.parent(atom).is_none();
     let is_sentence = line.starts_with(|c: char| c.is_ascii_uppercase()) && line.contains(' ');
     (outside && is_sentence && !line.contains(['(', ')', '"', '`']))
-        .then(|| Change::Edits(vec![(start..start, ";; ".to_owned())]))
+        .then(|| Change::edit(start..start, ";; "))
 }
 
 /// Adds parentheses to a form that is alone on its line.
 pub(crate) fn add_parentheses(tree: &Tree<'_>, atom: NodeId) -> Option<Change> {
     if !tree.node(atom).starts_line
-        || parent(tree, atom).is_some_and(|list| tree.head(list) != Some("module"))
+        || tree.parent(atom).is_some_and(|list| tree.head(list) != Some("module"))
     {
         return None;
     }
@@ -120,7 +119,7 @@ pub(crate) fn add_parentheses(tree: &Tree<'_>, atom: NodeId) -> Option<Change> {
         last = Some(node);
     }
     let (start, end) = (tree.span(atom).start, tree.span(last?).end);
-    Some(Change::Edits(vec![(start..start, "(".to_owned()), (end..end, ")".to_owned())]))
+    Some(Change::edits([(start..start, "("), (end..end, ")")]))
 }
 
 /// Fixes an instruction with missing operands if it has only one possible meaning. Removes a `drop`
@@ -132,8 +131,8 @@ pub(crate) fn supply_operands(
     name: &str,
     called: Option<&Signature>,
 ) -> Option<Change> {
-    let items = items(tree, at);
-    let is_list = tree.node(at).kind == NodeKind::List;
+    let items = tree.items(at);
+    let is_list = tree.is_list(at);
     match name {
         "drop" if items.len() <= 1 => Some(crate::habits::rewrite::remove(tree, at)),
         "return" if is_list && items.len() == 1 => {
@@ -145,9 +144,7 @@ pub(crate) fn supply_operands(
             let none = |param: &Param| Some(format!(" (i32.const {})", param.ty.missing()?));
             let optional: Option<String> = missing.iter().map(none).collect();
             let end = tree.span(at).end.checked_sub(1)?;
-            optional
-                .filter(|text| !text.is_empty())
-                .map(|text| Change::Edits(vec![(end..end, text)]))
+            optional.filter(|text| !text.is_empty()).map(|text| Change::edit(end..end, text))
         }
         _ => None,
     }

@@ -2,7 +2,6 @@
 
 use super::readings::Around;
 use crate::diagnose::fix::Change;
-use crate::habits::rewrite::{items, parent};
 use crate::syntax::tree::{NodeId, NodeKind};
 
 /// Returns one change for each possible meaning of a list in the notation of another language: with
@@ -32,7 +31,7 @@ fn arrow(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<Change> {
     let is_arrow = tree.atom(*head) == Some("fn") && tree.atom(*sign) == Some("->");
     let span = tree.span(*sign).start..tree.span(*body).start;
     let text = tree.source.get(tree.span(*ty).end..span.end)?;
-    is_arrow.then(|| Change::Edits(vec![(span, text.to_owned())]))
+    is_arrow.then(|| Change::edit(span, text))
 }
 
 /// Returns the source of a condition that consists of one operand, or of an operator between two
@@ -89,7 +88,7 @@ fn method_of_text(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<String> {
     let tree = around.tree;
     let [text, method, rest @ ..] = nodes else { return None };
     let adjacent = tree.span(*text).end == tree.span(*method).start;
-    let is_text = matches!(tree.node(*text).kind, NodeKind::Text | NodeKind::Block);
+    let is_text = tree.is_text(*text);
     if !adjacent || !is_text || rest.is_empty() {
         return None;
     }
@@ -125,9 +124,9 @@ fn update_of_item(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<String> {
         "*=" => "*",
         _ => return None,
     };
-    let inner = items(tree, *item);
+    let inner = tree.items(*item);
     let [at, of, index] = inner.as_slice() else { return None };
-    let is_simple = |node: NodeId| tree.node(node).kind != NodeKind::List;
+    let is_simple = |node: NodeId| !tree.is_list(node);
     if tree.atom(*at) != Some("at") || !is_simple(*of) || !is_simple(*index) {
         return None;
     }
@@ -146,23 +145,24 @@ fn params_of_wat(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<Change> {
     let header: Vec<NodeId> = rest.iter().take_while(is_header).copied().collect();
     let mut names = Vec::new();
     for part in header.iter().filter(|part| tree.head(**part) == Some("param")) {
-        names.extend(items(tree, *part).into_iter().filter_map(|node| tree.name(node)));
+        names.extend(tree.items(*part).into_iter().filter_map(|node| tree.name(node)));
     }
     let (first, last) = (tree.span(*header.first()?), tree.span(*header.last()?));
-    Some(Change::Edits(vec![(first.start..last.end, format!("({})", names.join(" ")))]))
+    Some(Change::edit(first.start..last.end, format!("({})", names.join(" "))))
 }
 
 /// Rewrites `(fn $f ($x: int $y: str) …)` as `(fn $f (($x int) ($y str)) …)`.
 fn typed_params(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -> Option<Change> {
     let tree = around.tree;
-    let outer = parent(tree, list)?;
-    if tree.head(outer) != Some("fn") || items(tree, outer).get(2) != Some(&list) {
+    let outer = tree.parent(list)?;
+    if tree.head(outer) != Some("fn") || tree.items(outer).get(2) != Some(&list) {
         return None;
     }
     let mut edits = Vec::new();
     for pair in nodes.windows(2) {
         let [name, ty] = pair else { continue };
-        let (name, ty) = (tree.span(*name), tree.span(*ty));
+        let name = tree.span(*name);
+        let ty = tree.span(*ty);
         let Some(plain) = tree.source.get(name.clone())?.strip_suffix(':') else { continue };
         edits.push((name, format!("({plain}")));
         edits.push((ty.end..ty.end, ")".to_owned()));
@@ -175,10 +175,10 @@ fn quoted_list(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<Change> {
     let tree = around.tree;
     let pair = nodes.windows(2).find(|pair| {
         matches!(pair, [quote, list] if tree.atom(*quote) == Some("'")
-            && tree.node(*list).kind == NodeKind::List
+            && tree.is_list(*list)
             && tree.text(*list).starts_with('('))
     })?;
     let [quote, list] = pair else { return None };
     let start = tree.span(*quote).start;
-    Some(Change::Edits(vec![(start..tree.span(*list).start + 1, "(arr ".to_owned())]))
+    Some(Change::edit(start..tree.span(*list).start + 1, "(arr "))
 }

@@ -6,9 +6,8 @@
 use super::{branches, calls, loops, operators, templates};
 use crate::Signatures;
 use crate::diagnose::fix::Change;
-use crate::habits::rewrite::{items, parent};
 use crate::syntax::indent::{closed_before, reopened};
-use crate::syntax::tree::{NodeId, NodeKind, Tree};
+use crate::syntax::tree::{NodeId, Tree};
 
 /// Alternative readings of the same source. A fix is offered only if exactly one of them is valid.
 pub(crate) struct Readings {
@@ -54,8 +53,8 @@ pub(crate) fn readings(
     let mut form = Some(node);
     for _ in 0..=MAX_AROUND {
         let Some(list) = form else { break };
-        if tree.node(list).kind == NodeKind::List {
-            let nodes = items(tree, list);
+        if tree.is_list(list) {
+            let nodes = tree.items(list);
             for changes in [
                 templates::of_list(&around, list, &nodes),
                 calls::of_list(&around, list, &nodes),
@@ -71,12 +70,12 @@ pub(crate) fn readings(
             add(list, closed_before(tree, list));
             add(list, nodes.iter().flat_map(|node| closed_before(tree, *node)).collect());
         }
-        if parent(tree, list).is_none()
+        if tree.parent(list).is_none()
             && let Some(before) = crate::habits::rewrite::before(tree, list)
         {
             add(before, reopened(tree, before).into_iter().collect());
         }
-        form = parent(tree, list);
+        form = tree.parent(list);
     }
     all
 }
@@ -87,15 +86,14 @@ fn node_at(tree: &Tree<'_>, at: usize) -> Option<NodeId> {
         let span = tree.span(*node);
         span.start <= at && at < span.end
     };
-    (0..tree.len()).map(NodeId).rfind(contains)
+    tree.all().rfind(contains)
 }
 
 /// Returns the names of the functions that a program declares.
 fn own_functions<'s>(tree: &Tree<'s>) -> Vec<&'s str> {
-    let mut nodes = tree.top();
-    let tops = std::iter::from_fn(|| nodes.next(tree));
-    let declared = tops.filter(|node| matches!(tree.head(*node), Some("fn" | "func")));
-    declared.filter_map(|node| tree.name(*items(tree, node).get(1)?)).collect()
+    let declared =
+        tree.top().iter(tree).filter(|node| matches!(tree.head(*node), Some("fn" | "func")));
+    declared.filter_map(|node| tree.name(*tree.items(node).get(1)?)).collect()
 }
 
 impl Around<'_, '_> {
@@ -121,8 +119,8 @@ impl Around<'_, '_> {
 
     /// Returns true if a form is a statement, which means that its value is not used.
     pub(super) fn is_statement(&self, list: NodeId) -> bool {
-        let Some(outer) = parent(self.tree, list) else { return true };
-        let nodes = items(self.tree, outer);
+        let Some(outer) = self.tree.parent(list) else { return true };
+        let nodes = self.tree.items(outer);
         let at = nodes.iter().position(|node| *node == list).unwrap_or(0);
         match self.tree.head(outer) {
             Some("do" | "begin" | "progn" | "then" | "else" | "block" | "loop") => true,
@@ -136,7 +134,7 @@ impl Around<'_, '_> {
 
     /// Returns the change that replaces a form with `text`.
     pub(super) fn write(&self, list: NodeId, text: String) -> Change {
-        Change::Edits(vec![(self.tree.span(list), text)])
+        Change::edit(self.tree.span(list), text)
     }
 
     /// Returns the source from the start of the first node to the end of the last one.

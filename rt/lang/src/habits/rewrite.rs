@@ -4,12 +4,6 @@ use crate::Signature;
 use crate::diagnose::fix::Change;
 use crate::syntax::tree::{NodeId, Tree};
 
-/// Returns the direct children of a list.
-pub(crate) fn items(tree: &Tree<'_>, list: NodeId) -> Vec<NodeId> {
-    let mut nodes = tree.children(list);
-    std::iter::from_fn(|| nodes.next(tree)).collect()
-}
-
 /// Returns the change that replaces the head of a list, or `None` if the list does not begin with
 /// an atom.
 pub(crate) fn replace_head(
@@ -18,38 +12,32 @@ pub(crate) fn replace_head(
     text: impl Into<String>,
 ) -> Option<Change> {
     let first = tree.children(list).next(tree).filter(|first| tree.atom(*first).is_some())?;
-    Some(Change::Edits(vec![(tree.span(first), text.into())]))
+    Some(Change::edit(tree.span(first), text))
 }
 
 /// Returns the change that replaces a WAT `call` to a host function with a call by name.
 pub(crate) fn call_by_name(tree: &Tree<'_>, call: NodeId, signature: &Signature) -> Option<Change> {
-    let items = items(tree, call);
+    let items = tree.items(call);
     let first = *items.first()?;
     let head = tree.atom(first)?;
     let end = match head {
         "call" => tree.span(*items.get(1)?).end,
         _ => tree.span(first).end,
     };
-    let name = format!("{}.{}", signature.module, signature.name);
-    Some(Change::Edits(vec![(tree.span(first).start..end, name)]))
+    let name = signature.full_name();
+    Some(Change::edit(tree.span(first).start..end, name))
 }
 
 /// Returns the change that replaces a list with one of its nodes.
 pub(crate) fn replace_with_child(tree: &Tree<'_>, list: NodeId, inner: NodeId) -> Change {
     let (outer, inner) = (tree.span(list), tree.span(inner));
-    Change::Edits(vec![
-        (outer.start..inner.start, String::new()),
-        (inner.end..outer.end, String::new()),
-    ])
+    Change::edits([(outer.start..inner.start, ""), (inner.end..outer.end, "")])
 }
 
 /// Returns the change that removes the parentheses of a list.
 pub(crate) fn remove_parentheses(tree: &Tree<'_>, list: NodeId) -> Change {
     let span = tree.span(list);
-    Change::Edits(vec![
-        (span.start..span.start + 1, String::new()),
-        (span.end.saturating_sub(1)..span.end, String::new()),
-    ])
+    Change::edits([(span.start..span.start + 1, ""), (span.end.saturating_sub(1)..span.end, "")])
 }
 
 /// Returns the change that swaps two nodes.
@@ -65,7 +53,7 @@ pub(crate) fn remove(tree: &Tree<'_>, node: NodeId) -> Change {
     let span = tree.span(node);
     let rest = tree.source.get(span.end..).unwrap_or("");
     let blanks = rest.len() - rest.trim_start_matches([' ', '\t']).len();
-    Change::Edits(vec![(span.start..span.end + blanks, String::new())])
+    Change::edit(span.start..span.end + blanks, "")
 }
 
 /// Returns the edits that insert text before and after a node.
@@ -79,24 +67,15 @@ pub(crate) fn around(
     vec![(span.start..span.start, before.to_owned()), (span.end..span.end, after.to_owned())]
 }
 
-/// Returns the list that contains a node, or `None` for a top-level node.
-pub(crate) fn parent(tree: &Tree<'_>, node: NodeId) -> Option<NodeId> {
-    tree.parent(node)
-}
-
 /// Returns the previous sibling of a node, if any.
 pub(crate) fn before(tree: &Tree<'_>, node: NodeId) -> Option<NodeId> {
-    let mut nodes = parent(tree, node).map_or(tree.top(), |list| tree.children(list));
-    let mut last = None;
-    while let Some(sibling) = nodes.next(tree).filter(|sibling| *sibling < node) {
-        last = Some(sibling);
-    }
-    last
+    let nodes = tree.parent(node).map_or(tree.top(), |list| tree.children(list));
+    nodes.iter(tree).take_while(|sibling| *sibling < node).last()
 }
 
 /// Returns the next sibling of a node, if any.
 pub(crate) fn after(tree: &Tree<'_>, node: NodeId) -> Option<NodeId> {
-    let list = parent(tree, node);
+    let list = tree.parent(node);
     tree.after(node)
         .next(tree)
         .filter(|next| list.is_none_or(|list| tree.contains_node(list, *next)))

@@ -3,7 +3,6 @@
 use super::readings::Around;
 use crate::Code;
 use crate::diagnose::fix::Change;
-use crate::habits::rewrite::{items, parent};
 use crate::syntax::tree::{NodeId, NodeKind};
 
 /// Forms with a fixed number of operands: the name, the number of operands, and the replacement, in
@@ -151,8 +150,7 @@ pub(super) fn of_list(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -
 /// Returns true if a node is a string literal that is not a number.
 fn is_word(around: &Around<'_, '_>, node: NodeId) -> bool {
     let text = around.text(node).trim_matches(['r', '"']).trim();
-    matches!(around.tree.node(node).kind, NodeKind::Text | NodeKind::Block)
-        && crate::syntax::literal::number_type(text).is_none()
+    around.tree.is_text(node) && crate::syntax::literal::number_type(text).is_none()
 }
 
 /// Replaces the placeholders of a template with the operands. Line breaks between consecutive
@@ -161,7 +159,8 @@ fn filled(around: &Around<'_, '_>, template: &str, operands: &[NodeId]) -> Strin
     let mut text = template.to_owned();
     for (at, pair) in operands.windows(2).enumerate() {
         let [before, after] = pair else { continue };
-        let (from, gap) = (format!("{{{at}}} {{{}}}", at + 1), around.gap(*before, *after));
+        let from = format!("{{{at}}} {{{}}}", at + 1);
+        let gap = around.gap(*before, *after);
         text = text.replace(&from, &format!("{{{at}}}{gap}{{{}}}", at + 1));
     }
     let holes = operands.iter().enumerate().rev();
@@ -179,12 +178,9 @@ fn filled(around: &Around<'_, '_>, template: &str, operands: &[NodeId]) -> Strin
 /// Turns an import into a comment, because functions in this language are called by their full
 /// names.
 fn import(around: &Around<'_, '_>, list: NodeId, name: &str) -> Option<Change> {
-    let outside = parent(around.tree, list).is_none();
+    let outside = around.tree.parent(list).is_none();
     let is_import = matches!(name, "import" | "require" | "use" | "using" | "include" | "ns");
-    let plain = items(around.tree, list)
-        .iter()
-        .skip(1)
-        .all(|node| around.tree.node(*node).kind != NodeKind::List);
+    let plain = around.tree.items(list).iter().skip(1).all(|node| !around.tree.is_list(*node));
     let edits = || crate::habits::rewrite::around(around.tree, list, "(; ", " ;)");
     (is_import && outside && plain).then(|| Change::Edits(edits()))
 }
@@ -198,13 +194,15 @@ fn in_place(
 ) -> Option<Change> {
     let tree = around.tree;
     let ("set" | "let", [target, value]) = (name, operands) else { return None };
-    let inner = items(tree, *value);
-    let (head, of) = (tree.atom(*inner.first()?)?, tree.name(*inner.get(1)?)?);
+    let inner = tree.items(*value);
+    let head = tree.atom(*inner.first()?)?;
+    let of = tree.name(*inner.get(1)?)?;
     let (_, meant) = IN_PLACE.iter().find(|(known, _)| *known == head)?;
     if tree.name(*target)? != of {
         return None;
     }
-    let (outer, value) = (tree.span(list), tree.span(*value));
+    let outer = tree.span(list);
+    let value = tree.span(*value);
     let first = tree.span(*inner.first()?);
     Some(Change::Edits(vec![
         (outer.start + 1..first.end, (*meant).to_owned()),
@@ -222,7 +220,8 @@ fn output(
     operands: &[NodeId],
 ) -> Option<Change> {
     let tree = around.tree;
-    let (start, last) = (tree.span(first).start, operands.last()?);
+    let start = tree.span(first).start;
+    let last = operands.last()?;
     let end = tree.span(*last).end;
     let text = around.text(*operands.first()?);
     let is_text = tree.node(*operands.first()?).kind == NodeKind::Text;
@@ -236,18 +235,18 @@ fn output(
     {
         let from = tree.span(*template).start;
         return match tree.atom(*to)? {
-            "nil" | "#f" => Some(Change::Edits(vec![(start..from, "fmt ".to_owned())])),
-            "t" | "#t" => Some(Change::Edits(vec![(start..from, "out ".to_owned())])),
+            "nil" | "#f" => Some(Change::edit(start..from, "fmt ")),
+            "t" | "#t" => Some(Change::edit(start..from, "out ")),
             _ => None,
         };
     }
     let known = PRINT.contains(&name);
     let format = matches!(name, "printf" | "print-format" | "println!" | "print!");
-    if format && is_text && !around.is_statement(parent(tree, first)?) {
-        return Some(Change::Edits(vec![(tree.span(first), "fmt".to_owned())]));
+    if format && is_text && !around.is_statement(tree.parent(first)?) {
+        return Some(Change::edit(tree.span(first), "fmt"));
     }
     if format && is_text || known && operands.len() > 1 && (is_template || is_percent) {
-        return Some(Change::Edits(vec![(tree.span(first), "out".to_owned())]));
+        return Some(Change::edit(tree.span(first), "out"));
     }
     // The operator is a `%` between a template and its value.
     if matches!(name, "out" | "ret")
@@ -256,7 +255,7 @@ fn output(
         && tree.atom(*sign) == Some("%")
     {
         let (from, to) = (tree.span(*template).end, tree.span(*value).start);
-        return Some(Change::Edits(vec![(from..to, " ".to_owned())]));
+        return Some(Change::edit(from..to, " "));
     }
     let out_or_known = known || matches!(name, "out" | "ret");
     if out_or_known && operands.len() > 1 && !has_braces && !is_percent {
@@ -269,10 +268,11 @@ fn output(
             && !operands.windows(2).any(touch)
         {
             let holes = vec!["{}"; operands.len()].join(" ");
-            let (written, from) = (if known { "out" } else { name }, operands.first()?);
+            let written = if known { "out" } else { name };
+            let from = operands.first()?;
             let from = tree.span(*from).start;
             let text = format!("{written} \"{holes}\" ");
-            return Some(Change::Edits(vec![(start..from, text)]));
+            return Some(Change::edit(start..from, text));
         }
     }
     let between = operands.iter().skip(1).step_by(2);
@@ -307,13 +307,14 @@ fn threaded(
     let (value, steps) = operands.split_first()?;
     let mut text = around.text(*value).to_owned();
     for step in steps {
-        if tree.node(*step).kind != NodeKind::List {
+        if !tree.is_list(*step) {
             text = format!("({} {text})", around.text(*step));
             continue;
         }
-        let nodes = items(tree, *step);
+        let nodes = tree.items(*step);
         let (head, rest) = nodes.split_first()?;
-        let (head, rest) = (around.text(*head), around.all(rest));
+        let head = around.text(*head);
+        let rest = around.all(rest);
         text = match (rest, last) {
             ("", _) => format!("({head} {text})"),
             (_, false) => format!("({head} {text} {rest})"),
@@ -333,24 +334,21 @@ fn joined(
     if !matches!(name, "string" | "..") || operands.len() < 2 {
         return None;
     }
-    let head = around.tree.span(*items(around.tree, list).first()?);
-    Some(Change::Edits(vec![(head, "str.cat".to_owned())]))
+    let head = around.tree.span(*around.tree.items(list).first()?);
+    Some(Change::edit(head, "str.cat"))
 }
 
 /// Moves the names of a `catch` before its call, or moves a handler that follows the call into a
 /// `when` after the `catch`.
 fn caught(around: &Around<'_, '_>, list: NodeId, operands: &[NodeId]) -> Option<Change> {
     let tree = around.tree;
-    let is_call = |node: &NodeId| tree.node(*node).kind == NodeKind::List;
+    let is_call = |node: &NodeId| tree.is_list(*node);
     let at = operands.iter().position(is_call)?;
     let (names, rest) = operands.split_at(at);
     let (call, rest) = rest.split_first()?;
     let start = tree.span(list).start + 1;
     if names.is_empty() && rest.iter().all(|node| tree.name(*node).is_some()) {
-        let names = match rest.is_empty() {
-            true => "$value $failure",
-            false => around.all(rest),
-        };
+        let names = if rest.is_empty() { "$value $failure" } else { around.all(rest) };
         return Some(around.write(list, format!("(catch {names} {})", around.text(*call))));
     }
     let end = tree.span(*call).end;

@@ -1,26 +1,42 @@
-//! Control flow after a failed call.
+//! Control flow after a failed call, and run-time checks.
+//!
+//! A failed check, such as one for integer overflow or array bounds, calls a function in the
+//! module, which ends the program with a message. Such a function has no source, so the failure is
+//! reported at the position of the call.
 
-use super::flow::{Flow, Lowered};
-use super::function::{FuncKind, Handler};
-use super::output::Wat;
-use super::{LowerResult, Lowering};
 use crate::diagnose::wording;
+use crate::lower::flow::{Flow, Lowered};
+use crate::lower::function::{FuncKind, Handler};
+use crate::lower::output::Wat;
+use crate::lower::variables::Hidden;
+use crate::lower::{LowerResult, LoweredFunc, Lowering, TRAP};
 use crate::syntax::tree::NodeId;
-use crate::types::Type;
-use crate::types::ops::Val;
+use crate::types::{Type, Val};
 
 impl<'s> Lowering<'_, 's> {
-    /// Returns the name of the hidden variable for error codes.
-    pub(crate) fn code_name(&mut self) -> String {
+    /// Returns code for a host call that may fail. If the call fails, the code jumps to the
+    /// enclosing handler or, if there is none, returns the error code from the function.
+    pub(crate) fn checked_call(
+        &mut self,
+        list: NodeId,
+        name: &str,
+        args: impl Into<Vec<Wat<'s>>>,
+    ) -> LowerResult<Wat<'s>> {
+        let call = self.host_call(list, name, args)?;
+        let ended = self.end_on_error(list)?;
+        Ok(Wat::sequence(list, [call, ended]))
+    }
+
+    /// Returns the hidden variable for error codes.
+    pub(crate) fn code(&mut self) -> Hidden {
         self.func.uses_code = true;
-        [self.prefix(), "err"].concat()
+        Hidden { name: [self.prefix(), "err"].concat() }
     }
 
     /// Generates instructions that pop an error code. If the error code is not 0, they jump to the
     /// enclosing handler or, if there is none, return the error code from the current function.
     pub(crate) fn end_on_error(&mut self, form: NodeId) -> LowerResult<Wat<'s>> {
-        let code = self.code_name();
-        let tested = Wat::list(form, ["local.tee ", &code].concat(), []);
+        let tested = self.code().tee(form, []);
         self.fail_if(form, tested)
     }
 
@@ -30,13 +46,10 @@ impl<'s> Lowering<'_, 's> {
     fn fail_if(&mut self, form: NodeId, test: Wat<'s>) -> LowerResult<Wat<'s>> {
         if let Some(handler) = self.func.handlers.last_mut() {
             handler.is_used = true;
-            let head = ["br_if ", &handler.label].concat();
-            return Ok(Wat::list(form, head, [test]));
+            return Ok(Wat::br_if(form, &handler.label, test));
         }
-        let code = self.code_name();
-        let code = Wat::list(form, ["local.get ", &code].concat(), []);
-        let then = Wat::list(form, "then", [self.return_code(form, code)?]);
-        Ok(Wat::list(form, "if", [test, then]))
+        let code = self.code().get(form);
+        Ok(Wat::when(form, test, self.return_code(form, code)?))
     }
 
     /// Generates instructions that fail with the stored error code: they jump to the enclosing
@@ -44,10 +57,9 @@ impl<'s> Lowering<'_, 's> {
     pub(crate) fn fail_again(&mut self, form: NodeId) -> LowerResult<Wat<'s>> {
         if let Some(handler) = self.func.handlers.last_mut() {
             handler.is_used = true;
-            return Ok(Wat::list(form, ["br ", &handler.label].concat(), []));
+            return Ok(Wat::br(form, &handler.label));
         }
-        let code = self.code_name();
-        let code = Wat::list(form, ["local.get ", &code].concat(), []);
+        let code = self.code().get(form);
         self.return_code(form, code)
     }
 
@@ -57,8 +69,7 @@ impl<'s> Lowering<'_, 's> {
         if self.func.handlers.is_empty() {
             return self.return_code(form, code);
         }
-        let name = self.code_name();
-        let set = Wat::list(form, ["local.set ", &name].concat(), [code]);
+        let set = self.code().set(form, code);
         Ok(Wat::sequence(form, [set, self.fail_again(form)?]))
     }
 
@@ -71,7 +82,8 @@ impl<'s> Lowering<'_, 's> {
             FuncKind::Wat(_) => self.require_code_result(form)?,
             FuncKind::Fn => {
                 self.facts.set_fallible(at);
-                results.extend(self.result(at).map(|(ty, _)| self.zero(form, ty.stored().val())));
+                results
+                    .extend(self.result(at).map(|(ty, _)| Wat::number(form, ty.stored().val(), 0)));
             }
         }
         results.push(code);
@@ -89,20 +101,13 @@ impl<'s> Lowering<'_, 's> {
         self.fault(form, wording::cannot_return_code(name, func.unwrap_or("(func …)")))
     }
 
-    /// Returns the constant 0 of a type.
-    pub(crate) fn zero(&self, from: NodeId, val: Val) -> Wat<'s> {
-        let name = if val == Val::Any { "i32" } else { val.name() };
-        Wat::list(from, [name, ".const 0"].concat(), [])
-    }
-
     /// Lowers code with a handler for its failures. Returns the code and, if anything inside may
     /// fail, the label of the block that a failure exits.
     pub(crate) fn guarded<T>(
         &mut self,
         lower: impl FnOnce(&mut Self) -> LowerResult<T>,
     ) -> LowerResult<(T, Option<String>)> {
-        let number = self.next_number();
-        let label = self.label("failed", number);
+        let label = self.new_label("failed");
         self.func.handlers.push(Handler { label, is_used: false });
         let lowered = lower(self);
         let handler = self.func.handlers.pop();
@@ -120,10 +125,20 @@ impl<'s> Lowering<'_, 's> {
         if value.is_simple() {
             return (None, value);
         }
-        let number = self.next_number();
-        let name = self.hidden("value", number, val);
-        let set = Wat::list(form, ["local.set ", &name].concat(), [value]);
-        (Some(set), Wat::list(form, ["local.get ", &name].concat(), []))
+        self.stored(form, "value", value, val)
+    }
+
+    /// Stores a value in a new hidden variable. Returns the code that stores the value, and the
+    /// code that reads it, which may be copied.
+    pub(crate) fn stored(
+        &mut self,
+        form: NodeId,
+        name: &str,
+        value: Wat<'s>,
+        val: Val,
+    ) -> (Option<Wat<'s>>, Wat<'s>) {
+        let variable = self.hidden(name, val);
+        (Some(variable.set(form, value)), variable.get(form))
     }
 
     /// Wraps code in a block with this label. The block leaves a value of type `ty`, or no value if
@@ -149,5 +164,61 @@ impl<'s> Lowering<'_, 's> {
                 ..Lowered::none(Wat::list(form, format!("block {label}"), pieces))
             },
         }
+    }
+}
+
+/// A run-time check, identified by its failure message. In the message, `{a}` and `{b}` are
+/// replaced with two numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Check {
+    message: String,
+    /// The types of the two numbers.
+    params: [Val; 2],
+}
+
+impl<'s> Lowering<'_, 's> {
+    /// Returns code that ends the program with a message if `test` is not 0. In the message, `{a}`
+    /// and `{b}` are replaced with the two integers in `shown`, which have type `val`.
+    pub(crate) fn trap_if(
+        &mut self,
+        form: NodeId,
+        test: Wat<'s>,
+        message: String,
+        val: Val,
+        shown: [Wat<'s>; 2],
+    ) -> Wat<'s> {
+        let check = Check { message, params: [val, val] };
+        let at = self.checks.iter().position(|known| *known == check).unwrap_or_else(|| {
+            self.checks.push(check);
+            self.checks.len() - 1
+        });
+        let name = self.label("check", at + 1);
+        let call = Wat::list(form, format!("call {name}"), shown);
+        Wat::when(form, test, call)
+    }
+
+    /// Returns the functions that the checks call.
+    pub(super) fn check_funcs(&mut self) -> LowerResult<Vec<LoweredFunc<'s>>> {
+        let node = NodeId::NONE;
+        let mut funcs = Vec::new();
+        for (at, check) in std::mem::take(&mut self.checks).into_iter().enumerate() {
+            let mut args = vec![Wat::literal(node, check.message.into_bytes())];
+            let mut head = format!("func {}", self.label("check", at + 1));
+            for (name, val) in ["$a", "$b"].into_iter().zip(check.params) {
+                head.push_str(&format!(" (param {name} {})", val.name()));
+                let value = Wat::list(node, format!("local.get {name}"), []);
+                args.push(match val {
+                    Val::I32 => Wat::list(node, "i64.extend_i32_s", [value]),
+                    _ => value,
+                });
+            }
+            let call = self.host_call(node, TRAP, args)?;
+            let header = Vec::new();
+            let variables = Vec::new();
+            let pieces = vec![call];
+            let flow = Flow::Net(0);
+            funcs.push(LoweredFunc { node, head, header, variables, pieces, flow });
+        }
+        Ok(funcs)
     }
 }

@@ -2,8 +2,7 @@
 
 use super::output::Wat;
 use crate::syntax::tree::NodeId;
-use crate::types::Type;
-use crate::types::ops::Val;
+use crate::types::{Type, Val};
 
 /// The expected value of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,6 +136,17 @@ impl<'s> Lowered<'s> {
     /// Makes the code begin on a new line if `line` is true.
     pub(crate) fn on_line(self, line: bool) -> Lowered<'s> {
         Lowered { wat: self.wat.on_line(line), ..self }
+    }
+
+    /// Returns the code, followed by an `unreachable` if control does not reach its end.
+    pub(crate) fn ending(self, from: NodeId) -> Lowered<'s> {
+        match self.flow {
+            Flow::Never => {
+                let end = Wat::list(from, "unreachable", []);
+                Lowered { wat: Wat::sequence(from, [self.wat, end]), ..self }
+            }
+            _ => self,
+        }
     }
 
     /// Returns the code with its value dropped.

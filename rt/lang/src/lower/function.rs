@@ -6,15 +6,13 @@ use super::facts::{Decided, LocalType};
 use super::flow::{Flow, Lowered, Want};
 use super::leaves::Leaves;
 use super::output::Wat;
-use super::scope::{Declared, Scope, Variable};
 use super::sequence::Tail;
-use super::{LowerResult, LoweredFunc, Lowering};
-use crate::Position;
+use super::{CodeResult, LowerResult, LoweredFunc, Lowering};
 use crate::diagnose::wording::{self, types as type_wording};
 use crate::lower::program::Func;
+use crate::lower::variables::{Declared, Scope, Variable};
 use crate::syntax::tree::{NodeId, NodeKind, Nodes};
-use crate::types::Type;
-use crate::types::ops::Val;
+use crate::types::{Type, Val};
 
 /// Maximum number of functions whose lowering is suspended at the same time. Lowering a function is
 /// suspended while a function that it calls is lowered.
@@ -91,7 +89,7 @@ impl<'s> Lowering<'_, 's> {
             FuncKind::Wat(results.is_none_or(|ty| ty.results == [Val::I32]))
         };
         let params = func.fn_params.as_ref().map_or(0, Vec::len);
-        let scope = Scope::with_capacity(params + func.locals.list.len() + SPARE_VARIABLES);
+        let scope = Scope::with_capacity(params + func.locals.len() + SPARE_VARIABLES);
         let state = FuncState { at, kind, scope, ..FuncState::default() };
         self.outer.push(std::mem::replace(&mut self.func, state));
         if let Some(begun) = self.begun.get_mut(at) {
@@ -151,11 +149,12 @@ impl<'s> Lowering<'_, 's> {
             let default = if is_used { Type::Int } else { Type::I32 };
             let ty = param.declared.or(known.map(|(ty, _)| ty)).unwrap_or(default).stored();
             let text = format!("${}", param.name.trim_start_matches('$')).into();
-            let (name, types) = (Some(param.name), (ty.val().name(), ty));
-            let variable = Variable::new(name, text, types, param.node, Declared::Param);
+            let name = Some(param.name);
+            let wat = ty.val().name();
+            let variable = Variable::new(name, text, wat, ty, param.node, Declared::Param);
             self.func.scope.add(self.tree, variable)?;
         }
-        for (nth, local) in func.locals.list.iter().enumerate() {
+        for (nth, local) in func.locals.iter().enumerate() {
             let val = Val::from_wat(local.ty);
             let ty = match self.facts.local((at, self.func.scope.len())) {
                 Some(LocalType::One(ty)) => ty,
@@ -168,8 +167,7 @@ impl<'s> Lowering<'_, 's> {
                 None => "".into(),
             };
             let declared = if local.param { Declared::Param } else { Declared::Local };
-            let types = (local.ty, ty);
-            let mut variable = Variable::new(local.name, text, types, local.node, declared);
+            let mut variable = Variable::new(local.name, text, local.ty, ty, local.node, declared);
             variable.shared = shared;
             self.func.scope.add(self.tree, variable)?;
         }
@@ -208,11 +206,7 @@ impl<'s> Lowering<'_, 's> {
     fn fn_func(&mut self, at: usize, func: &Func<'s>) -> LowerResult<LoweredFunc<'s>> {
         let tree = self.tree;
         let node = func.node.unwrap_or(NodeId(0));
-        let mut last = None;
-        let mut nodes = func.body;
-        while let Some(next) = nodes.next(tree) {
-            last = Some(next);
-        }
+        let last = func.body.iter(tree).last();
         let leaves = last.map_or(Leaves::Nothing, |last| self.leaves(last));
         let mut body = func.body;
         let mut pieces = Vec::new();
@@ -231,7 +225,7 @@ impl<'s> Lowering<'_, 's> {
                 pieces.push(lowered.wat);
                 match (leaves, self.result(at)) {
                     (Leaves::Nothing, Some((ty, first))) if lowered.flow != Flow::Never => {
-                        let line = self.line_of(first);
+                        let line = self.tree.line(first);
                         let name = func.name.unwrap_or("");
                         return self.fault(
                             last.unwrap_or(node),
@@ -309,7 +303,7 @@ impl<'s> Lowering<'_, 's> {
         let ty = ty.stored();
         let joined = self.facts.join_result(at, |known| join(known, ty, node));
         joined.or_else(|(known, first)| {
-            self.fault(node, type_wording::two_results(ty, known, self.line_of(first)))
+            self.fault(node, type_wording::two_results(ty, known, self.tree.line(first)))
         })
     }
 
@@ -320,7 +314,7 @@ impl<'s> Lowering<'_, 's> {
         at: usize,
         name: &'s str,
         operands: &[NodeId],
-    ) -> LowerResult<Lowered<'s>> {
+    ) -> CodeResult<'s> {
         let program = self.program;
         let params = program.funcs.get(at).and_then(|func| func.fn_params.as_deref());
         let params = params.unwrap_or(&[]);
@@ -344,9 +338,9 @@ impl<'s> Lowering<'_, 's> {
                 continue;
             }
             let ty = arg.ty.stored();
-            let joined = self.facts.join_param((at, nth), |known| join(known, ty, *operand));
+            let joined = self.facts.join_param(at, nth, |known| join(known, ty, *operand));
             let joined = joined.or_else(|(known, first)| {
-                let line = self.line_of(first);
+                let line = self.tree.line(first);
                 self.fault(*operand, type_wording::two_arguments(param.name, name, ty, known, line))
             })?;
             args.push(self.convert(list, *operand, arg, joined)?.wat);
@@ -357,10 +351,8 @@ impl<'s> Lowering<'_, 's> {
         }
         let call = Wat::list(list, ["call ", name].concat(), args);
         let fallible = self.facts.is_fallible(at);
-        let wat = match fallible {
-            true => Wat::sequence(list, [call, self.end_on_error(list)?]),
-            false => call,
-        };
+        let wat =
+            if fallible { Wat::sequence(list, [call, self.end_on_error(list)?]) } else { call };
         let is_done = self.done.get(at).is_some_and(Option::is_some);
         Ok(match self.result(at) {
             Some((ty, _)) => Lowered::one(wat, ty).dropped_if_unused(),
@@ -369,18 +361,10 @@ impl<'s> Lowering<'_, 's> {
         })
     }
 
-    /// Returns the line of a node.
-    pub(crate) fn line_of(&self, node: NodeId) -> u32 {
-        Position::of(self.tree.source, self.tree.span(node).start).line
-    }
-
     /// Rejects a program that returns a string or a handle. The result of a program is its error
     /// code.
-    fn check_end(&self, mut body: Nodes, lowered: &Lowered<'s>) -> LowerResult<()> {
-        let mut last = None;
-        while let Some(node) = body.next(self.tree) {
-            last = Some(node);
-        }
+    fn check_end(&self, body: Nodes, lowered: &Lowered<'s>) -> LowerResult<()> {
+        let last = body.iter(self.tree).last();
         let ends = matches!(lowered.flow, Flow::Net(1..) | Flow::Unknown);
         match last.filter(|_| ends && !lowered.ty.is_number() && !lowered.ty.is_vague()) {
             Some(last) if lowered.ty.val() == Val::I32 => {
@@ -399,16 +383,16 @@ impl<'s> Lowering<'_, 's> {
     ) -> Box<wording::Fault> {
         use crate::diagnose::fix::Change;
         let tree = self.tree;
-        let change =
-            (ty == Type::Str && tree.node(last).kind != NodeKind::Atom).then(|| {
-                match value == last {
-                    true => Change::wrap("(ret ", ")"),
-                    false => Change::Edits(vec![
-                        (tree.span(last).start..tree.span(value).start, "(ret ".to_owned()),
-                        (tree.span(value).end..tree.span(last).end, ")".to_owned()),
-                    ]),
-                }
-            });
+        let change = (ty == Type::Str && tree.node(last).kind != NodeKind::Atom).then(|| {
+            if value == last {
+                Change::wrap("(ret ", ")")
+            } else {
+                Change::edits([
+                    (tree.span(last).start..tree.span(value).start, "(ret "),
+                    (tree.span(value).end..tree.span(last).end, ")"),
+                ])
+            }
+        });
         let message = type_wording::returned_value(ty, tree.text(value)).maybe_safe(change);
         wording::Fault::new(tree.span(last), message)
     }

@@ -3,7 +3,7 @@
 
 use super::Lowering;
 use super::forms::{self, Yields};
-use crate::syntax::tree::{NodeId, NodeKind, Nodes};
+use crate::syntax::tree::{NodeId, Nodes};
 
 /// The kind of value that the last form of a body leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,12 +19,11 @@ impl Lowering<'_, '_> {
     /// Returns the kind of value that a form leaves if it is the last form of a body.
     pub(crate) fn leaves(&self, node: NodeId) -> Leaves {
         let tree = self.tree;
-        if tree.node(node).kind != NodeKind::List {
+        if !tree.is_list(node) {
             return Leaves::Value;
         }
         let Some(head) = tree.head(node) else { return Leaves::Nothing };
-        let mut nodes = tree.children(node);
-        nodes.next(tree);
+        let mut nodes = tree.operands(node);
         let of = |yes: bool| if yes { Leaves::Value } else { Leaves::Nothing };
         if let Some(form) = forms::form(head).filter(|_| forms::applies(tree, node, head)) {
             return match form.yields {
@@ -36,7 +35,7 @@ impl Lowering<'_, '_> {
                 Yields::Arms => self.leaves_arms(nodes),
             };
         }
-        if let Some(called) = forms::call::called(self, head) {
+        if let Some(called) = self.callee(head) {
             return match called {
                 forms::call::Callee::Host(signature, _) => of(!signature.results.is_empty()),
                 forms::call::Callee::Fn(at, _) => match self.result(at) {
@@ -60,12 +59,8 @@ impl Lowering<'_, '_> {
         }
     }
 
-    fn leaves_last(&self, mut nodes: Nodes) -> Leaves {
-        let mut last = None;
-        while let Some(node) = nodes.next(self.tree) {
-            last = Some(node);
-        }
-        last.map_or(Leaves::Nothing, |last| self.leaves(last))
+    fn leaves_last(&self, nodes: Nodes) -> Leaves {
+        nodes.iter(self.tree).last().map_or(Leaves::Nothing, |last| self.leaves(last))
     }
 
     /// Returns the kind of value that the clauses of a `cond` leave.
@@ -75,25 +70,16 @@ impl Lowering<'_, '_> {
         let mut has_else = false;
         while let Some(clause) = nodes.next(tree) {
             has_else = tree.head(clause) == Some("else");
-            let mut inner = tree.children(clause);
-            inner.next(tree);
-            all = all.or(self.leaves_last(inner));
+            all = all.or(self.leaves_last(tree.operands(clause)));
         }
         if has_else { all } else { Leaves::Nothing }
     }
 
     /// Returns the kind of value that the arms of an `if` leave.
-    fn leaves_arms(&self, mut nodes: Nodes) -> Leaves {
+    fn leaves_arms(&self, nodes: Nodes) -> Leaves {
         let tree = self.tree;
-        let mut all = Vec::new();
-        while let Some(node) = nodes.next(tree) {
-            all.push(node);
-        }
-        let inner = |node: &NodeId| {
-            let mut inner = tree.children(*node);
-            inner.next(tree);
-            self.leaves_last(inner)
-        };
+        let all: Vec<NodeId> = nodes.iter(tree).collect();
+        let inner = |node: &NodeId| self.leaves_last(tree.operands(*node));
         match all.as_slice() {
             [.., then, other]
                 if tree.head(*then) == Some("then") && tree.head(*other) == Some("else") =>

@@ -1,9 +1,13 @@
-//! Checks for code that is valid, or nearly so, but is probably not what the author meant.
+//! Checks for code that is valid, or nearly so, but is probably not what the author meant, and
+//! fixes for names that are not variables.
 
-use super::{LowerResult, Lowering, forms};
+use crate::diagnose::fix::Change;
+use crate::diagnose::nearest;
 use crate::diagnose::wording::{self, types as type_wording};
+use crate::lower::{LowerResult, Lowering, forms};
 use crate::syntax::literal;
 use crate::syntax::tree::NodeId;
+use crate::types::Type;
 
 /// Forms and functions whose strings are plain text. In such a string, the name of a variable after
 /// a `$` or in braces is a mistake. In other strings, such as those of `json.query` and
@@ -117,10 +121,8 @@ impl Lowering<'_, '_> {
     /// Returns true if a node is a variable's name or contains it.
     fn mentions(&self, node: NodeId, name: &str) -> bool {
         let tree = self.tree;
-        let mut inner = tree.children(node);
-        tree.name(node) == Some(name)
-            || std::iter::from_fn(|| inner.next_deep(tree))
-                .any(|inner| tree.name(inner) == Some(name))
+        let is_name = |node: NodeId| tree.name(node) == Some(name);
+        is_name(node) || tree.children(node).iter_deep(tree).any(is_name)
     }
 }
 
@@ -132,4 +134,70 @@ fn lacks_value(text: &str) -> bool {
         && words.len() < text.len()
         && !text.contains("\\\"")
         && words.contains(char::is_alphabetic)
+}
+
+impl Lowering<'_, '_> {
+    /// Returns the change that turns a bare name into a call if a host function without parameters
+    /// has this name.
+    pub(super) fn bare_call(&self, name: &str) -> Option<Change> {
+        let name = name.trim_end_matches('?');
+        let known = self.host.get(name)?;
+        known.params.is_empty().then(|| Change::Replace(format!("({name})")))
+    }
+
+    /// Returns the change that removes the colon after a variable's name, if a form declares the
+    /// variable as `$x:` or `$x:int`.
+    pub(super) fn remove_colon(&self, name: &str) -> Option<Change> {
+        let typed = |other: &str| {
+            let ty = other.strip_prefix(name)?.strip_prefix(':')?;
+            (ty.is_empty() || Type::from_name(ty).is_some()).then(|| ty.to_owned())
+        };
+        let (declared, ty) =
+            self.func.scope.names().find_map(|other| Some((other, typed(other)?)))?;
+        let node = self.func.scope.get(declared)?.node;
+        let space = if ty.is_empty() { "" } else { " " };
+        Some(Change::edit(self.tree.span(node), format!("{name}{space}{ty}")))
+    }
+
+    /// Returns the change that declares the local `name`, which is set with `local.set` or
+    /// `local.tee` but not declared. Returns `None` if the local is never set, or if the name is
+    /// probably a misspelling of a known variable.
+    pub(super) fn declare_set_local(&self, name: &str) -> Option<Change> {
+        let tree = self.tree;
+        if nearest::certain(name, self.func.scope.names()).is_some() {
+            return None;
+        }
+        let mut nodes = tree.top();
+        while let Some(node) = nodes.next_deep(tree) {
+            let sets = matches!(tree.head(node), Some("local.set" | "local.tee"));
+            if sets
+                && tree.items(node).get(1).is_some_and(|target| tree.name(*target) == Some(name))
+            {
+                let start = tree.span(node).start;
+                return Some(Change::edit(start..start, format!("(local {name} i32) ")));
+            }
+        }
+        None
+    }
+
+    /// Returns the line of the first form in the program that declares a variable with this name.
+    pub(super) fn declared_later(&self, name: &str) -> Option<u32> {
+        let tree = self.tree;
+        let mut nodes = tree.top();
+        while let Some(node) = nodes.next_deep(tree) {
+            let declares =
+                matches!(tree.head(node), Some("let" | "catch" | "for" | "each" | "argv"));
+            let operands = forms::all_operands(tree, node);
+            let names = match tree.head(node) {
+                Some("let") => operands.len().saturating_sub(1).max(1),
+                _ => 2,
+            };
+            if declares
+                && operands.iter().take(names).any(|operand| tree.name(*operand) == Some(name))
+            {
+                return Some(self.tree.line(node));
+            }
+        }
+        None
+    }
 }

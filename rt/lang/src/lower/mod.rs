@@ -8,58 +8,49 @@
 //! call may depend on a later part of the program. If one of the [`Facts`] changes after it has
 //! been read, lowering is repeated with the new facts.
 
-mod checks;
-pub(crate) mod data;
-mod declaration;
 pub(crate) mod facts;
 mod failure;
 pub(crate) mod flow;
 pub(crate) mod forms;
 mod function;
-mod growing;
 pub(crate) mod leaves;
-pub(crate) mod locals;
 mod mistakes;
 pub(crate) mod module;
 pub(crate) mod output;
-mod pieces;
-mod plain;
 pub(crate) mod program;
 pub(crate) mod range;
-pub(crate) mod scope;
 mod sequence;
-pub(crate) mod stack_effect;
-mod structured;
-mod unknown;
+pub(crate) mod table;
 mod value;
-mod variables;
+pub(crate) mod variables;
+pub(crate) mod wat;
 pub(crate) mod wat_types;
-mod words;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use self::checks::Check;
 use self::facts::{Facts, LocalType};
 use self::flow::{Context, Flow, Lowered};
 use self::function::FuncState;
 use self::output::Wat;
-use self::scope::Scope;
-use self::words::Words;
-use crate::Signature;
-use crate::Signatures;
+use self::variables::Hidden;
 use crate::diagnose::fix::Change;
 use crate::diagnose::wording::{self, Fault};
-use crate::habits;
+use crate::lower::facts::Words;
+use crate::lower::failure::Check;
 use crate::lower::program::Program;
+use crate::lower::variables::Scope;
 use crate::lower::wat_types::Types;
 use crate::syntax::literal;
 use crate::syntax::tree::{NodeId, NodeKind, Tree};
-use crate::types::Type;
-use crate::types::ops::Val;
+use crate::types::{Type, Val};
+use crate::{Signature, Signatures, habits};
 
 /// The result of lowering, or the first fault.
 pub(crate) type LowerResult<T> = Result<T, Box<Fault>>;
+
+/// Lowered code, or the first fault.
+pub(crate) type CodeResult<'s> = LowerResult<Lowered<'s>>;
 
 /// Maximum number of times that a program is lowered. Each round determines the types of at least
 /// one more function in a chain of calls.
@@ -219,7 +210,7 @@ impl<'a, 's> Lowering<'a, 's> {
 
     /// Lowers a node: a list, a literal, a name or a number. Any other node is printed unchanged,
     /// and the WAT parser rejects it.
-    pub(crate) fn node(&mut self, node: NodeId, context: Context) -> LowerResult<Lowered<'s>> {
+    pub(crate) fn node(&mut self, node: NodeId, context: Context) -> CodeResult<'s> {
         let line = self.tree.node(node).starts_line;
         let lowered = match self.tree.node(node).kind {
             NodeKind::List => self.list(node, context)?,
@@ -236,7 +227,7 @@ impl<'a, 's> Lowering<'a, 's> {
     }
 
     /// Lowers a list as a form, a call by name or an instruction.
-    pub(crate) fn list(&mut self, list: NodeId, context: Context) -> LowerResult<Lowered<'s>> {
+    pub(crate) fn list(&mut self, list: NodeId, context: Context) -> CodeResult<'s> {
         if self.tree.text(list).starts_with('[') {
             let span = self.tree.span(list);
             let edits = vec![
@@ -261,9 +252,9 @@ impl<'a, 's> Lowering<'a, 's> {
             return (form.lower)(self, list, context);
         }
         if known.instruction.is_none()
-            && let Some(called) = forms::call::called(self, head)
+            && let Some(called) = self.callee(head)
         {
-            return forms::call::lower(self, list, &called, context);
+            return self.call_by_name(list, &called, context);
         }
         match self.call_of_fn(list, head) {
             Some(called) => called,
@@ -273,13 +264,13 @@ impl<'a, 's> Lowering<'a, 's> {
 
     /// Lowers `(call $f A B)` like `($f A B)` if `$f` is declared with `fn`, because lowering
     /// infers the types of such a function. Returns `None` for any other list.
-    fn call_of_fn(&mut self, list: NodeId, head: &str) -> Option<LowerResult<Lowered<'s>>> {
+    fn call_of_fn(&mut self, list: NodeId, head: &str) -> Option<CodeResult<'s>> {
         if head != "call" {
             return None;
         }
         let operands = forms::all_operands(self.tree, list);
         let (callee, args) = operands.split_first()?;
-        let called = forms::call::called(self, self.tree.name(*callee)?)?;
+        let called = self.callee(self.tree.name(*callee)?)?;
         let forms::call::Callee::Fn(at, name) = called else { return None };
         let params = self.program.funcs.get(at)?.fn_params.as_ref()?;
         // In flat WAT, the arguments are on the stack.
@@ -358,11 +349,24 @@ impl<'a, 's> Lowering<'a, 's> {
         format!("{}{name}{number}", self.prefix())
     }
 
-    /// Declares a hidden variable for generated code, and returns its name.
-    pub(crate) fn hidden(&mut self, name: &str, number: usize, val: Val) -> String {
+    /// Returns a new label for generated code.
+    pub(crate) fn new_label(&mut self, name: &str) -> String {
+        let number = self.next_number();
+        self.label(name, number)
+    }
+
+    /// Declares a hidden variable for generated code.
+    pub(crate) fn hidden(&mut self, name: &str, val: Val) -> Hidden {
+        let number = self.next_number();
+        self.numbered(name, number, val)
+    }
+
+    /// Declares a hidden variable for generated code, with a number that other generated names
+    /// share.
+    pub(crate) fn numbered(&mut self, name: &str, number: usize, val: Val) -> Hidden {
         let name = self.label(name, number);
         self.func.hidden.push((name.clone(), val));
-        name
+        Hidden { name }
     }
 
     /// Returns the prefix of generated names.

@@ -4,11 +4,12 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use super::data::StaticData;
-use super::range::Range;
 use crate::diagnose::diagnostic::clamp;
 use crate::diagnose::wording::{self, Fault};
+use crate::lower::module::StaticData;
+use crate::lower::range::Range;
 use crate::syntax::tree::{NodeId, NodeKind, Nodes, Tree};
+use crate::types::Val;
 
 /// Maximum nesting depth of the text. The code generated for a form is nested more deeply than the
 /// form itself.
@@ -129,6 +130,64 @@ impl<'s> Wat<'s> {
     /// Creates `(i32.const N)`.
     pub(crate) fn i32(from: NodeId, number: i64) -> Wat<'s> {
         Wat::list(from, format!("i32.const {number}"), [])
+    }
+
+    /// Creates a numeric instruction, such as `(i32.add items…)` for `add`.
+    pub(crate) fn op(
+        from: NodeId,
+        val: Val,
+        name: &str,
+        items: impl Into<Vec<Wat<'s>>>,
+    ) -> Wat<'s> {
+        Wat::list(from, [val.name(), ".", name].concat(), items)
+    }
+
+    /// Creates a constant of a number type, such as `(i64.const N)`.
+    pub(crate) fn number(from: NodeId, val: Val, number: i64) -> Wat<'s> {
+        // The representation of a value of unknown type is an i32.
+        let name = if val == Val::Any { "i32" } else { val.name() };
+        Wat::list(from, format!("{name}.const {number}"), [])
+    }
+
+    /// Creates `(if test (then then) (else other))`. The head may contain a type, as in
+    /// `if (result i32)`.
+    pub(crate) fn choice(
+        from: NodeId,
+        head: impl Into<Cow<'s, str>>,
+        test: Wat<'s>,
+        then: Wat<'s>,
+        other: Wat<'s>,
+    ) -> Wat<'s> {
+        let then = Wat::list(from, "then", [then]);
+        Wat::list(from, head, [test, then, Wat::list(from, "else", [other])])
+    }
+
+    /// Creates `(if test (then then))`.
+    pub(crate) fn when(from: NodeId, test: Wat<'s>, then: Wat<'s>) -> Wat<'s> {
+        Wat::list(from, "if", [test, Wat::list(from, "then", [then])])
+    }
+
+    /// Creates a loop: `(block leave (loop again test-and-body… (br again)))`, which a branch to
+    /// `leave` exits.
+    pub(crate) fn repeated(
+        from: NodeId,
+        leave: &str,
+        again: &str,
+        mut inner: Vec<Wat<'s>>,
+    ) -> Wat<'s> {
+        inner.push(Wat::br(from, again));
+        let whole = Wat::list(from, format!("loop {again}"), inner);
+        Wat::list(from, format!("block {leave}"), [whole])
+    }
+
+    /// Creates `(br label)`.
+    pub(crate) fn br(from: NodeId, label: &str) -> Wat<'s> {
+        Wat::list(from, ["br ", label].concat(), [])
+    }
+
+    /// Creates `(br_if label test)`.
+    pub(crate) fn br_if(from: NodeId, label: &str, test: Wat<'s>) -> Wat<'s> {
+        Wat::list(from, ["br_if ", label].concat(), [test])
     }
 
     /// Sets the bounds of the integer that the piece of WAT leaves on the stack.
@@ -300,9 +359,10 @@ impl<'a, 's> Printer<'a, 's> {
         while let Some(at) = nodes.next(self.tree) {
             let node = self.tree.node(at);
             let is_list = node.kind == NodeKind::List;
-            match is_list && node.starts_line {
-                true => self.begin_line(),
-                false => self.space(),
+            if is_list && node.starts_line {
+                self.begin_line()
+            } else {
+                self.space()
             }
             if is_list {
                 self.check_length(at)?;
@@ -391,4 +451,67 @@ impl<'a, 's> Printer<'a, 's> {
     fn last(&self) -> Option<u8> {
         self.out.as_bytes().last().copied()
     }
+}
+
+/// The pieces of WAT for consecutive nodes, such as the operands of an instruction.
+pub(crate) struct Pieces<'s> {
+    /// All nodes, including those that are not lowered yet.
+    nodes: Nodes,
+    /// The pieces of WAT so far, or `None` if each one is a list that is printed unchanged.
+    changed: Option<Vec<Wat<'s>>>,
+}
+
+impl<'s> Pieces<'s> {
+    /// Creates an empty collection for the WAT of `nodes`, which are not lowered yet.
+    pub(crate) fn of(nodes: Nodes) -> Pieces<'s> {
+        Pieces { nodes, changed: None }
+    }
+
+    /// Adds the piece of WAT for the next node.
+    pub(crate) fn push(&mut self, tree: &Tree<'_>, node: NodeId, piece: Wat<'s>) {
+        match &mut self.changed {
+            Some(all) => all.push(piece),
+            None if piece.is_unchanged(node) => {}
+            None => {
+                let mut all = Vec::with_capacity(self.nodes.count(tree));
+                all.extend(lists(tree, self.nodes, Some(node)));
+                all.push(piece);
+                self.changed = Some(all);
+            }
+        }
+    }
+
+    /// Returns true if each node is a list that is printed unchanged.
+    pub(crate) fn are_unchanged(&self) -> bool {
+        self.changed.is_none()
+    }
+
+    /// Returns all pieces of WAT, one for each node.
+    pub(crate) fn into_vec(self, tree: &Tree<'_>) -> Vec<Wat<'s>> {
+        self.changed.unwrap_or_else(|| lists(tree, self.nodes, None).collect())
+    }
+
+    /// Returns all pieces of WAT combined into one.
+    pub(crate) fn into_sequence(self, from: NodeId) -> Wat<'s> {
+        match self.changed {
+            Some(pieces) => Wat::sequence(from, pieces),
+            None => Wat::source(from, self.nodes),
+        }
+    }
+}
+
+/// Returns true if the nodes are lists and the pieces of WAT are exactly these lists, printed
+/// unchanged.
+pub(crate) fn are_unchanged(tree: &Tree<'_>, mut nodes: Nodes, pieces: &[Wat<'_>]) -> bool {
+    pieces.iter().all(|piece| nodes.next(tree).is_some_and(|node| piece.is_unchanged(node)))
+        && nodes.next(tree).is_none()
+}
+
+/// Returns a piece of WAT for each list before the node `end`, or for each list if `end` is `None`.
+/// The lists are printed unchanged.
+fn lists<'s>(tree: &Tree<'_>, nodes: Nodes, end: Option<NodeId>) -> impl Iterator<Item = Wat<'s>> {
+    nodes
+        .iter(tree)
+        .take_while(move |node| Some(*node) != end)
+        .map(|list| Wat::unchanged(list).on_line(tree.node(list).starts_line))
 }

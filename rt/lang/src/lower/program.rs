@@ -1,13 +1,12 @@
-//! The parts of a program: its items, its functions and its body.
+//! The parts of a program: its items, its functions with their parameters and locals, and its body.
 
-use super::declaration::{self, FnParam};
-use crate::NameMap;
-use crate::Signature;
-use crate::Signatures;
 use crate::cost::Measure;
+use crate::diagnose::fix::Change;
 use crate::diagnose::wording::{self, Fault};
-use crate::lower::locals::Locals;
+use crate::lower::table::Table;
 use crate::syntax::tree::{NodeId, NodeKind, Nodes, Tree};
+use crate::types::Type;
+use crate::{NameMap, Signature, Signatures};
 
 /// A program, split into its parts.
 pub(crate) struct Program<'s> {
@@ -40,6 +39,15 @@ pub(crate) struct Func<'s> {
 }
 
 impl<'s> Program<'s> {
+    /// Returns the host function that a name in WAT refers to.
+    pub(crate) fn host_function<'a>(
+        &'a self,
+        name: &str,
+        host: &'a Signatures,
+    ) -> Option<&'a Signature> {
+        self.aliases.get(name).or_else(|| host.get(name.strip_prefix('$')?))
+    }
+
     /// Returns the names of the program's functions, including the names that its imports define.
     pub(crate) fn names(&self) -> Vec<&'s str> {
         self.defined.keys().chain(self.aliases.keys()).copied().collect()
@@ -60,7 +68,7 @@ pub(crate) fn read<'s>(tree: &mut Tree<'s>, host: &Signatures) -> Result<Program
     let run = run_func(tree, &found)?;
     for node in found.funcs.into_iter().filter(|node| Some(*node) != run) {
         let func = match tree.head(node) {
-            Some("fn") => declaration::fn_func(tree, node)?,
+            Some("fn") => fn_func(tree, node)?,
             _ => program.func(tree, node, false)?,
         };
         program.add(tree, func, host)?;
@@ -68,7 +76,7 @@ pub(crate) fn read<'s>(tree: &mut Tree<'s>, host: &Signatures) -> Result<Program
     let func = match run {
         // The program may be a function declared with `fn`, without parameters.
         Some(node) if tree.head(node) == Some("fn") => {
-            let func = declaration::fn_func(tree, node)?;
+            let func = fn_func(tree, node)?;
             let params = func.fn_params.as_deref().unwrap_or(&[]);
             if let Some(first) = params.first() {
                 return Err(Fault::new(tree.span(first.node), wording::run_params()));
@@ -150,7 +158,8 @@ impl<'s> Program<'s> {
                 }
             }
             tree.lift(node);
-            let (count, measure) = (funcs.len() as u64, Measure::Functions);
+            let count = funcs.len() as u64;
+            let measure = Measure::Functions;
             if count > measure.limit() {
                 return Err(Fault::new(tree.span(node), wording::too_large(measure, count)));
             }
@@ -192,11 +201,8 @@ fn unwrap_module(tree: &Tree<'_>) -> Result<Nodes, Box<Fault>> {
     if top.next(tree).is_some() {
         return Err(Fault::new(tree.span(module), wording::module_among_others()));
     }
-    let mut inside = tree.children(module);
-    inside.next(tree);
-    if inside.peek(tree).is_some_and(|node| tree.name(node).is_some()) {
-        inside.next(tree);
-    }
+    let mut inside = tree.operands(module);
+    inside.next_name(tree);
     Ok(inside)
 }
 
@@ -211,78 +217,55 @@ fn choose_run(tree: &Tree<'_>, funcs: &[NodeId], exported: Option<&str>) -> Opti
 
 /// Returns true if a function is named `$run` or exported as `run`.
 fn is_run(tree: &Tree<'_>, func: NodeId, exported_run: Option<&str>) -> bool {
-    let mut nodes = tree.children(func);
-    nodes.next(tree);
-    let name = nodes.peek(tree).and_then(|node| tree.name(node));
+    let mut nodes = tree.operands(func);
+    let name = nodes.next_name(tree);
     if name == Some("$run") || (name.is_some() && name == exported_run) {
         return true;
     }
-    while let Some(node) = nodes.next(tree) {
-        if tree.head(node) == Some("export") {
-            let mut inner = tree.children(node);
-            inner.next(tree);
-            return inner.next(tree).is_some_and(|text| tree.text(text) == "\"run\"");
-        }
-    }
-    false
+    let export = nodes.iter(tree).find(|node| tree.head(*node) == Some("export"));
+    let exported = export.and_then(|export| tree.item(export, 1));
+    exported.is_some_and(|text| tree.text(text) == "\"run\"")
 }
 
 /// Returns the name of the function that a field such as `(export "name" (func $f))` exports under
 /// the name `as_name`.
 fn exported<'s>(tree: &Tree<'s>, field: NodeId, as_name: &str) -> Option<&'s str> {
-    let mut nodes = tree.children(field);
-    nodes.next(tree);
+    let mut nodes = tree.operands(field);
     let name = nodes.next(tree)?;
     let target = nodes.next(tree).filter(|node| tree.head(*node) == Some("func"))?;
-    let mut inner = tree.children(target);
-    inner.next(tree);
-    let func = tree.name(inner.next(tree)?)?;
+    let func = tree.name(tree.item(target, 1)?)?;
     (tree.text(name).trim_matches('"') == as_name).then_some(func)
 }
 
 /// Returns the list of names after the name of a `func`. Such a list is valid only in `fn`.
 fn names_list(tree: &Tree<'_>, func: NodeId) -> Option<NodeId> {
-    let mut nodes = tree.children(func);
-    nodes.next(tree);
-    nodes.next(tree).filter(|node| tree.name(*node).is_some())?;
-    let list = nodes.next(tree).filter(|node| tree.node(*node).kind == NodeKind::List)?;
+    let mut nodes = tree.operands(func);
+    nodes.next_name(tree)?;
+    let list = nodes.next(tree).filter(|node| tree.is_list(*node))?;
     nodes.next(tree)?;
-    let mut inner = tree.children(list);
-    let names = std::iter::from_fn(|| inner.next(tree));
-    let (mut count, mut all) = (0, true);
-    names.for_each(|name| {
-        count += 1;
-        all &= tree.name(name).is_some_and(|name| !name.contains('.'));
-    });
+    let mut names = tree.children(list).iter(tree).peekable();
+    names.peek()?;
+    let is_name = |node| tree.name(node).is_some_and(|name| !name.contains('.'));
     // `($f)` alone may be a call.
     let is_call = || tree.head(list).is_some_and(|first| is_declared(tree, first));
-    (all && count > 0 && !is_call()).then_some(list)
+    (names.all(is_name) && !is_call()).then_some(list)
 }
 
 /// Returns true if a program declares a function with this name.
 fn is_declared(tree: &Tree<'_>, name: &str) -> bool {
-    let mut nodes = tree.top();
-    std::iter::from_fn(|| nodes.next_deep(tree)).any(|node| {
-        let mut inner = tree.children(node);
+    tree.top().iter_deep(tree).any(|node| {
         matches!(tree.head(node), Some("func" | "fn" | "import"))
-            && inner.next(tree).is_some()
-            && inner.next(tree).and_then(|node| tree.name(node)) == Some(name)
+            && tree.item(node, 1).and_then(|node| tree.name(node)) == Some(name)
     })
 }
 
 /// Returns the `(import …)` in a function that only declares an import.
 fn inline_import(tree: &Tree<'_>, func: NodeId) -> Option<NodeId> {
-    let mut nodes = tree.children(func);
-    nodes.next(tree);
-    while let Some(node) = nodes.next(tree) {
-        match tree.head(node) {
-            Some("import") => return Some(node),
-            Some("export") => {}
-            Some(_) => return None,
-            None => {}
-        }
-    }
-    None
+    let mut parts =
+        tree.operands(func).iter(tree).filter_map(|node| Some((node, tree.head(node)?)));
+    let (node, _) =
+        parts.find(|(_, head)| *head != "export").filter(|(_, head)| *head == "import")?;
+    Some(node)
 }
 
 impl<'s> Program<'s> {
@@ -295,8 +278,7 @@ impl<'s> Program<'s> {
         field: NodeId,
         host: &Signatures,
     ) -> Result<(), Box<Fault>> {
-        let mut nodes = tree.children(import);
-        nodes.next(tree);
+        let mut nodes = tree.operands(import);
         let mut part = || nodes.next(tree).map_or("", |node| tree.text(node).trim_matches('"'));
         let full_name = format!("{}.{}", part(), part());
         let described = if import == field { nodes.next(tree) } else { Some(field) };
@@ -316,10 +298,8 @@ impl<'s> Program<'s> {
         let Some(signature) = host.get(&full_name) else {
             return Err(Fault::new(tree.span(import), wording::unknown_import(&full_name, host)));
         };
-        let mut inner = described.map_or(Nodes::NONE, |node| tree.children(node));
-        inner.next(tree);
-        if let Some((node, name)) = inner.next(tree).and_then(|node| Some((node, tree.name(node)?)))
-        {
+        let named = described.and_then(|node| tree.item(node, 1));
+        if let Some((node, name)) = named.and_then(|node| Some((node, tree.name(node)?))) {
             let known = name.strip_prefix('$').and_then(|plain| host.get(plain));
             if known.is_some_and(|known| known != signature) {
                 return Err(Fault::new(
@@ -358,11 +338,9 @@ impl<'s> Program<'s> {
 
     /// Drops a memory declaration. A memory with data is a fault.
     fn drop_memory(&mut self, tree: &Tree<'s>, field: NodeId) -> Result<(), Box<Fault>> {
-        let mut nodes = tree.children(field);
-        while let Some(node) = nodes.next(tree) {
-            if tree.head(node) == Some("data") {
-                return Err(Fault::new(tree.span(node), wording::data_field()));
-            }
+        let mut nodes = tree.children(field).iter(tree);
+        if let Some(node) = nodes.find(|node| tree.head(*node) == Some("data")) {
+            return Err(Fault::new(tree.span(node), wording::data_field()));
         }
         self.warnings.push(*Fault::new(tree.span(field), wording::dropped_memory()));
         Ok(())
@@ -375,12 +353,8 @@ impl<'s> Program<'s> {
         list: NodeId,
         run: bool,
     ) -> Result<Func<'s>, Box<Fault>> {
-        let mut nodes = tree.children(list);
-        nodes.next(tree);
-        let name = nodes.peek(tree).and_then(|node| tree.name(node));
-        if name.is_some() {
-            nodes.next(tree);
-        }
+        let mut nodes = tree.operands(list);
+        let name = nodes.next_name(tree);
         let mut func = Func {
             node: Some(list),
             name,
@@ -399,8 +373,7 @@ impl<'s> Program<'s> {
                     return Err(Fault::new(tree.span(node), wording::run_params()));
                 }
                 Some("result") if run => {
-                    let mut inner = tree.children(node);
-                    inner.next(tree);
+                    let mut inner = tree.operands(node);
                     let plain = inner.next(tree).and_then(|ty| tree.atom(ty)) == Some("i32");
                     if !plain || inner.next(tree).is_some() {
                         return Err(Fault::new(tree.span(node), wording::run_result()));
@@ -447,7 +420,7 @@ impl<'s> Func<'s> {
     pub(super) fn collect(&mut self, tree: &mut Tree<'s>) -> Result<(), Box<Fault>> {
         let mut nodes = self.body;
         while let Some(node) = nodes.next_deep(tree) {
-            if tree.node(node).kind != NodeKind::List {
+            if !tree.is_list(node) {
                 continue;
             }
             match tree.head(node) {
@@ -468,20 +441,194 @@ impl<'s> Func<'s> {
     /// names the form that probably lacks its closing parenthesis, unless the nested function is
     /// anonymous.
     fn nested(&self, tree: &Tree<'s>, inner: NodeId) -> wording::Message {
-        let mut inside = tree.children(inner);
-        inside.next(tree);
-        if tree.head(inner) == Some("fn")
-            && inside.next(tree).is_some_and(|first| tree.node(first).kind == NodeKind::List)
-        {
+        let first = tree.item(inner, 1);
+        if tree.head(inner) == Some("fn") && first.is_some_and(|first| tree.is_list(first)) {
             return wording::anonymous_function();
         }
-        let mut nodes = self.body;
-        let mut around = None;
-        while let Some(node) = nodes.next(tree).filter(|node| *node < inner) {
-            around = Some(node);
-        }
-        let line =
-            around.map_or(1, |node| crate::Position::of(tree.source, tree.span(node).start).line);
+        let around = self.body.iter(tree).take_while(|node| *node < inner).last();
+        let line = around.map_or(1, |node| tree.line(node));
         wording::nested_function(around.and_then(|node| tree.head(node)).unwrap_or(""), line)
+    }
+}
+
+/// A parameter of a function declared with `fn`.
+pub(crate) struct FnParam<'s> {
+    /// The name, with its `$`.
+    pub(crate) name: &'s str,
+    pub(crate) node: NodeId,
+    /// The declared type. `None` if the type is inferred.
+    pub(crate) declared: Option<Type>,
+}
+
+/// Splits a declaration such as `(fn $f ($a (b str)) BODY…)` into its name, parameters and body.
+pub(super) fn fn_func<'s>(tree: &mut Tree<'s>, list: NodeId) -> Result<Func<'s>, Box<Fault>> {
+    let mut nodes = tree.operands(list);
+    let own = nodes.next(tree);
+    let Some(name) = own.and_then(|own| tree.name(own)) else {
+        let found = own.map_or("", |own| tree.text(own));
+        let at = own.unwrap_or(list);
+        return Err(Fault::new(tree.span(at), wording::fn_name(found)));
+    };
+    let params = nodes.next(tree).filter(|node| tree.is_list(*node));
+    let Some(params) = params else {
+        return Err(Fault::new(tree.span(list), wording::fn_params(name)));
+    };
+    let mut all: Vec<FnParam<'s>> = Vec::new();
+    let mut inner = tree.children(params);
+    while let Some(node) = inner.next(tree) {
+        let param = fn_param(tree, node)?;
+        if all.iter().any(|known| known.name == param.name) {
+            return Err(Fault::new(tree.span(node), wording::same_param(param.name)));
+        }
+        all.push(param);
+    }
+    let mut func = Func {
+        node: Some(list),
+        name: Some(name),
+        header: Vec::new(),
+        locals: Locals::default(),
+        fn_params: Some(all),
+        body: nodes,
+    };
+    func.collect(tree)?;
+    Ok(func)
+}
+
+/// Returns the name of a parameter that is declared without its `$`, such as `$x` for `x`. If the
+/// source does not contain this name, returns the word itself.
+fn dollar_name<'s>(tree: &Tree<'s>, word: &'s str) -> &'s str {
+    (0..tree.len())
+        .filter_map(|node| tree.name(NodeId(node)))
+        .find(|name| name.strip_prefix('$') == Some(word))
+        .unwrap_or(word)
+}
+
+/// Reads a parameter: `$x`, or `(x str)` with its type.
+fn fn_param<'s>(tree: &Tree<'s>, node: NodeId) -> Result<FnParam<'s>, Box<Fault>> {
+    if let Some(name) = tree.name(node) {
+        return Ok(FnParam { name, node, declared: None });
+    }
+    let is_list = tree.is_list(node);
+    let parts: Vec<NodeId> = tree.children(node).iter(tree).collect();
+    let fault = || Fault::new(tree.span(node), wording::fn_param(tree.text(node)));
+    let [name, ty] = parts.as_slice() else { return Err(fault()) };
+    let word = tree.atom(*name).filter(|_| is_list).ok_or_else(fault)?;
+    let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let name = match word.strip_prefix('$') {
+        Some(_) => word,
+        None if word.chars().all(is_word) => dollar_name(tree, word),
+        None => return Err(fault()),
+    };
+    match tree.atom(*ty).and_then(Type::from_name) {
+        Some(ty) => Ok(FnParam { name, node, declared: Some(ty) }),
+        None => Err(Fault::new(tree.span(*ty), wording::fn_param_type(tree.text(*ty)))),
+    }
+}
+
+/// Maximum number of locals in a function. This is the engine's limit.
+const MAX_LOCALS: usize = 50_000;
+
+/// Initial capacity for locals.
+const FEW_LOCALS: usize = 7;
+
+/// The parameters and locals of a function.
+pub(crate) type Locals<'s> = Table<'s, Local<'s>>;
+
+/// A parameter or local.
+#[derive(Clone, Copy)]
+pub(crate) struct Local<'s> {
+    pub(crate) name: Option<&'s str>,
+    pub(crate) ty: &'s str,
+    /// The node that declares the parameter or local.
+    pub(crate) node: NodeId,
+    pub(crate) param: bool,
+}
+
+impl<'s> Locals<'s> {
+    /// Adds a parameter or local. A local may be declared twice with the same type, but a parameter
+    /// may not.
+    pub(crate) fn declare(&mut self, tree: &Tree<'s>, new: Local<'s>) -> Result<(), Box<Fault>> {
+        if let Some(known) = new.name.and_then(|name| self.get(name)) {
+            if !known.param && !new.param && known.ty == new.ty {
+                return Ok(());
+            }
+            let line = tree.line(known.node);
+            let name = new.name.unwrap_or("");
+            let message = if known.param || new.param {
+                wording::duplicate_param(name, line)
+            } else {
+                wording::two_types(name, known.ty, new.ty, line)
+            };
+            return Err(Fault::new(tree.span(new.node), message));
+        }
+        if self.len() >= MAX_LOCALS {
+            return Err(Fault::new(tree.span(new.node), wording::too_many_locals(MAX_LOCALS)));
+        }
+        if self.len() == 0 {
+            self.reserve(FEW_LOCALS);
+        }
+        self.push(new.name, new);
+        Ok(())
+    }
+
+    /// Reads `(local $x i32)`, `(local $a $b i32)`, `(local i32 i32)`, or the same with `param`.
+    pub(crate) fn read(
+        &mut self,
+        tree: &Tree<'s>,
+        list: NodeId,
+        param: bool,
+    ) -> Result<(), Box<Fault>> {
+        let mut nodes = tree.operands(list);
+        // Starts at the first name whose type has not been read yet.
+        let mut names = nodes;
+        while let Some(node) = nodes.next(tree) {
+            if tree.name(node).is_some() {
+                continue;
+            }
+            let ty = tree.text(node);
+            if !is_type(tree, node) {
+                let message = wording::unknown_type(ty)
+                    .maybe_safe(split_initial_value(tree, list, node).filter(|_| !param));
+                return Err(Fault::new(tree.span(node), message));
+            }
+            if names.peek(tree) == Some(node) {
+                self.declare(tree, Local { name: None, ty, node, param })?;
+            }
+            while let Some(name) = names.next(tree).filter(|name| *name != node) {
+                let local = Local { name: tree.name(name), ty, node: name, param };
+                self.declare(tree, local)?;
+            }
+        }
+        match names.next(tree) {
+            Some(node) => {
+                let name = tree.name(node).unwrap_or("");
+                Err(Fault::new(tree.span(node), wording::missing_type(name, param)))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// Returns the change that splits a declaration with an initial value into a declaration and a
+/// `local.set`. Returns `None` for any other declaration.
+fn split_initial_value(tree: &Tree<'_>, list: NodeId, value: NodeId) -> Option<Change> {
+    let items = tree.items(list);
+    let [_, name, ty, last] = items.as_slice() else { return None };
+    let name = tree.name(*name)?;
+    let end = tree.span(*ty).end;
+    let start = tree.span(value).start;
+    (*last == value && is_type(tree, *ty) && tree.node(value).kind != NodeKind::Atom)
+        .then(|| Change::edit(end..start, format!(") (local.set {name} ")))
+}
+
+/// Returns true if a node is a value type.
+fn is_type(tree: &Tree<'_>, node: NodeId) -> bool {
+    match tree.node(node).kind {
+        NodeKind::Atom => matches!(
+            tree.text(node),
+            "i32" | "i64" | "f32" | "f64" | "v128" | "funcref" | "externref"
+        ),
+        NodeKind::List => tree.head(node) == Some("ref"),
+        NodeKind::Text | NodeKind::Block => false,
     }
 }

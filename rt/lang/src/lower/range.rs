@@ -118,21 +118,15 @@ const SETTERS: [(&str, usize); 9] = [
 
 /// Returns true if anything in the nodes may set the variable with this name: a form, a WAT
 /// instruction, or a list of names, as in `match`.
-pub(crate) fn may_set(tree: &Tree<'_>, mut nodes: Nodes, name: &str) -> bool {
-    while let Some(node) = nodes.next_deep(tree) {
-        if tree.atom(node).is_some_and(|word| matches!(word, "local.set" | "local.tee")) {
-            return true;
-        }
-        if tree.node(node).kind == NodeKind::List && sets(tree, node, name) {
-            return true;
-        }
-    }
-    false
+pub(crate) fn may_set(tree: &Tree<'_>, nodes: Nodes, name: &str) -> bool {
+    nodes.iter_deep(tree).any(|node| match tree.node(node).kind {
+        NodeKind::List => sets(tree, node, name),
+        _ => matches!(tree.atom(node), Some("local.set" | "local.tee")),
+    })
 }
 
 fn sets(tree: &Tree<'_>, list: NodeId, name: &str) -> bool {
-    let mut nodes = tree.children(list);
-    let mut all = std::iter::from_fn(|| nodes.next(tree));
+    let mut all = tree.children(list).iter(tree);
     let is_name = |node: NodeId| tree.name(node) == Some(name);
     let Some(head) = tree.head(list) else { return all.any(is_name) };
     if head.starts_with('$') {

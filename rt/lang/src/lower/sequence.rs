@@ -1,13 +1,12 @@
 //! Sequences of forms and of flat instructions.
 
 use super::flow::{Context, Flow, Lowered, Want};
-use super::forms;
 use super::forms::call::Callee;
 use super::output::Wat;
-use super::pieces::Pieces;
-use super::stack_effect::StackEffect;
-use super::{LowerResult, Lowering};
+use super::{CodeResult, Lowering, forms};
 use crate::diagnose::wording;
+use crate::lower::output::Pieces;
+use crate::lower::wat::StackEffect;
 use crate::syntax::tree::{NodeId, NodeKind, Nodes};
 use crate::types::Type;
 use crate::types::instruction::instruction;
@@ -30,9 +29,19 @@ pub(crate) enum Tail {
     Value(Want),
 }
 
+impl Tail {
+    /// Returns the use of the last value of a sequence in this context.
+    pub(crate) fn of(context: Context) -> Tail {
+        match context {
+            Context::Operand(want) => Tail::Value(want),
+            Context::Statement | Context::Stack => Tail::Discarded,
+        }
+    }
+}
+
 impl<'s> Lowering<'_, 's> {
     /// Lowers siblings in order.
-    pub(crate) fn sequence(&mut self, nodes: &mut Nodes, tail: Tail) -> LowerResult<Lowered<'s>> {
+    pub(crate) fn sequence(&mut self, nodes: &mut Nodes, tail: Tail) -> CodeResult<'s> {
         let tree = self.tree;
         let from = nodes.peek(tree).unwrap_or(NodeId(0));
         let mut pieces = Pieces::of(*nodes);
@@ -82,8 +91,7 @@ impl<'s> Lowering<'_, 's> {
     /// Records the type of the value that a `local.set` without an operand pops from the stack.
     fn record_pop(&mut self, node: NodeId, pending: &mut Vec<Type>) {
         let tree = self.tree;
-        let mut nodes = tree.children(node);
-        nodes.next(tree);
+        let mut nodes = tree.operands(node);
         let target = nodes.next(tree).and_then(|target| tree.name(target));
         if let Some(name) = target.filter(|_| nodes.peek(tree).is_none())
             && let Some(ty) = pending.pop()
@@ -96,9 +104,7 @@ impl<'s> Lowering<'_, 's> {
     /// Returns the types of the values that a WAT `call` leaves if it calls a host function.
     fn left_by_call(&self, node: NodeId) -> Vec<Type> {
         let tree = self.tree;
-        let mut nodes = tree.children(node);
-        nodes.next(tree);
-        let callee = nodes.next(tree).and_then(|callee| tree.name(callee));
+        let callee = tree.item(node, 1).and_then(|callee| tree.name(callee));
         let signature =
             callee.and_then(|name| name.strip_prefix('$')).and_then(|name| self.host.get(name));
         let Some(signature) = signature else { return Vec::new() };
@@ -109,7 +115,7 @@ impl<'s> Lowering<'_, 's> {
     /// Returns true if a list with this head is a call by name that may fail, and that therefore
     /// leaves an error code for the WAT instructions after it.
     fn leaves_err(&self, head: Option<&str>) -> bool {
-        let called = head.and_then(|head| forms::call::called(self, head));
+        let called = head.and_then(|head| self.callee(head));
         matches!(called, Some(Callee::Host(signature, false)) if signature.fallible())
     }
 
@@ -120,7 +126,7 @@ impl<'s> Lowering<'_, 's> {
         nodes: &mut Nodes,
         context: Context,
         open: &mut Vec<bool>,
-    ) -> LowerResult<Lowered<'s>> {
+    ) -> CodeResult<'s> {
         let tree = self.tree;
         let name = tree.text(node);
         match name {
@@ -210,23 +216,19 @@ impl<'s> Lowering<'_, 's> {
                 if forms::form(head).is_some_and(|_| forms::applies(tree, node, head)) {
                     return None;
                 }
-                if let Some(called) = forms::call::called(self, head) {
+                if let Some(called) = self.callee(head) {
                     return Some((0, self.pushes(&called)));
                 }
                 if matches!(head, "then" | "else" | "block" | "loop") {
                     return None;
                 }
-                let mut inner = tree.children(node);
-                inner.next(tree);
+                let mut inner = tree.operands(node);
                 if head == "if" {
                     let first = inner.peek(tree)?;
                     return (tree.head(first) == Some("then")).then_some((1, 0));
                 }
                 let effect = self.named_effect(head, &mut inner)?;
-                let mut given = 0;
-                while inner.next(tree).is_some() {
-                    given += 1;
-                }
+                let given = inner.count(tree);
                 Some((effect.pops.len().saturating_sub(given), effect.pushes))
             }
         }
@@ -252,7 +254,7 @@ impl StackEffect {
         let count = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
         let ty = self.ty;
         match self.pops {
-            super::stack_effect::Pops::Unknown => Lowered { ty, ..Lowered::unknown(wat) },
+            crate::lower::wat::Pops::Unknown => Lowered { ty, ..Lowered::unknown(wat) },
             _ => Lowered::net(wat, count(self.pushes) - count(self.pops.len()), ty),
         }
     }

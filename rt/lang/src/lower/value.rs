@@ -1,28 +1,22 @@
 //! The operands of forms: their values, and the conversions between types.
 
+use std::borrow::Cow;
+
 use super::flow::{Context, Flow, Lowered, Want};
-use super::forms::{self, call::Callee};
+use super::forms::call::Callee;
 use super::output::Wat;
 use super::sequence::Tail;
-use super::{LowerResult, Lowering};
-use crate::Code;
-use crate::Position;
+use super::{CodeResult, LowerResult, Lowering, forms};
 use crate::diagnose::fix::Change;
 use crate::diagnose::wording::{Fault, form, types as type_wording};
-use crate::habits;
 use crate::syntax::literal::{self, fits, is_number, number_type};
 use crate::syntax::tree::{NodeId, NodeKind, Nodes, Tree};
-use crate::types::Type;
-use crate::types::ops::Val;
+use crate::types::{Type, Val};
+use crate::{Code, habits};
 
 impl<'s> Lowering<'_, 's> {
     /// Lowers an operand of a form to exactly one value, converted to the expected type.
-    pub(crate) fn value(
-        &mut self,
-        form: NodeId,
-        node: NodeId,
-        want: Want,
-    ) -> LowerResult<Lowered<'s>> {
+    pub(crate) fn value(&mut self, form: NodeId, node: NodeId, want: Want) -> CodeResult<'s> {
         let tree = self.tree;
         let out = match tree.node(node).kind {
             NodeKind::Atom => match self.operand(Some(form), node, want)? {
@@ -41,7 +35,7 @@ impl<'s> Lowering<'_, 's> {
         node: NodeId,
         out: Lowered<'s>,
         want: Want,
-    ) -> LowerResult<Lowered<'s>> {
+    ) -> CodeResult<'s> {
         let out = match out.flow {
             Flow::Net(1) => out,
             Flow::Never | Flow::Unknown => {
@@ -76,7 +70,7 @@ impl<'s> Lowering<'_, 's> {
         node: NodeId,
         out: Lowered<'s>,
         ty: Type,
-    ) -> LowerResult<Lowered<'s>> {
+    ) -> CodeResult<'s> {
         let found = out.ty;
         if out.flow != Flow::Net(1) {
             return Ok(Lowered { ty, ..out });
@@ -143,7 +137,7 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Lowers a condition. A condition is an int, and 0 means false.
-    pub(crate) fn condition(&mut self, form: NodeId, node: NodeId) -> LowerResult<Lowered<'s>> {
+    pub(crate) fn condition(&mut self, form: NodeId, node: NodeId) -> CodeResult<'s> {
         let out = self.value(form, node, Want::Any)?;
         let is_wat = self.tree.head(form) == Some("if") && !self.is_choice(form);
         if out.ty.val().fits(Val::I32) && (is_wat || out.ty.is_number() || out.ty.is_vague()) {
@@ -221,7 +215,7 @@ impl<'s> Lowering<'_, 's> {
     fn is_plain(&self, node: NodeId) -> bool {
         self.tree.head(node).is_some_and(|head| {
             forms::form(head).is_none_or(|_| !forms::applies(self.tree, node, head))
-                && forms::call::called(self, head).is_none()
+                && self.callee(head).is_none()
                 && head != "if"
         })
     }
@@ -236,7 +230,8 @@ impl<'s> Lowering<'_, 's> {
     ) -> Box<Fault> {
         let tree = self.tree;
         let head = tree.head(form).unwrap_or("");
-        let (text, has) = (tree.text(node), |name: &str| self.host.get(name).is_some());
+        let text = tree.text(node);
+        let has = |name: &str| self.host.get(name).is_some();
         let change = match (found, want) {
             (Type::Str, Type::Int) if tree.node(node).kind == NodeKind::Text => {
                 let digits = text.trim_matches('"').trim();
@@ -255,7 +250,7 @@ impl<'s> Lowering<'_, 's> {
         let declared = tree
             .name(node)
             .and_then(|name| self.func.scope.get(name))
-            .map(|variable| Position::of(tree.source, tree.span(variable.node).start).line);
+            .map(|variable| tree.line(variable.node));
         let message = type_wording::operand(head, text, found, want, declared).maybe_safe(change);
         Fault::new(tree.span(node), message)
     }
@@ -302,24 +297,19 @@ impl<'s> Lowering<'_, 's> {
         let plain = callee.and_then(|callee| tree.name(callee)?.strip_prefix('$'));
         if let Some(signature) = plain.and_then(|plain| self.host.get(plain)).filter(|_| count > 1)
         {
-            let edit = callee.map(|callee| {
-                let start = tree.span(node).start + 1;
-                let name = format!("{}.{}", signature.module, signature.name);
-                Change::Edits(vec![(start..tree.span(callee).end, name)])
-            });
-            let message = form::value_and_err(signature).maybe_safe(edit);
+            let change = habits::rewrite::call_by_name(tree, node, signature);
+            let message = form::value_and_err(signature).maybe_safe(change);
             return Fault::new(tree.span(node), message);
         }
-        let called = tree.head(node).and_then(|inner| forms::call::called(self, inner));
+        let called = tree.head(node).and_then(|inner| self.callee(inner));
         let message = match called {
             Some(Callee::Host(signature, _)) if signature.results.is_empty() => {
                 form::missing_result(&signature)
             }
             Some(Callee::Fn(at, name)) if count == 0 => {
                 let body = self.program.funcs.get(at).map(|func| func.body);
-                let mut nodes = body.unwrap_or(Nodes::NONE);
-                let last = std::iter::from_fn(|| nodes.next(tree)).last();
-                let last = last.map(|last| (tree.text(last), self.line_of(last)));
+                let last = body.unwrap_or(Nodes::NONE).iter(tree).last();
+                let last = last.map(|last| (tree.text(last), self.tree.line(last)));
                 form::no_result(head, tree.text(node), name, last)
             }
             _ => form::value_count(head, tree.text(node), count),
@@ -356,9 +346,8 @@ pub(crate) struct Join<'s> {
 pub(crate) struct JoinedArms<'s> {
     pub(crate) arms: Vec<Wat<'s>>,
     pub(crate) ty: Type,
+    /// `Never` if control leaves every branch before its end, although a value is expected.
     pub(crate) flow: Flow,
-    /// If true, control leaves every branch before its end, although a value is expected.
-    pub(crate) is_never: bool,
 }
 
 impl<'s> JoinedArms<'s> {
@@ -369,6 +358,19 @@ impl<'s> JoinedArms<'s> {
             val => val.name(),
         };
         (self.flow == Flow::Net(1)).then(|| Wat::list(from, format!("result {name}"), []))
+    }
+
+    /// Returns `(head before… arms…)`, with the type of the result before `before`.
+    pub(crate) fn into_list(
+        self,
+        from: NodeId,
+        head: impl Into<Cow<'s, str>>,
+        before: Option<Wat<'s>>,
+    ) -> Lowered<'s> {
+        let (flow, ty) = (self.flow, self.ty);
+        let mut pieces: Vec<Wat<'s>> = self.result(from).into_iter().chain(before).collect();
+        pieces.extend(self.arms);
+        Lowered { flow, ty, ..Lowered::none(Wat::list(from, head, pieces)) }.ending(from)
     }
 }
 
@@ -440,7 +442,7 @@ impl<'s> Join<'s> {
                 ty.filter(|_| !matches!(want, Want::Val(val) if !out.ty.val().fits(val)))
             else {
                 let known = self.found.map_or(out.ty, |(ty, _)| ty);
-                let line = lowering.line_of(first);
+                let line = lowering.tree.line(first);
                 return lowering.fault(at, type_wording::branches(known, out.ty, line));
             };
             self.found = Some((ty, first));
@@ -477,6 +479,6 @@ impl<'s> Join<'s> {
             (Some(_), Some(ty)) => (ty, Flow::Net(1)),
             (Some(_), None) => (Type::Any, Flow::Net(0)),
         };
-        Ok(JoinedArms { arms, ty, flow, is_never: self.want.is_some() && never })
+        Ok(JoinedArms { arms, ty, flow })
     }
 }

@@ -1,15 +1,102 @@
-//! Code that reads, sets and declares variables.
+//! The parameters and variables of a function, and the code that declares, reads and sets them.
+//!
+//! A string variable that is the target of `append` grows in place. It has a companion variable,
+//! which holds the address of the string if no other variable refers to the string, and 0
+//! otherwise. While the two variables are equal, `str.append` may change the string in place. If
+//! the string variable is read in a way that may keep the address, the companion is set to 0, so
+//! the next `append` copies the string.
 
-use super::facts::LocalType;
-use super::function::FuncKind;
-use super::output::Wat;
-use super::range::Range;
-use super::scope::{Declared, Variable};
-use super::{LowerResult, Lowering};
-use crate::diagnose::wording::types as type_wording;
-use crate::syntax::tree::NodeId;
-use crate::types::Type;
-use crate::types::ops::Val;
+use std::borrow::Cow;
+
+use crate::diagnose::wording::{self, Fault, types as type_wording};
+use crate::lower::facts::{Fact, LocalType};
+use crate::lower::forms::call::Callee;
+use crate::lower::function::FuncKind;
+use crate::lower::output::Wat;
+use crate::lower::range::Range;
+use crate::lower::table::Table;
+use crate::lower::{LowerResult, Lowering, forms};
+use crate::syntax::tree::{NodeId, Tree};
+use crate::types::{Type, Val};
+
+/// Maximum number of variables in a function. This is the engine's limit.
+const MAX_VARIABLES: usize = 50_000;
+
+/// The construct that declares a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Declared {
+    /// A parameter.
+    Param,
+    /// WAT's `(local $x i32)`.
+    Local,
+    /// A form, such as `let`.
+    Form,
+}
+
+/// A parameter or variable.
+#[derive(Clone, Debug)]
+pub(crate) struct Variable<'s> {
+    /// The name in the source, with its `$`. `None` for an unnamed WAT parameter or local.
+    pub(crate) name: Option<&'s str>,
+    /// The name in the module. It differs from the name in the source if the source declares that
+    /// name with several types, or if functions share the variable.
+    pub(crate) text: Cow<'s, str>,
+    /// The type in the module.
+    pub(crate) wat: &'s str,
+    /// The type known so far.
+    ty: Fact<Type>,
+    /// The node that declares the variable.
+    pub(crate) node: NodeId,
+    pub(crate) declared: Declared,
+    /// If true, the variable belongs to the program and is used by a function. It is a global in
+    /// the module.
+    pub(crate) shared: bool,
+    /// The bounds of the variable's value in the code being lowered, if known.
+    pub(crate) range: Option<Range>,
+}
+
+impl<'s> Variable<'s> {
+    /// Creates a variable that is not shared with functions.
+    pub(crate) fn new(
+        name: Option<&'s str>,
+        text: Cow<'s, str>,
+        wat: &'s str,
+        ty: Type,
+        node: NodeId,
+        declared: Declared,
+    ) -> Variable<'s> {
+        let ty = Fact::new(ty);
+        Variable { name, text, wat, ty, node, declared, shared: false, range: None }
+    }
+
+    /// Returns the type known so far, and records that code depends on it.
+    pub(crate) fn ty(&self) -> Type {
+        *self.ty.read()
+    }
+
+    /// Sets the type known so far. Returns true if code depends on a different type.
+    pub(crate) fn set_ty(&mut self, ty: Type) -> bool {
+        self.ty.set(ty)
+    }
+}
+
+/// The variables of a function, parameters first.
+pub(crate) type Scope<'s> = Table<'s, Variable<'s>>;
+
+impl<'s> Scope<'s> {
+    /// Adds a variable. Returns its index.
+    pub(crate) fn add(
+        &mut self,
+        tree: &Tree<'s>,
+        variable: Variable<'s>,
+    ) -> Result<usize, Box<Fault>> {
+        if self.len() >= MAX_VARIABLES {
+            let message = wording::too_many_locals(MAX_VARIABLES);
+            return Err(Fault::new(tree.span(variable.node), message));
+        }
+        Ok(self.push(variable.name, variable))
+    }
+}
 
 /// A variable or a global that a name refers to.
 #[derive(Clone, Debug)]
@@ -39,6 +126,30 @@ impl<'s> Resolved<'s> {
     pub(crate) fn write(&self, from: NodeId, value: Option<Wat<'s>>) -> Wat<'s> {
         let set = if self.is_global { "global.set " } else { "local.set " };
         Wat::list(from, [set, &self.text].concat(), value.into_iter().collect::<Vec<_>>())
+    }
+}
+
+/// A variable of generated code, which the source does not name.
+#[derive(Clone)]
+pub(crate) struct Hidden {
+    pub(super) name: String,
+}
+
+impl Hidden {
+    /// Returns code that reads the variable.
+    pub(crate) fn get<'s>(&self, from: NodeId) -> Wat<'s> {
+        Wat::list(from, ["local.get ", &self.name].concat(), [])
+    }
+
+    /// Returns code that sets the variable.
+    pub(crate) fn set<'s>(&self, from: NodeId, value: Wat<'s>) -> Wat<'s> {
+        Wat::list(from, ["local.set ", &self.name].concat(), [value])
+    }
+
+    /// Returns code that sets the variable and leaves the value. Without `value`, the value is
+    /// taken from the stack.
+    pub(crate) fn tee<'s>(&self, from: NodeId, value: impl Into<Vec<Wat<'s>>>) -> Wat<'s> {
+        Wat::list(from, ["local.tee ", &self.name].concat(), value)
     }
 }
 
@@ -128,15 +239,16 @@ impl<'s> Lowering<'_, 's> {
     fn add(&mut self, name: &'s str, ty: Type, node: NodeId) -> LowerResult<Resolved<'s>> {
         let at = self.func.scope.len();
         let shared = self.facts.is_shared(node);
-        let text = match shared || self.func.scope.find(name).is_some() {
-            true => self.global_name(name, at).into(),
-            false => name.into(),
+        let text = if shared || self.func.scope.find(name).is_some() {
+            self.global_name(name, at).into()
+        } else {
+            name.into()
         };
         let wat = match ty.val() {
             Val::Any => "i32",
             val => val.name(),
         };
-        let mut variable = Variable::new(Some(name), text, (wat, ty), node, Declared::Form);
+        let mut variable = Variable::new(Some(name), text, wat, ty, node, Declared::Form);
         variable.shared = shared;
         let at = self.func.scope.add(self.tree, variable)?;
         self.variable(at).map_or_else(|| self.fault(node, type_wording::unknown_variable(name)), Ok)
@@ -179,5 +291,106 @@ impl<'s> Lowering<'_, 's> {
         if known.is_none() && variable.set_ty(ty) {
             self.facts.outdate();
         }
+    }
+}
+
+/// Forms that read a string without keeping its address.
+const READERS: [&str; 15] = [
+    "=", "!=", "<", "<=", ">", ">=", "append", "arr", "has", "len", "map", "out", "push", "put",
+    "ret",
+];
+
+impl<'s> Lowering<'_, 's> {
+    /// Returns code that reads a variable. If the variable is an operand of a form, `form` is that
+    /// form.
+    pub(crate) fn read_variable(
+        &mut self,
+        from: NodeId,
+        variable: &Resolved<'s>,
+        form: Option<NodeId>,
+    ) -> Wat<'s> {
+        let value = variable.read(from);
+        match self.companion(variable) {
+            Some(companion) if !form.is_some_and(|form| self.only_reads(form)) => {
+                let clear = companion.write(from, Some(Wat::i32(from, 0)));
+                Wat::sequence(from, [clear, value])
+            }
+            _ => value,
+        }
+    }
+
+    /// Returns code that appends a string to a string variable.
+    pub(crate) fn append_to(
+        &mut self,
+        list: NodeId,
+        variable: &Resolved<'s>,
+        text: Wat<'s>,
+    ) -> LowerResult<Wat<'s>> {
+        let (set, text) = self.once(list, text, Val::I32);
+        if let Some(node) = variable.node.filter(|_| !self.words.wat_variables()) {
+            self.facts.grow(node);
+        }
+        let companion = self.companion(variable);
+        let mut args = vec![variable.read(list), text];
+        let function = match &companion {
+            Some(companion) => {
+                let same = [variable.read(list), companion.read(list)];
+                args.push(Wat::list(list, "i32.eq", same));
+                "str.append"
+            }
+            None => "str.cat",
+        };
+        let call = self.host_call(list, function, args)?;
+        let whole = Wat::sequence(list, [call, self.end_on_error(list)?]);
+        let mut pieces: Vec<Wat<'s>> = set.into_iter().collect();
+        pieces.push(variable.write(list, Some(whole)));
+        pieces.extend(companion.map(|companion| companion.write(list, Some(variable.read(list)))));
+        Ok(Wat::sequence(list, pieces))
+    }
+
+    /// Returns the companion of a variable that grows in place, or `None` for any other variable.
+    fn companion(&mut self, variable: &Resolved<'s>) -> Option<Resolved<'s>> {
+        let node = variable.node.filter(|node| self.facts.is_growing(*node))?;
+        let name = self.companion_name(node);
+        let declared = self.func.hidden.iter().any(|(known, _)| *known == name);
+        if !variable.is_global && !declared {
+            self.func.hidden.push((name.clone(), Val::I32));
+        }
+        Some(Resolved { text: name.into(), node: None, at: None, ..variable.clone() })
+    }
+
+    /// Returns the name of the companion of the variable that a node declares.
+    pub(super) fn companion_name(&self, node: NodeId) -> String {
+        self.label("own", node.0 as usize)
+    }
+
+    /// Returns true if a form reads its operands without keeping an address and no operand can
+    /// append to a variable.
+    fn only_reads(&self, form: NodeId) -> bool {
+        let tree = self.tree;
+        let Some(head) = tree.head(form) else { return false };
+        let reads = match forms::form(head).filter(|_| forms::applies(tree, form, head)) {
+            // With a single value, the result may be that value itself.
+            Some(_) if head == "fmt" => forms::all_operands(tree, form).len() > 2,
+            Some(_) => READERS.contains(&head),
+            None => matches!(self.callee(head), Some(Callee::Host(..))),
+        };
+        reads && !self.may_append(form)
+    }
+
+    /// Returns true if something inside a form may append to a variable: an `append`, or a call to
+    /// one of the program's functions.
+    fn may_append(&self, form: NodeId) -> bool {
+        let tree = self.tree;
+        let mut nodes = tree.children(form);
+        while let Some(node) = nodes.next_deep(tree) {
+            let own = tree.head(node).and_then(|head| self.callee(head));
+            if matches!(own, Some(Callee::Wat(_) | Callee::Fn(..)))
+                || tree.atom(node).is_some_and(|word| word == "append" || word.starts_with("call"))
+            {
+                return true;
+            }
+        }
+        false
     }
 }

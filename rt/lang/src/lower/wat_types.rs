@@ -1,10 +1,9 @@
 //! WAT types: the types of a program's functions and globals, and its named function types.
 
-use crate::NameMap;
 use crate::lower::program::{Func, Program};
-use crate::syntax::literal::index;
+use crate::lower::table::Table;
 use crate::syntax::tree::{NodeId, Nodes, Tree};
-use crate::types::ops::Val;
+use crate::types::Val;
 
 /// Maximum number of parameters, or of results, in a type. This is the engine's limit.
 const MAX_VALUES: usize = 1_000;
@@ -23,29 +22,6 @@ pub(crate) struct Global {
     pub(crate) mutable: bool,
 }
 
-/// Values that can be looked up by name or by index.
-pub(crate) struct Table<'s, T> {
-    pub(crate) list: Vec<T>,
-    pub(crate) by_name: NameMap<&'s str, usize>,
-}
-
-impl<'s, T> Table<'s, T> {
-    fn new() -> Self {
-        Table { list: Vec::new(), by_name: NameMap::default() }
-    }
-
-    /// Returns the value with this name, together with the name itself, borrowed from the source.
-    pub(crate) fn get_named(&self, name: &str) -> Option<(&'s str, &T)> {
-        let (name, at) = self.by_name.get_key_value(name)?;
-        Some((name, self.list.get(*at)?))
-    }
-
-    pub(crate) fn get(&self, text: &str) -> Option<&T> {
-        let at = self.by_name.get(text).copied().or_else(|| index(text))?;
-        self.list.get(at)
-    }
-}
-
 /// The types of a program. A type that lowering does not support is `None`.
 pub(crate) struct Types<'s> {
     pub(crate) funcs: Vec<Option<FuncType>>,
@@ -55,32 +31,22 @@ pub(crate) struct Types<'s> {
 
 impl<'s> Types<'s> {
     pub(crate) fn read(tree: &Tree<'s>, program: &Program<'s>) -> Types<'s> {
-        let mut types = Types { funcs: Vec::new(), globals: Table::new(), named: Table::new() };
+        let mut types =
+            Types { funcs: Vec::new(), globals: Table::default(), named: Table::default() };
         for item in &program.items {
             let mut nodes = tree.children(*item);
             let head = nodes.next(tree).and_then(|head| tree.atom(head));
-            let name = nodes.peek(tree).and_then(|node| tree.name(node));
-            if name.is_some() {
-                nodes.next(tree);
-            }
+            let name = nodes.next_name(tree);
             match head {
                 Some("global") => {
-                    if let Some(name) = name {
-                        types.globals.by_name.insert(name, types.globals.list.len());
-                    }
-                    types.globals.list.push(global(tree, nodes));
+                    types.globals.push(name, global(tree, nodes));
                 }
                 Some("type") => {
-                    if let Some(name) = name {
-                        types.named.by_name.insert(name, types.named.list.len());
-                    }
                     let described =
                         nodes.next(tree).filter(|node| tree.head(*node) == Some("func"));
-                    types.named.list.push(described.and_then(|node| {
-                        let mut inner = tree.children(node);
-                        inner.next(tree);
-                        types.signature(tree, &mut inner)
-                    }));
+                    let ty =
+                        described.and_then(|node| types.signature(tree, &mut tree.operands(node)));
+                    types.named.push(name, ty);
                 }
                 _ => {}
             }
@@ -118,9 +84,7 @@ impl<'s> Types<'s> {
         while let Some(node) = nodes.peek(tree) {
             match tree.head(node) {
                 Some("type") => {
-                    let mut inner = tree.children(node);
-                    inner.next(tree);
-                    named = Some(self.named.get(tree.text(inner.next(tree)?))?.clone()?);
+                    named = Some(self.named.get_word(tree.text(tree.item(node, 1)?))?.clone()?);
                 }
                 Some("param" | "result") => add(tree, node, &mut whole)?,
                 _ => break,
@@ -155,20 +119,9 @@ fn add(tree: &Tree<'_>, list: NodeId, whole: &mut FuncType) -> Option<()> {
     Some(())
 }
 
-fn global(tree: &Tree<'_>, mut nodes: Nodes) -> Option<Global> {
-    while let Some(node) = nodes.next(tree) {
-        match tree.head(node) {
-            Some("export") => {}
-            Some("mut") => {
-                let mut inner = tree.children(node);
-                inner.next(tree);
-                return Some(Global {
-                    ty: Val::from_wat(tree.atom(inner.next(tree)?)?)?,
-                    mutable: true,
-                });
-            }
-            _ => return Some(Global { ty: Val::from_wat(tree.atom(node)?)?, mutable: false }),
-        }
-    }
-    None
+fn global(tree: &Tree<'_>, nodes: Nodes) -> Option<Global> {
+    let node = nodes.iter(tree).find(|node| tree.head(*node) != Some("export"))?;
+    let mutable = tree.head(node) == Some("mut");
+    let ty = if mutable { tree.item(node, 1)? } else { node };
+    Some(Global { ty: Val::from_wat(tree.atom(ty)?)?, mutable })
 }

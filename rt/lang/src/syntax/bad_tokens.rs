@@ -2,6 +2,7 @@
 
 use crate::diagnose::fix::Change;
 use crate::diagnose::wording::{self, Fault, Message};
+use crate::syntax::tree::line_start;
 
 /// Builds the message for a single `;`.
 pub(crate) fn semicolon(source: &str, at: usize) -> Message {
@@ -22,10 +23,7 @@ pub(crate) fn character(source: &str, at: usize, c: char) -> Message {
         ',' => " ",
         '{' if block_end(source, at).is_some() => {
             let end = block_end(source, at).unwrap_or(at);
-            return message.safe(Change::Edits(vec![
-                (at..at + 1, "(do".to_owned()),
-                (end..end + 1, ")".to_owned()),
-            ]));
+            return message.safe(Change::edits([(at..at + 1, "(do"), (end..end + 1, ")")]));
         }
         '{' if let Some(edits) = map_literal(source, at) => {
             return wording::braces().safe(Change::Edits(edits));
@@ -47,7 +45,8 @@ pub(crate) fn character(source: &str, at: usize, c: char) -> Message {
 /// `at`. Returns `None` if there is no such block.
 fn block_end(source: &str, at: usize) -> Option<usize> {
     let rest = source.get(at + 1..)?;
-    let (mut depth, mut quoted) = (0_i32, false);
+    let mut depth = 0_i32;
+    let mut quoted = false;
     if !rest.trim_start().starts_with('(') {
         return None;
     }
@@ -76,7 +75,9 @@ const MAX_MAP: usize = 4 << 10;
 fn map_literal(source: &str, at: usize) -> Option<Vec<(std::ops::Range<usize>, String)>> {
     let rest = source.get(at + 1..)?;
     let mut edits = vec![(at..at + 1, "(map ".to_owned())];
-    let (mut depth, mut parts, mut skip) = (0_usize, 0_usize, 0);
+    let mut depth = 0_usize;
+    let mut parts = 0_usize;
+    let mut skip = 0;
     for (offset, c) in rest.char_indices().take_while(|(offset, _)| *offset < MAX_MAP) {
         let here = at + 1 + offset;
         if offset < skip {
@@ -129,7 +130,9 @@ fn map_literal(source: &str, at: usize) -> Option<Vec<(std::ops::Range<usize>, S
 /// Returns the change that rewrites a template such as `` `hello ${name}` `` as a `fmt` form.
 /// Returns `None` if an inserted value is neither a name nor a form.
 fn template(source: &str, start: usize, inner: &str) -> Option<Change> {
-    let (mut text, mut values, mut rest) = (String::new(), String::new(), inner);
+    let mut text = String::new();
+    let mut values = String::new();
+    let mut rest = inner;
     while let Some(at) = rest.find("${") {
         let (before, after) = rest.split_at(at);
         let end = after.find('}')?;
@@ -150,7 +153,7 @@ fn template(source: &str, start: usize, inner: &str) -> Option<Change> {
     text.push_str(&rest.replace('{', "{{").replace('}', "}}"));
     let end = start + inner.len() + 2;
     source.get(start..end)?;
-    Some(Change::Edits(vec![(start..end, format!("(fmt {}{values})", quoted(&text)))]))
+    Some(Change::edit(start..end, format!("(fmt {}{values})", quoted(&text))))
 }
 
 /// Returns the change that replaces typographic quotes around a string with straight ones. Returns
@@ -166,7 +169,7 @@ fn typographic(source: &str, at: usize, opening: char) -> Option<Change> {
     let (length, close) =
         line_from(source, inner).char_indices().find(|(_, c)| closing.contains(c))?;
     let end = inner + length + close.len_utf8();
-    Some(Change::Edits(vec![(at..end, quoted(source.get(inner..inner + length)?))]))
+    Some(Change::edit(at..end, quoted(source.get(inner..inner + length)?)))
 }
 
 /// Returns the fault for an atom that starts a comment in the syntax of another language, such as
@@ -192,8 +195,7 @@ pub(crate) fn atom(source: &str, start: usize, end: usize) -> Option<Box<Fault>>
                     wording::template(atom).maybe_safe(template(source, start, inner))
                 }
                 Some(inner) => {
-                    let change =
-                        Change::Edits(vec![(start..start + inner.len() + 2, quoted(inner))]);
+                    let change = Change::edit(start..start + inner.len() + 2, quoted(inner));
                     if inner.contains(quote) {
                         message.likely(change)
                     } else {
@@ -226,7 +228,7 @@ pub(crate) fn atom(source: &str, start: usize, end: usize) -> Option<Box<Fault>>
             if mark == "--" && atom.get(2..)?.starts_with(|c: char| c.is_ascii_digit()) {
                 return None;
             }
-            let change = Change::Edits(vec![(start..start + mark.len(), ";;".to_owned())]);
+            let change = Change::edit(start..start + mark.len(), ";;");
             let before = source.get(..start)?.trim_end_matches([' ', '\t']);
             // Between operands, these signs are operators in other languages.
             let apart = before.is_empty() || before.ends_with(['\n', ')']);
@@ -256,8 +258,7 @@ pub(crate) fn raw_quote(source: &str, start: usize, end: usize) -> Option<Box<Fa
     let change = length.and_then(|length| {
         let body = inner.get(..length)?.replace("\\\"", "\"");
         let span = start..start + length + 3;
-        (!body.contains("\"\"\""))
-            .then(|| Change::Edits(vec![(span, format!("r\"\"\"{body}\"\"\""))]))
+        (!body.contains("\"\"\"")).then(|| Change::edit(span, format!("r\"\"\"{body}\"\"\"")))
     });
     Some(Fault::new(start..end, wording::raw_quote().maybe_safe(change)))
 }
@@ -274,15 +275,13 @@ pub(crate) fn closing_quote(source: &str, start: usize) -> Option<Change> {
     let rest = line_from(source, start + 1);
     let body = rest.trim_end().trim_end_matches(')').trim_end();
     let closing = rest.get(body.len()..)?.matches(')').count();
-    let line_start = source.get(..start)?.rfind('\n').map_or(0, |at| at + 1);
-    let before = source.get(line_start..start)?;
+    let before = source.get(line_start(source, start)..start)?;
     let plain = !before.contains(['"', ';']) && !body.contains(['(', ')', '"', ';']);
     let open = before.matches('(').count().checked_sub(before.matches(')').count())?;
     // A different kind of quote at the end of the string was meant to close it.
     let body_end = body.trim_end_matches(['”', '“', '’', '\'']);
     let (at, end) = (start + 1 + body_end.len(), start + 1 + body.len());
-    (plain && closing > 0 && open == closing)
-        .then(|| Change::Edits(vec![(at..end, "\"".to_owned())]))
+    (plain && closing > 0 && open == closing).then(|| Change::edit(at..end, "\""))
 }
 
 /// Returns the rest of the line that contains the offset `at`, without its line end.

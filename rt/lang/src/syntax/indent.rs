@@ -1,9 +1,8 @@
 //! Detection of forms that are closed too early, based on the indentation of the lines that follow.
 
-use crate::diagnose::diagnostic::Position;
 use crate::diagnose::fix::Change;
 use crate::diagnose::wording::{self, Fault};
-use crate::syntax::tree::{NodeId, NodeKind, Tree};
+use crate::syntax::tree::{NodeId, NodeKind, Tree, indentation, line_start};
 
 /// Rejects a form with an empty body if the next line is indented more than the form. For a form
 /// that has a body and spans several lines, returns a warning instead.
@@ -16,15 +15,15 @@ pub(crate) fn closed_early(tree: &Tree<'_>) -> Result<Vec<Fault>, Box<Fault>> {
             continue;
         };
         let head = tree.head(list).unwrap_or("");
-        let line = |node| Position::of(tree.source, tree.span(node).start).line;
         let end = tree.span(list).end;
-        let lines = (line(list), line(next));
+        let own = tree.line(list);
+        let inner = tree.line(next);
         if empty {
-            let message = wording::closed_early(head, lines).maybe_safe(reopened(tree, list));
+            let message = wording::closed_early(head, own, inner).maybe_safe(reopened(tree, list));
             return Err(Fault::new(end - 1..end, message));
         }
         if warnings.len() < crate::MAX_WARNINGS {
-            warnings.push(*Fault::new(end - 1..end, wording::indented_after(head, lines)));
+            warnings.push(*Fault::new(end - 1..end, wording::indented_after(head, own, inner)));
         }
     }
     Ok(warnings)
@@ -37,9 +36,8 @@ fn body_is_empty(tree: &Tree<'_>, list: NodeId) -> Option<bool> {
     if !matches!(head, "when" | "unless" | "while" | "until" | "repeat" | "fn" | "each" | "for") {
         return None;
     }
-    let mut nodes = tree.children(list);
-    let kinds: Vec<NodeKind> =
-        std::iter::from_fn(|| nodes.next(tree)).take(6).map(|node| tree.node(node).kind).collect();
+    let nodes = tree.children(list).iter(tree).take(6);
+    let kinds: Vec<NodeKind> = nodes.map(|node| tree.node(node).kind).collect();
     let atoms = kinds.iter().take_while(|kind| **kind == NodeKind::Atom).count();
     let header = match head {
         "when" | "unless" | "while" | "until" | "repeat" => 2,
@@ -73,16 +71,7 @@ fn is_deeper(tree: &Tree<'_>, list: NodeId, next: NodeId) -> bool {
 /// Returns the column of a node, counted in bytes from 0.
 fn column(tree: &Tree<'_>, node: NodeId) -> usize {
     let start = tree.span(node).start;
-    let before = tree.source.get(..start).unwrap_or("");
-    start - before.rfind('\n').map_or(0, |at| at + 1)
-}
-
-/// Returns the indentation, in bytes, of the line that contains a node.
-fn indentation(tree: &Tree<'_>, node: NodeId) -> usize {
-    let before = tree.source.get(..tree.span(node).start).unwrap_or("");
-    let start = before.rfind('\n').map_or(0, |at| at + 1);
-    let line = tree.source.get(start..).unwrap_or("");
-    line.len() - line.trim_start_matches([' ', '\t']).len()
+    start - line_start(tree.source, start)
 }
 
 /// Returns the change that extends a list to include its next siblings, as long as they are
@@ -91,7 +80,7 @@ fn indentation(tree: &Tree<'_>, node: NodeId) -> usize {
 pub(crate) fn reopened(tree: &Tree<'_>, list: NodeId) -> Option<Change> {
     let close = tree.span(list).end;
     let is_round = tree.source.get(close.checked_sub(1)?..close) == Some(")");
-    let own = indentation(tree, list);
+    let own = indentation(tree.source, tree.span(list).start);
     let belongs = |next: NodeId| !tree.node(next).starts_line || column(tree, next) > own;
     let mut last = next_sibling(tree, list)
         .filter(|next| is_round && tree.node(*next).starts_line && belongs(*next))?;
@@ -99,7 +88,7 @@ pub(crate) fn reopened(tree: &Tree<'_>, list: NodeId) -> Option<Change> {
         last = next;
     }
     let end = tree.span(last).end;
-    Some(Change::Edits(vec![(close - 1..close, String::new()), (end..end, ")".to_owned())]))
+    Some(Change::edits([(close - 1..close, ""), (end..end, ")")]))
 }
 
 /// Returns the change that closes a list before its child `node`. Returns no change unless the node
@@ -107,21 +96,20 @@ pub(crate) fn reopened(tree: &Tree<'_>, list: NodeId) -> Option<Change> {
 /// form.
 pub(crate) fn closed_before(tree: &Tree<'_>, node: NodeId) -> Vec<Change> {
     let Some(list) = tree.parent(node) else { return Vec::new() };
-    let mut nodes = tree.children(list);
-    let before = std::iter::from_fn(|| nodes.next(tree)).take_while(|other| *other < node).last();
+    let before = tree.children(list).iter(tree).take_while(|other| *other < node).last();
     let (Some(before), false) = (before, tree.node(list).starts_line) else { return Vec::new() };
     if !tree.node(node).starts_line || tree.parent(list).is_none() {
         return Vec::new();
     }
     let (at, end) = (tree.span(before).end, tree.span(list).end);
     let insert = (at..at, ")".to_owned());
-    let edits = match tree.open.is_empty() {
-        true if tree.source.get(end - 1..end) == Some(")") => {
-            vec![insert, (end - 1..end, String::new())]
-        }
-        true => return Vec::new(),
+    let edits = if !tree.open.is_empty() {
         // A parenthesis is already missing, so none is removed.
-        false => vec![insert],
+        vec![insert]
+    } else if tree.source.get(end - 1..end) == Some(")") {
+        vec![insert, (end - 1..end, String::new())]
+    } else {
+        return Vec::new();
     };
     vec![Change::Edits(edits)]
 }

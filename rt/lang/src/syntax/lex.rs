@@ -47,7 +47,8 @@ impl<'s> Lexer<'s> {
     }
 
     /// Returns the next token, or `None` at the end.
-    #[inline]
+    // It has two callers. Whether the compiler inlines it would depend on how it splits the crate.
+    #[inline(always)]
     pub(crate) fn next(&mut self) -> Result<Option<Token>, Box<Fault>> {
         let bytes = self.source.as_bytes();
         let mut starts_line = self.at == 0;
@@ -149,7 +150,8 @@ impl<'s> Lexer<'s> {
     /// code fence may follow the atom without a space.
     fn atom_end(&self, start: usize) -> (usize, bool) {
         let bytes = self.source.as_bytes();
-        let (mut end, mut all) = (start, 0);
+        let mut end = start;
+        let mut all = 0;
         while let Some(&byte) = bytes.get(end) {
             let flags = name_flags(byte);
             if flags == 0 {
@@ -196,7 +198,9 @@ impl<'s> Lexer<'s> {
     #[inline(never)]
     fn skip_block_comment(&mut self, start: usize) -> Result<bool, Box<Fault>> {
         let bytes = self.source.as_bytes();
-        let (mut depth, mut at, mut broken) = (0_usize, start, false);
+        let mut depth = 0_usize;
+        let mut at = start;
+        let mut broken = false;
         while let Some(&byte) = bytes.get(at) {
             match (byte, bytes.get(at + 1)) {
                 (b'(', Some(b';')) => {

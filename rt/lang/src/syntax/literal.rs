@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::diagnose::wording::{self, Fault};
-use crate::types::ops::Val;
+use crate::types::Val;
 
 /// Decodes the escapes in a literal. `inner` is the text between the quotes, which starts at byte
 /// `start` of the source.
@@ -38,9 +38,10 @@ fn decode(inner: &str, start: usize, block: bool) -> Result<Cow<'_, [u8]>, Box<F
                     .map(|at| (at..at, "\\".to_owned()))
                     .collect();
                 let is_other = matches!(found, "\\" | "\\u" | "\\x" | "\\/" | "\\`" | "\\0");
-                let message = match is_other || edits.len() == 1 {
-                    true => message,
-                    false => message.doubled_with_bytes(edits),
+                let message = if is_other || edits.len() == 1 {
+                    message
+                } else {
+                    message.doubled_with_bytes(edits)
                 };
                 return Err(Fault::new(at..at + width, message));
             }
@@ -55,7 +56,8 @@ fn decode(inner: &str, start: usize, block: bool) -> Result<Cow<'_, [u8]>, Box<F
 pub(crate) fn hex_escapes(inner: &str) -> Vec<usize> {
     let bytes = inner.as_bytes();
     let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_hexdigit);
-    let (mut found, mut at) = (Vec::new(), 0);
+    let mut found = Vec::new();
+    let mut at = 0;
     while let Some(offset) = inner.get(at..).and_then(|rest| rest.find('\\')) {
         let start = at + offset;
         if is_digit(start + 1) && is_digit(start + 2) {
@@ -169,16 +171,27 @@ pub(crate) fn is_number(ty: Val, text: &str) -> bool {
     }
 }
 
+/// The parts of an integer literal.
+struct Magnitude<'t> {
+    negative: bool,
+    radix: u32,
+    digits: &'t str,
+}
+
+impl Magnitude<'_> {
+    fn of(text: &str) -> Magnitude<'_> {
+        let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+        let (radix, digits) = match digits.strip_prefix("0x") {
+            Some(digits) => (16, digits),
+            None => (10, digits),
+        };
+        Magnitude { negative: text.starts_with('-'), radix, digits }
+    }
+}
+
 /// Returns true if an atom is a signed or unsigned integer that fits in `bits` bits.
 fn is_integer(text: &str, bits: u32) -> bool {
-    let (negative, digits) = match text.strip_prefix('-') {
-        Some(digits) => (true, digits),
-        None => (false, text.strip_prefix('+').unwrap_or(text)),
-    };
-    let (radix, digits) = match digits.strip_prefix("0x") {
-        Some(digits) => (16, digits),
-        None => (10, digits),
-    };
+    let Magnitude { negative, radix, digits } = Magnitude::of(text);
     let well_spaced =
         !digits.starts_with(['_', '+']) && !digits.ends_with('_') && !digits.contains("__");
     let limit = if negative { 1 << (bits - 1) } else { u64::MAX >> (64 - bits) };
@@ -188,11 +201,8 @@ fn is_integer(text: &str, bits: u32) -> bool {
 
 /// Parses an atom as an index, such as the index of a local. Returns `None` if it is not an index.
 pub(crate) fn index(text: &str) -> Option<usize> {
-    let (radix, digits) = match text.strip_prefix("0x") {
-        Some(digits) => (16, digits),
-        None => (10, text),
-    };
-    if !digits.starts_with(|c: char| c.is_ascii_hexdigit()) {
+    let Magnitude { radix, digits, .. } = Magnitude::of(text);
+    if text.starts_with(['-', '+']) || !digits.starts_with(|c: char| c.is_ascii_hexdigit()) {
         return None;
     }
     usize::from_str_radix(&digits.replace('_', ""), radix).ok()
@@ -201,14 +211,7 @@ pub(crate) fn index(text: &str) -> Option<usize> {
 /// Parses an integer literal. Returns `None` if the text is not an integer or its value does not
 /// fit in a signed 64-bit integer.
 pub(crate) fn integer(text: &str) -> Option<i64> {
-    let (negative, digits) = match text.strip_prefix('-') {
-        Some(digits) => (true, digits),
-        None => (false, text.strip_prefix('+').unwrap_or(text)),
-    };
-    let (radix, digits) = match digits.strip_prefix("0x") {
-        Some(digits) => (16, digits),
-        None => (10, digits),
-    };
+    let Magnitude { negative, radix, digits } = Magnitude::of(text);
     let value = i128::from(u64::from_str_radix(&digits.replace('_', ""), radix).ok()?);
     i64::try_from(if negative { -value } else { value }).ok()
 }
@@ -220,10 +223,7 @@ pub(crate) fn text(text: &str, start: usize, block: bool) -> Result<Cow<'_, [u8]
     let open = if block { 3 } else { 1 } + usize::from(raw);
     let close = if block { 3 } else { 1 };
     let inner = text.get(open..text.len().saturating_sub(close)).unwrap_or("");
-    match raw {
-        true => Ok(Cow::Borrowed(inner.as_bytes())),
-        false => decode(inner, start + open, block),
-    }
+    if raw { Ok(Cow::Borrowed(inner.as_bytes())) } else { decode(inner, start + open, block) }
 }
 
 /// Returns the code point of a quoted character, such as `'#'` or `'\n'`. Returns `None` if `text`

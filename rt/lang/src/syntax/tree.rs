@@ -1,6 +1,8 @@
 //! The syntax tree of a program: lists, atoms and strings in one arena, in source order.
 
-use crate::diagnose::diagnostic::clamp;
+use std::ops::Range;
+
+use crate::diagnose::diagnostic::{Position, clamp};
 use crate::diagnose::wording::{self, Fault};
 use crate::syntax::lex::{Lexer, TokenKind};
 
@@ -57,16 +59,21 @@ pub(crate) struct Tree<'s> {
     pub(crate) open: Vec<NodeId>,
 }
 
+/// Returns the offset at which the line that contains the byte `at` starts.
+pub(crate) fn line_start(source: &str, at: usize) -> usize {
+    source.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |at| at + 1)
+}
+
+/// Returns the indentation, in bytes, of the line that contains the byte `at`.
+pub(crate) fn indentation(source: &str, at: usize) -> usize {
+    let line = source.get(line_start(source, at)..).unwrap_or("");
+    line.len() - line.trim_start_matches([' ', '\t']).len()
+}
+
 /// Returns true if the unmatched `)` at byte `at` can be removed safely. The parenthesis must
 /// directly follow a form at the top level, and that form must not be indented more than the
 /// program's first form.
 fn is_extra(source: &str, nodes: &[Node], at: usize) -> bool {
-    let indentation = |at: u32| {
-        let before = source.get(..at as usize).unwrap_or("");
-        let line = before.rfind('\n').map_or(0, |at| at + 1);
-        let text = source.get(line..).unwrap_or("");
-        text.len() - text.trim_start_matches([' ', '\t']).len()
-    };
     let before = source.get(..at).unwrap_or("").trim_end();
     let mut outer = 0;
     let mut last = None;
@@ -76,7 +83,8 @@ fn is_extra(source: &str, nodes: &[Node], at: usize) -> bool {
         outer = (node.next as usize).max(outer + 1);
     }
     let (Some(first), Some(last)) = (nodes.first(), last) else { return nodes.is_empty() };
-    before.len() == last.end as usize && indentation(last.start) <= indentation(first.start)
+    before.len() == last.end as usize
+        && indentation(source, last.start as usize) <= indentation(source, first.start as usize)
 }
 
 impl<'s> Tree<'s> {
@@ -195,6 +203,16 @@ impl<'s> Tree<'s> {
         (self.node(id).kind == NodeKind::Atom).then(|| self.text(id))
     }
 
+    /// Returns true if a node is a string literal.
+    pub(crate) fn is_text(&self, id: NodeId) -> bool {
+        matches!(self.node(id).kind, NodeKind::Text | NodeKind::Block)
+    }
+
+    /// Returns true if a node is a list.
+    pub(crate) fn is_list(&self, id: NodeId) -> bool {
+        self.node(id).kind == NodeKind::List
+    }
+
     /// Returns the atoms that contain a dot, in source order.
     pub(crate) fn dotted_atoms(&self) -> impl Iterator<Item = &'s str> + '_ {
         let dotted = self.nodes.iter().filter(|node| node.dotted);
@@ -218,6 +236,24 @@ impl<'s> Tree<'s> {
     /// Returns the nodes of a list.
     pub(crate) fn children(&self, list: NodeId) -> Nodes {
         Nodes { at: list.0 + 1, end: self.node(list).next }
+    }
+
+    /// Returns the nodes of a list after the first one: the operands of a form, and the immediates
+    /// and operands of an instruction.
+    pub(crate) fn operands(&self, list: NodeId) -> Nodes {
+        let mut nodes = self.children(list);
+        nodes.next(self);
+        nodes
+    }
+
+    /// Returns the node of a list at this index. The head has the index 0.
+    pub(crate) fn item(&self, list: NodeId, index: usize) -> Option<NodeId> {
+        self.children(list).iter(self).nth(index)
+    }
+
+    /// Returns the nodes of a list.
+    pub(crate) fn items(&self, list: NodeId) -> Vec<NodeId> {
+        self.children(list).iter(self).collect()
     }
 
     /// Returns the list that directly contains a node, or `None` if the node is at the top level.
@@ -253,8 +289,24 @@ impl<'s> Tree<'s> {
         }
     }
 
+    /// Returns all nodes, in source order.
+    pub(crate) fn all(&self) -> impl DoubleEndedIterator<Item = NodeId> + use<> {
+        (0..self.len()).map(NodeId)
+    }
+
+    /// Returns the innermost list that contains a range of the source.
+    pub(crate) fn list_around(&self, range: &Range<usize>) -> Option<NodeId> {
+        let contains = |span: Range<usize>| span.start <= range.start && range.end <= span.end;
+        self.all().rfind(|node| self.is_list(*node) && contains(self.span(*node)))
+    }
+
+    /// Returns the line on which a node starts, counted from 1.
+    pub(crate) fn line(&self, id: NodeId) -> u32 {
+        Position::of(self.source, self.span(id).start).line
+    }
+
     /// Returns the byte range of a node in the source.
-    pub(crate) fn span(&self, id: NodeId) -> std::ops::Range<usize> {
+    pub(crate) fn span(&self, id: NodeId) -> Range<usize> {
         let node = self.node(id);
         node.start as usize..node.end as usize
     }
@@ -284,6 +336,33 @@ impl Nodes {
         None
     }
 
+    /// Returns the siblings.
+    pub(crate) fn iter(mut self, tree: &Tree<'_>) -> impl Iterator<Item = NodeId> {
+        std::iter::from_fn(move || self.next(tree))
+    }
+
+    /// Returns all nodes in source order, at any depth.
+    pub(crate) fn iter_deep(mut self, tree: &Tree<'_>) -> impl Iterator<Item = NodeId> {
+        std::iter::from_fn(move || self.next_deep(tree))
+    }
+
+    /// Returns the next sibling and advances past it, if the sibling satisfies a condition.
+    pub(crate) fn next_if(
+        &mut self,
+        tree: &Tree<'_>,
+        wanted: impl FnOnce(NodeId) -> bool,
+    ) -> Option<NodeId> {
+        let mut ahead = *self;
+        let next = ahead.next(tree).filter(|next| wanted(*next))?;
+        *self = ahead;
+        Some(next)
+    }
+
+    /// Returns the name of the next sibling and advances past it, if the sibling is a name.
+    pub(crate) fn next_name<'s>(&mut self, tree: &Tree<'s>) -> Option<&'s str> {
+        self.next_if(tree, |node| tree.name(node).is_some()).and_then(|node| tree.name(node))
+    }
+
     /// Returns the part of this range before `after`, which must be a suffix of the range.
     pub(crate) fn until(self, after: Nodes) -> Nodes {
         Nodes { at: self.at, end: after.at }
@@ -295,12 +374,8 @@ impl Nodes {
     }
 
     /// Returns the number of siblings.
-    pub(crate) fn count(mut self, tree: &Tree<'_>) -> usize {
-        let mut count = 0;
-        while self.next(tree).is_some() {
-            count += 1;
-        }
-        count
+    pub(crate) fn count(self, tree: &Tree<'_>) -> usize {
+        self.iter(tree).count()
     }
 
     /// Returns the next sibling without advancing.

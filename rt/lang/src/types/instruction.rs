@@ -2,8 +2,8 @@
 
 use std::sync::LazyLock;
 
-use super::ops::{self, Op};
 use crate::NameMap;
+use crate::types::Val;
 
 /// An instruction, or another keyword that begins a list.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +34,28 @@ pub(crate) enum Instruction {
     /// A keyword that begins a component of a block, function or module item, such as `result` in
     /// `(result i32)`.
     Part,
+}
+
+/// The immediate operand after an instruction's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Immediate {
+    None,
+    /// A number of this type.
+    Number(Val),
+    /// An optional memory index, `offset=` and `align=`.
+    Memory,
+    /// Optional memory indices.
+    Memories,
+}
+
+/// An instruction whose name determines its operands and results.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Op {
+    pub(crate) pops: &'static [Val],
+    pub(crate) pushes: &'static [Val],
+    pub(crate) immediate: Immediate,
+    /// If true, the instruction returns 0 or 1.
+    pub(crate) compares: bool,
 }
 
 const NAMES: &[(&str, Instruction)] = &[
@@ -70,10 +92,41 @@ const NAMES: &[(&str, Instruction)] = &[
     ("unreachable", Instruction::Unreachable),
 ];
 
+/// The number of values that an operator pops. Not used if it depends on the operator's immediates.
+macro_rules! pops {
+    (arity custom) => {
+        0
+    };
+    (arity $pops:literal -> $pushes:literal) => {
+        $pops
+    };
+}
+
+macro_rules! define_operators {
+    ($(
+        @$proposal:ident $op:ident $({ $($arg:ident: $ty:ty),* })?
+            => $visit:ident ($($arity:tt)*)
+    )*) => {
+        /// All operators: the proposal, the visitor's method, such as `visit_i32_add`, and the
+        /// number of values that the operator pops.
+        const OPERATORS: &[(&str, &str, usize)] =
+            &[$((stringify!($proposal), stringify!($visit), pops!($($arity)*))),*];
+    };
+}
+wasmparser::for_each_operator!(define_operators);
+
+/// The proposals whose instructions are known.
+const PROPOSALS: &[&str] = &["mvp", "sign_extension", "saturating_float_to_int", "bulk_memory"];
+
 /// The instructions by name.
 static BY_NAME: LazyLock<NameMap<String, Instruction>> = LazyLock::new(|| {
     let special = NAMES.iter().map(|(name, instruction)| ((*name).to_owned(), *instruction));
-    special.chain(ops::all().into_iter().map(|(name, op)| (name, Instruction::Op(op)))).collect()
+    let known = OPERATORS.iter().filter(|(proposal, ..)| PROPOSALS.contains(proposal));
+    let ops = known.filter_map(|(_, visit, pops)| {
+        let name = visit.strip_prefix("visit_")?.replacen('_', ".", 1);
+        described(&name, *pops).map(|op| (name, Instruction::Op(op)))
+    });
+    special.chain(ops).collect()
 });
 
 /// Returns the instruction with this name, or `None` if the name is unknown.
@@ -84,4 +137,166 @@ pub(crate) fn instruction(name: &str) -> Option<&'static Instruction> {
 /// Returns all instructions with their names.
 pub(crate) fn all() -> impl Iterator<Item = (&'static str, &'static Instruction)> {
     BY_NAME.iter().map(|(name, instruction)| (name.as_str(), instruction))
+}
+
+/// Returns the names of all instructions.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    let is_name = |(name, instruction): &(&str, &Instruction)| {
+        !matches!(instruction, Instruction::Part) || matches!(*name, "then" | "else")
+    };
+    all().filter(is_name).map(|(name, _)| name).chain(["end"])
+}
+
+/// Returns the instruction with this name, if the name determines its operands and results.
+pub(crate) fn op(name: &str) -> Option<Op> {
+    match instruction(name) {
+        Some(Instruction::Op(op)) => Some(*op),
+        _ => None,
+    }
+}
+
+/// Derives the operands, results and immediate of an instruction from its name and the number of
+/// values that it pops. Returns `None` if they do not determine them.
+fn described(name: &str, pops: usize) -> Option<Op> {
+    let op = |pops, pushes, immediate| Some(Op { pops, pushes, immediate, compares: false });
+    match name {
+        "nop" | "drop" => return op(Val::Any.times(pops), &[], Immediate::None),
+        "memory.size" | "memory.grow" => {
+            return op(Val::I32.times(pops), Val::I32.times(1), Immediate::Memories);
+        }
+        "memory.fill" | "memory.copy" => return op(Val::I32.times(pops), &[], Immediate::Memories),
+        _ => {}
+    }
+    let (ty, rest) = name.split_once('.')?;
+    let ty = Val::from_wat(ty)?;
+    // A conversion's name contains the type that it converts.
+    let numbers = [Val::I32, Val::I64, Val::F32, Val::F64];
+    let from = numbers.into_iter().find(|from| rest.contains(from.name())).unwrap_or(ty);
+    match rest.split('_').next()? {
+        "const" => op(&[], ty.times(1), Immediate::Number(ty)),
+        load if load.starts_with("load") => op(Val::I32.times(1), ty.times(1), Immediate::Memory),
+        store if store.starts_with("store") => op(ty.store_operands(), &[], Immediate::Memory),
+        "eqz" | "eq" | "ne" | "lt" | "gt" | "le" | "ge" => {
+            let (pops, pushes) = (ty.times(pops), Val::I32.times(1));
+            Some(Op { pops, pushes, immediate: Immediate::None, compares: true })
+        }
+        _ => op(from.times(pops), ty.times(1), Immediate::None),
+    }
+}
+
+/// Returns true if an instruction with this name may take values from the stack.
+pub(crate) fn takes_operands(name: &str) -> bool {
+    const TAKING: &[&str] = &[
+        "if",
+        "br_if",
+        "br_table",
+        "return",
+        "call",
+        "call_indirect",
+        "return_call",
+        "select",
+        "local.set",
+        "local.tee",
+        "global.set",
+        "ref.is_null",
+        "end",
+        "else",
+    ];
+    TAKING.contains(&name) || op(name).is_some_and(|op| !op.pops.is_empty())
+}
+
+/// Names of instructions in older versions of WAT and in other languages, each with the current
+/// name.
+pub(crate) const OTHER_NAMES: &[(&str, &str)] = &[
+    ("get_local", "local.get"),
+    ("set_local", "local.set"),
+    ("tee_local", "local.tee"),
+    ("get_global", "global.get"),
+    ("set_global", "global.set"),
+    ("set", "local.set"),
+    ("get", "local.get"),
+    ("grow_memory", "memory.grow"),
+    ("current_memory", "memory.size"),
+    ("i32.mod", "i32.rem_s"),
+    ("i32.not", "i32.eqz"),
+    ("i64.not", "i64.eqz"),
+    ("i32.neq", "i32.ne"),
+    ("i32.load8", "i32.load8_u"),
+    ("i32.load16", "i32.load16_u"),
+    ("i64.load8", "i64.load8_u"),
+    ("i32.extend_i64", "i32.wrap_i64"),
+    ("i64.extend_i32", "i64.extend_i32_s"),
+    ("f64.convert_i32", "f64.convert_i32_s"),
+    ("f64.convert_s/i32", "f64.convert_i32_s"),
+    ("i32.trunc_s/f64", "i32.trunc_f64_s"),
+    ("i32.wrap/i64", "i32.wrap_i64"),
+    ("i64.extend_s/i32", "i64.extend_i32_s"),
+    ("break", "br"),
+    ("jump", "br"),
+    ("goto", "br"),
+    ("pop", "drop"),
+    ("trap", "unreachable"),
+];
+
+/// Returns the only instruction that an unknown name can mean, or `None` if there is no such
+/// instruction. The name may be outdated or lack a sign suffix. Without the suffix, the signed
+/// instruction is assumed, as it is for the operator `/`.
+pub(crate) fn meant(name: &str) -> Option<&'static str> {
+    const LOOSE: &[&str] = &["set", "get", "break", "jump", "goto"];
+    if LOOSE.contains(&name) {
+        return None;
+    }
+    let old = OTHER_NAMES.iter().find(|(known, _)| *known == name).map(|(_, meant)| *meant);
+    old.or_else(|| SIGNED.iter().copied().find(|signed| signed.strip_suffix("_s") == Some(name)))
+}
+
+/// Signed instructions whose unsigned counterparts are rarely used.
+const SIGNED: &[&str] = &[
+    "i32.div_s",
+    "i32.rem_s",
+    "i32.lt_s",
+    "i32.gt_s",
+    "i32.le_s",
+    "i32.ge_s",
+    "i32.shr_s",
+    "i64.div_s",
+    "i64.rem_s",
+    "i64.lt_s",
+    "i64.gt_s",
+    "i64.le_s",
+    "i64.ge_s",
+    "i64.shr_s",
+];
+
+#[cfg(test)]
+mod tests {
+    use crate::types::Val;
+
+    #[test]
+    fn tables_agree_with_the_validator() {
+        for name in super::names() {
+            let Some(op) = super::op(name) else { continue };
+            let list = |types: &[Val]| {
+                types
+                    .iter()
+                    .map(|ty| if *ty == Val::Any { "i32" } else { ty.name() })
+                    .collect::<Vec<_>>()
+                    .join(" ")
+            };
+            let gets: String = (0..op.pops.len()).map(|at| format!("(local.get {at}) ")).collect();
+            let number =
+                if matches!(op.immediate, super::Immediate::Number(_)) { " 0" } else { "" };
+            let (params, results) = (list(op.pops), list(op.pushes));
+            let text = format!(
+                "(module (memory 1) (func (param {params}) (result {results}) {gets} \
+                 {name}{number}))"
+            );
+            let buffer = wast::parser::ParseBuffer::new(&text).unwrap();
+            let mut wat = wast::parser::parse::<wast::Wat<'_>>(&buffer)
+                .unwrap_or_else(|e| panic!("{name}: {e}"));
+            wasmparser::Validator::new()
+                .validate_all(&wat.encode().unwrap())
+                .unwrap_or_else(|e| panic!("{name}: {e}"));
+        }
+    }
 }

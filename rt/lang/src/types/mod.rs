@@ -1,10 +1,8 @@
 //! The static types of values.
 
 pub(crate) mod instruction;
-pub(crate) mod ops;
 
-use crate::Ty;
-use crate::types::ops::Val;
+use crate::{Ty, ValType};
 
 /// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -244,6 +242,114 @@ impl Type {
             _ => return None,
         })
     }
+}
+
+/// The type of a value on the stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Val {
+    I32,
+    I64,
+    F32,
+    F64,
+    V128,
+    Func,
+    Extern,
+    /// Any type, as in unreachable code.
+    Any,
+}
+
+impl Val {
+    /// Parses the WAT name of a type.
+    pub(crate) fn from_wat(name: &str) -> Option<Val> {
+        Some(match name {
+            "i32" => Val::I32,
+            "i64" => Val::I64,
+            "f32" => Val::F32,
+            "f64" => Val::F64,
+            "v128" => Val::V128,
+            "funcref" => Val::Func,
+            "externref" => Val::Extern,
+            _ => return None,
+        })
+    }
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Val::I32 => "i32",
+            Val::I64 => "i64",
+            Val::F32 => "f32",
+            Val::F64 => "f64",
+            Val::V128 => "v128",
+            Val::Func => "funcref",
+            Val::Extern => "externref",
+            Val::Any => "any",
+        }
+    }
+
+    pub(crate) fn fits(self, wanted: Val) -> bool {
+        self == wanted || self == Val::Any || wanted == Val::Any
+    }
+
+    /// Returns the type `count` times, at most 3 times.
+    const fn times(self, count: usize) -> &'static [Val] {
+        let all: &'static [Val] = match self {
+            Val::I32 => &[Val::I32; 3],
+            Val::I64 => &[Val::I64; 3],
+            Val::F32 => &[Val::F32; 3],
+            Val::F64 => &[Val::F64; 3],
+            Val::V128 => &[Val::V128; 3],
+            Val::Func => &[Val::Func; 3],
+            Val::Extern => &[Val::Extern; 3],
+            Val::Any => &[Val::Any; 3],
+        };
+        all.split_at(if count < 3 { count } else { 3 }).0
+    }
+
+    /// Returns the operands of a store instruction for this type: the address and the value.
+    const fn store_operands(self) -> &'static [Val] {
+        match self {
+            Val::I64 => &[Val::I32, Val::I64],
+            Val::F32 => &[Val::I32, Val::F32],
+            Val::F64 => &[Val::I32, Val::F64],
+            _ => &[Val::I32, Val::I32],
+        }
+    }
+}
+
+impl From<ValType> for Val {
+    fn from(ty: ValType) -> Val {
+        match ty {
+            ValType::I32 => Val::I32,
+            ValType::I64 => Val::I64,
+            ValType::F32 => Val::F32,
+            ValType::F64 => Val::F64,
+        }
+    }
+}
+
+/// Returns the usual instruction that converts a number of type `from` to type `to`, or `None` if
+/// there is no such instruction.
+pub(crate) fn conversion(from: Val, to: Val) -> Option<&'static str> {
+    Some(match (from, to) {
+        (Val::I32, Val::I64) => "i64.extend_i32_s",
+        (Val::I64, Val::I32) => "i32.wrap_i64",
+        (Val::I32, Val::F64) => "f64.convert_i32_s",
+        (Val::I64, Val::F64) => "f64.convert_i64_s",
+        (Val::I32, Val::F32) => "f32.convert_i32_s",
+        (Val::I64, Val::F32) => "f32.convert_i64_s",
+        (Val::F64, Val::I32) => "i32.trunc_sat_f64_s",
+        (Val::F64, Val::I64) => "i64.trunc_sat_f64_s",
+        (Val::F32, Val::I32) => "i32.trunc_sat_f32_s",
+        (Val::F32, Val::I64) => "i64.trunc_sat_f32_s",
+        (Val::F32, Val::F64) => "f64.promote_f32",
+        (Val::F64, Val::F32) => "f32.demote_f64",
+        _ => return None,
+    })
+}
+
+/// Formats types as a comma-separated list.
+pub(crate) fn list_types(types: &[Val]) -> String {
+    types.iter().map(|ty| ty.name()).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

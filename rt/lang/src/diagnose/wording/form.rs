@@ -1,13 +1,90 @@
 //! Messages about forms, such as `let` and `cond`, and about calls by name.
 
-use super::{Message, counted, meant_type, message, quoted, with_article};
-use crate::Code;
-use crate::Signature;
+use super::{Message, counted, meant_type, message, quoted, with_article, wrong_type};
 use crate::diagnose::fix::Change;
 use crate::diagnose::nearest;
 use crate::diagnose::truncate::excerpt;
-use crate::types::Type;
-use crate::types::ops::Val;
+use crate::types::{Type, Val};
+use crate::{Code, Signature};
+
+messages! {
+    value_needs_else(head: &str) "form-value"
+        "`{head}` returns a value here, so it needs a last `(else …)`"
+        => "add `(else V)`, or move the code that uses the value into the arms";
+    function_as_value(name: &str) "call-missing"
+        "`{name}` is a function, not a value" => "call it: `({name} …)`" where name = excerpt(name);
+    missing_code(found: &str) "form-operands"
+        "`{found}` returns no error code for `check`"
+        => "remove `check`: a call that fails ends the program" where found = excerpt(found);
+    helper_operands(name: &str, wanted: usize, found: usize) "operand-count"
+        "`{name}` takes {wanted}, found {found}"
+        where name = excerpt(name), wanted = counted(wanted, "argument");
+    set_unknown(name: &str, value: &str) "unknown-local"
+        "no local `{name}` to set" => "declare it: `(let {name} {value})`"
+        where name = excerpt(name), value = excerpt(value);
+    /// Reports Scheme's named `let`, which declares a loop.
+    named_let(name: &str) "form-operands"
+        "`let` does not declare the loop `{name}`"
+        => "write `(while C …)`, `(for $i FROM TO …)`, or a function: `(fn $f ($i) …)`"
+        where name = excerpt(name);
+    catch_call(head: &str, usage: &str, found: &str) "form-operands"
+        "`{head}` takes a call that can fail, found `{found}`" => "write `{usage}`"
+        where found = excerpt(found);
+    /// Reports a `catch` whose first name looks like a name for the error code but receives the
+    /// value.
+    catch_order(name: &str, call: &str) "form-operands"
+        "`{call}` returns a value, so the first name of `catch`, `{name}`, is the value's"
+        => "write `(catch $v $e $why {call})`: the value, the error code, the reason"
+        where call = excerpt(call);
+    else_not_last() "form-operands"
+        "`else` must be the last clause of `cond`" => "move it after the other clauses";
+    clause(found: &str) "form-operands"
+        "a clause of `cond` is `(CONDITION …)` or `(else …)`, found `{found}`"
+        => "write `(cond ((= $a 1) …) (else …))`" where found = excerpt(found);
+    count_type(text: &str, found: Type) "value-type"
+        "`{text}` is {found}, but `for` counts in ints or longs"
+        => "`(int {text})` drops the fraction"
+        where text = excerpt(text), found = found.described();
+    /// Reports a `for` loop with a condition on its counter in place of the end value. `end` is the
+    /// end value that is equivalent to the condition.
+    condition_as_end(name: &str, end: &str) "form-operands"
+        "`for` takes the end of the range, excluded, instead of a condition"
+        => "write `(for {name} FROM {end} …)`; the last operand before the body is the step"
+        where name = excerpt(name), end = excerpt(end);
+    /// Warns about a `for` loop without a step whose end value is not above its start value.
+    counts_up(from: &str, to: &str) "empty-range"
+        "`for` counts up, so from {from} to {to} its body does not run"
+        => "to count down, write a step of -1; the end is excluded: `(for $i 9 -1 -1 …)`"
+        where from = excerpt(from), to = excerpt(to);
+    outside_loop(head: &str) "outside-loop"
+        "`{head}` is outside `while`, `for` and `each`"
+        => "leave a WAT `loop` or `block` with its label: `(br $label)`";
+    ret_in_helper(found: &str) "form-result"
+        "`ret` ends the program and cannot be used in a helper function"
+        => "write `(return …)` instead of `{found}`" where found = excerpt(found);
+    two_operands(head: &str, found: usize) "form-operands"
+        "`{head}` takes 2 arguments, found {found}" => "nest them: `({head} ({head} A B) C)`";
+    fmt_template(found: &str) "form-operands"
+        "the first argument of `fmt` is a string literal, found `{found}`"
+        => "write `(fmt \"{{}} and {{}}\" $a $b)`; join strings with `str.cat`"
+        where found = excerpt(found);
+    /// Reports a WAT `call` that leaves a value and its error code where one value is expected.
+    value_and_err(signature: &Signature) "value-and-err"
+        "`call ${module}.{name}` leaves a value and an error code, but one value is expected"
+        => "write `({module}.{name} …)`: the program ends with the code if it fails"
+        where module = signature.module, name = signature.name;
+    missing_result(signature: &Signature) "form-operands"
+        "`{signature}` returns no value" => "write it as a separate statement before this form";
+    /// Reports a call in method notation.
+    method(head: &str, method: &str) "form-operands"
+        "`.{name}` in `{head}` is not an operand"
+        => "there are no methods: a function comes first, as in `(str.{name} X)`"
+        where name = excerpt(method.trim_start_matches('.'));
+    catch_infallible(head: &str, signature: &Signature) "form-operands"
+        "`{signature}` cannot fail, so `{head}` has no effect"
+        => "write `({module}.{name} …)` without `{head}`"
+        where module = signature.module, name = signature.name;
+}
 
 /// Returns true if `text` would be a valid name after a `$`.
 fn is_word(text: &str) -> bool {
@@ -21,17 +98,10 @@ fn is_keyword(text: &str) -> bool {
     word.is_some_and(|word| !matches!(word, "" | "else" | "default" | "otherwise") && is_word(word))
 }
 
-pub(crate) fn value_needs_else(head: &str) -> Message {
-    message("form-value", format!("`{head}` returns a value here, so it needs a last `(else …)`"))
-        .hint("add `(else V)`, or move the code that uses the value into the arms")
-}
-
 pub(crate) fn condition_type(text: &str, found: Type) -> Message {
     let text = excerpt(text);
-    let message = message(
-        "value-type",
-        format!("`{text}` is {}, but a condition is an int", found.described()),
-    );
+    let message =
+        wrong_type(format!("`{text}` is {}, but a condition is an int", found.described()));
     match found {
         Type::Str => message
             .hint(format!("compare it: `(!= {text} \"\")`"))
@@ -64,11 +134,6 @@ pub(crate) fn number_type(text: &str, want: Val, own: Val) -> Message {
     }
 }
 
-pub(crate) fn function_as_value(name: &str) -> Message {
-    message("call-missing", format!("`{}` is a function, not a value", excerpt(name)))
-        .hint(format!("call it: `({name} …)`"))
-}
-
 /// Reports an unknown local. `later` is the line of a later form that declares it.
 pub(crate) fn unknown_local<'n>(
     name: &str,
@@ -95,11 +160,10 @@ pub(crate) fn unknown_local<'n>(
         nearest::certain(name, known.iter().copied()).map(|near| Change::Replace(near.to_owned()));
     let near = nearest::names(name, known.iter().copied());
     let declare = format!("declare it with `(let {} …)`", excerpt(name));
-    match near.is_empty() {
-        true => message.hint(declare),
-        false => {
-            message.hint(format!("nearest: {}; or {declare}", quoted(&near))).maybe_safe(certain)
-        }
+    if near.is_empty() {
+        message.hint(declare)
+    } else {
+        message.hint(format!("nearest: {}; or {declare}", quoted(&near))).maybe_safe(certain)
     }
 }
 
@@ -156,23 +220,6 @@ pub(crate) fn unknown_code(text: &str, nearest: Option<Code>) -> Message {
     message.hint(format!("codes are {}", all.join(", ")))
 }
 
-/// Reports a WAT `call` that leaves a value and its error code where one value is expected.
-pub(crate) fn value_and_err(signature: &Signature) -> Message {
-    let (module, name) = (signature.module, signature.name);
-    message(
-        "value-and-err",
-        format!(
-            "`call ${module}.{name}` leaves a value and an error code, but one value is expected"
-        ),
-    )
-    .hint(format!("write `({module}.{name} …)`: the program ends with the code if it fails"))
-}
-
-pub(crate) fn missing_result(signature: &Signature) -> Message {
-    message("form-operands", format!("`{signature}` returns no value"))
-        .hint("write it as a separate statement before this form")
-}
-
 /// Reports a call to a function without a result where a value is expected. `last` contains the
 /// last form of the function and the line of that form.
 pub(crate) fn no_result(head: &str, text: &str, name: &str, last: Option<(&str, u32)>) -> Message {
@@ -198,11 +245,6 @@ pub(crate) fn value_count(head: &str, text: &str, count: i32) -> Message {
     )
 }
 
-pub(crate) fn missing_code(found: &str) -> Message {
-    message("form-operands", format!("`{}` returns no error code for `check`", excerpt(found)))
-        .hint("remove `check`: a call that fails ends the program")
-}
-
 pub(crate) fn branch_value(count: i32) -> Message {
     let found = if count <= 0 { "nothing".to_owned() } else { format!("{count} values") };
     message("form-value", format!("this arm leaves {found}, but a value is expected"))
@@ -221,13 +263,6 @@ pub(crate) fn call_operands(signature: &Signature, found: usize) -> Message {
     }
 }
 
-pub(crate) fn helper_operands(name: &str, wanted: usize, found: usize) -> Message {
-    message(
-        "operand-count",
-        format!("`{}` takes {}, found {found}", excerpt(name), counted(wanted, "argument")),
-    )
-}
-
 pub(crate) fn let_type(name: &str, found: &str) -> Message {
     message("unknown-type", format!("`{}` is not a type", excerpt(found)))
         .hint(format!(
@@ -240,46 +275,22 @@ pub(crate) fn let_type(name: &str, found: &str) -> Message {
         })
 }
 
-pub(crate) fn set_unknown(name: &str, value: &str) -> Message {
-    message("unknown-local", format!("no local `{}` to set", excerpt(name))).hint(format!(
-        "declare it: `(let {} {})`",
-        excerpt(name),
-        excerpt(value)
-    ))
-}
-
 pub(crate) fn target(head: &str, usage: &str, found: &str) -> Message {
     let message = message(
         "form-operands",
         format!("`{head}` takes the name of a local, found `{}`", excerpt(found)),
     );
-    match found.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
-        true if is_word(found) => message
-            .hint(format!("names begin with `$`: `${}`", excerpt(found)))
-            .replace_with(format!("${found}")),
-        true => message.hint(format!("names begin with `$`: `${}`", excerpt(found))),
-        false if found.starts_with("(at ") && head.ends_with('=') => {
-            let sign = head.trim_end_matches('=');
-            message.hint(format!(
-                "write `(put X I ({sign} (at X I) N))`; `(map.incr $m K N)` adds to a map's number"
-            ))
-        }
-        false => message.hint(format!("write `{usage}`")),
+    if found.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+        let message = message.hint(format!("names begin with `$`: `${}`", excerpt(found)));
+        if is_word(found) { message.replace_with(format!("${found}")) } else { message }
+    } else if found.starts_with("(at ") && head.ends_with('=') {
+        let sign = head.trim_end_matches('=');
+        message.hint(format!(
+            "write `(put X I ({sign} (at X I) N))`; `(map.incr $m K N)` adds to a map's number"
+        ))
+    } else {
+        message.hint(format!("write `{usage}`"))
     }
-}
-
-/// Reports Scheme's named `let`, which declares a loop.
-pub(crate) fn named_let(name: &str) -> Message {
-    let name = excerpt(name);
-    message("form-operands", format!("`let` does not declare the loop `{name}`"))
-        .hint("write `(while C …)`, `(for $i FROM TO …)`, or a function: `(fn $f ($i) …)`")
-}
-
-/// Reports a call in method notation.
-pub(crate) fn method(head: &str, method: &str) -> Message {
-    let name = excerpt(method.trim_start_matches('.'));
-    message("form-operands", format!("`.{name}` in `{head}` is not an operand"))
-        .hint(format!("there are no methods: a function comes first, as in `(str.{name} X)`"))
 }
 
 /// Reports a negative index.
@@ -290,14 +301,6 @@ pub(crate) fn negative_index(index: &str, of: &str) -> Message {
         .hint(format!("count from the end with its length: `(at {of} (- (len {of}) {back}))`"))
 }
 
-pub(crate) fn catch_call(head: &str, usage: &str, found: &str) -> Message {
-    message(
-        "form-operands",
-        format!("`{head}` takes a call that can fail, found `{}`", excerpt(found)),
-    )
-    .hint(format!("write `{usage}`"))
-}
-
 pub(crate) fn catch_names(results: usize, call: &str) -> Message {
     let call = excerpt(call);
     let (returned, names) =
@@ -306,76 +309,8 @@ pub(crate) fn catch_names(results: usize, call: &str) -> Message {
         .hint(format!("write `(catch {names} {call})`"))
 }
 
-/// Reports a `catch` whose first name looks like a name for the error code but receives the value.
-pub(crate) fn catch_order(name: &str, call: &str) -> Message {
-    let call = excerpt(call);
-    message(
-        "form-operands",
-        format!("`{call}` returns a value, so the first name of `catch`, `{name}`, is the value's"),
-    )
-    .hint(format!("write `(catch $v $e $why {call})`: the value, the error code, the reason"))
-}
-
-pub(crate) fn catch_infallible(head: &str, signature: &Signature) -> Message {
-    message("form-operands", format!("`{signature}` cannot fail, so `{head}` has no effect"))
-        .hint(format!("write `({}.{} …)` without `{head}`", signature.module, signature.name))
-}
-
-pub(crate) fn else_not_last() -> Message {
-    message("form-operands", "`else` must be the last clause of `cond`")
-        .hint("move it after the other clauses")
-}
-
-pub(crate) fn clause(found: &str) -> Message {
-    message(
-        "form-operands",
-        format!("a clause of `cond` is `(CONDITION …)` or `(else …)`, found `{}`", excerpt(found)),
-    )
-    .hint("write `(cond ((= $a 1) …) (else …))`")
-}
-
-pub(crate) fn count_type(text: &str, found: Type) -> Message {
-    message(
-        "value-type",
-        format!("`{}` is {}, but `for` counts in ints or longs", excerpt(text), found.described()),
-    )
-    .hint(format!("`(int {})` drops the fraction", excerpt(text)))
-}
-
-/// Reports a `for` loop with a condition on its counter in place of the end value. `end` is the end
-/// value that is equivalent to the condition.
-pub(crate) fn condition_as_end(name: &str, end: &str) -> Message {
-    let (name, end) = (excerpt(name), excerpt(end));
-    message("form-operands", "`for` takes the end of the range, excluded, instead of a condition")
-        .hint(format!(
-            "write `(for {name} FROM {end} …)`; the last operand before the body is the step"
-        ))
-}
-
-/// Warns about a `for` loop without a step whose end value is not above its start value.
-pub(crate) fn counts_up(from: &str, to: &str) -> Message {
-    let (from, to) = (excerpt(from), excerpt(to));
-    message("empty-range", format!("`for` counts up, so from {from} to {to} its body does not run"))
-        .hint("to count down, write a step of -1; the end is excluded: `(for $i 9 -1 -1 …)`")
-}
-
-pub(crate) fn outside_loop(head: &str) -> Message {
-    message("outside-loop", format!("`{head}` is outside `while`, `for` and `each`"))
-        .hint("leave a WAT `loop` or `block` with its label: `(br $label)`")
-}
-
-pub(crate) fn ret_in_helper(found: &str) -> Message {
-    message("form-result", "`ret` ends the program and cannot be used in a helper function")
-        .hint(format!("write `(return …)` instead of `{}`", excerpt(found)))
-}
-
-pub(crate) fn two_operands(head: &str, found: usize) -> Message {
-    message("form-operands", format!("`{head}` takes 2 arguments, found {found}"))
-        .hint(format!("nest them: `({head} ({head} A B) C)`"))
-}
-
 pub(crate) fn unsupported_operator(head: &str, ty: Type) -> Message {
-    let message = message("value-type", format!("`{head}` does not take {}", ty.described()));
+    let message = wrong_type(format!("`{head}` does not take {}", ty.described()));
     match (head, ty) {
         ("%", Type::Float) => {
             message.hint("`%` takes ints and longs; `(- A (* B (math.floor (/ A B))))` for floats")
@@ -384,26 +319,19 @@ pub(crate) fn unsupported_operator(head: &str, ty: Type) -> Message {
     }
 }
 
-pub(crate) fn fmt_template(found: &str) -> Message {
-    message(
-        "form-operands",
-        format!("the first argument of `fmt` is a string literal, found `{}`", excerpt(found)),
-    )
-    .hint("write `(fmt \"{} and {}\" $a $b)`; join strings with `str.cat`")
-}
-
 pub(crate) fn fmt_placeholder(found: &str) -> Message {
     let message =
         message("fmt-hole", format!("`{}` is not a placeholder of `fmt`", excerpt(found)));
     let format = found.split_once(':').map_or("", |(_, format)| format);
-    match format.starts_with(['<', '>', '^', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']) {
-        true => message.hint(
+    if format.starts_with(['<', '>', '^', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']) {
+        message.hint(
             "write `{}`, and pad the value: `(str.pad_left V WIDTH)`, or `(str.pad_right V WIDTH)`",
-        ),
-        false => message.hint(
+        )
+    } else {
+        message.hint(
             "write `{}` for any value, `{.2}` for a float with 2 digits, `{e}` for the name of an \
              error code, `{{` and `}}` for braces",
-        ),
+        )
     }
 }
 

@@ -6,18 +6,26 @@ use super::{Message, message};
 use crate::Interruption;
 use crate::cost::Measure;
 
+messages! {
+    too_long(bytes: usize, limit: usize) "too-long"
+        "the program has {bytes} bytes, more than the maximum of {limit}"
+        => "read large data with a host function instead of writing it into the program";
+    module_too_long(limit: usize) "too-long"
+        "the program expands to more than {limit} bytes"
+        => "move repeated code into a function or a loop";
+    too_deep(limit: usize) "too-deep"
+        "parentheses are nested more than {limit} deep"
+        => "keep intermediate values in locals, and write long sequences side by side";
+    too_deep_blocks(limit: usize) "too-deep"
+        "blocks are nested more than {limit} deep"
+        => "close each `block`, `loop` and `if` with `end`";
+    too_many_locals(limit: usize) "too-many-locals"
+        "a function cannot have more than {limit} locals"
+        => "keep lists in an array (`$arr.new`) or in memory";
+}
+
 /// The diagnostic code for a program that costs too much to compile.
 pub(crate) const TOO_LARGE: &str = "too-large";
-
-pub(crate) fn too_long(bytes: usize, limit: usize) -> Message {
-    message("too-long", format!("the program has {bytes} bytes, more than the maximum of {limit}"))
-        .hint("read large data with a host function instead of writing it into the program")
-}
-
-pub(crate) fn module_too_long(limit: usize) -> Message {
-    message("too-long", format!("the program expands to more than {limit} bytes"))
-        .hint("move repeated code into a function or a loop")
-}
 
 pub(crate) fn too_large(measure: Measure, found: u64) -> Message {
     let (what, hint) = match measure {
@@ -63,7 +71,8 @@ pub(crate) fn too_large(measure: Measure, found: u64) -> Message {
             "use each value soon after it is computed, and keep lists in an array (`$arr.new`)",
         ),
     };
-    let (what, limit) = (what.replace("{}", &found.to_string()), measure.limit());
+    let what = what.replace("{}", &found.to_string());
+    let limit = measure.limit();
     message(TOO_LARGE, format!("{what}, more than the maximum of {limit}")).hint(hint)
 }
 
@@ -85,19 +94,4 @@ pub(crate) fn unfinished(reason: &Interruption, time: Duration) -> Message {
             )
         }
     }
-}
-
-pub(crate) fn too_deep(limit: usize) -> Message {
-    message("too-deep", format!("parentheses are nested more than {limit} deep"))
-        .hint("keep intermediate values in locals, and write long sequences side by side")
-}
-
-pub(crate) fn too_deep_blocks(limit: usize) -> Message {
-    message("too-deep", format!("blocks are nested more than {limit} deep"))
-        .hint("close each `block`, `loop` and `if` with `end`")
-}
-
-pub(crate) fn too_many_locals(limit: usize) -> Message {
-    message("too-many-locals", format!("a function cannot have more than {limit} locals"))
-        .hint("keep lists in an array (`$arr.new`) or in memory")
 }

@@ -2,28 +2,37 @@
 //!
 //! All messages are defined here, in one file per subject.
 
+/// Defines functions that build messages. Each row has the function's parameters, the message's
+/// code, its text, its hint, and the values of placeholders that differ from the parameters.
+macro_rules! messages {
+    ($($(#[$doc:meta])* $name:ident($($param:ident: $ty:ty),*) $code:literal
+        $text:literal $(=> $hint:literal)? $(where $($var:ident = $value:expr),+)?;)*) => {$(
+        $(#[$doc])*
+        pub(crate) fn $name($($param: $ty),*) -> Message {
+            $($(let $var = $value;)+)?
+            message($code, format!($text))$(.hint(format!($hint)))?
+        }
+    )*};
+}
+
 pub(crate) mod form;
-mod function;
 mod instruction;
 mod limit;
 mod module;
-mod stack;
 mod syntax;
-mod traps;
 pub(crate) mod types;
 
 use std::ops::Range;
 
-pub(crate) use self::function::*;
-pub(crate) use self::instruction::*;
-pub(crate) use self::limit::*;
-pub(crate) use self::module::*;
-pub(crate) use self::stack::*;
-pub(crate) use self::syntax::*;
 use crate::diagnose::diagnostic::{Diagnostic, Severity, clamp};
 use crate::diagnose::fix::{Certainty, Change, ProposedFix};
 use crate::diagnose::truncate::excerpt;
-use crate::types::ops::Val;
+use crate::types::Val;
+
+pub(crate) use self::instruction::*;
+pub(crate) use self::limit::*;
+pub(crate) use self::syntax::*;
+pub(crate) use crate::diagnose::wording::module::*;
 
 /// A message about a range of the program's source.
 #[derive(Debug)]
@@ -65,6 +74,11 @@ pub(crate) struct Message {
 /// Builds a message without a hint or a fix.
 fn message(code: &'static str, text: impl Into<String>) -> Message {
     Message { code, text: text.into(), hint: None, fix: None }
+}
+
+/// Builds a message about a value of the wrong type.
+fn wrong_type(text: impl Into<String>) -> Message {
+    message("value-type", text)
 }
 
 impl Message {
@@ -121,7 +135,8 @@ impl Message {
                 .edits
                 .iter()
                 .all(|edit| inside(edit.span.start as usize) && inside(edit.span.end as usize));
-            let (fixed, rest) = (fix.apply(source), source.len() - piece.end);
+            let fixed = fix.apply(source);
+            let rest = source.len() - piece.end;
             within.then(|| excerpt(fixed.get(piece.start..fixed.len() - rest).unwrap_or("")))
         });
         let hinted =

@@ -1,79 +1,71 @@
-//! Messages about a program's functions, imports, exports and other top-level items.
+//! Messages about a program's functions, imports, exports and other top-level items, and about the
+//! locals, parameters and results of a function.
 
-use super::{Message, message};
-use crate::Signature;
-use crate::Signatures;
 use crate::diagnose::fix::Change;
 use crate::diagnose::nearest;
 use crate::diagnose::truncate::excerpt;
+use crate::diagnose::wording::{Message, counted, message, with_article};
+use crate::types::{Type, Val};
+use crate::{Signature, Signatures};
 
-pub(crate) fn empty() -> Message {
-    message("empty", "the program is empty").hint("write forms, such as `(out \"hello\")`")
-}
-
-pub(crate) fn missing_body() -> Message {
-    message("no-body", "there are several functions, but none is named `$run`")
-        .hint("write the program's instructions outside the functions, or name its function `$run`")
-}
-
-pub(crate) fn two_bodies() -> Message {
-    message("two-bodies", "there are instructions outside the program's function")
-        .hint("move them into that function, or remove the function around the others")
-}
-
-pub(crate) fn module_among_others() -> Message {
-    message("module-form", "`(module …)` is next to other forms")
-        .hint("write the program's instructions without a module")
-}
-
-pub(crate) fn two_programs() -> Message {
-    message("no-body", "two functions are named or exported as the program, `run`")
-        .hint("rename the helper function and remove its export")
-}
-
-pub(crate) fn run_params() -> Message {
-    message("program-type", "the program's function cannot have parameters or a type").hint(
-        "write the forms of the program outside functions, and `(arg 0)` for its first argument",
-    )
-}
-
-pub(crate) fn run_result() -> Message {
-    message("program-type", "the program's function must return one i32, the error code")
-        .hint("write `(result i32)` or nothing, and output results with `(resv $p)`")
-}
-
-/// Reports a function inside another form. `head` and `line` describe the form that is probably not
-/// closed.
-pub(crate) fn nested_function(head: &str, line: u32) -> Message {
-    message("nested-function", "a function begins inside another form").hint(format!(
-        "functions are written at the top level; check that the form `({head}` of line {line} is \
-         closed before this"
-    ))
-}
-
-/// Reports an anonymous function that is an operand of a form, as in `(map (fn ($x) …) $a)`.
-pub(crate) fn anonymous_function() -> Message {
-    message("nested-function", "a function is not a value").hint(
-        "write a loop, `(each $x $a …)`, or give the function a name at the top level, \
-         `(fn $f ($x) …)`, and call it: `($f …)`",
-    )
-}
-
-pub(crate) fn data_field() -> Message {
-    message("data-field", "`(data …)` is not allowed: the runtime lays out static data")
-        .hint("write a string literal instead of a pointer, as in `(call $dbg.log \"text\")`")
-}
-
-pub(crate) fn start_field() -> Message {
-    message("start-field", "`(start …)` is not allowed").hint("name the function that runs `$run`")
-}
-
-pub(crate) fn dropped_memory() -> Message {
-    message("dropped-field", "ignored the memory declaration: the runtime declares the only memory")
-}
-
-pub(crate) fn dropped_export() -> Message {
-    message("dropped-field", "ignored the export: only the program itself is exported")
+messages! {
+    empty() "empty"
+        "the program is empty" => "write forms, such as `(out \"hello\")`";
+    missing_body() "no-body"
+        "there are several functions, but none is named `$run`"
+        => "write the program's instructions outside the functions, or name its function `$run`";
+    two_bodies() "two-bodies"
+        "there are instructions outside the program's function"
+        => "move them into that function, or remove the function around the others";
+    module_among_others() "module-form"
+        "`(module …)` is next to other forms"
+        => "write the program's instructions without a module";
+    two_programs() "no-body"
+        "two functions are named or exported as the program, `run`"
+        => "rename the helper function and remove its export";
+    run_params() "program-type"
+        "the program's function cannot have parameters or a type"
+        => "write the forms of the program outside functions, and `(arg 0)` for its first argument";
+    run_result() "program-type"
+        "the program's function must return one i32, the error code"
+        => "write `(result i32)` or nothing, and output results with `(resv $p)`";
+    /// Reports a function inside another form. `head` and `line` describe the form that is probably
+    /// not closed.
+    nested_function(head: &str, line: u32) "nested-function"
+        "a function begins inside another form"
+        => "functions are written at the top level; check that the form `({head}` of line {line} \
+            is closed before this";
+    /// Reports an anonymous function that is an operand of a form, as in `(map (fn ($x) …) $a)`.
+    anonymous_function() "nested-function"
+        "a function is not a value"
+        => "write a loop, `(each $x $a …)`, or give the function a name at the top level, `(fn $f \
+            ($x) …)`, and call it: `($f …)`";
+    data_field() "data-field"
+        "`(data …)` is not allowed: the runtime lays out static data"
+        => "write a string literal instead of a pointer, as in `(call $dbg.log \"text\")`";
+    start_field() "start-field"
+        "`(start …)` is not allowed" => "name the function that runs `$run`";
+    dropped_memory() "dropped-field"
+        "ignored the memory declaration: the runtime declares the only memory";
+    dropped_export() "dropped-field"
+        "ignored the export: only the program itself is exported";
+    misleading_import(name: &str, full_name: &str) "misleading-import"
+        "`{name}` names the import `{full_name}`, but is itself a host function"
+        => "remove the import: call host functions by their own names";
+    duplicate_function(name: &str) "duplicate-name"
+        "there is already a function `{name}`" => "rename one of them";
+    function_number(number: &str) "function-number"
+        "function {number} is called by its number"
+        => "call functions by name: their numbers depend on the imports";
+    /// Reports a program in another language.
+    other_language(language: &str, line: &str) "other-language"
+        "this is {language}, not Wattle: `{line}`"
+        => "write forms in parentheses: `(let $x V)`, `(set $x V)`, `(for $i 0 N …)`, `(each $x $a \
+            …)`, `(if C A B)`, `(fn $f ($a) …)`, `(out V)`" where line = excerpt(line);
+    host_function_name(known: &Signature) "duplicate-name"
+        "`${module}.{name}` is a host function"
+        => "call the host function, `${known}`, or rename yours"
+        where module = known.module, name = known.name;
 }
 
 pub(crate) fn unknown_import(full_name: &str, host: &Signatures) -> Message {
@@ -81,29 +73,6 @@ pub(crate) fn unknown_import(full_name: &str, host: &Signatures) -> Message {
         nearest::functions(full_name, host, &[])
             .or_else(|| Some("imports need not be declared".to_owned())),
     )
-}
-
-pub(crate) fn misleading_import(name: &str, full_name: &str) -> Message {
-    message(
-        "misleading-import",
-        format!("`{name}` names the import `{full_name}`, but is itself a host function"),
-    )
-    .hint("remove the import: call host functions by their own names")
-}
-
-pub(crate) fn duplicate_function(name: &str) -> Message {
-    message("duplicate-name", format!("there is already a function `{name}`"))
-        .hint("rename one of them")
-}
-
-pub(crate) fn host_function_name(known: &Signature) -> Message {
-    message("duplicate-name", format!("`${}.{}` is a host function", known.module, known.name))
-        .hint(format!("call the host function, `${known}`, or rename yours"))
-}
-
-pub(crate) fn function_number(number: &str) -> Message {
-    message("function-number", format!("function {number} is called by its number"))
-        .hint("call functions by name: their numbers depend on the imports")
 }
 
 /// Reports an unknown function. `written` is the name in the source, or empty if the name comes
@@ -138,10 +107,102 @@ pub(crate) fn unknown_head(name: &str, host: &Signatures) -> Message {
         .maybe_hint(near.map(|near| near.replace("`$", "`")))
 }
 
-/// Reports a program in another language.
-pub(crate) fn other_language(language: &str, line: &str) -> Message {
-    message("other-language", format!("this is {language}, not Wattle: `{}`", excerpt(line))).hint(
-        "write forms in parentheses: `(let $x V)`, `(set $x V)`, `(for $i 0 N …)`, \
-         `(each $x $a …)`, `(if C A B)`, `(fn $f ($a) …)`, `(out V)`",
+messages! {
+    two_types(name: &str, first: &str, second: &str, line: u32) "duplicate-name"
+        "`{name}` is declared as {second} here and as {first} on line {line}"
+        => "rename one of them";
+    duplicate_param(name: &str, line: u32) "duplicate-name"
+        "`{name}` is already a parameter, declared on line {line}"
+        => "rename the local, or set the parameter";
+    fn_params(name: &str) "form-operands"
+        "`{name}` has no list of parameters" => "write `(fn {name} ($a $b) …)`; `()` for none"
+        where name = excerpt(name);
+    fn_param_type(found: &str) "unknown-type"
+        "`{found}` is not a type"
+        => "types are int, long, float, str, arr and map, and the number arrays ints, longs, \
+            floats and bytes" where found = excerpt(found);
+    same_param(name: &str) "duplicate-name"
+        "two parameters are named `{name}`" => "rename one of them" where name = excerpt(name);
+    argv_target(found: &str) "form-operands"
+        "`argv` takes the name of a local, found `{found}`" => "write `(argv N $p)`"
+        where found = excerpt(found);
+    cannot_return_code(form: &str, func: &str) "form-result"
+        "`{form}` returns an error code, but `{func}` does not return one i32"
+        => "add `(result i32)` to the function, or test the error with `if`";
+    form_target(form: &str, name: &str, found: Val) "operand-type"
+        "`{form}` sets `{name}` to a pointer, an i32, but `{name}` is {found}"
+        => "remove its declaration: `{form}` declares it" where found = with_article(found);
+}
+
+pub(crate) fn missing_type(name: &str, param: bool) -> Message {
+    let kind = if param { "param" } else { "local" };
+    message("no-type", format!("`{name}` is declared without a type"))
+        .hint(format!("write `({kind} {name} i32)`"))
+        .replace_with(format!("{name} i32"))
+}
+
+pub(crate) fn unknown_type(found: &str) -> Message {
+    message("unknown-type", format!("`{}` is not a type", excerpt(found)))
+        .hint("types are i32, i64, f32 and f64; pointers, strings and handles are i32")
+        .maybe_safe(meant_type(found).map(|ty| Change::Replace(ty.to_owned())))
+}
+
+/// Returns the WAT type that corresponds to a type name in another language, if any.
+pub(crate) fn meant_type(word: &str) -> Option<&'static str> {
+    Some(match word.to_ascii_lowercase().as_str() {
+        "i32" | "int" | "int32" | "u32" | "uint" | "integer" | "bool" | "boolean" | "ptr"
+        | "pointer" | "string" | "str" | "usize" | "handle" | "array" | "map" | "i16" | "u16"
+        | "i8" | "u8" | "byte" => "i32",
+        "i64" | "int64" | "u64" | "uint64" | "long" => "i64",
+        "f64" | "float64" | "double" => "f64",
+        "f32" | "float32" => "f32",
+        _ => return None,
+    })
+}
+
+pub(crate) fn fn_name(found: &str) -> Message {
+    let message = message(
+        "form-operands",
+        format!("`fn` takes the name of the function first, found `{}`", excerpt(found)),
     )
+    .hint("write `(fn $f ($a $b) …)`");
+    let is_word = found.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+    if is_word && !found.is_empty() { message.replace_with(format!("${found}")) } else { message }
+}
+
+pub(crate) fn fn_param(found: &str) -> Message {
+    let message = message("form-operands", format!("`{}` is not a parameter", excerpt(found)))
+        .hint("write `$x`, or `($x str)` with its type");
+    let is_word = found.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+    // WAT keywords and type names are not parameter names.
+    let is_known = matches!(found, "param" | "result") || Type::from_name(found).is_some();
+    if is_word && !found.is_empty() && !is_known {
+        message.replace_with(format!("${found}"))
+    } else {
+        message
+    }
+}
+
+pub(crate) fn form_operands(head: &str, usage: &str, wanted: usize, found: usize) -> Message {
+    message(
+        "form-operands",
+        format!("`{head}` takes {}, found {found}", counted(wanted, "argument")),
+    )
+    .hint(match (head, found) {
+        ("out" | "print" | "ret" | "resv", 2..) => format!(
+            "write `({head} \"{}\" …)` with all values, or one `{head}` for each",
+            vec!["{}"; found.min(8)].join(" ")
+        ),
+        _ => format!("write `{usage}`"),
+    })
+}
+
+/// Reports a `func` with parameters in the syntax of `fn`. `head` is the range of the word `func`.
+pub(crate) fn func_params(params: &str, head: std::ops::Range<usize>) -> Message {
+    message(
+        "function-params",
+        format!("`func` takes `(param $x i32)`, found `{}`", excerpt(params)),
+    )
+    .hint(format!("write `(fn $f {} …)`", excerpt(params)))
+    .safe(Change::edit(head, "fn"))
 }

@@ -4,6 +4,48 @@ use super::{Message, message};
 use crate::diagnose::fix::Change;
 use crate::diagnose::truncate::excerpt;
 
+messages! {
+    one_semicolon() "bad-character"
+        "unexpected character `;`"
+        => "a comment begins with `;;`, or is written between `(;` and `;)`";
+    other_comment(mark: &str) "unknown-instruction"
+        "`{mark}` is not an instruction" => "a comment begins with `;;`";
+    other_quotes(found: &str) "unknown-instruction"
+        "`{found}` is not an instruction" => "write a string in plain quotes: \"…\""
+        where found = excerpt(found);
+    /// Warns about an output string with a placeholder but without a value.
+    placeholder_without_value(head: &str, text: &str) "string-template"
+        "`{{}}` in {text} is output as it is: no value follows" => "write `({head} {text} V)`"
+        where text = excerpt(text);
+    /// Reports a map in braces.
+    braces() "bad-character"
+        "unexpected character `{{`" => "write a map as `(map K V …)`";
+    quoted_name() "bad-character"
+        "a name cannot be written in quotes" => "write `$name` without quotes";
+    annotation() "bad-character"
+        "unexpected character `@`" => "names begin with `$`; annotations are not supported";
+    unclosed_comment() "unclosed-comment"
+        "the comment that begins here is never closed" => "close it with `;)`";
+    /// Reports a raw string that ends at a quote after a backslash, although more text follows.
+    raw_quote() "raw-string-quote"
+        "a raw string ends at its first quote, also after a backslash"
+        => "write a raw string that contains quotes as `r\"\"\"…\"\"\"`";
+    not_utf8() "not-utf8"
+        "the escapes in this string produce bytes that are not valid UTF-8"
+        => "write a backslash as `\\\\`: `\\bf` and similar are hexadecimal bytes";
+    /// Reports a form that has an empty body and is followed by a more deeply indented line. `own`
+    /// and `next` are the lines of the form and of the indented line.
+    closed_early(head: &str, own: u32, next: u32) "closed-early"
+        "the form `({head}` of line {own} is closed here, so its body is empty"
+        => "by its indentation, line {next} is its body: remove this `)`, and add one after the \
+            body";
+    /// Warns about a line that is indented as if it were part of the previous form.
+    indented_after(head: &str, own: u32, next: u32) "closed-early"
+        "line {next} is indented as a part of the form `({head}` of line {own}, which is closed \
+         here"
+        => "if it is a part, remove this `)` and add one after it; otherwise indent it less";
+}
+
 pub(crate) fn bad_character(c: char) -> Message {
     let shown = if c.is_control() || c.is_whitespace() {
         c.escape_default().to_string()
@@ -21,21 +63,6 @@ pub(crate) fn bad_character(c: char) -> Message {
     }
 }
 
-pub(crate) fn one_semicolon() -> Message {
-    message("bad-character", "unexpected character `;`")
-        .hint("a comment begins with `;;`, or is written between `(;` and `;)`")
-}
-
-pub(crate) fn other_comment(mark: &str) -> Message {
-    message("unknown-instruction", format!("`{mark}` is not an instruction"))
-        .hint("a comment begins with `;;`")
-}
-
-pub(crate) fn other_quotes(found: &str) -> Message {
-    message("unknown-instruction", format!("`{}` is not an instruction", excerpt(found)))
-        .hint("write a string in plain quotes: \"…\"")
-}
-
 /// Reports a template in backticks.
 pub(crate) fn template(found: &str) -> Message {
     other_quotes(found).hint("write `(fmt \"{} and {}\" $a $b)`")
@@ -44,39 +71,13 @@ pub(crate) fn template(found: &str) -> Message {
 /// Warns about a string that contains `found`, which stands for a variable's value in another
 /// language.
 pub(crate) fn template_in_string(found: &str, name: &str, text: &str) -> Message {
-    let (shown, written) = (excerpt(text), text.replacen(found, "{}", 1));
+    let shown = excerpt(text);
+    let written = text.replacen(found, "{}", 1);
     message(
         "string-template",
         format!("`{found}` in {shown} is not replaced by the value of `${name}`"),
     )
     .hint(format!("write `(fmt {} ${name})`", excerpt(&written)))
-}
-
-/// Warns about an output string with a placeholder but without a value.
-pub(crate) fn placeholder_without_value(head: &str, text: &str) -> Message {
-    let text = excerpt(text);
-    message("string-template", format!("`{{}}` in {text} is output as it is: no value follows"))
-        .hint(format!("write `({head} {text} V)`"))
-}
-
-/// Reports a map in braces.
-pub(crate) fn braces() -> Message {
-    message("bad-character", "unexpected character `{`").hint("write a map as `(map K V …)`")
-}
-
-pub(crate) fn quoted_name() -> Message {
-    message("bad-character", "a name cannot be written in quotes")
-        .hint("write `$name` without quotes")
-}
-
-pub(crate) fn annotation() -> Message {
-    message("bad-character", "unexpected character `@`")
-        .hint("names begin with `$`; annotations are not supported")
-}
-
-pub(crate) fn unclosed_comment() -> Message {
-    message("unclosed-comment", "the comment that begins here is never closed")
-        .hint("close it with `;)`")
 }
 
 /// Reports an unclosed string. `multi_line` is the line of an earlier multi-line string that may be
@@ -126,12 +127,6 @@ impl Message {
     }
 }
 
-/// Reports a raw string that ends at a quote after a backslash, although more text follows.
-pub(crate) fn raw_quote() -> Message {
-    message("raw-string-quote", "a raw string ends at its first quote, also after a backslash")
-        .hint("write a raw string that contains quotes as `r\"\"\"…\"\"\"`")
-}
-
 fn unknown_escape(found: &str) -> Message {
     let hint = match found {
         "\\" => "write a backslash as `\\\\`".to_owned(),
@@ -147,11 +142,6 @@ fn unknown_escape(found: &str) -> Message {
         format!("`{}` is not an escape", found.escape_debug().to_string().replace("\\\\", "\\")),
     )
     .hint(hint)
-}
-
-pub(crate) fn not_utf8() -> Message {
-    message("not-utf8", "the escapes in this string produce bytes that are not valid UTF-8")
-        .hint("write a backslash as `\\\\`: `\\bf` and similar are hexadecimal bytes")
 }
 
 /// Reports an unmatched `)`. If `extra` is true, removing the parenthesis is a safe fix. Otherwise,
@@ -188,30 +178,4 @@ pub(crate) fn wrong_bracket(square: bool) -> Message {
     let (open, close) = if square { ("[", "]") } else { ("(", ")") };
     message("wrong-bracket", format!("this list begins with `{open}`, so it ends with `{close}`"))
         .replace_with(close)
-}
-
-/// Reports a form that has an empty body and is followed by a more deeply indented line. `lines`
-/// contains the line numbers of the form and of the indented line.
-pub(crate) fn closed_early(head: &str, lines: (u32, u32)) -> Message {
-    let (own, next) = lines;
-    message(
-        "closed-early",
-        format!("the form `({head}` of line {own} is closed here, so its body is empty"),
-    )
-    .hint(format!(
-        "by its indentation, line {next} is its body: remove this `)`, and add one after the body"
-    ))
-}
-
-/// Warns about a line that is indented as if it were part of the previous form.
-pub(crate) fn indented_after(head: &str, lines: (u32, u32)) -> Message {
-    let (own, next) = lines;
-    message(
-        "closed-early",
-        format!(
-            "line {next} is indented as a part of the form `({head}` of line {own}, which is \
-             closed here"
-        ),
-    )
-    .hint("if it is a part, remove this `)` and add one after it; otherwise indent it less")
 }

@@ -1,9 +1,87 @@
-//! Messages about values of the wrong type.
+//! Messages about values of the wrong type, and messages of the traps that checks in lowered code
+//! raise.
 
-pub(crate) use super::traps::*;
-use super::{Message, counted, message, quoted};
 use crate::diagnose::truncate::excerpt;
-use crate::types::Type;
+use crate::diagnose::wording::{Message, counted, message, quoted, wrong_type};
+use crate::types::{Elem, Type, Val};
+
+messages! {
+    /// Warns about a quoted character in output, where it becomes the digits of its code. `string`
+    /// is the string literal with this character.
+    character_as_digits(text: &str, code: u32, string: &str) "character-code"
+        "`{text}` is the code of a character: it becomes `{code}`"
+        => "for the character, write `{string}`";
+    /// Reports that the values of branches have no common type.
+    branches(first: Type, found: Type, line: u32) "value-type"
+        "this branch returns {found}, but the branch in line {line} returns {first}"
+        => "let all branches return values of one type"
+        where found = found.described(), first = first.described();
+    /// Reports that the results of a function have no common type.
+    two_results(found: Type, known: Type, line: u32) "value-type"
+        "this result is {found}, but the result in line {line} is {known}"
+        => "let the function return values of one type"
+        where found = found.described(), known = known.described();
+    /// Reports a function that contains a `return` with a value but does not end with a value.
+    missing_last_value(name: &str, ty: Type, line: u32) "value-type"
+        "`{name}` returns {ty} in line {line}, but its end has no value"
+        => "end the function with a value" where name = excerpt(name), ty = ty.described();
+    /// Reports a `return` without a value in a function that returns one.
+    return_without_value(ty: Type, line: u32) "value-type"
+        "this `return` has no value, but the function returns {ty} in line {line}"
+        => "write `(return V)`" where ty = ty.described();
+    /// Reports a function whose parameter types cannot be inferred, because its types and those of
+    /// other functions depend on each other.
+    unsettled() "value-type"
+        "the types of this function's parameters cannot be inferred"
+        => "declare them: `(fn $f (($a int) ($b str)) …)`";
+    /// Warns about a quotient of integers that is converted to a float.
+    integer_quotient(a: &str, b: &str) "integer-quotient"
+        "`(/ {a} {b})` divides integers, so it has no fraction when it becomes a float"
+        => "for a fraction, write `(/ (float {a}) {b})`" where a = excerpt(a), b = excerpt(b);
+    /// Warns about a `set` that changes `name` and then sets `other` to an expression that contains
+    /// `name`.
+    set_in_order(name: &str, other: &str) "set-in-order"
+        "`set` works in order, so the value of `{other}` contains the new `{name}`"
+        => "for the old one, keep it first: `(let $old {name})`"
+        where name = excerpt(name), other = excerpt(other);
+    /// Warns about a function that is never called.
+    unused_function(name: &str) "unused-function"
+        "nothing calls `{name}`" => "call it, `({name} …)`, or remove it";
+    /// Warns about an address inside the length field of a string.
+    address_of_length(text: &str) "address-of-length"
+        "the first 4 bytes at `{text}` are its length, its text begins at `(+ {text} 4)`"
+        => "`(str.byte {text} I)` returns a byte" where text = excerpt(text);
+    /// Reports a wrong number of operands for an `if` without `then`.
+    if_operands(found: usize) "form-operands"
+        "`if` takes a condition and one or two forms, found {found}"
+        => "write `(if C (then …) (else …))` for several forms, or `(when C …)`"
+        where found = counted(found, "operand");
+    /// Reports a wrong number of operands for `map`.
+    map_operands(found: usize) "form-operands"
+        "`map` takes keys and values in pairs, found {found}" => "write `(map K V …)`"
+        where found = counted(found, "operand");
+    /// Reports a `match` whose group names are not in a list.
+    group_names(found: &str) "form-operands"
+        "`match` takes the names of the groups in parentheses, found `{found}`"
+        => "write `(match S r\"(a)(b)\" ($a $b) …)`; `()` for no groups"
+        where found = excerpt(found);
+    /// Reports a `for` loop with a step of 0.
+    zero_step() "form-operands"
+        "the step of `for` is 0, so the loop would never end";
+    /// Reports a number that is not a byte.
+    not_a_byte(text: &str) "bad-number"
+        "`{text}` is not a byte (0 to 255)" where text = excerpt(text);
+    /// Reports an unknown variable.
+    unknown_variable(name: &str) "unknown-local"
+        "no variable `{name}`" where name = excerpt(name);
+    /// Reports a list in brackets where a value is expected.
+    bracket_list() "form-operands"
+        "`[…]` is a list of numbers or names, not a value"
+        => "write `(arr \"a\" \"b\")` for an array, `(ints [1 2])` for an array of numbers";
+    /// Reports that two arguments are swapped.
+    operands_swapped(signature: &crate::Signature) "value-type"
+        "two arguments of `{signature}` are swapped";
+}
 
 /// Reports an operand of the wrong type. If the operand is a variable, `declared` is the line of
 /// its declaration.
@@ -16,14 +94,11 @@ pub(crate) fn operand(
 ) -> Message {
     let text = excerpt(text);
     let since = declared.map(|line| format!(" (line {line})")).unwrap_or_default();
-    let message = message(
-        "value-type",
-        format!(
-            "`{text}` is {}{since}, but `{head}` takes {}",
-            found.described(),
-            want.described()
-        ),
-    );
+    let message = wrong_type(format!(
+        "`{text}` is {}{since}, but `{head}` takes {}",
+        found.described(),
+        want.described()
+    ));
     match (found, want) {
         (Type::Code, Type::Str) => message.hint(format!(
             "`(fmt \"{{e}}\" {text})` is the name of the code; `catch` names the value first: \
@@ -67,28 +142,16 @@ pub(crate) fn operand(
 /// Reports a quoted character where a string is expected. `string` is the string literal with this
 /// character.
 pub(crate) fn character_as_string(text: &str, string: &str) -> Message {
-    message(
-        "value-type",
-        format!("`{text}` is the code of a character, an int, but a string is expected"),
-    )
-    .hint(format!("write `{string}`; `(str.from_int {text})` is the code in digits"))
-    .replace_with(string)
-}
-
-/// Warns about a quoted character in output, where it becomes the digits of its code. `string` is
-/// the string literal with this character.
-pub(crate) fn character_as_digits(text: &str, code: u32, string: &str) -> Message {
-    message("character-code", format!("`{text}` is the code of a character: it becomes `{code}`"))
-        .hint(format!("for the character, write `{string}`"))
+    wrong_type(format!("`{text}` is the code of a character, an int, but a string is expected"))
+        .hint(format!("write `{string}`; `(str.from_int {text})` is the code in digits"))
+        .replace_with(string)
 }
 
 /// Reports an operand that is not a number, although the operator takes numbers.
 pub(crate) fn not_a_number(head: &str, text: &str, found: Type, all: &[&str]) -> Message {
     let text = excerpt(text);
-    let message = message(
-        "value-type",
-        format!("`{text}` is {}, but `{head}` takes numbers", found.described()),
-    );
+    let message =
+        wrong_type(format!("`{text}` is {}, but `{head}` takes numbers", found.described()));
     match found {
         Type::Str if head == "+" => {
             let all: Vec<String> = all.iter().map(|text| excerpt(text)).collect();
@@ -107,20 +170,13 @@ pub(crate) fn not_a_number(head: &str, text: &str, found: Type, all: &[&str]) ->
 }
 
 /// Reports number operands that have no common type.
-pub(crate) fn mixed_numbers(
-    head: &str,
-    (a, first): (&str, Type),
-    (b, second): (&str, Type),
-) -> Message {
+pub(crate) fn mixed_numbers(head: &str, a: &str, first: Type, b: &str, second: Type) -> Message {
     let (a, b) = (excerpt(a), excerpt(b));
-    let message = message(
-        "value-type",
-        format!(
-            "`{head}` takes numbers of one type, but `{a}` is {} and `{b}` is {}",
-            first.described(),
-            second.described()
-        ),
-    );
+    let message = wrong_type(format!(
+        "`{head}` takes numbers of one type, but `{a}` is {} and `{b}` is {}",
+        first.described(),
+        second.described()
+    ));
     match (first, second) {
         (Type::Long, Type::Float) | (Type::Float, Type::Long) => {
             let long = if first == Type::Long { &a } else { &b };
@@ -135,14 +191,11 @@ pub(crate) fn mixed_numbers(
 /// Reports values that cannot be compared.
 pub(crate) fn not_comparable(head: &str, [a, b]: [&str; 2], first: Type, second: Type) -> Message {
     let (a, b) = (excerpt(a), excerpt(b));
-    let message = message(
-        "value-type",
-        format!(
-            "`{head}` cannot compare `{a}`, which is {}, with `{b}`, which is {}",
-            first.described(),
-            second.described()
-        ),
-    );
+    let message = wrong_type(format!(
+        "`{head}` cannot compare `{a}`, which is {}, with `{b}`, which is {}",
+        first.described(),
+        second.described()
+    ));
     let is_none = |text: &str| matches!(text, "nil" | "null" | "None" | "undefined");
     match (first, second) {
         (Type::Str, _) if is_none(&b) => message.hint(format!(
@@ -165,30 +218,14 @@ pub(crate) fn not_comparable(head: &str, [a, b]: [&str; 2], first: Type, second:
     }
 }
 
-/// Reports that the values of branches have no common type.
-pub(crate) fn branches(first: Type, found: Type, line: u32) -> Message {
-    message(
-        "value-type",
-        format!(
-            "this branch returns {}, but the branch in line {line} returns {}",
-            found.described(),
-            first.described()
-        ),
-    )
-    .hint("let all branches return values of one type")
-}
-
 /// Reports that a variable is set to a value of a different type.
 pub(crate) fn set_type(name: &str, known: Type, found: Type, line: u32) -> Message {
     let name = excerpt(name);
-    let message = message(
-        "value-type",
-        format!(
-            "`{name}` is {} (line {line}), but this is {}",
-            known.described(),
-            found.described()
-        ),
-    );
+    let message = wrong_type(format!(
+        "`{name}` is {} (line {line}), but this is {}",
+        known.described(),
+        found.described()
+    ));
     match (known, found) {
         (Type::Int | Type::Long, Type::Float) => {
             message.hint(format!("declare it as a float in line {line}: `(let {name} 0.0)`"))
@@ -209,10 +246,8 @@ pub(crate) fn set_type(name: &str, known: Type, found: Type, line: u32) -> Messa
 /// Reports an update, such as `+=`, of a variable that is not a number.
 pub(crate) fn update_of(head: &str, name: &str, found: Type) -> Message {
     let name = excerpt(name);
-    let message = message(
-        "value-type",
-        format!("`{name}` is {}, but `{head}` takes a number", found.described()),
-    );
+    let message =
+        wrong_type(format!("`{name}` is {}, but `{head}` takes a number", found.described()));
     match found {
         Type::Str => message.hint(format!("write `(append {name} \"{{}}\" …)`")),
         Type::Arr => message.hint(format!("write `(push {name} …)`")),
@@ -223,10 +258,8 @@ pub(crate) fn update_of(head: &str, name: &str, found: Type) -> Message {
 /// Reports a target of `append` that is not a string.
 pub(crate) fn append_to(name: &str, found: Type) -> Message {
     let name = excerpt(name);
-    let message = message(
-        "value-type",
-        format!("`{name}` is {}, but `append` takes a string", found.described()),
-    );
+    let message =
+        wrong_type(format!("`{name}` is {}, but `append` takes a string", found.described()));
     match found {
         Type::Arr => message.hint(format!("write `(push {name} …)`")),
         _ => message,
@@ -236,10 +269,8 @@ pub(crate) fn append_to(name: &str, found: Type) -> Message {
 /// Reports an operand whose type a form does not accept.
 pub(crate) fn generic(head: &str, usage: &str, text: &str, found: Type) -> Message {
     let text = excerpt(text);
-    let message = message(
-        "value-type",
-        format!("`{text}` is {}, which `{head}` does not take", found.described()),
-    );
+    let message =
+        wrong_type(format!("`{text}` is {}, which `{head}` does not take", found.described()));
     match found {
         Type::I32 => message.hint(match head {
             "len" => "use `str.len`, `arr.len` or `map.len`, which take an i32",
@@ -264,10 +295,10 @@ pub(crate) fn generic(head: &str, usage: &str, text: &str, found: Type) -> Messa
 /// Reports an operand of `each` that is not a collection.
 pub(crate) fn not_a_collection(text: &str, found: Type) -> Message {
     let text = excerpt(text);
-    let message = message(
-        "value-type",
-        format!("`{text}` is {}, but `each` takes an array or a map", found.described()),
-    );
+    let message = wrong_type(format!(
+        "`{text}` is {}, but `each` takes an array or a map",
+        found.described()
+    ));
     match found {
         Type::Str => message.hint(format!(
             "`(str.lines {text})` are its lines, `(str.words {text})` its words, \
@@ -286,59 +317,18 @@ pub(crate) fn two_arguments(
     known: Type,
     line: u32,
 ) -> Message {
-    message(
-        "value-type",
-        format!(
-            "this argument `{}` of `{}` is {}, but in line {line} it is {}",
-            excerpt(param),
-            excerpt(name),
-            found.described(),
-            known.described()
-        ),
-    )
+    wrong_type(format!(
+        "this argument `{}` of `{}` is {}, but in line {line} it is {}",
+        excerpt(param),
+        excerpt(name),
+        found.described(),
+        known.described()
+    ))
     .hint(format!(
         "convert one of them, or declare the parameter: `({} {})`",
         excerpt(param),
         known.name()
     ))
-}
-
-/// Reports that the results of a function have no common type.
-pub(crate) fn two_results(found: Type, known: Type, line: u32) -> Message {
-    message(
-        "value-type",
-        format!(
-            "this result is {}, but the result in line {line} is {}",
-            found.described(),
-            known.described()
-        ),
-    )
-    .hint("let the function return values of one type")
-}
-
-/// Reports a function that contains a `return` with a value but does not end with a value.
-pub(crate) fn missing_last_value(name: &str, ty: Type, line: u32) -> Message {
-    message(
-        "value-type",
-        format!(
-            "`{}` returns {} in line {line}, but its end has no value",
-            excerpt(name),
-            ty.described()
-        ),
-    )
-    .hint("end the function with a value")
-}
-
-/// Reports a `return` without a value in a function that returns one.
-pub(crate) fn return_without_value(ty: Type, line: u32) -> Message {
-    message(
-        "value-type",
-        format!(
-            "this `return` has no value, but the function returns {} in line {line}",
-            ty.described()
-        ),
-    )
-    .hint("write `(return V)`")
 }
 
 /// Reports a wrong number of arguments to a function declared with `fn`.
@@ -347,44 +337,11 @@ pub(crate) fn fn_operands(name: &str, params: &[&str], found: usize) -> Message 
         "operand-count",
         format!("`{}` takes {}, found {found}", excerpt(name), counted(params.len(), "argument")),
     );
-    match params.is_empty() {
-        true => message,
-        false => message.hint(format!("its parameters are {}", quoted(params))),
+    if params.is_empty() {
+        message
+    } else {
+        message.hint(format!("its parameters are {}", quoted(params)))
     }
-}
-
-/// Reports a function whose parameter types cannot be inferred, because its types and those of
-/// other functions depend on each other.
-pub(crate) fn unsettled() -> Message {
-    message("value-type", "the types of this function's parameters cannot be inferred")
-        .hint("declare them: `(fn $f (($a int) ($b str)) …)`")
-}
-
-/// Warns about a quotient of integers that is converted to a float.
-pub(crate) fn integer_quotient(a: &str, b: &str) -> Message {
-    let (a, b) = (excerpt(a), excerpt(b));
-    message(
-        "integer-quotient",
-        format!("`(/ {a} {b})` divides integers, so it has no fraction when it becomes a float"),
-    )
-    .hint(format!("for a fraction, write `(/ (float {a}) {b})`"))
-}
-
-/// Warns about a `set` that changes `name` and then sets `other` to an expression that contains
-/// `name`.
-pub(crate) fn set_in_order(name: &str, other: &str) -> Message {
-    let (name, other) = (excerpt(name), excerpt(other));
-    message(
-        "set-in-order",
-        format!("`set` works in order, so the value of `{other}` contains the new `{name}`"),
-    )
-    .hint(format!("for the old one, keep it first: `(let $old {name})`"))
-}
-
-/// Warns about a function that is never called.
-pub(crate) fn unused_function(name: &str) -> Message {
-    message("unused-function", format!("nothing calls `{name}`"))
-        .hint(format!("call it, `({name} …)`, or remove it"))
 }
 
 /// Reports a program that ends with a value that is not an error code.
@@ -400,60 +357,13 @@ pub(crate) fn returned_value(found: Type, text: &str) -> Message {
     })
 }
 
-/// Warns about an address inside the length field of a string.
-pub(crate) fn address_of_length(text: &str) -> Message {
-    let text = excerpt(text);
-    message(
-        "address-of-length",
-        format!("the first 4 bytes at `{text}` are its length, its text begins at `(+ {text} 4)`"),
-    )
-    .hint(format!("`(str.byte {text} I)` returns a byte"))
-}
-
-/// Reports a wrong number of operands for an `if` without `then`.
-pub(crate) fn if_operands(found: usize) -> Message {
-    message(
-        "form-operands",
-        format!("`if` takes a condition and one or two forms, found {}", counted(found, "operand")),
-    )
-    .hint("write `(if C (then …) (else …))` for several forms, or `(when C …)`")
-}
-
-/// Reports a wrong number of operands for `map`.
-pub(crate) fn map_operands(found: usize) -> Message {
-    message(
-        "form-operands",
-        format!("`map` takes keys and values in pairs, found {}", counted(found, "operand")),
-    )
-    .hint("write `(map K V …)`")
-}
-
-/// Reports a `match` whose group names are not in a list.
-pub(crate) fn group_names(found: &str) -> Message {
-    message(
-        "form-operands",
-        format!("`match` takes the names of the groups in parentheses, found `{}`", excerpt(found)),
-    )
-    .hint("write `(match S r\"(a)(b)\" ($a $b) …)`; `()` for no groups")
-}
-
-/// Reports a `for` loop with a step of 0.
-pub(crate) fn zero_step() -> Message {
-    message("form-operands", "the step of `for` is 0, so the loop would never end")
-}
-
-/// Reports a number that is not a byte.
-pub(crate) fn not_a_byte(text: &str) -> Message {
-    message("bad-number", format!("`{}` is not a byte (0 to 255)", excerpt(text)))
-}
-
 /// Reports a value that a `fmt` placeholder does not accept.
 pub(crate) fn placeholder(text: &str, found: Type, placeholder: &str) -> Message {
     let text = excerpt(text);
-    let message = message(
-        "value-type",
-        format!("`{text}` is {}, which `{placeholder}` does not take", found.described()),
-    );
+    let message = wrong_type(format!(
+        "`{text}` is {}, which `{placeholder}` does not take",
+        found.described()
+    ));
     match found {
         Type::Arr => message.hint(format!("write `(str.join {text} \", \")`")),
         Type::Map => message.hint(format!("write `(map.to_json {text})`")),
@@ -466,17 +376,6 @@ pub(crate) fn placeholder(text: &str, found: Type, placeholder: &str) -> Message
     }
 }
 
-/// Reports an unknown variable.
-pub(crate) fn unknown_variable(name: &str) -> Message {
-    message("unknown-local", format!("no variable `{}`", excerpt(name)))
-}
-
-/// Reports a list in brackets where a value is expected.
-pub(crate) fn bracket_list() -> Message {
-    message("form-operands", "`[…]` is a list of numbers or names, not a value")
-        .hint("write `(arr \"a\" \"b\")` for an array, `(ints [1 2])` for an array of numbers")
-}
-
 impl Message {
     /// Adds a hint to call `function` instead.
     pub(crate) fn use_function(self, function: &str) -> Message {
@@ -484,7 +383,54 @@ impl Message {
     }
 }
 
-/// Reports that two arguments are swapped.
-pub(crate) fn operands_swapped(signature: &crate::Signature) -> Message {
-    message("value-type", format!("two arguments of `{signature}` are swapped"))
+/// Returns the trap message for a `for` loop with a step of 0.
+pub(crate) fn zero_step_trap() -> String {
+    "the step of `for` is 0, so the loop would never end".to_owned()
+}
+
+/// Returns the trap message for a result that does not fit in its type. In the message, `{a}` and
+/// `{b}` are placeholders for the operands.
+pub(crate) fn overflow(operator: &str, val: Val) -> String {
+    match val {
+        Val::I64 => format!("{{a}} {operator} {{b}} does not fit in a long (64 bits)"),
+        _ => format!(
+            "{{a}} {operator} {{b}} does not fit in an int (32 bits); declare a long: (let $x \
+             long V)"
+        ),
+    }
+}
+
+/// Returns the trap message for a shift by too many bits, or for a shift whose result does not fit.
+pub(crate) fn shift(left: bool, val: Val) -> String {
+    let (ty, last, long) = match val {
+        Val::I64 => ("a long (64 bits)", 63, ""),
+        _ => ("an int (32 bits)", 31, "; declare a long: (let $x long V)"),
+    };
+    if left {
+        format!("{{a}} << {{b}} does not fit in {ty}, which shifts by 0 to {last}{long}")
+    } else {
+        format!("{{a}} >> {{b}}: {ty} shifts by 0 to {last}{long}")
+    }
+}
+
+/// Returns the trap message for an index out of bounds. In the message, `{a}` is a placeholder for
+/// the index, and `{b}` for the length.
+pub(crate) fn outside_array(text: &str, elem: Elem) -> String {
+    let text = excerpt(text).replace(['{', '}'], " ");
+    format!("`{text}` has {{b}} {}, from index 0, so it has no index {{a}}", elem.plural())
+}
+
+/// Returns the trap message for an array that is too large.
+pub(crate) fn array_size(elem: Elem) -> String {
+    format!("an array cannot have {{a}} {}; the most are {{b}}", elem.plural())
+}
+
+/// Returns the trap message for a number that is not a byte.
+pub(crate) fn wide_byte() -> String {
+    "{a} is not a byte (0 to 255)".to_owned()
+}
+
+/// Returns the trap message for a long that does not fit in an int.
+pub(crate) fn wide_int() -> String {
+    "{a} does not fit in an int (32 bits); keep it as a long".to_owned()
 }

@@ -7,279 +7,250 @@ use crate::habits;
 use crate::habits::rewrite;
 use crate::lower::flow::{Context, Lowered, Want};
 use crate::lower::output::Wat;
-use crate::lower::scope::Variable;
-use crate::lower::variables::Resolved;
-use crate::lower::{LowerResult, Lowering};
+use crate::lower::variables::{Resolved, Variable};
+use crate::lower::{CodeResult, LowerResult, Lowering};
 use crate::syntax::literal;
-use crate::syntax::tree::{NodeId, NodeKind, Tree};
-use crate::types::Type;
-use crate::types::ops::Val;
+use crate::syntax::tree::{NodeId, Tree};
+use crate::types::{Type, Val};
 
-/// Lowers `(let $x V)`, `(let $x long V)` and `(let $x V $y W)`, which declare and set variables,
-/// in order. `(let ($a $b) ARR)` sets the variables to the items of an array.
-pub(super) fn declare<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    list: NodeId,
-    _: Context,
-) -> LowerResult<Lowered<'s>> {
-    let tree = lowering.tree;
-    let nodes = all_operands(tree, list);
-    if let [target, array] = nodes.as_slice()
-        && let Some(names) = name_list(tree, *target)
-    {
-        return take_apart(lowering, list, &names, *array);
+impl<'s> Lowering<'_, 's> {
+    /// Lowers `(let $x V)`, `(let $x long V)` and `(let $x V $y W)`, which declare and set
+    /// variables, in order. `(let ($a $b) ARR)` sets the variables to the items of an array.
+    pub(super) fn lower_let(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
+        let tree = self.tree;
+        let nodes = all_operands(tree, list);
+        if let [target, array] = nodes.as_slice()
+            && let Some(names) = name_list(tree, *target)
+        {
+            return self.take_apart(list, &names, *array);
+        }
+        self.binding_list(list)?;
+        if let [name, loops, _, ..] = nodes.as_slice()
+            && tree.atom(*name).is_some_and(|name| !name.starts_with('$'))
+            && tree.is_list(*loops)
+            && tree.head(*loops).is_none()
+        {
+            return self.fault(*name, form::named_let(tree.text(*name)));
+        }
+        if let Some(bindings) = bindings(tree, &nodes) {
+            let declare = |binding| self.declare_one(list, binding).map(|out| out.wat);
+            let pieces: LowerResult<Vec<_>> = bindings.into_iter().map(declare).collect();
+            return Ok(Lowered::none(Wat::sequence(list, pieces?)));
+        }
+        match nodes.as_slice() {
+            [target, value] => {
+                self.declare_one(list, Binding { target: *target, ty: None, value: *value })
+            }
+            [target, ty, value] => {
+                self.declare_one(list, Binding { target: *target, ty: Some(*ty), value: *value })
+            }
+            other => Err(operand_count(tree, list, 2, other.len())),
+        }
     }
-    binding_list(lowering, list)?;
-    if let [name, loops, _, ..] = nodes.as_slice()
-        && tree.atom(*name).is_some_and(|name| !name.starts_with('$'))
-        && tree.node(*loops).kind == NodeKind::List
-        && tree.head(*loops).is_none()
-    {
-        return lowering.fault(*name, form::named_let(tree.text(*name)));
+
+    /// Declares one variable and sets it.
+    fn declare_one(&mut self, list: NodeId, binding: Binding) -> CodeResult<'s> {
+        let Binding { target, ty, value: node } = binding;
+        let tree = self.tree;
+        let name = self.target_name(list, target)?;
+        let declared = match ty.map(|ty| (ty, tree.atom(ty).and_then(Type::from_name))) {
+            None => None,
+            Some((_, Some(ty))) => Some(ty),
+            Some((node, None)) => {
+                return self.fault(node, form::let_type(name, tree.text(node)));
+            }
+        };
+        let want = match declared {
+            Some(Type::I32) if self.is_number(node) => Want::Type(Type::Int),
+            Some(ty) => Want::Type(ty),
+            // A number takes the type that the variable already has.
+            None if self.is_number(node) => self.known_number(name, node),
+            None => Want::Any,
+        };
+        let value = self.value(list, node, want)?;
+        let ty = match declared {
+            // `i32` says nothing about the meaning of the value, so the variable gets the value's
+            // own type.
+            Some(Type::I32) | None => value.ty,
+            Some(ty) => ty,
+        };
+        let variable = self.declare(name, ty, target)?;
+        Ok(Lowered::none(variable.write(list, Some(value.wat))))
     }
-    if let Some(bindings) = bindings(tree, &nodes) {
-        let declare = |binding| declare_one(lowering, list, binding).map(|out| out.wat);
-        let pieces: LowerResult<Vec<_>> = bindings.into_iter().map(declare).collect();
-        return Ok(Lowered::none(Wat::sequence(list, pieces?)));
+
+    /// Returns the expected type of a number literal that is assigned to a variable. This is the
+    /// variable's current type if the variable is a long or a float and the literal fits.
+    /// Otherwise, any type is accepted.
+    fn known_number(&self, name: &str, node: NodeId) -> Want {
+        let known = self.func.scope.get(name).map(Variable::ty);
+        let text = self.tree.text(node);
+        match known {
+            Some(ty @ (Type::Long | Type::Float)) if literal::fits(ty.val(), text) => {
+                Want::Type(ty)
+            }
+            _ => Want::Any,
+        }
     }
-    match nodes.as_slice() {
-        [target, node] => declare_one(lowering, list, (*target, None, *node)),
-        [target, ty, node] => declare_one(lowering, list, (*target, Some(*ty), *node)),
-        other => Err(operand_count(tree, list, 2, other.len())),
+
+    /// Lowers `(let ($a $b) ARR)`, which sets each variable to one item of the array, in order. The
+    /// code fails if the array has fewer items than there are variables.
+    fn take_apart(
+        &mut self,
+        list: NodeId,
+        names: &[(NodeId, &'s str)],
+        array: NodeId,
+    ) -> CodeResult<'s> {
+        let value = self.value(list, array, Want::Type(Type::Arr))?;
+        let hidden = self.hidden("arr", Val::I32);
+        let mut pieces = vec![hidden.set(list, value.wat)];
+        for (at, (node, name)) in names.iter().enumerate() {
+            let variable = self.declare(name, Type::Str, *node)?;
+            let at = i64::try_from(at).unwrap_or(i64::MAX);
+            let item =
+                self.checked_call(list, "arr.get", [hidden.get(list), Wat::i32(list, at)])?;
+            pieces.push(variable.write(*node, Some(item)));
+        }
+        Ok(Lowered::none(Wat::sequence(list, pieces)))
+    }
+
+    /// Lowers `(set $x V)` and `(set $x V $y W)`, which set variables or globals, in order.
+    pub(super) fn lower_set(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
+        let nodes = all_operands(self.tree, list);
+        let (pairs, rest) = nodes.as_chunks::<2>();
+        let all_named = pairs.iter().all(|[target, _]| self.tree.name(*target).is_some());
+        if pairs.len() > 1 && rest.is_empty() && all_named {
+            self.warn_of_order(pairs);
+            let set = |pair: &[NodeId; 2]| self.set_one(list, *pair).map(|out| out.wat);
+            let pieces: LowerResult<Vec<_>> = pairs.iter().map(set).collect();
+            return Ok(Lowered::none(Wat::sequence(list, pieces?)));
+        }
+        let pair = operands::<2>(self.tree, list)?;
+        self.set_one(list, pair)
+    }
+
+    /// Sets one variable.
+    fn set_one(&mut self, list: NodeId, [target, node]: [NodeId; 2]) -> CodeResult<'s> {
+        let name = self.target_name(list, target)?;
+        let variable = self.target_variable(target, name, node)?;
+        let value = self.assigned(list, name, &variable, node)?;
+        Ok(Lowered::none(variable.write(list, Some(value))))
+    }
+
+    /// Resolves the variable that a form sets.
+    pub(super) fn target_variable(
+        &mut self,
+        target: NodeId,
+        name: &'s str,
+        value: NodeId,
+    ) -> LowerResult<Resolved<'s>> {
+        let tree = self.tree;
+        match self.resolve(name) {
+            Some(variable) => Ok(variable),
+            None => {
+                let message = form::set_unknown(name, tree.text(value));
+                let near = nearest::names(name, self.func.scope.names());
+                let parent = tree.parent(target).filter(|list| tree.head(*list) == Some("set"));
+                // If a variable has a similar name, the name may be a typo.
+                let change = parent
+                    .and_then(|list| rewrite::replace_head(tree, list, "let"))
+                    .filter(|_| near.is_empty());
+                self.fault(target, message.maybe_safe(change))
+            }
+        }
+    }
+
+    /// Lowers the value that a variable is set to.
+    fn assigned(
+        &mut self,
+        list: NodeId,
+        name: &str,
+        variable: &Resolved<'s>,
+        node: NodeId,
+    ) -> LowerResult<Wat<'s>> {
+        let text = self.tree.text(node);
+        // A number that does not fit is reported with the variable's declaration.
+        let fits = !variable.ty.is_number() || literal::fits(variable.ty.val(), text);
+        let want = if self.is_number(node) && fits { Want::Type(variable.ty) } else { Want::Any };
+        let value = self.value(list, node, want)?;
+        self.record_set(variable.at, value.ty);
+        let (found, wanted) = (value.ty, variable.ty);
+        // Setting a string variable to a number or an error code is treated as a mistake.
+        let mistaken = wanted == Type::Str && found.is_number() && !self.words.raw();
+        let converted = if mistaken { None } else { self.convert(list, node, value, wanted).ok() };
+        match (converted, variable.node) {
+            (Some(value), _) => Ok(value.wat),
+            (None, Some(declared)) => {
+                let line = self.tree.line(declared);
+                self.fault(node, type_wording::set_type(name, wanted, found, line))
+            }
+            (None, None) => Err(self.type_fault(list, node, found, wanted)),
+        }
+    }
+
+    /// Rejects parentheses around the names that a form binds.
+    pub(super) fn binding_list(&self, list: NodeId) -> LowerResult<()> {
+        match all_operands(self.tree, list).first() {
+            Some(first) if self.tree.is_list(*first) => self.target_name(list, *first).map(|_| ()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the name of the variable that a form sets.
+    pub(super) fn target_name(&self, list: NodeId, target: NodeId) -> LowerResult<&'s str> {
+        let tree = self.tree;
+        match tree.name(target) {
+            Some(name) => Ok(name),
+            None => {
+                let head = tree.head(list).unwrap_or("");
+                let message = form::target(head, super::usage(head), tree.text(target));
+                let is_called =
+                    |head: &str| super::form(head).is_some() || self.callee(head).is_some();
+                let change = habits::rewrite_bindings(tree, list, target, &is_called);
+                self.fault(target, message.maybe_safe(change))
+            }
+        }
     }
 }
 
-/// A variable, its type if the program states it, and its value.
-type Binding = (NodeId, Option<NodeId>, NodeId);
+/// A binding in a `let`.
+struct Binding {
+    target: NodeId,
+    /// The type, if the program states it.
+    ty: Option<NodeId>,
+    value: NodeId,
+}
 
 /// Splits operands into bindings. Returns `None` unless the operands consist of at least two
 /// bindings.
 fn bindings(tree: &Tree<'_>, nodes: &[NodeId]) -> Option<Vec<Binding>> {
     let is_type =
         |node: NodeId| tree.atom(node).is_some_and(|word| Type::from_name(word).is_some());
-    let (mut rest, mut all) = (nodes, Vec::new());
+    let mut rest = nodes;
+    let mut all = Vec::new();
     while !rest.is_empty() {
         let (binding, after) = match rest {
             [target, ty, value, after @ ..] if is_type(*ty) => {
-                ((*target, Some(*ty), *value), after)
+                (Binding { target: *target, ty: Some(*ty), value: *value }, after)
             }
-            [target, value, after @ ..] => ((*target, None, *value), after),
+            [target, value, after @ ..] => {
+                (Binding { target: *target, ty: None, value: *value }, after)
+            }
             _ => return None,
         };
-        tree.name(binding.0)?;
+        tree.name(binding.target)?;
         all.push(binding);
         rest = after;
     }
     (all.len() > 1).then_some(all)
 }
 
-/// Declares one variable and sets it.
-fn declare_one<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    list: NodeId,
-    (target, ty, node): Binding,
-) -> LowerResult<Lowered<'s>> {
-    let tree = lowering.tree;
-    let name = target_name(lowering, list, target)?;
-    let declared = match ty.map(|ty| (ty, tree.atom(ty).and_then(Type::from_name))) {
-        None => None,
-        Some((_, Some(ty))) => Some(ty),
-        Some((node, None)) => {
-            return lowering.fault(node, form::let_type(name, tree.text(node)));
-        }
-    };
-    let want = match declared {
-        Some(Type::I32) if lowering.is_number(node) => Want::Type(Type::Int),
-        Some(ty) => Want::Type(ty),
-        // A number takes the type that the variable already has.
-        None if lowering.is_number(node) => known_number(lowering, name, node),
-        None => Want::Any,
-    };
-    let value = lowering.value(list, node, want)?;
-    let ty = match declared {
-        // `i32` says nothing about the meaning of the value, so the variable gets the value's own
-        // type.
-        Some(Type::I32) | None => value.ty,
-        Some(ty) => ty,
-    };
-    let variable = lowering.declare(name, ty, target)?;
-    Ok(Lowered::none(variable.write(list, Some(value.wat))))
-}
-
-/// Returns the expected type of a number literal that is assigned to a variable. This is the
-/// variable's current type if the variable is a long or a float and the literal fits. Otherwise,
-/// any type is accepted.
-fn known_number(lowering: &Lowering<'_, '_>, name: &str, node: NodeId) -> Want {
-    let known = lowering.func.scope.get(name).map(Variable::ty);
-    let text = lowering.tree.text(node);
-    match known {
-        Some(ty @ (Type::Long | Type::Float)) if literal::fits(ty.val(), text) => Want::Type(ty),
-        _ => Want::Any,
-    }
-}
-
 /// Returns the names in a list that consists only of names, each with its node. Returns `None` for
 /// any other node.
 fn name_list<'s>(tree: &Tree<'s>, list: NodeId) -> Option<Vec<(NodeId, &'s str)>> {
-    if tree.node(list).kind != NodeKind::List {
+    if !tree.is_list(list) {
         return None;
     }
-    let mut nodes = tree.children(list);
-    let names: Option<Vec<_>> = std::iter::from_fn(|| nodes.next(tree))
-        .map(|node| Some((node, tree.name(node)?)))
-        .collect();
+    let nodes = tree.children(list).iter(tree);
+    let names: Option<Vec<_>> = nodes.map(|node| Some((node, tree.name(node)?))).collect();
     names.filter(|names| !names.is_empty())
-}
-
-/// Lowers `(let ($a $b) ARR)`, which sets each variable to one item of the array, in order. The
-/// code fails if the array has fewer items than there are variables.
-fn take_apart<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    list: NodeId,
-    names: &[(NodeId, &'s str)],
-    array: NodeId,
-) -> LowerResult<Lowered<'s>> {
-    let value = lowering.value(list, array, Want::Type(Type::Arr))?;
-    let number = lowering.next_number();
-    let hidden = lowering.hidden("arr", number, Val::I32);
-    let mut pieces = vec![Wat::list(list, format!("local.set {hidden}"), [value.wat])];
-    for (at, (node, name)) in names.iter().enumerate() {
-        let variable = lowering.declare(name, Type::Str, *node)?;
-        let at = i64::try_from(at).unwrap_or(i64::MAX);
-        let item = item(lowering, list, &hidden, Wat::i32(list, at))?;
-        pieces.push(variable.write(*node, Some(item)));
-    }
-    Ok(Lowered::none(Wat::sequence(list, pieces)))
-}
-
-/// Returns code that reads an array item.
-fn item<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    list: NodeId,
-    array: &str,
-    at: Wat<'s>,
-) -> LowerResult<Wat<'s>> {
-    let array = Wat::list(list, format!("local.get {array}"), []);
-    let call = lowering.host_call(list, "arr.get", [array, at])?;
-    let ended = lowering.end_on_error(list)?;
-    Ok(Wat::sequence(list, [call, ended]))
-}
-
-/// Lowers `(set $x V)` and `(set $x V $y W)`, which set variables or globals, in order.
-pub(super) fn set<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    list: NodeId,
-    _: Context,
-) -> LowerResult<Lowered<'s>> {
-    let nodes = all_operands(lowering.tree, list);
-    let (pairs, rest) = nodes.as_chunks::<2>();
-    let all_named = pairs.iter().all(|[target, _]| lowering.tree.name(*target).is_some());
-    if pairs.len() > 1 && rest.is_empty() && all_named {
-        lowering.warn_of_order(pairs);
-        let set = |pair: &[NodeId; 2]| set_one(lowering, list, *pair).map(|out| out.wat);
-        let pieces: LowerResult<Vec<_>> = pairs.iter().map(set).collect();
-        return Ok(Lowered::none(Wat::sequence(list, pieces?)));
-    }
-    let pair = operands::<2>(lowering.tree, list)?;
-    set_one(lowering, list, pair)
-}
-
-/// Sets one variable.
-fn set_one<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    list: NodeId,
-    [target, node]: [NodeId; 2],
-) -> LowerResult<Lowered<'s>> {
-    let name = target_name(lowering, list, target)?;
-    let variable = variable(lowering, target, name, node)?;
-    let value = assigned(lowering, list, name, &variable, node)?;
-    Ok(Lowered::none(variable.write(list, Some(value))))
-}
-
-/// Resolves the variable that a form sets.
-pub(super) fn variable<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    target: NodeId,
-    name: &'s str,
-    value: NodeId,
-) -> LowerResult<Resolved<'s>> {
-    let tree = lowering.tree;
-    match lowering.resolve(name) {
-        Some(variable) => Ok(variable),
-        None => {
-            let message = form::set_unknown(name, tree.text(value));
-            let near = nearest::names(name, lowering.func.scope.names());
-            let parent = tree.parent(target).filter(|list| tree.head(*list) == Some("set"));
-            // If a variable has a similar name, the name may be a typo.
-            let change = parent
-                .and_then(|list| rewrite::replace_head(tree, list, "let"))
-                .filter(|_| near.is_empty());
-            lowering.fault(target, message.maybe_safe(change))
-        }
-    }
-}
-
-/// Lowers the value that a variable is set to.
-fn assigned<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    list: NodeId,
-    name: &str,
-    variable: &Resolved<'s>,
-    node: NodeId,
-) -> LowerResult<Wat<'s>> {
-    let text = lowering.tree.text(node);
-    // A number that does not fit is reported with the variable's declaration.
-    let fits = !variable.ty.is_number() || literal::fits(variable.ty.val(), text);
-    let want = match lowering.is_number(node) && fits {
-        true => Want::Type(variable.ty),
-        false => Want::Any,
-    };
-    let value = lowering.value(list, node, want)?;
-    lowering.record_set(variable.at, value.ty);
-    let (found, wanted) = (value.ty, variable.ty);
-    // Setting a string variable to a number or an error code is treated as a mistake.
-    let mistaken = wanted == Type::Str && found.is_number() && !lowering.words.raw();
-    let converted = match mistaken {
-        true => None,
-        false => lowering.convert(list, node, value, wanted).ok(),
-    };
-    match (converted, variable.node) {
-        (Some(value), _) => Ok(value.wat),
-        (None, Some(declared)) => {
-            let line = lowering.line_of(declared);
-            lowering.fault(node, type_wording::set_type(name, wanted, found, line))
-        }
-        (None, None) => Err(lowering.type_fault(list, node, found, wanted)),
-    }
-}
-
-/// Rejects parentheses around the names that a form binds.
-pub(super) fn binding_list(lowering: &Lowering<'_, '_>, list: NodeId) -> LowerResult<()> {
-    match all_operands(lowering.tree, list).first() {
-        Some(first) if lowering.tree.node(*first).kind == NodeKind::List => {
-            target_name(lowering, list, *first).map(|_| ())
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Returns the name of the variable that a form sets.
-pub(super) fn target_name<'s>(
-    lowering: &Lowering<'_, 's>,
-    list: NodeId,
-    target: NodeId,
-) -> LowerResult<&'s str> {
-    let tree = lowering.tree;
-    match tree.name(target) {
-        Some(name) => Ok(name),
-        None => {
-            let head = tree.head(list).unwrap_or("");
-            let message = form::target(head, super::usage(head), tree.text(target));
-            let is_called = |head: &str| {
-                super::form(head).is_some() || super::call::called(lowering, head).is_some()
-            };
-            let change = habits::rewrite_bindings(tree, list, target, &is_called);
-            lowering.fault(target, message.maybe_safe(change))
-        }
-    }
 }

@@ -1,248 +1,414 @@
-//! Forms that work on collections of several types: `len`, `at`, `put`, `push`, `pop`, `has`, and
-//! the literals `arr` and `map`.
+//! Forms that work on collections: `len`, `at`, `put`, `push`, `pop`, `has`, the literals `arr` and
+//! `map`, and arrays of numbers, which are stored in the program's memory.
+//!
+//! ```text
+//! pointer    u32 number of elements │ 4 unused bytes │ elements
+//! ```
 
-use super::{all_operands, failure, numbers, operands};
 use crate::diagnose::fix::Change;
 use crate::diagnose::wording::{Fault, form, types as type_wording};
 use crate::lower::flow::{Context, Flow, Lowered, Want};
+use crate::lower::forms::{all_operands, operands};
 use crate::lower::output::Wat;
-use crate::lower::{LowerResult, Lowering};
+use crate::lower::variables::Hidden;
+use crate::lower::{CodeResult, LowerResult, Lowering};
 use crate::syntax::literal;
 use crate::syntax::tree::NodeId;
-use crate::types::Type;
-use crate::types::ops::Val;
+use crate::types::{Elem, Type, Val};
 
-/// Lowers `(arr A B …)`, which creates an array of strings.
-pub(super) fn array<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    list: NodeId,
-    _: Context,
-) -> LowerResult<Lowered<'s>> {
-    let number = lowering.next_number();
-    let hidden = lowering.hidden("new", number, Val::I32);
-    let get = || Wat::list(list, format!("local.get {hidden}"), []);
-    let new = lowering.host_call(list, "arr.new", [])?;
-    let mut pieces = vec![Wat::list(list, format!("local.set {hidden}"), [new])];
-    for node in all_operands(lowering.tree, list) {
-        let item = lowering.value(list, node, Want::Type(Type::Str))?.wat;
-        pieces.push(lowering.host_call(list, "arr.push", [get(), item])?);
-        pieces.push(lowering.end_on_error(list)?);
+impl<'s> Lowering<'_, 's> {
+    /// Lowers `(arr A B …)`, which creates an array of strings.
+    pub(super) fn lower_arr(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
+        let hidden = self.hidden("new", Val::I32);
+        let nodes = all_operands(self.tree, list);
+        let mut pieces = self.filled_array(list, &hidden, &nodes)?;
+        pieces.push(hidden.get(list));
+        Ok(Lowered::one(Wat::sequence(list, pieces), Type::Arr))
     }
-    pieces.push(get());
-    Ok(Lowered::one(Wat::sequence(list, pieces), Type::Arr))
-}
 
-/// Lowers `(map K V …)`, which creates a map.
-pub(super) fn map<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    list: NodeId,
-    _: Context,
-) -> LowerResult<Lowered<'s>> {
-    let number = lowering.next_number();
-    let hidden = lowering.hidden("new", number, Val::I32);
-    let get = || Wat::list(list, format!("local.get {hidden}"), []);
-    let new = lowering.host_call(list, "map.new", [])?;
-    let mut pieces = vec![Wat::list(list, format!("local.set {hidden}"), [new])];
-    let nodes = all_operands(lowering.tree, list);
-    for pair in nodes.chunks(2) {
-        let [key, value] = pair else {
-            return lowering.fault(list, type_wording::map_operands(nodes.len()));
+    /// Returns code that creates an array of strings and stores it in a variable.
+    pub(super) fn filled_array(
+        &mut self,
+        list: NodeId,
+        array: &Hidden,
+        items: &[NodeId],
+    ) -> LowerResult<Vec<Wat<'s>>> {
+        let new = self.host_call(list, "arr.new", [])?;
+        let mut pieces = vec![array.set(list, new)];
+        for node in items {
+            let item = self.value(list, *node, Want::Type(Type::Str))?.wat;
+            pieces.push(self.checked_call(list, "arr.push", [array.get(list), item])?);
+        }
+        Ok(pieces)
+    }
+
+    /// Lowers `(map K V …)`, which creates a map.
+    pub(super) fn lower_map(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
+        let hidden = self.hidden("new", Val::I32);
+        let new = self.host_call(list, "map.new", [])?;
+        let mut pieces = vec![hidden.set(list, new)];
+        let nodes = all_operands(self.tree, list);
+        for pair in nodes.chunks(2) {
+            let [key, value] = pair else {
+                return self.fault(list, type_wording::map_operands(nodes.len()));
+            };
+            let key = self.value(list, *key, Want::Type(Type::Str))?.wat;
+            let value = self.value(list, *value, Want::Type(Type::Str))?.wat;
+            pieces.push(self.checked_call(list, "map.set", [hidden.get(list), key, value])?);
+        }
+        pieces.push(hidden.get(list));
+        Ok(Lowered::one(Wat::sequence(list, pieces), Type::Map))
+    }
+
+    /// Reports that a form does not accept the type of its first operand. If the type is not yet
+    /// known, returns placeholder code instead.
+    fn not_taken(&mut self, list: NodeId, node: NodeId, out: Lowered<'s>) -> CodeResult<'s> {
+        let tree = self.tree;
+        let found = out.ty;
+        // `check::walk` reports why the operand's effect on the stack is unknown.
+        if out.flow == Flow::Unknown {
+            return Ok(out);
+        }
+        let head = tree.head(list).unwrap_or("");
+        let message = type_wording::generic(head, super::usage(head), tree.text(node), found);
+        let fault = Fault::new(tree.span(node), message);
+        match found {
+            Type::Any => Ok(self.unresolved(list, fault)),
+            _ => Err(fault),
+        }
+    }
+
+    /// Lowers `(len X)`, the length of a string, an array or a map.
+    pub(super) fn lower_len(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
+        let [node] = operands::<1>(self.tree, list)?;
+        let out = self.value(list, node, Want::Any)?;
+        let wat = match out.ty {
+            Type::Str => self.host_call(list, "str.len", [out.wat])?,
+            Type::Arr => self.host_call(list, "arr.len", [out.wat])?,
+            Type::Map => self.host_call(list, "map.len", [out.wat])?,
+            Type::Numbers(_) => Wat::list(list, "i32.load", [out.wat]),
+            _ => return self.not_taken(list, node, out),
         };
-        let key = lowering.value(list, *key, Want::Type(Type::Str))?.wat;
-        let value = lowering.value(list, *value, Want::Type(Type::Str))?.wat;
-        pieces.push(lowering.host_call(list, "map.set", [get(), key, value])?);
-        pieces.push(lowering.end_on_error(list)?);
+        Ok(Lowered::one(wat, Type::Int))
     }
-    pieces.push(get());
-    Ok(Lowered::one(Wat::sequence(list, pieces), Type::Map))
-}
 
-/// Lowers the first operand of a form. Its type determines the function that the form calls.
-fn collection<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    list: NodeId,
-    node: NodeId,
-) -> LowerResult<Lowered<'s>> {
-    lowering.value(list, node, Want::Any)
-}
-
-/// Reports that a form does not accept the type of its first operand. If the type is not yet known,
-/// returns placeholder code instead.
-fn not_taken<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    list: NodeId,
-    node: NodeId,
-    out: Lowered<'s>,
-) -> LowerResult<Lowered<'s>> {
-    let (tree, found) = (lowering.tree, out.ty);
-    // `check::walk` reports why the operand's effect on the stack is unknown.
-    if out.flow == Flow::Unknown {
-        return Ok(out);
+    /// Lowers `(at X I)`, which returns an array item, the value for a map key, or an element of a
+    /// number array. `(at X I D)` returns D if there is no such item or key.
+    pub(super) fn lower_at(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
+        let nodes = all_operands(self.tree, list);
+        let [node, index, other] = nodes.as_slice() else {
+            let [node, index] = operands::<2>(self.tree, list)?;
+            let out = self.value(list, node, Want::Any)?;
+            return match out.ty {
+                Type::Numbers(elem) => {
+                    self.reject_negative(node, index)?;
+                    self.numbers_at(list, elem, node, out.wat, index)
+                }
+                _ => self.collection_item(list, node, out, index),
+            };
+        };
+        let out = self.value(list, *node, Want::Any)?;
+        let (out, label) =
+            self.guarded(|lowering| lowering.collection_item(list, *node, out, *index))?;
+        self.value_or(list, out, label, *other)
     }
-    let head = tree.head(list).unwrap_or("");
-    let message = type_wording::generic(head, super::usage(head), tree.text(node), found);
-    let fault = Fault::new(tree.span(node), message);
-    match found {
-        Type::Any => Ok(lowering.unresolved(list, fault)),
-        _ => Err(fault),
-    }
-}
 
-/// Returns code for a host call that may fail. If the call fails, the code jumps to the enclosing
-/// handler or, if there is none, returns the error code from the function.
-fn fallible<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    list: NodeId,
-    name: &str,
-    args: Vec<Wat<'s>>,
-) -> LowerResult<Wat<'s>> {
-    let call = lowering.host_call(list, name, args)?;
-    let ended = lowering.end_on_error(list)?;
-    Ok(Wat::sequence(list, [call, ended]))
-}
-
-/// Lowers `(len X)`, the length of a string, an array or a map.
-pub(super) fn len<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    list: NodeId,
-    _: Context,
-) -> LowerResult<Lowered<'s>> {
-    let [node] = operands::<1>(lowering.tree, list)?;
-    let out = collection(lowering, list, node)?;
-    let wat = match out.ty {
-        Type::Str => lowering.host_call(list, "str.len", [out.wat])?,
-        Type::Arr => lowering.host_call(list, "arr.len", [out.wat])?,
-        Type::Map => lowering.host_call(list, "map.len", [out.wat])?,
-        Type::Numbers(_) => Wat::list(list, "i32.load", [out.wat]),
-        _ => return not_taken(lowering, list, node, out),
-    };
-    Ok(Lowered::one(wat, Type::Int))
-}
-
-/// Lowers `(at X I)`, which returns an array item, the value for a map key, or an element of a
-/// number array. `(at X I D)` returns D if there is no such item or key.
-pub(super) fn at<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    list: NodeId,
-    _: Context,
-) -> LowerResult<Lowered<'s>> {
-    let nodes = all_operands(lowering.tree, list);
-    let [node, index, other] = nodes.as_slice() else {
-        let [node, index] = operands::<2>(lowering.tree, list)?;
-        let out = collection(lowering, list, node)?;
-        return match out.ty {
-            Type::Numbers(elem) => {
-                reject_negative(lowering, node, index)?;
-                numbers::at(lowering, list, elem, (node, out.wat), index)
+    /// Lowers a lookup of an array item or of the value for a map key.
+    fn collection_item(
+        &mut self,
+        list: NodeId,
+        node: NodeId,
+        out: Lowered<'s>,
+        index: NodeId,
+    ) -> CodeResult<'s> {
+        let (name, want) = match out.ty {
+            Type::Arr => {
+                self.reject_negative(node, index)?;
+                ("arr.get", Type::Int)
             }
-            _ => item(lowering, list, (node, out), index),
+            Type::Map => ("map.get", Type::Str),
+            _ => return self.not_taken(list, node, out),
         };
-    };
-    let out = collection(lowering, list, *node)?;
-    let tried = lowering.guarded(|lowering| item(lowering, list, (*node, out), *index))?;
-    failure::value_or(lowering, list, tried, *other)
-}
+        let index = self.value(list, index, Want::Type(want))?.wat;
+        let wat = self.checked_call(list, name, [out.wat, index])?;
+        Ok(Lowered::one(wat, Type::Str).dropped_if_unused())
+    }
 
-/// Lowers a lookup of an array item or of the value for a map key.
-fn item<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    list: NodeId,
-    (node, out): (NodeId, Lowered<'s>),
-    index: NodeId,
-) -> LowerResult<Lowered<'s>> {
-    let (name, want) = match out.ty {
-        Type::Arr => {
-            reject_negative(lowering, node, index)?;
-            ("arr.get", Type::Int)
+    /// Rejects a negative index, which counts from the end in other languages.
+    fn reject_negative(&self, node: NodeId, index: NodeId) -> LowerResult<()> {
+        let tree = self.tree;
+        let of = tree.text(node);
+        let text = tree.text(index);
+        if literal::integer(text).is_none_or(|index| index >= 0) {
+            return Ok(());
         }
-        Type::Map => ("map.get", Type::Str),
-        _ => return not_taken(lowering, list, node, out),
-    };
-    let index = lowering.value(list, index, Want::Type(want))?.wat;
-    let wat = fallible(lowering, list, name, vec![out.wat, index])?;
-    Ok(Lowered::one(wat, Type::Str).dropped_if_unused())
-}
-
-/// Rejects a negative index, which counts from the end in other languages.
-fn reject_negative(lowering: &Lowering<'_, '_>, node: NodeId, index: NodeId) -> LowerResult<()> {
-    let tree = lowering.tree;
-    let (of, text) = (tree.text(node), tree.text(index));
-    if literal::integer(text).is_none_or(|index| index >= 0) {
-        return Ok(());
+        let change = tree
+            .name(node)
+            .map(|_| Change::Replace(format!("(- (len {of}) {})", text.trim_start_matches('-'))));
+        self.fault(index, form::negative_index(text, of).maybe_safe(change))
     }
-    let change = tree
-        .name(node)
-        .map(|_| Change::Replace(format!("(- (len {of}) {})", text.trim_start_matches('-'))));
-    lowering.fault(index, form::negative_index(text, of).maybe_safe(change))
-}
 
-/// Lowers `(put X I V)`, which sets an array item, the value for a map key, or an element of a
-/// number array.
-pub(super) fn put<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    list: NodeId,
-    _: Context,
-) -> LowerResult<Lowered<'s>> {
-    let [node, index, value] = operands::<3>(lowering.tree, list)?;
-    let out = collection(lowering, list, node)?;
-    let (name, want) = match out.ty {
-        Type::Arr => ("arr.set", Type::Int),
-        Type::Map => ("map.set", Type::Str),
-        Type::Numbers(elem) => {
-            return numbers::put(lowering, list, elem, (node, out.wat), [index, value]);
+    /// Lowers `(put X I V)`, which sets an array item, the value for a map key, or an element of a
+    /// number array.
+    pub(super) fn lower_put(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
+        let [node, index, value] = operands::<3>(self.tree, list)?;
+        let out = self.value(list, node, Want::Any)?;
+        let (name, want) = match out.ty {
+            Type::Arr => ("arr.set", Type::Int),
+            Type::Map => ("map.set", Type::Str),
+            Type::Numbers(elem) => {
+                return self.numbers_put(list, elem, node, out.wat, index, value);
+            }
+            _ => return Ok(self.not_taken(list, node, out)?.without_value(list)),
+        };
+        let index = self.value(list, index, Want::Type(want))?.wat;
+        let value = self.value(list, value, Want::Type(Type::Str))?.wat;
+        Ok(Lowered::none(self.checked_call(list, name, [out.wat, index, value])?))
+    }
+
+    /// Lowers `(push X V)`, which appends an item to an array.
+    pub(super) fn lower_push(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
+        let [node, value] = operands::<2>(self.tree, list)?;
+        let out = self.value(list, node, Want::Any)?;
+        if out.ty != Type::Arr {
+            return Ok(self.not_taken(list, node, out)?.without_value(list));
         }
-        _ => return Ok(not_taken(lowering, list, node, out)?.without_value(list)),
-    };
-    let index = lowering.value(list, index, Want::Type(want))?.wat;
-    let value = lowering.value(list, value, Want::Type(Type::Str))?.wat;
-    Ok(Lowered::none(fallible(lowering, list, name, vec![out.wat, index, value])?))
-}
-
-/// Lowers `(push X V)`, which appends an item to an array.
-pub(super) fn push<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    list: NodeId,
-    _: Context,
-) -> LowerResult<Lowered<'s>> {
-    let [node, value] = operands::<2>(lowering.tree, list)?;
-    let out = collection(lowering, list, node)?;
-    if out.ty != Type::Arr {
-        return Ok(not_taken(lowering, list, node, out)?.without_value(list));
+        let value = self.value(list, value, Want::Type(Type::Str))?.wat;
+        Ok(Lowered::none(self.checked_call(list, "arr.push", [out.wat, value])?))
     }
-    let value = lowering.value(list, value, Want::Type(Type::Str))?.wat;
-    Ok(Lowered::none(fallible(lowering, list, "arr.push", vec![out.wat, value])?))
-}
 
-/// Lowers `(pop X)`, which removes the last item of an array.
-pub(super) fn pop<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    list: NodeId,
-    _: Context,
-) -> LowerResult<Lowered<'s>> {
-    let [node] = operands::<1>(lowering.tree, list)?;
-    let out = collection(lowering, list, node)?;
-    if out.ty != Type::Arr {
-        return not_taken(lowering, list, node, out);
+    /// Lowers `(pop X)`, which removes the last item of an array.
+    pub(super) fn lower_pop(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
+        let [node] = operands::<1>(self.tree, list)?;
+        let out = self.value(list, node, Want::Any)?;
+        if out.ty != Type::Arr {
+            return self.not_taken(list, node, out);
+        }
+        let wat = self.checked_call(list, "arr.pop", [out.wat])?;
+        Ok(Lowered::one(wat, Type::Str).dropped_if_unused())
     }
-    let wat = fallible(lowering, list, "arr.pop", vec![out.wat])?;
-    Ok(Lowered::one(wat, Type::Str).dropped_if_unused())
+
+    /// Lowers `(has X V)`, which returns 1 if V is an item of the array X, a key of the map X or a
+    /// substring of the string X, and 0 otherwise.
+    pub(super) fn lower_has(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
+        let [node, value] = operands::<2>(self.tree, list)?;
+        let out = self.value(list, node, Want::Any)?;
+        let name = match out.ty {
+            Type::Str => "str.contains",
+            Type::Arr => "arr.has",
+            Type::Map => "map.has",
+            _ => return self.not_taken(list, node, out),
+        };
+        let value = self.value(list, value, Want::Type(Type::Str))?.wat;
+        Ok(Lowered::one(self.host_call(list, name, [out.wat, value])?, Type::Bool))
+    }
 }
 
-/// Lowers `(has X V)`, which returns 1 if V is an item of the array X, a key of the map X or a
-/// substring of the string X, and 0 otherwise.
-pub(super) fn has<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    list: NodeId,
-    _: Context,
-) -> LowerResult<Lowered<'s>> {
-    let [node, value] = operands::<2>(lowering.tree, list)?;
-    let out = collection(lowering, list, node)?;
-    let name = match out.ty {
-        Type::Str => "str.contains",
-        Type::Arr => "arr.has",
-        Type::Map => "map.has",
-        _ => return not_taken(lowering, list, node, out),
-    };
-    let value = lowering.value(list, value, Want::Type(Type::Str))?.wat;
-    Ok(Lowered::one(lowering.host_call(list, name, [out.wat, value])?, Type::Bool))
+/// Offset of the first element, in bytes.
+const HEADER: u32 = 8;
+
+/// Maximum size of an array, in bytes.
+const MAX_BYTES: i64 = 1 << 30;
+
+impl<'s> Lowering<'_, 's> {
+    /// Lowers `(ints N)` and `(ints [1 2 3])`, and likewise `longs`, `floats` and `bytes`.
+    pub(super) fn lower_numbers(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
+        let tree = self.tree;
+        let head = tree.head(list).unwrap_or("");
+        let elem = Elem::ALL.into_iter().find(|elem| elem.plural() == head).unwrap_or(Elem::Int);
+        let [size] = operands::<1>(tree, list)?;
+        let pointer = self.hidden("numbers", Val::I32);
+        let wat = if tree.is_list(size) && tree.text(size).starts_with('[') {
+            self.filled(list, elem, &pointer, size)?
+        } else {
+            self.zeroed(list, elem, &pointer, size)?
+        };
+        Ok(Lowered::one(wat, Type::Numbers(elem)))
+    }
+
+    /// Returns code that creates an array of zeros.
+    fn zeroed(
+        &mut self,
+        list: NodeId,
+        elem: Elem,
+        pointer: &Hidden,
+        size: NodeId,
+    ) -> LowerResult<Wat<'s>> {
+        let count = self.value(list, size, Want::Type(Type::Int))?.wat;
+        let (set, count) = self.once(list, count, Val::I32);
+        let limit = MAX_BYTES >> elem.shift();
+        let too_large = Wat::list(list, "i32.gt_u", [count.copy(), Wat::i32(list, limit)]);
+        let shown = [count.copy(), Wat::i32(list, limit)];
+        let message = type_wording::array_size(elem);
+        let mut pieces: Vec<Wat<'s>> = set.into_iter().collect();
+        pieces.push(self.trap_if(list, too_large, message, Val::I32, shown));
+        pieces.extend(self.allocated(list, elem, pointer, count)?);
+        Ok(Wat::sequence(list, pieces))
+    }
+
+    /// Returns code that allocates an array of `count` zeros and leaves a pointer to it on the
+    /// stack.
+    fn allocated(
+        &mut self,
+        list: NodeId,
+        elem: Elem,
+        pointer: &Hidden,
+        count: Wat<'s>,
+    ) -> LowerResult<[Wat<'s>; 4]> {
+        let header = || Wat::i32(list, HEADER.into());
+        let bytes = || scaled(list, elem, count.copy());
+        let whole = Wat::list(list, "i32.add", [bytes(), header()]);
+        let address = self.host_call(list, "sys.alloc", [whole])?;
+        let first = Wat::list(list, "i32.add", [pointer.get(list), header()]);
+        Ok([
+            pointer.set(list, address),
+            Wat::list(list, "i32.store", [pointer.get(list), count.copy()]),
+            Wat::list(list, "memory.fill", [first, Wat::i32(list, 0), bytes()]),
+            pointer.get(list),
+        ])
+    }
+
+    /// Returns code that creates an array with the given elements.
+    fn filled(
+        &mut self,
+        list: NodeId,
+        elem: Elem,
+        pointer: &Hidden,
+        elements: NodeId,
+    ) -> LowerResult<Wat<'s>> {
+        let tree = self.tree;
+        let nodes = tree.items(elements);
+        let count = Wat::i32(list, i64::try_from(nodes.len()).unwrap_or(i64::MAX));
+        let [set, length, zeros, result] = self.allocated(list, elem, pointer, count)?;
+        let mut pieces = vec![set, length, zeros];
+        for (at, node) in nodes.into_iter().enumerate() {
+            let value = self.element(list, elem, node)?;
+            let offset = u64::from(HEADER) + ((at as u64) << elem.shift());
+            let head = format!("{} offset={offset}", elem.access().1);
+            let address = pointer.get(list);
+            pieces.push(Wat::list(node, head, [address, value]));
+        }
+        pieces.push(result);
+        Ok(Wat::sequence(list, pieces))
+    }
+
+    /// Lowers a value that becomes an element of an array.
+    fn element(&mut self, list: NodeId, elem: Elem, node: NodeId) -> LowerResult<Wat<'s>> {
+        let text = self.tree.text(node);
+        if elem == Elem::Byte && literal::integer(text).is_some_and(|n| !(0..256).contains(&n)) {
+            return self.fault(node, type_wording::not_a_byte(text));
+        }
+        Ok(self.value(list, node, Want::Type(elem.ty()))?.wat)
+    }
+
+    /// Lowers `(at X I)` for an array of numbers. The code checks the index, then reads the
+    /// element.
+    pub(super) fn numbers_at(
+        &mut self,
+        list: NodeId,
+        elem: Elem,
+        node: NodeId,
+        array: Wat<'s>,
+        index: NodeId,
+    ) -> CodeResult<'s> {
+        let (array, at, mut pieces) = self.checked(list, elem, node, array, index)?;
+        pieces.push(load(list, elem, array, at));
+        Ok(Lowered::one(Wat::sequence(list, pieces), elem.ty()))
+    }
+
+    /// Lowers `(put X I V)` for an array of numbers. The code checks the index, then writes the
+    /// element.
+    pub(super) fn numbers_put(
+        &mut self,
+        list: NodeId,
+        elem: Elem,
+        node: NodeId,
+        array: Wat<'s>,
+        index: NodeId,
+        value: NodeId,
+    ) -> CodeResult<'s> {
+        let (array, at, mut pieces) = self.checked(list, elem, node, array, index)?;
+        let mut value = self.element(list, elem, value)?;
+        if elem == Elem::Byte && value.constant().is_none() {
+            let (set, kept) = self.once(list, value, Val::I32);
+            pieces.extend(set);
+            let wide = Wat::list(list, "i32.gt_u", [kept.copy(), Wat::i32(list, 255)]);
+            let shown = [kept.copy(), Wat::i32(list, 0)];
+            pieces.push(self.trap_if(list, wide, type_wording::wide_byte(), Val::I32, shown));
+            value = kept;
+        }
+        let address = Wat::list(list, "i32.add", [array, scaled(list, elem, at)]);
+        let head = format!("{} offset={HEADER}", elem.access().1);
+        pieces.push(Wat::list(list, head, [address, value]));
+        Ok(Lowered::none(Wat::sequence(list, pieces)))
+    }
+
+    /// Lowers an index. If the index is a value plus or minus a constant, it may wrap around. The
+    /// bounds check then fails, because the wrapped index is negative or far above the length of
+    /// any array.
+    fn position(&mut self, list: NodeId, index: NodeId) -> LowerResult<Wat<'s>> {
+        let tree = self.tree;
+        let operands = super::all_operands(tree, index);
+        let offset = |node: NodeId| {
+            let number = literal::integer(tree.text(node)).filter(|_| self.is_number(node))?;
+            (0..=MAX_BYTES).contains(&number).then_some(number)
+        };
+        let sum = match (tree.head(index), operands.as_slice()) {
+            (Some("+"), [a, b]) => match (offset(*a), offset(*b)) {
+                (_, Some(number)) => Some(("add", *a, number)),
+                (Some(number), None) => Some(("add", *b, number)),
+                _ => None,
+            },
+            (Some("-"), [a, b]) => offset(*b).map(|number| ("sub", *a, number)),
+            _ => None,
+        };
+        let Some((operator, node, offset)) = sum else {
+            return Ok(self.value(list, index, Want::Type(Type::Int))?.wat);
+        };
+        let value = self.value(index, node, Want::Type(Type::Int))?;
+        let items = [value.wat, Wat::i32(index, offset)];
+        Ok(Wat::list(index, format!("i32.{operator}"), items))
+    }
+
+    /// Returns the code that reads the array, the code that reads the index, and a bounds check
+    /// that must run before them. The check evaluates the array and the index once, and traps if
+    /// the index is out of bounds. The code that reads them may be emitted several times.
+    fn checked(
+        &mut self,
+        list: NodeId,
+        elem: Elem,
+        node: NodeId,
+        array: Wat<'s>,
+        index: NodeId,
+    ) -> LowerResult<(Wat<'s>, Wat<'s>, Vec<Wat<'s>>)> {
+        let at = self.position(list, index)?;
+        let (set_array, array) = if at.is_simple() {
+            self.once(list, array, Val::I32)
+        } else {
+            // Evaluating the index may set the variable that holds the array.
+            self.stored(list, "value", array, Val::I32)
+        };
+        let (set_at, at) = self.once(list, at, Val::I32);
+        let length = || Wat::list(list, "i32.load", [array.copy()]);
+        let outside = Wat::list(list, "i32.ge_u", [at.copy(), length()]);
+        let shown = [at.copy(), length()];
+        let message = type_wording::outside_array(self.tree.text(node), elem);
+        let trap = self.trap_if(list, outside, message, Val::I32, shown);
+        let pieces = set_array.into_iter().chain(set_at).chain([trap]).collect();
+        Ok((array, at, pieces))
+    }
+}
+
+/// Returns code that computes the size of `count` elements, in bytes.
+fn scaled<'s>(from: NodeId, elem: Elem, count: Wat<'s>) -> Wat<'s> {
+    match elem.shift() {
+        0 => count,
+        shift => Wat::list(from, "i32.shl", [count, Wat::i32(from, shift.into())]),
+    }
+}
+
+/// Returns code that reads an element without checking its index.
+pub(super) fn load<'s>(from: NodeId, elem: Elem, array: Wat<'s>, at: Wat<'s>) -> Wat<'s> {
+    let address = Wat::list(from, "i32.add", [array, scaled(from, elem, at)]);
+    Wat::list(from, format!("{} offset={HEADER}", elem.access().0), [address])
 }

@@ -1,214 +1,155 @@
-//! Control flow forms: conditions and loops.
+//! Control flow forms: conditions and sequences.
 
-use super::binding::target_name;
-use super::{all_operands, operand_count, operands};
+use super::{all_operands, operand_count};
 use crate::diagnose::wording::{form, types as type_wording};
-use crate::habits;
 use crate::lower::flow::{Context, Lowered, Want};
-use crate::lower::function::Loop;
 use crate::lower::output::Wat;
 use crate::lower::sequence::Tail;
 use crate::lower::value::Join;
-use crate::lower::{LowerResult, Lowering};
-use crate::syntax::literal;
+use crate::lower::{CodeResult, LowerResult, Lowering};
 use crate::syntax::tree::{NodeId, NodeKind, Nodes};
-use crate::types::Type;
-use crate::types::ops::Val;
-
-/// Lowers `(when C …)` and `(unless C …)`, which run the body if C is true or, for `unless`, if C
-/// is false.
-pub(super) fn when<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    list: NodeId,
-    _: Context,
-) -> LowerResult<Lowered<'s>> {
-    let unless = lowering.tree.head(list).is_some_and(|head| head.starts_with("unless"));
-    let (condition, mut body) = first_and_rest(lowering, list)?;
-    let test = lowering.condition(list, condition)?.wat;
-    let test = if unless { Wat::list(list, "i32.eqz", [test]) } else { test };
-    let then = Wat::list(list, "then", [statements(lowering, &mut body)?]);
-    Ok(Lowered::none(Wat::list(list, "if", [test, then])))
-}
-
-/// Lowers `(if C A B)`: its value is A if C is true, and B otherwise.
-pub(crate) fn choose<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    list: NodeId,
-    context: Context,
-) -> LowerResult<Lowered<'s>> {
-    let tree = lowering.tree;
-    let nodes = all_operands(tree, list);
-    let (condition, then, other) = match nodes.as_slice() {
-        [condition, then] => (*condition, *then, None),
-        [condition, then, other] => (*condition, *then, Some(*other)),
-        _ => return lowering.fault(list, type_wording::if_operands(nodes.len())),
-    };
-    let test = lowering.condition(list, condition)?.wat;
-    let mut value = Join::at(context);
-    if value.is_wanted() && other.is_none() {
-        return lowering.fault(list, form::value_needs_else("if"));
-    }
-    for (head, arm) in [("then", Some(then)), ("else", other)] {
-        let Some(arm) = arm else { continue };
-        let lowered = arm_of(lowering, list, arm, context)?;
-        value.add(lowering, arm, head, lowered)?;
-    }
-    let joined = value.finish(lowering, list)?;
-    let mut pieces: Vec<Wat<'s>> = joined.result(list).into_iter().collect();
-    pieces.push(test);
-    let (ty, flow, never) = (joined.ty, joined.flow, joined.is_never);
-    pieces.extend(joined.arms);
-    let mut wat = Wat::list(list, "if", pieces);
-    if never {
-        wat = Wat::sequence(list, [wat, Wat::list(list, "unreachable", [])]);
-    }
-    Ok(Lowered { wat, flow, ty, droppable: false })
-}
-
-/// Lowers an arm that consists of one form. If no value is expected, the arm's value is dropped.
-fn arm_of<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    list: NodeId,
-    arm: NodeId,
-    context: Context,
-) -> LowerResult<Lowered<'s>> {
-    match context {
-        Context::Operand(want) => lowering.value(list, arm, want),
-        Context::Statement | Context::Stack => match lowering.tree.node(arm).kind {
-            NodeKind::List => Ok(lowering.node(arm, Context::Statement)?.without_value(arm)),
-            _ => Ok(lowering.value(list, arm, Want::Any)?.without_value(arm)),
-        },
-    }
-}
-
-/// Lowers `(cond (C …) … (else …))`, which runs the first clause whose condition is true.
-pub(super) fn cond<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    list: NodeId,
-    context: Context,
-) -> LowerResult<Lowered<'s>> {
-    let tree = lowering.tree;
-    let clauses = all_operands(tree, list);
-    let Some((last, others)) = clauses.split_last() else {
-        return Err(operand_count(tree, list, 2, 0));
-    };
-    let mut value = Join::at(context);
-    if value.is_wanted() && tree.head(*last) != Some("else") {
-        return lowering.fault(list, form::value_needs_else("cond"));
-    }
-    if let Some(early) = others.iter().find(|clause| tree.head(**clause) == Some("else")) {
-        return lowering.fault(*early, form::else_not_last());
-    }
-    let mut tests = Vec::new();
-    for clause in &clauses {
-        if tree.node(*clause).kind != NodeKind::List {
-            return lowering.fault(*clause, form::clause(tree.text(*clause)));
-        }
-        let mut nodes = tree.children(*clause);
-        let Some(condition) = nodes.next(tree) else {
-            return lowering.fault(*clause, form::clause("()"));
-        };
-        let test = match tree.atom(condition) {
-            Some("else") => None,
-            _ => Some(lowering.condition(list, condition)?.wat),
-        };
-        value.branch(lowering, *clause, "", &mut nodes)?;
-        tests.push((*clause, test));
-    }
-    let joined = value.finish(lowering, list)?;
-    let (ty, flow, never) = (joined.ty, joined.flow, joined.is_never);
-    let number = lowering.next_number();
-    let done = lowering.label("done", number);
-    let mut pieces: Vec<Wat<'s>> = joined.result(list).into_iter().collect();
-    for ((clause, test), arm) in tests.into_iter().zip(joined.arms) {
-        let line = tree.node(clause).starts_line;
-        pieces.push(match test {
-            None => arm,
-            Some(test) => {
-                let left = Wat::list(clause, format!("br {done}"), []);
-                let then = Wat::list(clause, "then", [arm, left]);
-                Wat::list(clause, "if", [test, then]).on_line(line)
-            }
-        });
-    }
-    let mut wat = Wat::list(list, format!("block {done}"), pieces);
-    if never {
-        wat = Wat::sequence(list, [wat, Wat::list(list, "unreachable", [])]);
-    }
-    Ok(Lowered { wat, flow, ty, droppable: false })
-}
-
-/// Lowers `(match S r"(a)(b)" ($a $b) … (else …))`, which runs the body with the groups of the
-/// first match.
-pub(super) fn matches<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    list: NodeId,
-    context: Context,
-) -> LowerResult<Lowered<'s>> {
-    let tree = lowering.tree;
-    let nodes = all_operands(tree, list);
-    let [text, pattern, names, body @ ..] = nodes.as_slice() else {
-        return Err(operand_count(tree, list, 4, nodes.len()));
-    };
-    let (body, other) = match body.split_last() {
-        Some((last, body)) if tree.head(*last) == Some("else") => (body, Some(*last)),
-        _ => (body, None),
-    };
-    let mut value = Join::at(context);
-    if value.is_wanted() && other.is_none() {
-        return lowering.fault(list, form::value_needs_else("match"));
-    }
-    if tree.node(*names).kind != NodeKind::List {
-        return lowering.fault(*names, type_wording::group_names(tree.text(*names)));
-    }
-    let text = lowering.value(list, *text, Want::Type(Type::Str))?.wat;
-    let pattern = lowering.value(list, *pattern, Want::Type(Type::Str))?.wat;
-    let number = lowering.next_number();
-    let groups = lowering.hidden("groups", number, Val::I32);
-    let found = lowering.host_call(list, "str.match", [text, pattern])?;
-    let ended = lowering.end_on_error(list)?;
-    let set = Wat::list(list, format!("local.set {groups}"), [Wat::sequence(list, [found, ended])]);
-    let get = || Wat::list(list, format!("local.get {groups}"), []);
-    let mut pieces = Vec::new();
-    let mut inner = tree.children(*names);
-    let mut at = 0;
-    while let Some(node) = inner.next(tree) {
-        let name = target_name(lowering, list, node)?;
-        at += 1;
-        let variable = lowering.declare(name, Type::Str, node)?;
-        let item = lowering.host_call(list, "arr.get", [get(), Wat::i32(node, at)])?;
-        let ended = lowering.end_on_error(node)?;
-        pieces.push(variable.write(node, Some(Wat::sequence(node, [item, ended]))));
-    }
-    let tail = match context {
-        Context::Operand(want) => Tail::Value(want),
-        _ => Tail::Discarded,
-    };
-    let mut out = lowering.nodes(body, tail)?;
-    pieces.push(out.wat);
-    out.wat = Wat::sequence(list, pieces);
-    value.add(lowering, list, "then", out)?;
-    if let Some(other) = other {
-        let mut nodes = tree.children(other);
-        nodes.next(tree);
-        value.branch(lowering, other, "else", &mut nodes)?;
-    }
-    let joined = value.finish(lowering, list)?;
-    let test = lowering.host_call(list, "arr.len", [get()])?;
-    let (ty, flow, never) = (joined.ty, joined.flow, joined.is_never);
-    let mut all: Vec<Wat<'s>> = joined.result(list).into_iter().collect();
-    all.push(test);
-    all.extend(joined.arms);
-    let mut pieces = vec![set, Wat::list(list, "if", all)];
-    if never {
-        pieces.push(Wat::list(list, "unreachable", []));
-    }
-    Ok(Lowered { wat: Wat::sequence(list, pieces), flow, ty, droppable: false })
-}
+use crate::types::{Type, Val};
 
 impl<'s> Lowering<'_, 's> {
+    /// Lowers `(when C …)` and `(unless C …)`, which run the body if C is true or, for `unless`, if
+    /// C is false.
+    pub(super) fn lower_when(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
+        let unless = self.tree.head(list).is_some_and(|head| head.starts_with("unless"));
+        let (condition, mut body) = self.first_and_rest(list)?;
+        let test = self.condition(list, condition)?.wat;
+        let test = if unless { Wat::list(list, "i32.eqz", [test]) } else { test };
+        let body = self.statements(&mut body)?;
+        Ok(Lowered::none(Wat::when(list, test, body)))
+    }
+
+    /// Lowers `(if C A B)`: its value is A if C is true, and B otherwise.
+    pub(crate) fn lower_choice(&mut self, list: NodeId, context: Context) -> CodeResult<'s> {
+        let tree = self.tree;
+        let nodes = all_operands(tree, list);
+        let (condition, then, other) = match nodes.as_slice() {
+            [condition, then] => (*condition, *then, None),
+            [condition, then, other] => (*condition, *then, Some(*other)),
+            _ => return self.fault(list, type_wording::if_operands(nodes.len())),
+        };
+        let test = self.condition(list, condition)?.wat;
+        let mut value = Join::at(context);
+        if value.is_wanted() && other.is_none() {
+            return self.fault(list, form::value_needs_else("if"));
+        }
+        for (head, arm) in [("then", Some(then)), ("else", other)] {
+            let Some(arm) = arm else { continue };
+            let lowered = self.arm_of(list, arm, context)?;
+            value.add(self, arm, head, lowered)?;
+        }
+        let joined = value.finish(self, list)?;
+        Ok(joined.into_list(list, "if", Some(test)))
+    }
+
+    /// Lowers an arm that consists of one form. If no value is expected, the arm's value is
+    /// dropped.
+    fn arm_of(&mut self, list: NodeId, arm: NodeId, context: Context) -> CodeResult<'s> {
+        match context {
+            Context::Operand(want) => self.value(list, arm, want),
+            Context::Statement | Context::Stack => match self.tree.node(arm).kind {
+                NodeKind::List => Ok(self.node(arm, Context::Statement)?.without_value(arm)),
+                _ => Ok(self.value(list, arm, Want::Any)?.without_value(arm)),
+            },
+        }
+    }
+
+    /// Lowers `(cond (C …) … (else …))`, which runs the first clause whose condition is true.
+    pub(super) fn lower_cond(&mut self, list: NodeId, context: Context) -> CodeResult<'s> {
+        let tree = self.tree;
+        let clauses = all_operands(tree, list);
+        let Some((last, others)) = clauses.split_last() else {
+            return Err(operand_count(tree, list, 2, 0));
+        };
+        let mut value = Join::at(context);
+        if value.is_wanted() && tree.head(*last) != Some("else") {
+            return self.fault(list, form::value_needs_else("cond"));
+        }
+        if let Some(early) = others.iter().find(|clause| tree.head(**clause) == Some("else")) {
+            return self.fault(*early, form::else_not_last());
+        }
+        let mut tests = Vec::new();
+        for clause in &clauses {
+            if !tree.is_list(*clause) {
+                return self.fault(*clause, form::clause(tree.text(*clause)));
+            }
+            let mut nodes = tree.children(*clause);
+            let Some(condition) = nodes.next(tree) else {
+                return self.fault(*clause, form::clause("()"));
+            };
+            let test = match tree.atom(condition) {
+                Some("else") => None,
+                _ => Some(self.condition(list, condition)?.wat),
+            };
+            value.branch(self, *clause, "", &mut nodes)?;
+            tests.push((*clause, test));
+        }
+        let mut joined = value.finish(self, list)?;
+        let done = self.new_label("done");
+        let tested = tests.into_iter().zip(joined.arms).map(|((clause, test), arm)| match test {
+            None => arm,
+            Some(test) => {
+                let then = Wat::sequence(clause, [arm, Wat::br(clause, &done)]);
+                Wat::when(clause, test, then).on_line(tree.node(clause).starts_line)
+            }
+        });
+        joined.arms = tested.collect();
+        Ok(joined.into_list(list, format!("block {done}"), None))
+    }
+
+    /// Lowers `(match S r"(a)(b)" ($a $b) … (else …))`, which runs the body with the groups of the
+    /// first match.
+    pub(super) fn lower_match(&mut self, list: NodeId, context: Context) -> CodeResult<'s> {
+        let tree = self.tree;
+        let nodes = all_operands(tree, list);
+        let [text, pattern, names, body @ ..] = nodes.as_slice() else {
+            return Err(operand_count(tree, list, 4, nodes.len()));
+        };
+        let (body, other) = match body.split_last() {
+            Some((last, body)) if tree.head(*last) == Some("else") => (body, Some(*last)),
+            _ => (body, None),
+        };
+        let mut value = Join::at(context);
+        if value.is_wanted() && other.is_none() {
+            return self.fault(list, form::value_needs_else("match"));
+        }
+        if !tree.is_list(*names) {
+            return self.fault(*names, type_wording::group_names(tree.text(*names)));
+        }
+        let text = self.value(list, *text, Want::Type(Type::Str))?.wat;
+        let pattern = self.value(list, *pattern, Want::Type(Type::Str))?.wat;
+        let groups = self.hidden("groups", Val::I32);
+        let found = self.checked_call(list, "str.match", [text, pattern])?;
+        let set = groups.set(list, found);
+        let mut pieces = Vec::new();
+        let mut inner = tree.children(*names);
+        let mut at = 0;
+        while let Some(node) = inner.next(tree) {
+            let name = self.target_name(list, node)?;
+            at += 1;
+            let variable = self.declare(name, Type::Str, node)?;
+            let item = self.host_call(list, "arr.get", [groups.get(list), Wat::i32(node, at)])?;
+            let ended = self.end_on_error(node)?;
+            pieces.push(variable.write(node, Some(Wat::sequence(node, [item, ended]))));
+        }
+        let mut out = self.nodes(body, Tail::of(context))?;
+        pieces.push(out.wat);
+        out.wat = Wat::sequence(list, pieces);
+        value.add(self, list, "then", out)?;
+        if let Some(other) = other {
+            value.branch(self, other, "else", &mut tree.operands(other))?;
+        }
+        let joined = value.finish(self, list)?;
+        let test = self.host_call(list, "arr.len", [groups.get(list)])?;
+        let out = joined.into_list(list, "if", Some(test));
+        Ok(Lowered { wat: Wat::sequence(list, [set, out.wat]), ..out })
+    }
+
     /// Lowers the given siblings in order.
-    pub(crate) fn nodes(&mut self, nodes: &[NodeId], tail: Tail) -> LowerResult<Lowered<'s>> {
+    pub(crate) fn nodes(&mut self, nodes: &[NodeId], tail: Tail) -> CodeResult<'s> {
         let (Some(first), Some(last)) = (nodes.first(), nodes.last()) else {
             return Ok(Lowered::none(Wat::nothing(NodeId(0))));
         };
@@ -216,146 +157,26 @@ impl<'s> Lowering<'_, 's> {
         self.sequence(&mut range, tail)
     }
 
-    /// Begins a loop. Returns the label that exits the loop and the label that continues with the
-    /// next iteration.
-    pub(crate) fn open_loop(&mut self) -> (String, String) {
-        let around = Loop { leave: self.next_number(), next: self.next_number() };
-        self.func.loops.push(around);
-        (self.label("leave", around.leave), self.label("next", around.next))
+    /// Lowers `(do …)`, which runs several forms and returns the value of the last one.
+    pub(super) fn lower_do(&mut self, list: NodeId, context: Context) -> CodeResult<'s> {
+        let tree = self.tree;
+        let mut nodes = tree.operands(list);
+        let out = self.sequence(&mut nodes, Tail::of(context))?;
+        Ok(Lowered { droppable: !context.is_operand() && out.droppable, ..out })
     }
-}
 
-/// Lowers `(while C …)` and `(until C …)`, which repeat the body while C is true or, for `until`,
-/// while C is false.
-pub(super) fn repeat<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    list: NodeId,
-    _: Context,
-) -> LowerResult<Lowered<'s>> {
-    let until = lowering.tree.head(list).is_some_and(|head| head.starts_with("until"));
-    let (condition, mut body) = first_and_rest(lowering, list)?;
-    let test = lowering.condition(list, condition)?.wat;
-    let test = if until { test } else { Wat::list(list, "i32.eqz", [test]) };
-    let (leave, next) = lowering.open_loop();
-    let body = statements(lowering, &mut body);
-    lowering.func.loops.pop();
-    let left = Wat::list(list, format!("br_if {leave}"), [test]);
-    let again = Wat::list(list, format!("br {next}"), []);
-    let inner = Wat::list(list, format!("loop {next}"), [left, body?, again]);
-    Ok(Lowered::none(Wat::list(list, format!("block {leave}"), [inner])))
-}
+    /// Lowers the body of a form whose value is not used.
+    pub(super) fn statements(&mut self, body: &mut Nodes) -> LowerResult<Wat<'s>> {
+        Ok(self.sequence(body, Tail::Discarded)?.wat)
+    }
 
-/// Lowers `(repeat N …)`, which runs the body N times.
-pub(super) fn times<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    list: NodeId,
-    _: Context,
-) -> LowerResult<Lowered<'s>> {
-    let (count, mut body) = first_and_rest(lowering, list)?;
-    let count = lowering.value(list, count, Want::Type(Type::Int))?.wat;
-    let number = lowering.next_number();
-    let left = lowering.hidden("left", number, Val::I32);
-    let set = Wat::list(list, format!("local.set {left}"), [count]);
-    let get = || Wat::list(list, format!("local.get {left}"), []);
-    let (leave, next) = lowering.open_loop();
-    let body = statements(lowering, &mut body);
-    lowering.func.loops.pop();
-    let again = lowering.label("again", number);
-    let test = Wat::list(list, "i32.le_s", [get(), Wat::i32(list, 0)]);
-    let fewer = Wat::list(list, "i32.sub", [get(), Wat::i32(list, 1)]);
-    let inner = [
-        Wat::list(list, format!("br_if {leave}"), [test]),
-        Wat::list(list, format!("local.set {left}"), [fewer]),
-        Wat::list(list, format!("block {next}"), [body?]),
-        Wat::list(list, format!("br {again}"), []),
-    ];
-    let whole = Wat::list(list, format!("loop {again}"), inner);
-    let whole = Wat::list(list, format!("block {leave}"), [whole]);
-    Ok(Lowered::none(Wat::sequence(list, [set, whole])))
-}
-
-/// Lowers `(break)`, which exits the innermost loop.
-pub(super) fn leave<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    list: NodeId,
-    _: Context,
-) -> LowerResult<Lowered<'s>> {
-    branch(lowering, list, "leave", |around| around.leave)
-}
-
-/// Lowers `(continue)`, which continues with the next iteration of the innermost loop.
-pub(super) fn next<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    list: NodeId,
-    _: Context,
-) -> LowerResult<Lowered<'s>> {
-    branch(lowering, list, "next", |around| around.next)
-}
-
-fn branch<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    list: NodeId,
-    label: &str,
-    which: fn(&Loop) -> usize,
-) -> LowerResult<Lowered<'s>> {
-    let [] = operands::<0>(lowering.tree, list)?;
-    let Some(number) = lowering.func.loops.last().map(which) else {
-        let head = lowering.tree.head(list).unwrap_or("");
-        return lowering.fault(list, form::outside_loop(head));
-    };
-    let label = lowering.label(label, number);
-    Ok(Lowered::never(Wat::list(list, format!("br {label}"), [])))
-}
-
-/// Lowers `(do …)`, which runs several forms and returns the value of the last one.
-pub(super) fn sequence<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    list: NodeId,
-    context: Context,
-) -> LowerResult<Lowered<'s>> {
-    let tree = lowering.tree;
-    let mut nodes = tree.children(list);
-    nodes.next(tree);
-    let tail = match context {
-        Context::Operand(want) => Tail::Value(want),
-        Context::Statement | Context::Stack => Tail::Discarded,
-    };
-    let out = lowering.sequence(&mut nodes, tail)?;
-    Ok(Lowered { droppable: !context.is_operand() && out.droppable, ..out })
-}
-
-/// Rejects a word such as `in` between the variable of a loop and its range or collection.
-pub(super) fn reject_loop_word(
-    lowering: &Lowering<'_, '_>,
-    list: NodeId,
-    word: NodeId,
-) -> LowerResult<()> {
-    let tree = lowering.tree;
-    match habits::remove_loop_word(tree, list) {
-        Some(change) if literal::number_type(tree.text(word)).is_none() => {
-            let head = tree.head(list).unwrap_or("");
-            let message = form::not_a_value(head, super::usage(head), tree.text(word), false);
-            lowering.fault(word, message.safe(change))
+    /// Returns a form's first operand, and the nodes after it.
+    pub(super) fn first_and_rest(&self, list: NodeId) -> LowerResult<(NodeId, Nodes)> {
+        let tree = self.tree;
+        let mut nodes = tree.operands(list);
+        match nodes.next(tree) {
+            Some(first) => Ok((first, nodes)),
+            None => Err(operand_count(tree, list, 2, 0)),
         }
-        _ => Ok(()),
-    }
-}
-
-/// Lowers the body of a form whose value is not used.
-pub(super) fn statements<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    body: &mut Nodes,
-) -> LowerResult<Wat<'s>> {
-    Ok(lowering.sequence(body, Tail::Discarded)?.wat)
-}
-
-/// Returns a form's first operand, and the nodes after it.
-fn first_and_rest(lowering: &Lowering<'_, '_>, list: NodeId) -> LowerResult<(NodeId, Nodes)> {
-    let tree = lowering.tree;
-    let mut nodes = tree.children(list);
-    nodes.next(tree);
-    match nodes.next(tree) {
-        Some(first) => Ok((first, nodes)),
-        None => Err(operand_count(tree, list, 2, 0)),
     }
 }

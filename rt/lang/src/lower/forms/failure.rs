@@ -1,10 +1,7 @@
 //! Forms that handle failures: `catch`, `default`, `retry` and `check`.
 
-use super::binding::target_name;
-use super::call::{Callee, called, for_result, host_call};
+use super::call::Callee;
 use super::{all_operands, operand_count, operands};
-use crate::Code;
-use crate::Signature;
 use crate::diagnose::fix::Change;
 use crate::diagnose::wording::{Message, form};
 use crate::habits::rewrite;
@@ -12,10 +9,10 @@ use crate::lower::flow::{Context, Flow, Lowered, Want};
 use crate::lower::leaves::Leaves;
 use crate::lower::output::Wat;
 use crate::lower::variables::Resolved;
-use crate::lower::{LowerResult, Lowering};
+use crate::lower::{CodeResult, LowerResult, Lowering};
 use crate::syntax::tree::{NodeId, NodeKind, Tree};
-use crate::types::Type;
-use crate::types::ops::Val;
+use crate::types::{Type, Val};
+use crate::{Code, Signature};
 
 /// Code that may fail.
 enum Guarded<'s> {
@@ -25,55 +22,226 @@ enum Guarded<'s> {
     Block(Lowered<'s>, Option<String>),
 }
 
-/// Lowers the operand of `catch` or `default`.
-fn guarded<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    form: NodeId,
-    call: NodeId,
-    want: Want,
-) -> LowerResult<Guarded<'s>> {
-    let tree = lowering.tree;
-    let head = tree.head(form).unwrap_or("");
-    if tree.node(call).kind != NodeKind::List {
-        return lowering.fault(call, form::catch_call(head, super::usage(head), tree.text(call)));
+impl<'s> Lowering<'_, 's> {
+    /// Lowers the operand of `catch` or `default`.
+    fn guarded_call(&mut self, form: NodeId, call: NodeId, want: Want) -> LowerResult<Guarded<'s>> {
+        let tree = self.tree;
+        let head = tree.head(form).unwrap_or("");
+        if !tree.is_list(call) {
+            return self.fault(call, form::catch_call(head, super::usage(head), tree.text(call)));
+        }
+        let signature =
+            tree.head(call).and_then(|inner| self.callee(inner)).and_then(|callee| match callee {
+                Callee::Host(signature, _) => Some(self.for_result(&signature, want)),
+                Callee::Wat(_) | Callee::Fn(..) => None,
+            });
+        if let Some(signature) = signature.filter(Signature::fallible)
+            && all_operands(tree, call).len() <= signature.params.len()
+        {
+            let ((lowered, signature), label) =
+                self.guarded(|lowering| lowering.raw_host_call(call, &signature))?;
+            let ty = signature.results.first().map(|result| Type::of_host(result.ty));
+            return Ok(match label {
+                None => Guarded::Raw(lowered, ty),
+                Some(label) => {
+                    let code = self.code();
+                    let tested = code.tee(call, []);
+                    let left = Wat::br_if(call, &label, tested);
+                    let wat = Wat::sequence(call, [lowered, left]);
+                    let out = ty.map_or_else(|| Flow::Net(0), |_| Flow::Net(1));
+                    let ty = ty.unwrap_or(Type::Any);
+                    Guarded::Block(Lowered { wat, flow: out, ty, droppable: false }, Some(label))
+                }
+            });
+        }
+        let leaves = self.leaves(call);
+        let (lowered, label) = self.guarded(|lowering| match leaves {
+            Leaves::Value => lowering.value(form, call, want),
+            Leaves::Nothing | Leaves::Never => lowering.node(call, Context::Statement),
+        })?;
+        if label.is_none()
+            && let Some(signature) = signature
+        {
+            let message =
+                form::catch_infallible(head, &signature).maybe_safe(without_err(tree, form, call));
+            return self.fault(call, message);
+        }
+        Ok(Guarded::Block(lowered, label))
     }
-    let signature =
-        tree.head(call).and_then(|inner| called(lowering, inner)).and_then(|callee| match callee {
-            Callee::Host(signature, _) => Some(for_result(lowering, &signature, want)),
-            Callee::Wat(_) | Callee::Fn(..) => None,
-        });
-    if let Some(signature) = signature.filter(Signature::fallible)
-        && all_operands(tree, call).len() <= signature.params.len()
-    {
-        let ((lowered, signature), label) =
-            lowering.guarded(|lowering| host_call(lowering, call, &signature))?;
-        let ty = signature.results.first().map(|result| Type::of_host(result.ty));
-        return Ok(match label {
-            None => Guarded::Raw(lowered, ty),
-            Some(label) => {
-                let code = lowering.code_name();
-                let tested = Wat::list(call, format!("local.tee {code}"), []);
-                let left = Wat::list(call, format!("br_if {label}"), [tested]);
-                let wat = Wat::sequence(call, [lowered, left]);
-                let out = ty.map_or_else(|| Flow::Net(0), |_| Flow::Net(1));
-                let ty = ty.unwrap_or(Type::Any);
-                Guarded::Block(Lowered { wat, flow: out, ty, droppable: false }, Some(label))
+
+    /// Lowers `(catch $v $e $why CALL)`, which stores the value, the error code and the reason for
+    /// a failure. For a call without a value, the names are `$e $why`.
+    pub(super) fn lower_catch(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
+        let tree = self.tree;
+        let nodes = all_operands(tree, list);
+        let Some((call, targets)) =
+            nodes.split_last().filter(|(_, targets)| matches!(targets.len(), 1..=3))
+        else {
+            return Err(operand_count(tree, list, 4, nodes.len()));
+        };
+        let mut names = Vec::new();
+        for target in targets {
+            names.push((*target, self.target_name(list, *target)?));
+        }
+        let lowered = self.guarded_call(list, *call, Want::Any)?;
+        let value = match &lowered {
+            Guarded::Raw(_, ty) => *ty,
+            Guarded::Block(out, _) => (out.flow == Flow::Net(1)).then_some(out.ty),
+        };
+        if value.is_none() && names.len() > 2 {
+            let message = form::catch_names(1, tree.text(*call));
+            return self.fault(list, message);
+        }
+        if value.is_some()
+            && let Some(message) = misread_names(tree, targets, tree.text(*call))
+        {
+            return self.fault(list, message);
+        }
+        let mut names = names.into_iter();
+        let mut next = |lowering: &mut Self, ty: Type| match names.next() {
+            Some((node, name)) => lowering.declare(name, ty, node).map(Some),
+            None => Ok(None),
+        };
+        let caught = Caught {
+            value: match value {
+                Some(ty) => next(self, ty)?,
+                None => None,
+            },
+            code: next(self, Type::Code)?,
+            reason: next(self, Type::Str)?,
+        };
+        let wat = match lowered {
+            Guarded::Raw(call, _) => caught.raw(self, list, call, value)?,
+            Guarded::Block(out, label) => caught.block(self, list, out, label)?,
+        };
+        Ok(Lowered::none(wat))
+    }
+
+    /// Returns code that leaves the value of the guarded code, or the value of `other` if the
+    /// guarded code fails.
+    pub(super) fn value_or(
+        &mut self,
+        list: NodeId,
+        out: Lowered<'s>,
+        label: Option<String>,
+        other: NodeId,
+    ) -> CodeResult<'s> {
+        let ty = out.ty;
+        let other = self.value(list, other, Want::Type(ty))?.wat;
+        let Some(label) = label else { return Ok(out) };
+        let done = self.new_label("done");
+        let left = Wat::list(list, format!("br {done}"), [out.wat]);
+        let tried = Wat::list(list, format!("block {label}"), [left]);
+        Ok(self.typed_block(list, &done, Some(ty), vec![tried, other]))
+    }
+
+    /// Lowers `(default CALL D)`: the call's value, or D if anything in the call fails.
+    pub(super) fn lower_default(&mut self, list: NodeId, context: Context) -> CodeResult<'s> {
+        let tree = self.tree;
+        let [call, other] = operands::<2>(tree, list)?;
+        let lowered = self.guarded_call(list, call, context.want())?;
+        match lowered {
+            Guarded::Raw(wat, Some(ty)) => {
+                let other = self.value(list, other, Want::Type(ty))?.wat;
+                let name = ty.val().name();
+                let then = Wat::list(list, "then", [Wat::list(list, "drop", []), other]);
+                let head = format!("if (param {name}) (result {name})");
+                let chosen = Wat::list(list, head, [then, Wat::list(list, "else", [])]);
+                Ok(Lowered::one(Wat::sequence(list, [wat, chosen]), ty))
             }
-        });
+            Guarded::Block(out, label) if out.flow != Flow::Net(0) => {
+                self.value_or(list, out, label, other)
+            }
+            // The call has no value.
+            Guarded::Raw(..) | Guarded::Block(..) => {
+                let message = form::catch_call("default", super::usage("default"), tree.text(call));
+                self.fault(call, message)
+            }
+        }
     }
-    let leaves = lowering.leaves(call);
-    let (lowered, label) = lowering.guarded(|lowering| match leaves {
-        Leaves::Value => lowering.value(form, call, want),
-        Leaves::Nothing | Leaves::Never => lowering.node(call, Context::Statement),
-    })?;
-    if label.is_none()
-        && let Some(signature) = signature
-    {
-        let message =
-            form::catch_infallible(head, &signature).maybe_safe(without_err(tree, form, call));
-        return lowering.fault(call, message);
+
+    /// Lowers `(retry N MS FORM)`, which repeats a form that fails with EREMOTE or ETIME.
+    pub(super) fn lower_retry(&mut self, list: NodeId, context: Context) -> CodeResult<'s> {
+        let tree = self.tree;
+        let [count, pause, form] = operands::<3>(tree, list)?;
+        let count = self.value(list, count, Want::Type(Type::Int))?.wat;
+        let pause = self.value(list, pause, Want::Type(Type::Int))?.wat;
+        let number = self.next_number();
+        let left = self.numbered("tries", number, Val::I32);
+        let wait = self.numbered("wait", number, Val::I32);
+        let leaves = self.leaves(form);
+        let (out, label) = self.guarded(|lowering| match (context, leaves) {
+            (Context::Operand(want), _) => lowering.value(list, form, want),
+            (_, Leaves::Value) => Ok(lowering.value(list, form, Want::Any)?.without_value(form)),
+            _ => lowering.node(form, Context::Statement),
+        })?;
+        let Some(label) = label else { return Ok(out) };
+        let (done, again) = (self.label("done", number), self.label("again", number));
+        let ty = (out.flow == Flow::Net(1)).then_some(out.ty);
+        let code = self.code();
+        let is = |expected: Code| {
+            Wat::list(list, "i32.eq", [code.get(list), Wat::i32(list, expected.number().into())])
+        };
+        let passing = Wat::list(list, "i32.or", [is(Code::EREMOTE), is(Code::ETIME)]);
+        let more = Wat::list(list, "i32.gt_s", [left.get(list), Wat::i32(list, 1)]);
+        let fewer = Wat::list(list, "i32.sub", [left.get(list), Wat::i32(list, 1)]);
+        let slept = self.host_call(list, "sys.sleep", [wait.get(list)])?;
+        let retried = [left.set(list, fewer), slept, Wat::br(list, &again)];
+        let tested = Wat::list(list, "i32.and", [passing, more]);
+        let failed = self.fail_again(list)?;
+        let finished = match ty {
+            Some(_) => vec![Wat::list(list, format!("br {done}"), [out.wat])],
+            None => vec![out.wat, Wat::br(list, &done)],
+        };
+        let body = [
+            Wat::list(list, format!("block {label}"), finished),
+            Wat::list(list, "if", [tested, Wat::list(list, "then", retried)]),
+            failed,
+        ];
+        let repeated = Wat::list(list, format!("loop {again}"), body);
+        let end = Wat::list(list, "unreachable", []);
+        let Lowered { wat, flow, ty, .. } = self.typed_block(list, &done, ty, vec![repeated, end]);
+        let wat = Wat::sequence(list, [left.set(list, count), wait.set(list, pause), wat]);
+        Ok(Lowered { wat, flow, ty, droppable: flow == Flow::Net(1) })
     }
-    Ok(Guarded::Block(lowered, label))
+
+    /// Lowers `(check X)`, which returns X from the function if X is not 0.
+    pub(super) fn lower_check(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
+        let tree = self.tree;
+        let [operand] = operands::<1>(tree, list)?;
+        self.require_code_result(list)?;
+        if tree.name(operand).is_some() {
+            let value = self.value(list, operand, Want::Type(Type::Code))?.wat;
+            let code = value.copy();
+            let failed = self.fail_with(list, code)?;
+            return Ok(Lowered::none(Wat::when(list, value, failed)));
+        }
+        // If the call leaves a value and an error code, the value stays on the stack.
+        let (wat, below) = match tree.node(operand).kind {
+            NodeKind::List => {
+                let out = self.list(operand, Context::Stack)?;
+                match out.flow {
+                    Flow::Net(count @ 2..) => (out.wat, Some((Flow::Net(count - 1), out.ty))),
+                    Flow::Net(1) | Flow::Never => (out.wat, None),
+                    Flow::Unknown => (out.wat, Some((Flow::Unknown, Type::Any))),
+                    // A call with a mark after its name already ends the program if it fails.
+                    Flow::Net(0) if is_marked(tree, operand) => return Ok(Lowered::none(out.wat)),
+                    Flow::Net(_) => {
+                        let message = form::missing_code(tree.text(operand))
+                            .safe(rewrite::replace_with_child(tree, list, operand));
+                        return self.fault(operand, message);
+                    }
+                }
+            }
+            _ => (self.value(list, operand, Want::Type(Type::Code))?.wat, None),
+        };
+        let ended = self.end_on_error(list)?;
+        let wat = Wat::sequence(list, [wat, ended]);
+        Ok(match below {
+            Some((flow, ty)) => Lowered { wat, flow, ty, droppable: false },
+            None => Lowered::none(wat),
+        })
+    }
 }
 
 /// Returns the change that removes a `catch` or `default` around a call that cannot fail.
@@ -110,7 +278,7 @@ fn misread_names(tree: &Tree<'_>, targets: &[NodeId], call: &str) -> Option<Mess
         _ => return None,
     };
     let start = tree.span(*code).start;
-    let change = Change::Edits(vec![(start..start, "$_ ".to_owned())]);
+    let change = Change::edit(start..start, "$_ ");
     named(code, CODES).then(|| form::catch_order(tree.text(*code), call).safe(change))
 }
 
@@ -119,58 +287,6 @@ struct Caught<'s> {
     value: Option<Resolved<'s>>,
     code: Option<Resolved<'s>>,
     reason: Option<Resolved<'s>>,
-}
-
-/// Lowers `(catch $v $e $why CALL)`, which stores the value, the error code and the reason for a
-/// failure. For a call without a value, the names are `$e $why`.
-pub(super) fn catch<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    list: NodeId,
-    _: Context,
-) -> LowerResult<Lowered<'s>> {
-    let tree = lowering.tree;
-    let nodes = all_operands(tree, list);
-    let Some((call, targets)) =
-        nodes.split_last().filter(|(_, targets)| matches!(targets.len(), 1..=3))
-    else {
-        return Err(operand_count(tree, list, 4, nodes.len()));
-    };
-    let mut names = Vec::new();
-    for target in targets {
-        names.push((*target, target_name(lowering, list, *target)?));
-    }
-    let lowered = guarded(lowering, list, *call, Want::Any)?;
-    let value = match &lowered {
-        Guarded::Raw(_, ty) => *ty,
-        Guarded::Block(out, _) => (out.flow == Flow::Net(1)).then_some(out.ty),
-    };
-    if value.is_none() && names.len() > 2 {
-        let message = form::catch_names(1, tree.text(*call));
-        return lowering.fault(list, message);
-    }
-    if value.is_some()
-        && let Some(message) = misread_names(tree, targets, tree.text(*call))
-    {
-        return lowering.fault(list, message);
-    }
-    let mut names = names.into_iter();
-    let mut next = |lowering: &mut Lowering<'_, 's>, ty: Type| match names.next() {
-        Some((node, name)) => lowering.declare(name, ty, node).map(Some),
-        None => Ok(None),
-    };
-    let caught = Caught {
-        value: match value {
-            Some(ty) => next(lowering, ty)?,
-            None => None,
-        },
-        code: next(lowering, Type::Code)?,
-        reason: next(lowering, Type::Str)?,
-    };
-    let wat = match lowered {
-        Guarded::Raw(call, _) => caught.raw(lowering, list, call, value)?,
-        Guarded::Block(out, label) => caught.block(lowering, list, out, label)?,
-    };
-    Ok(Lowered::none(wat))
 }
 
 impl<'s> Caught<'s> {
@@ -197,10 +313,9 @@ impl<'s> Caught<'s> {
         }
         if let Some(reason) = &self.reason {
             let why = lowering.host_call(list, "sys.why", [])?;
-            let then = Wat::list(list, "then", [reason.write(list, Some(why))]);
-            let none = reason.write(list, Some(Wat::literal(list, &b""[..])));
-            let other = Wat::list(list, "else", [none]);
-            pieces.push(Wat::list(list, "if", [code.read(list), then, other]));
+            let then = reason.write(list, Some(why));
+            let other = reason.write(list, Some(Wat::literal(list, &b""[..])));
+            pieces.push(Wat::choice(list, "if", code.read(list), then, other));
         }
         Ok(Wat::sequence(list, pieces))
     }
@@ -231,16 +346,15 @@ impl<'s> Caught<'s> {
         let empty = || Wat::literal(list, &b""[..]);
         done.extend(self.reason.as_ref().map(|reason| reason.write(list, Some(empty()))));
         let Some(label) = label else { return Ok(Wat::sequence(list, done)) };
-        let number = lowering.next_number();
-        let caught = lowering.label("caught", number);
-        done.push(Wat::list(list, format!("br {caught}"), []));
+        let caught = lowering.new_label("caught");
+        done.push(Wat::br(list, &caught));
         let mut pieces = vec![Wat::list(list, format!("block {label}"), done)];
         if let Some(variable) = &self.value {
-            let zero = lowering.zero(list, ty.val());
+            let zero = Wat::number(list, ty.val(), 0);
             pieces.push(variable.write(list, Some(zero)));
         }
-        let code = lowering.code_name();
-        pieces.extend(set_code(Wat::list(list, format!("local.get {code}"), [])));
+        let code = lowering.code();
+        pieces.extend(set_code(code.get(list)));
         if let Some(reason) = &self.reason {
             let why = lowering.host_call(list, "sys.why", [])?;
             pieces.push(reason.write(list, Some(why)));
@@ -249,145 +363,7 @@ impl<'s> Caught<'s> {
     }
 }
 
-/// Returns code that leaves the value of the guarded code, or the value of `other` if the guarded
-/// code fails.
-pub(super) fn value_or<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    list: NodeId,
-    (out, label): (Lowered<'s>, Option<String>),
-    other: NodeId,
-) -> LowerResult<Lowered<'s>> {
-    let ty = out.ty;
-    let other = lowering.value(list, other, Want::Type(ty))?.wat;
-    let Some(label) = label else { return Ok(out) };
-    let number = lowering.next_number();
-    let done = lowering.label("done", number);
-    let left = Wat::list(list, format!("br {done}"), [out.wat]);
-    let tried = Wat::list(list, format!("block {label}"), [left]);
-    Ok(lowering.typed_block(list, &done, Some(ty), vec![tried, other]))
-}
-
-/// Lowers `(default CALL D)`: the call's value, or D if anything in the call fails.
-pub(super) fn default<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    list: NodeId,
-    context: Context,
-) -> LowerResult<Lowered<'s>> {
-    let tree = lowering.tree;
-    let [call, other] = operands::<2>(tree, list)?;
-    let lowered = guarded(lowering, list, call, context.want())?;
-    match lowered {
-        Guarded::Raw(_, None) => lowering
-            .fault(call, form::catch_call("default", super::usage("default"), tree.text(call))),
-        Guarded::Raw(wat, Some(ty)) => {
-            let other = lowering.value(list, other, Want::Type(ty))?.wat;
-            let name = ty.val().name();
-            let then = Wat::list(list, "then", [Wat::list(list, "drop", []), other]);
-            let head = format!("if (param {name}) (result {name})");
-            let chosen = Wat::list(list, head, [then, Wat::list(list, "else", [])]);
-            Ok(Lowered::one(Wat::sequence(list, [wat, chosen]), ty))
-        }
-        Guarded::Block(out, _) if out.flow == Flow::Net(0) => lowering
-            .fault(call, form::catch_call("default", super::usage("default"), tree.text(call))),
-        Guarded::Block(out, label) => value_or(lowering, list, (out, label), other),
-    }
-}
-
-/// Lowers `(retry N MS FORM)`, which repeats a form that fails with EREMOTE or ETIME.
-pub(super) fn retry<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    list: NodeId,
-    context: Context,
-) -> LowerResult<Lowered<'s>> {
-    let tree = lowering.tree;
-    let [count, pause, form] = operands::<3>(tree, list)?;
-    let count = lowering.value(list, count, Want::Type(Type::Int))?.wat;
-    let pause = lowering.value(list, pause, Want::Type(Type::Int))?.wat;
-    let number = lowering.next_number();
-    let left = lowering.hidden("tries", number, Val::I32);
-    let wait = lowering.hidden("wait", number, Val::I32);
-    let get = |name: &str| Wat::list(list, format!("local.get {name}"), []);
-    let set = |name: &str, value| Wat::list(list, format!("local.set {name}"), [value]);
-    let leaves = lowering.leaves(form);
-    let (out, label) = lowering.guarded(|lowering| match (context, leaves) {
-        (Context::Operand(want), _) => lowering.value(list, form, want),
-        (_, Leaves::Value) => Ok(lowering.value(list, form, Want::Any)?.without_value(form)),
-        _ => lowering.node(form, Context::Statement),
-    })?;
-    let Some(label) = label else { return Ok(out) };
-    let (done, again) = (lowering.label("done", number), lowering.label("again", number));
-    let ty = (out.flow == Flow::Net(1)).then_some(out.ty);
-    let code = lowering.code_name();
-    let is = |code_name: &str, code: Code| {
-        Wat::list(list, "i32.eq", [get(code_name), Wat::i32(list, code.number().into())])
-    };
-    let passing = Wat::list(list, "i32.or", [is(&code, Code::EREMOTE), is(&code, Code::ETIME)]);
-    let more = Wat::list(list, "i32.gt_s", [get(&left), Wat::i32(list, 1)]);
-    let fewer = Wat::list(list, "i32.sub", [get(&left), Wat::i32(list, 1)]);
-    let slept = lowering.host_call(list, "sys.sleep", [get(&wait)])?;
-    let retried = [set(&left, fewer), slept, Wat::list(list, format!("br {again}"), [])];
-    let tested = Wat::list(list, "i32.and", [passing, more]);
-    let failed = lowering.fail_again(list)?;
-    let finished = match ty {
-        Some(_) => vec![Wat::list(list, format!("br {done}"), [out.wat])],
-        None => vec![out.wat, Wat::list(list, format!("br {done}"), [])],
-    };
-    let body = [
-        Wat::list(list, format!("block {label}"), finished),
-        Wat::list(list, "if", [tested, Wat::list(list, "then", retried)]),
-        failed,
-    ];
-    let repeated = Wat::list(list, format!("loop {again}"), body);
-    let end = Wat::list(list, "unreachable", []);
-    let Lowered { wat, flow, ty, .. } = lowering.typed_block(list, &done, ty, vec![repeated, end]);
-    let wat = Wat::sequence(list, [set(&left, count), set(&wait, pause), wat]);
-    Ok(Lowered { wat, flow, ty, droppable: flow == Flow::Net(1) })
-}
-
 /// Returns true if the head of a list ends with a mark, `?` or `!`.
 fn is_marked(tree: &Tree<'_>, list: NodeId) -> bool {
     tree.head(list).is_some_and(|head| head.ends_with(['?', '!']))
-}
-
-/// Lowers `(check X)`, which returns X from the function if X is not 0.
-pub(super) fn check<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    list: NodeId,
-    _: Context,
-) -> LowerResult<Lowered<'s>> {
-    let tree = lowering.tree;
-    let [operand] = operands::<1>(tree, list)?;
-    lowering.require_code_result(list)?;
-    if tree.name(operand).is_some() {
-        let value = lowering.value(list, operand, Want::Type(Type::Code))?.wat;
-        let code = value.copy();
-        let failed = lowering.fail_with(list, code)?;
-        let then = Wat::list(list, "then", [failed]);
-        return Ok(Lowered::none(Wat::list(list, "if", [value, then])));
-    }
-    // If the call leaves a value and an error code, the value stays on the stack.
-    let (wat, below) = match tree.node(operand).kind {
-        NodeKind::List => {
-            let out = lowering.list(operand, Context::Stack)?;
-            match out.flow {
-                Flow::Net(count @ 2..) => (out.wat, Some((Flow::Net(count - 1), out.ty))),
-                Flow::Net(1) | Flow::Never => (out.wat, None),
-                Flow::Unknown => (out.wat, Some((Flow::Unknown, Type::Any))),
-                // A call with a mark after its name already ends the program if it fails.
-                Flow::Net(0) if is_marked(tree, operand) => return Ok(Lowered::none(out.wat)),
-                Flow::Net(_) => {
-                    let message = form::missing_code(tree.text(operand))
-                        .safe(rewrite::replace_with_child(tree, list, operand));
-                    return lowering.fault(operand, message);
-                }
-            }
-        }
-        _ => (lowering.value(list, operand, Want::Type(Type::Code))?.wat, None),
-    };
-    let ended = lowering.end_on_error(list)?;
-    let wat = Wat::sequence(list, [wat, ended]);
-    Ok(match below {
-        Some((flow, ty)) => Lowered { wat, flow, ty, droppable: false },
-        None => Lowered::none(wat),
-    })
 }

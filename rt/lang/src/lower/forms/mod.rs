@@ -1,34 +1,26 @@
 //! The forms that the language adds to WAT.
 //!
-//! A form consists of an entry in [`FORMS`] and a function that lowers it.
+//! A form consists of a row in [`FORMS`] and a method that lowers it.
+
+use std::sync::LazyLock;
+
+use crate::NameMap;
+use crate::diagnose::wording::{self, Fault};
+use crate::lower::flow::Context;
+use crate::lower::{CodeResult, LowerResult, Lowering};
+use crate::syntax::tree::{NodeId, Tree};
+use crate::types::instruction::{self, Instruction};
 
 mod arithmetic;
 mod binding;
-mod bits;
 pub(crate) mod call;
 mod collection;
-mod compare;
 mod control;
 mod convert;
-mod counting;
-mod each;
 mod failure;
-mod numbers;
+mod loops;
 mod program;
-mod table;
 mod text;
-
-pub(crate) use self::control::choose;
-pub(crate) use self::program::{ret, returned};
-pub(crate) use self::table::FORMS;
-use std::sync::LazyLock;
-
-use super::flow::{Context, Lowered};
-use super::{LowerResult, Lowering};
-use crate::NameMap;
-use crate::diagnose::wording::{self, Fault};
-use crate::syntax::tree::{NodeId, NodeKind, Tree};
-use crate::types::instruction::{self, Instruction};
 
 /// A form of the language, with its documentation and the function that lowers it.
 pub(crate) struct Form {
@@ -45,7 +37,7 @@ pub(crate) struct Form {
 
 /// A function that lowers a form.
 pub(crate) type LowerForm =
-    for<'a, 's> fn(&mut Lowering<'a, 's>, NodeId, Context) -> LowerResult<Lowered<'s>>;
+    for<'a, 's> fn(&mut Lowering<'a, 's>, NodeId, Context) -> CodeResult<'s>;
 
 /// The kind of value that a form leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,15 +114,8 @@ pub(crate) fn form(name: &str) -> Option<&'static Form> {
 
 /// Returns false if a list whose head is the name of a form is actually a WAT instruction.
 pub(crate) fn applies(tree: &Tree<'_>, list: NodeId, head: &str) -> bool {
-    let mut nodes = tree.children(list);
-    nodes.next(tree);
-    match head {
-        // `(call $f)` is WAT, and `(call "program" …)` is a form.
-        "call" => nodes
-            .next(tree)
-            .is_some_and(|first| matches!(tree.node(first).kind, NodeKind::Text | NodeKind::Block)),
-        _ => true,
-    }
+    // `(call $f)` is WAT, and `(call "program" …)` is a form.
+    head != "call" || tree.item(list, 1).is_some_and(|first| tree.is_text(first))
 }
 
 /// Returns the usage of the form with the given name, or an empty string.
@@ -140,8 +125,7 @@ pub(crate) fn usage(head: &str) -> &'static str {
 
 /// Returns the operands of a form that takes exactly `N` operands.
 pub(crate) fn operands<const N: usize>(tree: &Tree<'_>, list: NodeId) -> LowerResult<[NodeId; N]> {
-    let mut nodes = tree.children(list);
-    nodes.next(tree);
+    let mut nodes = tree.operands(list);
     match nodes.count(tree) {
         count if count == N => Ok([(); N].map(|()| nodes.next(tree).unwrap_or(list))),
         count => Err(operand_count(tree, list, N, count)),
@@ -150,9 +134,7 @@ pub(crate) fn operands<const N: usize>(tree: &Tree<'_>, list: NodeId) -> LowerRe
 
 /// Returns all operands of a form.
 pub(crate) fn all_operands(tree: &Tree<'_>, list: NodeId) -> Vec<NodeId> {
-    let mut nodes = tree.children(list);
-    nodes.next(tree);
-    std::iter::from_fn(|| nodes.next(tree)).collect()
+    tree.operands(list).iter(tree).collect()
 }
 
 /// Creates the fault for a form with the wrong number of operands. If there are too many operands
@@ -164,9 +146,10 @@ pub(crate) fn operand_count(
     found: usize,
 ) -> Box<Fault> {
     let head = tree.head(list).unwrap_or("");
-    let message = match found > wanted && !tree.open.is_empty() {
-        true => wording::unclosed_form(head, None),
-        false => wording::form_operands(head, usage(head), wanted, found),
+    let message = if found > wanted && !tree.open.is_empty() {
+        wording::unclosed_form(head, None)
+    } else {
+        wording::form_operands(head, usage(head), wanted, found)
     };
     let is_method = |node: &NodeId| {
         let name = tree.atom(*node).and_then(|text| text.strip_prefix('.'));
@@ -177,4 +160,126 @@ pub(crate) fn operand_count(
         None => message,
     };
     Fault::new(tree.span(list), message)
+}
+
+macro_rules! forms {
+    ($($name:literal $usage:literal $yields:ident $lower:ident $about:literal;)*) => {
+        /// All forms, sorted by name.
+        pub(crate) const FORMS: &[Form] = &[$(Form {
+            name: $name,
+            usage: $usage,
+            about: $about,
+            yields: Yields::$yields,
+            lower: |lowering, list, context| lowering.$lower(list, context),
+        }),*];
+    };
+}
+
+// Each row: the form's name, its usage, the value that it leaves, the method that lowers it, and
+// its description.
+forms! {
+    "!=" "(!= A B)" Value lower_compare "true if two numbers or strings differ";
+    "%" "(% A B)" Value lower_arithmetic "the remainder, with the sign of A";
+    "&" "(& A B …)" Value lower_bits "bitwise and of integers";
+    "*" "(* A B …)" Value lower_arithmetic "the product";
+    "*=" "(*= $x N)" Nothing lower_update "sets `$x` to its product with N";
+    "+" "(+ A B …)" Value lower_arithmetic "the sum; traps if it does not fit";
+    "+=" "(+= $x N)" Nothing lower_update "adds N to `$x`";
+    "-" "(- A B)" Value lower_arithmetic "the difference; with one argument, its negative";
+    "-=" "(-= $x N)" Nothing lower_update "subtracts N from `$x`";
+    "/" "(/ A B)" Value lower_arithmetic "the quotient; of two ints, rounded towards 0";
+    "<" "(< A B)" Value lower_compare "true if A is less than B";
+    "<<" "(<< A N)" Value lower_bits "shifts an integer left by N bits";
+    "<=" "(<= A B)" Value lower_compare "true if A is at most B";
+    "=" "(= A B)" Value lower_compare "true if two numbers or strings are equal";
+    ">" "(> A B)" Value lower_compare "true if A is greater than B";
+    ">=" "(>= A B)" Value lower_compare "true if A is at least B";
+    ">>" "(>> A N)" Value lower_bits "shifts an integer right by N bits, keeping its sign";
+    "^" "(^ A B …)" Value lower_bits "bitwise exclusive or of integers";
+    "abs" "(abs X)" Value lower_abs "the absolute value of a number";
+    "and" "(and A B …)" Value lower_logic "1 if all are true, else 0; stops at the first that is 0";
+    "append" "(append $s \"{}\" V …)" Nothing lower_append
+        "adds formatted text to the end of a string";
+    "arg" "(arg N)" Value lower_arg "argument N, from 0; fails with EBOUND if it is missing";
+    "args" "(args)" Value lower_args "an array of all arguments";
+    "argv" "(argv N $p)" Nothing lower_argv "";
+    "arr" "(arr A B …)" Value lower_arr "a new array of these strings";
+    "at" "(at X I)" Value lower_at
+        "the item of an array, the value of a map's key, or the element of a number array; `(at X \
+         I D)` is D if there is no such item or key";
+    "break" "(break)" Never lower_break "leaves the innermost loop";
+    "bytes" "(bytes N)" Value lower_numbers "like `ints`, for numbers from 0 to 255";
+    "call" "(call \"program\" ARG …)" Value lower_call
+        "runs a catalog program and returns its results, one a line";
+    "catch" "(catch $v $e $why CALL)" Nothing lower_catch
+        "sets `$v` to the value, `$e` to the error code (0 if it succeeded) and `$why` to the \
+         reason; the last two names may be left out";
+    "check" "(check $err)" Nothing lower_check "";
+    "cond" "(cond (C …) … (else …))" Clauses lower_cond
+        "runs the first clause whose condition is true, and returns its value";
+    "continue" "(continue)" Never lower_continue
+        "goes on with the next iteration of the innermost loop";
+    "default" "(default CALL D)" Value lower_default
+        "the call's value, or D if anything in it fails";
+    "do" "(do …)" Last lower_do "";
+    "each" "(each $x ARR …)" Nothing lower_each
+        "runs the body for each item, or each character of a string; `(each $i $x ARR …)` with the \
+         index, `(each $k $v MAP …)` for each key";
+    "fail" "(fail CODE \"why\")" Never lower_fail
+        "ends the program with that error code and reason, which may be formatted as in `out`";
+    "float" "(float X)" Value lower_number "the float that a string is, or that a number becomes";
+    "floats" "(floats N)" Value lower_numbers "like `ints`, for floats";
+    "fmt" "(fmt \"{} {.2} {e}\" A X $e)" Value lower_fmt
+        "formats a string: `{}` is any value, `{.2}` a float with 2 digits, `{e}` the name of an \
+         error code, `{{` a brace";
+    "for" "(for $i FROM TO STEP …)" Nothing lower_for
+        "runs the body with `$i` from FROM up to TO, TO excluded; STEP may be left out";
+    "has" "(has X V)" Value lower_has
+        "true if an array has the item, a map the key, or a string the substring";
+    "int" "(int X)" Value lower_number
+        "the int that a string is; of a float, the digits before its point";
+    "ints" "(ints N)" Value lower_numbers "an array of N ints, all 0; `(ints [1 2 3])` of these";
+    "len" "(len X)" Value lower_len "the length of a string in bytes, or of an array or map";
+    "let" "(let $x V)" Nothing lower_let
+        "declares `$x` and sets it; `(let $x long V)` with a type; `(let $x V $y W)` several, in \
+         order; `(let ($a $b) ARR)` takes an array apart";
+    "long" "(long X)" Value lower_number "like `int`, for a long";
+    "longs" "(longs N)" Value lower_numbers "like `ints`, for longs";
+    "map" "(map K V …)" Value lower_map "a new map with these keys and values";
+    "match" "(match S r\"(a)(b)\" ($a $b) … (else …))" Arms lower_match
+        "runs the body with the groups of the first match; `else` may be left out";
+    "max" "(max A B …)" Value lower_extreme "the greatest of some numbers";
+    "min" "(min A B …)" Value lower_extreme "the least of some numbers";
+    "not" "(not A)" Value lower_not "1 if A is 0, else 0";
+    "or" "(or A B …)" Value lower_logic
+        "1 if any is true, else 0; stops at the first that is not 0";
+    "out" "(out V)" Nothing lower_out
+        "outputs a result and a line end; `(out \"{} {}\" A B)` formats it as `fmt` does";
+    "pop" "(pop X)" Value lower_pop "removes the last item of an array and returns it";
+    "print" "(print V)" Nothing lower_out "";
+    "push" "(push X V)" Nothing lower_push "adds an item to the end of an array";
+    "put" "(put X I V)" Nothing lower_put
+        "sets an item of an array, a key of a map, or an element of a number array";
+    "repeat" "(repeat N …)" Nothing lower_repeat "";
+    "resv" "(resv $p)" Nothing lower_out "";
+    "ret" "(ret V)" Never lower_ret
+        "outputs a result as `out` does and ends the program; `(ret)` only ends it";
+    "retry" "(retry N MS FORM)" Last lower_retry
+        "repeats what fails with EREMOTE or ETIME, up to N times with MS milliseconds between";
+    "set" "(set $x V)" Nothing lower_set
+        "sets a variable; `(set $x V $y W)` sets several, in order";
+    "str" "(str A B …)" Value lower_str "";
+    "unless" "(unless C …)" Nothing lower_when "runs the body if C is false";
+    "until" "(until C …)" Nothing lower_while "";
+    "when" "(when C …)" Nothing lower_when "runs the body if C is true";
+    "while" "(while C …)" Nothing lower_while "repeats the body while C is true";
+    "|" "(| A B …)" Value lower_bits "bitwise or of integers";
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_table_is_sorted() {
+        assert!(super::FORMS.is_sorted_by(|a, b| a.name < b.name));
+    }
 }

@@ -1,13 +1,12 @@
 //! Strings with placeholders: `fmt` and `append`.
 
-use super::binding::{target_name, variable};
 use super::{all_operands, operand_count};
 use crate::diagnose::fix::Change;
 use crate::diagnose::wording::{self, Fault, form, types as type_wording};
 use crate::lower::flow::{Context, Lowered, Want};
 use crate::lower::output::Wat;
-use crate::lower::{LowerResult, Lowering};
-use crate::syntax::tree::{NodeId, NodeKind, Tree};
+use crate::lower::{CodeResult, LowerResult, Lowering};
+use crate::syntax::tree::{NodeId, Tree};
 use crate::types::Type;
 
 /// A piece of a template: literal text or a placeholder.
@@ -23,181 +22,245 @@ enum Piece {
     Float(u32),
 }
 
-/// Lowers `(fmt "{} has {}" $name $n)`, which formats a string.
-pub(super) fn fmt<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    list: NodeId,
-    _: Context,
-) -> LowerResult<Lowered<'s>> {
-    let nodes = all_operands(lowering.tree, list);
-    let Some((template, values)) = nodes.split_first() else {
-        return Err(operand_count(lowering.tree, list, 1, 0));
-    };
-    let strings = strings(lowering, list, *template, values)?;
-    Ok(Lowered::one(joined(lowering, list, strings)?, Type::Str))
-}
+impl<'s> Lowering<'_, 's> {
+    /// Lowers `(fmt "{} has {}" $name $n)`, which formats a string.
+    pub(super) fn lower_fmt(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
+        let nodes = all_operands(self.tree, list);
+        let Some((template, values)) = nodes.split_first() else {
+            return Err(operand_count(self.tree, list, 1, 0));
+        };
+        let strings = self.strings(list, *template, values)?;
+        Ok(Lowered::one(self.joined(list, strings)?, Type::Str))
+    }
 
-/// Returns code that formats a string, for a form that accepts a template and values in place of a
-/// string. Returns `None` for any other operands.
-pub(super) fn formatted<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    list: NodeId,
-    operands: &[NodeId],
-) -> LowerResult<Option<Wat<'s>>> {
-    let tree = lowering.tree;
-    match operands {
-        [template, values @ ..] if !values.is_empty() && is_text(tree, *template) => {
-            let strings = strings(lowering, list, *template, values)?;
-            joined(lowering, list, strings).map(Some)
+    /// Returns code that formats a string, for a form that accepts a template and values in place
+    /// of a string. Returns `None` for any other operands.
+    pub(super) fn formatted(
+        &mut self,
+        list: NodeId,
+        operands: &[NodeId],
+    ) -> LowerResult<Option<Wat<'s>>> {
+        let tree = self.tree;
+        match operands {
+            [template, values @ ..] if !values.is_empty() && is_text(tree, *template) => {
+                let strings = self.strings(list, *template, values)?;
+                self.joined(list, strings).map(Some)
+            }
+            _ => Ok(None),
         }
-        _ => Ok(None),
+    }
+
+    /// Lowers `(append $s "{}" V …)`, which appends formatted text to a string.
+    pub(super) fn lower_append(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
+        let nodes = all_operands(self.tree, list);
+        let [target, template, values @ ..] = nodes.as_slice() else {
+            return Err(operand_count(self.tree, list, 2, nodes.len()));
+        };
+        let name = self.target_name(list, *target)?;
+        let variable = self.target_variable(*target, name, *template)?;
+        if variable.ty != Type::Str && !variable.ty.is_vague() {
+            return self.fault(*target, type_wording::append_to(name, variable.ty));
+        }
+        let strings = self.strings(list, *template, values)?;
+        let added = self.joined(list, strings)?;
+        self.record_set(variable.at, Type::Str);
+        Ok(Lowered::none(self.append_to(list, &variable, added)?))
+    }
+
+    /// Returns code that joins strings in order.
+    pub(super) fn joined(&mut self, list: NodeId, strings: Vec<Wat<'s>>) -> LowerResult<Wat<'s>> {
+        let mut pieces: Vec<Wat<'s>> = Vec::new();
+        for string in strings {
+            let is_first = pieces.is_empty();
+            pieces.push(string);
+            if !is_first {
+                pieces.extend(self.cat(list)?);
+            }
+        }
+        if pieces.is_empty() {
+            pieces.push(Wat::literal(list, &b""[..]));
+        }
+        Ok(Wat::sequence(list, pieces))
+    }
+
+    /// Returns the code for each part of a template: the strings between the placeholders, and the
+    /// values that replace the placeholders. `append` also accepts a value instead of a template.
+    fn strings(
+        &mut self,
+        list: NodeId,
+        template: NodeId,
+        values: &[NodeId],
+    ) -> LowerResult<Vec<Wat<'s>>> {
+        let tree = self.tree;
+        if !is_text(tree, template) {
+            if tree.head(list) == Some("append") && values.is_empty() {
+                return Ok(vec![self.placeholder_value(list, &Piece::Any, template, None)?]);
+            }
+            return self.fault(template, form::fmt_template(tree.text(template)));
+        }
+        let text = self.text_value(template)?;
+        let pieces = match pieces(&text) {
+            Ok(pieces) => pieces,
+            Err(found) => {
+                let change = self.rewrite_placeholders(list, template, values);
+                return self.fault(template, form::fmt_placeholder(&found).maybe_safe(change));
+            }
+        };
+        self.warn_of_template(template, true);
+        let count = pieces.iter().filter(|piece| !matches!(piece, Piece::Text(_))).count();
+        if count != values.len() {
+            let message = if values.len() > count && !tree.open.is_empty() {
+                wording::unclosed_form("fmt", None)
+            } else {
+                form::fmt_count(count, values.len()).maybe_safe(rewrite_percent(
+                    tree,
+                    template,
+                    count,
+                    values.len(),
+                ))
+            };
+            return self.fault(list, message);
+        }
+        let spans = placeholders(tree, template);
+        let mut values = values.iter();
+        let mut spans = spans.into_iter();
+        let mut strings = Vec::new();
+        for piece in pieces {
+            if let Piece::Text(bytes) = piece {
+                strings.push(Wat::literal(template, bytes));
+                continue;
+            }
+            let Some(node) = values.next() else { continue };
+            let span = spans.next().map(|(span, _)| span);
+            strings.push(self.placeholder_value(list, &piece, *node, span)?);
+        }
+        Ok(strings)
+    }
+
+    /// Returns code that converts a value to a string, as its placeholder requires. `span` is the
+    /// range of the placeholder.
+    fn placeholder_value(
+        &mut self,
+        list: NodeId,
+        placeholder: &Piece,
+        node: NodeId,
+        span: Option<std::ops::Range<usize>>,
+    ) -> LowerResult<Wat<'s>> {
+        let want = match placeholder {
+            Piece::Float(_) if self.is_number(node) => Want::Type(Type::Float),
+            _ => Want::Any,
+        };
+        if matches!(placeholder, Piece::Any) {
+            self.check_character(list, node)?;
+        }
+        let out = self.value(list, node, want)?;
+        let found = out.ty;
+        match (placeholder, found) {
+            (Piece::Float(digits), _) if found.is_int() || found == Type::Float => {
+                let value = self.convert(list, node, out, Type::Float)?.wat;
+                return self.number_text(node, value, Type::Float, Some(*digits));
+            }
+            (Piece::Any, Type::Str | Type::I32 | Type::Any) => return Ok(out.wat),
+            (Piece::Any, Type::Int | Type::Bool | Type::Code | Type::Long | Type::Float) => {
+                return self.number_text(node, out.wat, found, None);
+            }
+            (
+                Piece::Int,
+                Type::Int | Type::Bool | Type::Code | Type::Long | Type::I32 | Type::Any,
+            )
+            | (Piece::Int, Type::Arr | Type::Map) => {
+                return self.number_text(node, out.wat, found, None);
+            }
+            (Piece::Code, Type::Int | Type::Code | Type::I32 | Type::Any) => {
+                return self.host_call(node, "sys.code_name", [out.wat]);
+            }
+            _ => {}
+        }
+        // `{}` takes any string or number, so it is probably what the author meant.
+        let fits = found == Type::Str || found.is_number();
+        let change = match (placeholder, found) {
+            (Piece::Float(_), Type::Str) => {
+                self.host.get("str.to_float").map(|_| Change::wrap("(float ", ")"))
+            }
+            _ => span.filter(|_| fits).map(|span| Change::edit(span, "{}")),
+        };
+        let message = type_wording::placeholder(self.tree.text(node), found, placeholder.text());
+        Err(Fault::new(self.tree.span(node), message.maybe_safe(change)))
+    }
+
+    /// Returns the change that replaces placeholders from other languages with those of `fmt`, or
+    /// `None` if the meaning of a placeholder is unclear.
+    ///
+    /// `{name}` is replaced with a placeholder for the local with this name. Numbered placeholders
+    /// such as `{0}` are replaced if their numbers are in order. `{s}`, `{d}` and `{:.2f}` are
+    /// replaced with their equivalents. Braces that do not begin a placeholder are doubled.
+    fn rewrite_placeholders(
+        &self,
+        list: NodeId,
+        template: NodeId,
+        values: &[NodeId],
+    ) -> Option<Change> {
+        let tree = self.tree;
+        let mut edits = Vec::new();
+        let mut names = String::new();
+        for (count, (span, inside)) in placeholders(tree, template).into_iter().enumerate() {
+            let local = format!("${}", inside.trim_start_matches('$'));
+            let word = inside.trim_start_matches(':').trim_end_matches('f');
+            let written = match inside {
+                "" | "i" | "e" => None,
+                _ if inside.starts_with('.')
+                    && inside.get(1..).is_some_and(|digits| digits.parse::<u32>().is_ok()) =>
+                {
+                    None
+                }
+                "s" | ":s" | "str" if values.len() > count => Some("{}".to_owned()),
+                "d" | ":d" | "int" | "n" if values.len() > count => Some("{i}".to_owned()),
+                _ if inside.parse() == Ok(count) && values.len() > count => Some("{}".to_owned()),
+                _ if word.starts_with('.') && word.get(1..)?.parse::<u32>().is_ok() => {
+                    Some(format!("{{{word}}}"))
+                }
+                // The operand in this position already is the variable with this name.
+                _ if values.get(count).and_then(|value| tree.atom(*value)).is_some_and(
+                    |value| value.trim_start_matches('$') == inside.trim_start_matches('$'),
+                ) =>
+                {
+                    Some("{}".to_owned())
+                }
+                _ if named_digits(inside).is_some_and(|(name, _)| {
+                    values.is_empty() && self.func.scope.get(&format!("${name}")).is_some()
+                }) =>
+                {
+                    let (name, digits) = named_digits(inside)?;
+                    names.push_str(&format!(" ${name}"));
+                    Some(format!("{{.{digits}}}"))
+                }
+                _ if inside.contains([':', '[', '(', '.']) && !inside.contains(['"', '\'']) => {
+                    return None;
+                }
+                _ if self.func.scope.get(&local).is_some() && values.is_empty() => {
+                    names.push(' ');
+                    names.push_str(&local);
+                    Some("{}".to_owned())
+                }
+                // JSON contains quotes in its braces.
+                _ if tree.text(template).contains("\\\"") || inside.contains(['"', '\'']) => {
+                    return double_braces(tree, template);
+                }
+                _ => return None,
+            };
+            edits.extend(written.map(|written| (span, written)));
+        }
+        let end = tree.span(list).end.checked_sub(1)?;
+        if !names.is_empty() {
+            edits.push((end..end, names));
+        }
+        (!edits.is_empty()).then_some(Change::Edits(edits))
     }
 }
 
 /// Returns true if a node is a string literal.
 fn is_text(tree: &Tree<'_>, node: NodeId) -> bool {
-    matches!(tree.node(node).kind, NodeKind::Text | NodeKind::Block)
-}
-
-/// Lowers `(append $s "{}" V …)`, which appends formatted text to a string.
-pub(super) fn append<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    list: NodeId,
-    _: Context,
-) -> LowerResult<Lowered<'s>> {
-    let nodes = all_operands(lowering.tree, list);
-    let [target, template, values @ ..] = nodes.as_slice() else {
-        return Err(operand_count(lowering.tree, list, 2, nodes.len()));
-    };
-    let name = target_name(lowering, list, *target)?;
-    let variable = variable(lowering, *target, name, *template)?;
-    if variable.ty != Type::Str && !variable.ty.is_vague() {
-        return lowering.fault(*target, type_wording::append_to(name, variable.ty));
-    }
-    let strings = strings(lowering, list, *template, values)?;
-    let added = joined(lowering, list, strings)?;
-    lowering.record_set(variable.at, Type::Str);
-    Ok(Lowered::none(lowering.append_to(list, &variable, added)?))
-}
-
-/// Returns code that joins strings in order.
-pub(super) fn joined<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    list: NodeId,
-    strings: Vec<Wat<'s>>,
-) -> LowerResult<Wat<'s>> {
-    let mut pieces: Vec<Wat<'s>> = Vec::new();
-    for string in strings {
-        let is_first = pieces.is_empty();
-        pieces.push(string);
-        if !is_first {
-            pieces.extend(lowering.cat(list)?);
-        }
-    }
-    if pieces.is_empty() {
-        pieces.push(Wat::literal(list, &b""[..]));
-    }
-    Ok(Wat::sequence(list, pieces))
-}
-
-/// Returns the code for each part of a template: the strings between the placeholders, and the
-/// values that replace the placeholders. `append` also accepts a value instead of a template.
-fn strings<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    list: NodeId,
-    template: NodeId,
-    values: &[NodeId],
-) -> LowerResult<Vec<Wat<'s>>> {
-    let tree = lowering.tree;
-    if !is_text(tree, template) {
-        if tree.head(list) == Some("append") && values.is_empty() {
-            return Ok(vec![value(lowering, list, &Piece::Any, template, None)?]);
-        }
-        return lowering.fault(template, form::fmt_template(tree.text(template)));
-    }
-    let text = lowering.text_value(template)?;
-    let pieces = match pieces(&text) {
-        Ok(pieces) => pieces,
-        Err(found) => {
-            let change = rewrite_placeholders(lowering, list, template, values);
-            return lowering.fault(template, form::fmt_placeholder(&found).maybe_safe(change));
-        }
-    };
-    lowering.warn_of_template(template, true);
-    let count = pieces.iter().filter(|piece| !matches!(piece, Piece::Text(_))).count();
-    if count != values.len() {
-        let message = match values.len() > count && !tree.open.is_empty() {
-            true => wording::unclosed_form("fmt", None),
-            false => form::fmt_count(count, values.len()).maybe_safe(rewrite_percent(
-                tree,
-                template,
-                count,
-                values.len(),
-            )),
-        };
-        return lowering.fault(list, message);
-    }
-    let spans = placeholders(tree, template);
-    let (mut values, mut spans) = (values.iter(), spans.into_iter());
-    let mut strings = Vec::new();
-    for piece in pieces {
-        if let Piece::Text(bytes) = piece {
-            strings.push(Wat::literal(template, bytes));
-            continue;
-        }
-        let Some(node) = values.next() else { continue };
-        let span = spans.next().map(|(span, _)| span);
-        strings.push(value(lowering, list, &piece, *node, span)?);
-    }
-    Ok(strings)
-}
-
-/// Returns code that converts a value to a string, as its placeholder requires. `span` is the range
-/// of the placeholder.
-fn value<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    list: NodeId,
-    placeholder: &Piece,
-    node: NodeId,
-    span: Option<std::ops::Range<usize>>,
-) -> LowerResult<Wat<'s>> {
-    let want = match placeholder {
-        Piece::Float(_) if lowering.is_number(node) => Want::Type(Type::Float),
-        _ => Want::Any,
-    };
-    if matches!(placeholder, Piece::Any) {
-        lowering.check_character(list, node)?;
-    }
-    let out = lowering.value(list, node, want)?;
-    let found = out.ty;
-    match (placeholder, found) {
-        (Piece::Float(digits), _) if found.is_int() || found == Type::Float => {
-            let value = lowering.convert(list, node, out, Type::Float)?.wat;
-            return lowering.number_text(node, value, Type::Float, Some(*digits));
-        }
-        (Piece::Any, Type::Str | Type::I32 | Type::Any) => return Ok(out.wat),
-        (Piece::Any, Type::Int | Type::Bool | Type::Code | Type::Long | Type::Float) => {
-            return lowering.number_text(node, out.wat, found, None);
-        }
-        (Piece::Int, Type::Int | Type::Bool | Type::Code | Type::Long | Type::I32 | Type::Any)
-        | (Piece::Int, Type::Arr | Type::Map) => {
-            return lowering.number_text(node, out.wat, found, None);
-        }
-        (Piece::Code, Type::Int | Type::Code | Type::I32 | Type::Any) => {
-            return lowering.host_call(node, "sys.code_name", [out.wat]);
-        }
-        _ => {}
-    }
-    // `{}` takes any string or number, so it is probably what the author meant.
-    let fits = found == Type::Str || found.is_number();
-    let change = match (placeholder, found) {
-        (Piece::Float(_), Type::Str) => {
-            lowering.host.get("str.to_float").map(|_| Change::wrap("(float ", ")"))
-        }
-        _ => span.filter(|_| fits).map(|span| Change::Edits(vec![(span, "{}".to_owned())])),
-    };
-    let message = type_wording::placeholder(lowering.tree.text(node), found, placeholder.text());
-    Err(Fault::new(lowering.tree.span(node), message.maybe_safe(change)))
+    tree.is_text(node)
 }
 
 impl Piece {
@@ -213,75 +276,6 @@ impl Piece {
     }
 }
 
-/// Returns the change that replaces placeholders from other languages with those of `fmt`, or
-/// `None` if the meaning of a placeholder is unclear.
-///
-/// `{name}` is replaced with a placeholder for the local with this name. Numbered placeholders such
-/// as `{0}` are replaced if their numbers are in order. `{s}`, `{d}` and `{:.2f}` are replaced with
-/// their equivalents. Braces that do not begin a placeholder are doubled.
-fn rewrite_placeholders(
-    lowering: &Lowering<'_, '_>,
-    list: NodeId,
-    template: NodeId,
-    values: &[NodeId],
-) -> Option<Change> {
-    let tree = lowering.tree;
-    let (mut edits, mut names, mut count) = (Vec::new(), String::new(), 0);
-    for (span, inside) in placeholders(tree, template) {
-        let local = format!("${}", inside.trim_start_matches('$'));
-        let word = inside.trim_start_matches(':').trim_end_matches('f');
-        let written = match inside {
-            "" | "i" | "e" => None,
-            _ if inside.starts_with('.')
-                && inside.get(1..).is_some_and(|digits| digits.parse::<u32>().is_ok()) =>
-            {
-                None
-            }
-            "s" | ":s" | "str" if values.len() > count => Some("{}".to_owned()),
-            "d" | ":d" | "int" | "n" if values.len() > count => Some("{i}".to_owned()),
-            _ if inside.parse() == Ok(count) && values.len() > count => Some("{}".to_owned()),
-            _ if word.starts_with('.') && word.get(1..)?.parse::<u32>().is_ok() => {
-                Some(format!("{{{word}}}"))
-            }
-            // The operand in this position already is the variable with this name.
-            _ if values.get(count).and_then(|value| tree.atom(*value)).is_some_and(|value| {
-                value.trim_start_matches('$') == inside.trim_start_matches('$')
-            }) =>
-            {
-                Some("{}".to_owned())
-            }
-            _ if named_digits(inside).is_some_and(|(name, _)| {
-                values.is_empty() && lowering.func.scope.get(&format!("${name}")).is_some()
-            }) =>
-            {
-                let (name, digits) = named_digits(inside)?;
-                names.push_str(&format!(" ${name}"));
-                Some(format!("{{.{digits}}}"))
-            }
-            _ if inside.contains([':', '[', '(', '.']) && !inside.contains(['"', '\'']) => {
-                return None;
-            }
-            _ if lowering.func.scope.get(&local).is_some() && values.is_empty() => {
-                names.push(' ');
-                names.push_str(&local);
-                Some("{}".to_owned())
-            }
-            // JSON contains quotes in its braces.
-            _ if tree.text(template).contains("\\\"") || inside.contains(['"', '\'']) => {
-                return double_braces(tree, template);
-            }
-            _ => return None,
-        };
-        count += 1;
-        edits.extend(written.map(|written| (span, written)));
-    }
-    let end = tree.span(list).end.checked_sub(1)?;
-    if !names.is_empty() {
-        edits.push((end..end, names));
-    }
-    (!edits.is_empty()).then_some(Change::Edits(edits))
-}
-
 /// Splits `x:.2f` into the name and the number of digits.
 fn named_digits(inside: &str) -> Option<(&str, u32)> {
     let (name, format) = inside.split_once(':')?;
@@ -293,8 +287,11 @@ fn named_digits(inside: &str) -> Option<(&str, u32)> {
 /// Returns the change that doubles the JSON braces in a template: those that do not begin a
 /// placeholder, and the matching closing braces. Returns `None` if the braces do not match.
 fn double_braces(tree: &Tree<'_>, template: NodeId) -> Option<Change> {
-    let (text, start) = (tree.text(template), tree.span(template).start);
-    let (mut edits, mut open, mut at) = (Vec::new(), 0_usize, 0);
+    let text = tree.text(template);
+    let start = tree.span(template).start;
+    let mut edits = Vec::new();
+    let mut open = 0_usize;
+    let mut at = 0;
     while let Some(found) =
         text.get(at..).and_then(|rest| rest.find(['{', '}'])).map(|found| at + found)
     {
@@ -332,7 +329,8 @@ fn rewrite_percent(
     placeholders: usize,
     values: usize,
 ) -> Option<Change> {
-    let (text, start) = (tree.text(template), tree.span(template).start);
+    let text = tree.text(template);
+    let start = tree.span(template).start;
     let mut count = 0;
     let found: Vec<_> = text
         .match_indices(['%', '~'])
@@ -410,7 +408,8 @@ fn shown(inside: &[u8], end: &str) -> String {
 /// Returns the range of each placeholder in a template, including the braces, and the text between
 /// the braces.
 fn placeholders<'s>(tree: &Tree<'s>, template: NodeId) -> Vec<(std::ops::Range<usize>, &'s str)> {
-    let (text, start) = (tree.text(template), tree.span(template).start);
+    let text = tree.text(template);
+    let start = tree.span(template).start;
     let mut placeholders = Vec::new();
     let mut at = 0;
     while let Some(open) = text.get(at..).and_then(|rest| rest.find('{')).map(|found| at + found) {
