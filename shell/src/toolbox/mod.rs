@@ -5,7 +5,6 @@
 //! stages of a pipeline run in parallel, like processes.
 
 mod engine;
-mod error;
 mod stage;
 mod threads;
 mod wait;
@@ -20,8 +19,6 @@ use futures_util::future::BoxFuture;
 use wattle_capability::files::Files;
 use wattle_capability::guests::unpack;
 
-pub use error::ToolboxError;
-
 use crate::bounds::StageBounds;
 use crate::command::{Command, CommandOutcome, Commands, KillReason, Spawn};
 use engine::CompiledModule;
@@ -30,6 +27,11 @@ use engine::CompiledModule;
 static MODULE: &[u8] = include_bytes!("commands.wasm.zst");
 /// The manifest of the module: the hash of its sources, and the names of its commands.
 static MANIFEST: &str = include_str!("commands.txt");
+
+/// An error that prevents the toolbox from loading or compiling.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to load the shell's commands: {0}")]
+pub struct ToolboxError(String);
 
 /// The bundled commands of the shell. Clones share the compiled module.
 #[derive(Clone)]

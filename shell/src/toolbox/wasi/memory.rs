@@ -1,5 +1,6 @@
 //! Access to a guest's memory. Every address and length is checked.
 
+use super::CallResult;
 use crate::errno::Errno;
 
 /// Memory of the calling guest.
@@ -21,17 +22,17 @@ impl Memory<'_> {
         self.0.get_mut(at..).and_then(|rest| rest.get_mut(..len)).ok_or(Errno::FAULT)
     }
 
-    pub(super) fn put(&mut self, at: u32, data: &[u8]) -> Result<(), Errno> {
+    pub(super) fn put(&mut self, at: u32, data: &[u8]) -> CallResult {
         let len = u32::try_from(data.len()).map_err(|_| Errno::OVERFLOW)?;
         self.bytes_mut(at, len)?.copy_from_slice(data);
         Ok(())
     }
 
-    pub(super) fn put_u32(&mut self, at: u32, value: u32) -> Result<(), Errno> {
+    pub(super) fn put_u32(&mut self, at: u32, value: u32) -> CallResult {
         self.put(at, &value.to_le_bytes())
     }
 
-    pub(super) fn put_u64(&mut self, at: u32, value: u64) -> Result<(), Errno> {
+    pub(super) fn put_u64(&mut self, at: u32, value: u64) -> CallResult {
         self.put(at, &value.to_le_bytes())
     }
 
@@ -89,7 +90,7 @@ impl Memory<'_> {
     }
 
     /// Writes data into the buffers, in order.
-    pub(super) fn scatter(&mut self, buffers: &[(u32, u32)], mut data: &[u8]) -> Result<(), Errno> {
+    pub(super) fn scatter(&mut self, buffers: &[(u32, u32)], mut data: &[u8]) -> CallResult {
         for (at, len) in buffers {
             let (now, rest) = data.split_at(data.len().min(*len as usize));
             self.put(*at, now)?;
@@ -114,7 +115,7 @@ impl Memory<'_> {
         mut pointers: u32,
         mut at: u32,
         texts: impl Iterator<Item = &'t [u8]>,
-    ) -> Result<(), Errno> {
+    ) -> CallResult {
         for text in texts {
             self.put_u32(pointers, at)?;
             self.put(at, text)?;
