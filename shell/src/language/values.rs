@@ -1,15 +1,114 @@
-//! Assignments to variables.
+//! The values of variables, array elements and special parameters, and assignments to them.
 
-use std::fmt;
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use super::Interpreter;
-use super::flow::Flow;
-use crate::language::arithmetic::{Effort, Names, evaluate_within};
-use crate::language::setting::{ArrayElement, Setting, SettingValue};
-use crate::language::variables::{AssignError, Value, is_name, past};
+use super::arithmetic::{Effort, evaluate_within};
+use super::interpreter::{Flow, Interpreter};
+use super::variables::{ArrayElement, AssignError, Setting, SettingValue, Value, is_name, past};
+use crate::ledger::Text;
 
 impl Interpreter {
+    /// Returns the value of a variable or a special parameter, or `None` if it is unset. For an
+    /// array, returns element 0.
+    pub(crate) fn value(&mut self, name: &str) -> Option<String> {
+        let mut chars = name.chars();
+        match (chars.next(), chars.next()) {
+            (Some(digit), _) if digit.is_ascii_digit() => {
+                return match name.parse() {
+                    Ok(0) => Some(self.parameters.name.to_string()),
+                    Ok(number) => {
+                        let at = usize::saturating_sub(number, 1);
+                        self.parameters.arguments.get(at).map(|text| text.to_string())
+                    }
+                    Err(_) => None,
+                };
+            }
+            (Some('?'), None) => return Some(self.last.status.to_string()),
+            (Some('#'), None) => return Some(self.parameters.arguments.len().to_string()),
+            (Some('$'), None) => return Some("2".into()),
+            (Some('!'), None) => return self.jobs.last_pid().map(|pid| pid.to_string()),
+            (Some('_'), None) => {
+                return Some(self.last.word.as_deref().unwrap_or_default().to_owned());
+            }
+            (Some('-'), None) => return Some(self.option_letters()),
+            _ => {}
+        }
+        match name {
+            "RANDOM" => Some(self.random.u32(0..32768).to_string()),
+            "SRANDOM" => Some(fastrand::u32(..).to_string()),
+            "SECONDS" => {
+                let base = self.variables.text(name).and_then(|text| text.parse::<i64>().ok());
+                let elapsed = self.lifecycle.started.elapsed().as_secs().cast_signed();
+                Some(base.unwrap_or_default().wrapping_add(elapsed).to_string())
+            }
+            "EPOCHSECONDS" => {
+                let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                Some(now.as_secs().to_string())
+            }
+            "LINENO" => Some(self.execution.line.to_string()),
+            "BASHPID" => Some("2".into()),
+            "FUNCNAME" => self.execution.calls.last().cloned(),
+            _ => self.variables.text(name).map(|text| text.to_string()),
+        }
+    }
+
+    /// Returns the value of a variable, if it is set.
+    pub(crate) fn variable(&self, name: &str) -> Option<Text> {
+        self.variables.text(name)
+    }
+
+    /// Returns all values of a variable.
+    pub(crate) fn list_of(&self, name: &str) -> Vec<String> {
+        if name == "FUNCNAME" {
+            return self.execution.calls.iter().rev().cloned().collect();
+        }
+        self.variables
+            .get(name)
+            .map(|variable| variable.texts().iter().map(|text| text.to_string()).collect())
+            .unwrap_or_default()
+    }
+
+    /// Returns the value of an array element. Fails with a message if the index is invalid.
+    pub(crate) fn element(&mut self, name: &str, index: &str) -> Result<Option<String>, String> {
+        let mut effort = Effort::default();
+        let value = self.element_within(name, index, &mut effort);
+        self.run.charge(effort.steps());
+        value
+    }
+
+    /// Returns the value of an array element. The index is evaluated as part of an arithmetic
+    /// evaluation that is in progress, so its depth and its steps are added to those in `effort`.
+    pub(crate) fn element_within(
+        &mut self,
+        name: &str,
+        index: &str,
+        effort: &mut Effort,
+    ) -> Result<Option<String>, String> {
+        if name == "FUNCNAME" {
+            let position = evaluate_within(index, self, effort)?;
+            return Ok(usize::try_from(position)
+                .ok()
+                .and_then(|position| self.execution.calls.iter().rev().nth(position).cloned()));
+        }
+        match self.variables.get(name).map(|variable| variable.value.clone()) {
+            None | Some(Value::Unset) => Ok(None),
+            Some(Value::Map(map)) => Ok(map.get(index).map(|text| text.to_string())),
+            Some(Value::Text(text)) => {
+                Ok((evaluate_within(index, self, effort)? == 0).then(|| text.to_string()))
+            }
+            Some(Value::List(list)) => {
+                let mut position = evaluate_within(index, self, effort)?;
+                if position < 0 {
+                    position = position.saturating_add(past(&list));
+                    if position < 0 {
+                        return Err(format!("{name}: bad array subscript"));
+                    }
+                }
+                Ok(list.get(&position).map(|text| text.to_string()))
+            }
+        }
+    }
+
     /// Performs an assignment. If it fails, reports the error and exits the shell, as bash does.
     pub(crate) async fn assign(&mut self, setting: Setting) -> Flow {
         match self.try_assign(setting).await? {
@@ -26,14 +125,20 @@ impl Interpreter {
         self.run.charge(effort.steps());
         match result {
             Ok(()) => Ok(Ok(())),
-            Err(AssignFailure::Variable(error @ AssignError::Full(_))) => {
-                Err(self.exceed(error.to_string()))
-            }
-            Err(failure) => Ok(Err(failure.to_string())),
+            Err(error) => Ok(Err(self.assign_failure(error)?)),
         }
     }
 
-    fn perform(&mut self, setting: Setting, effort: &mut Effort) -> Result<(), AssignFailure> {
+    /// Returns the message of a failed assignment. Ends the script if there is no room for the
+    /// value.
+    pub(crate) fn assign_failure(&mut self, error: AssignError) -> Flow<String> {
+        match error {
+            AssignError::Full(_) => Err(self.exceed(error.to_string())),
+            error => Ok(error.to_string()),
+        }
+    }
+
+    fn perform(&mut self, setting: Setting, effort: &mut Effort) -> Result<(), AssignError> {
         let Setting { name, index, append, value } = setting;
         if self.options.allexport {
             self.variables.attributes(&name)?.exported = true;
@@ -54,7 +159,7 @@ impl Interpreter {
         append: bool,
         elements: Vec<ArrayElement>,
         effort: &mut Effort,
-    ) -> Result<(), AssignFailure> {
+    ) -> Result<(), AssignError> {
         let is_map = self.is_map(name);
         if !append {
             self.variables.entry(name)?.clear(is_map);
@@ -108,7 +213,7 @@ impl Interpreter {
         append: bool,
         text: String,
         effort: &mut Effort,
-    ) -> Result<(), AssignFailure> {
+    ) -> Result<(), AssignError> {
         match name {
             "RANDOM" => {
                 self.random = fastrand::Rng::with_seed(text.parse().unwrap_or_default());
@@ -120,7 +225,7 @@ impl Interpreter {
         }
         let old = if append { self.variables.text(name) } else { None };
         let text = self.combine(name, old.as_deref(), text, effort)?;
-        Ok(self.variables.set(name, text)?)
+        self.variables.set(name, text)
     }
 
     fn set_element(
@@ -130,18 +235,18 @@ impl Interpreter {
         append: bool,
         text: String,
         effort: &mut Effort,
-    ) -> Result<(), AssignFailure> {
+    ) -> Result<(), AssignError> {
         let is_map = self.is_map(name);
         let old = if append { self.element_within(name, index, effort)? } else { None };
         let text = self.combine(name, old.as_deref(), text, effort)?;
         if is_map {
-            return Ok(self.variables.set_key(name, index.to_owned(), text)?);
+            return self.variables.set_key(name, index.to_owned(), text);
         }
         if index.trim().is_empty() {
-            return Err(AssignFailure::Variable(AssignError::Index(format!("{name}[{index}"))));
+            return Err(AssignError::Index(format!("{name}[{index}")));
         }
         let position = evaluate_within(index, self, effort)?;
-        Ok(self.variables.set_at(name, position, text)?)
+        self.variables.set_at(name, position, text)
     }
 
     /// Returns the string to store: `text` appended to `old`, or the sum of both if the variable is
@@ -152,7 +257,7 @@ impl Interpreter {
         old: Option<&str>,
         text: String,
         effort: &mut Effort,
-    ) -> Result<String, AssignFailure> {
+    ) -> Result<String, AssignError> {
         if self.variables.get(name).is_some_and(|variable| variable.integer) {
             let value = evaluate_within(&text, self, effort)?;
             let old = match old {
@@ -175,7 +280,7 @@ impl Interpreter {
     ) -> Flow<Result<(), String>> {
         let setting = Setting::text(name, text.into());
         if !is_name(&setting.name) {
-            return Ok(Err(format!("`{name}': not a valid identifier")));
+            return Ok(Err(AssignError::Name(name.into()).to_string()));
         }
         self.try_assign(setting).await
     }
@@ -184,42 +289,13 @@ impl Interpreter {
     pub(crate) fn set_list(&mut self, name: &str, texts: Vec<String>) -> Flow<Result<(), String>> {
         match self.variables.set_list(name, texts) {
             Ok(()) => Ok(Ok(())),
-            Err(error @ AssignError::Full(_)) => Err(self.exceed(error.to_string())),
-            Err(error) => Ok(Err(error.to_string())),
+            Err(error) => Ok(Err(self.assign_failure(error)?)),
         }
     }
-}
 
-/// The reason why an assignment failed: the variable cannot be set, or an expression is invalid.
-enum AssignFailure {
-    Variable(AssignError),
-    Arithmetic(String),
-}
-
-impl From<AssignError> for AssignFailure {
-    fn from(error: AssignError) -> AssignFailure {
-        AssignFailure::Variable(error)
-    }
-}
-
-impl From<String> for AssignFailure {
-    fn from(words: String) -> AssignFailure {
-        AssignFailure::Arithmetic(words)
-    }
-}
-
-impl fmt::Display for AssignFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            AssignFailure::Variable(error) => error.fmt(f),
-            AssignFailure::Arithmetic(message) => f.write_str(message),
-        }
-    }
-}
-
-/// Provides the shell's variables to arithmetic expressions.
-impl Names for Interpreter {
-    fn get(
+    /// Returns the value of a variable or an array element in an arithmetic expression, or `None` if
+    /// it is unset.
+    pub(crate) fn operand_value(
         &mut self,
         name: &str,
         index: Option<&str>,
@@ -235,7 +311,8 @@ impl Names for Interpreter {
         Ok(value)
     }
 
-    fn set(
+    /// Sets a variable or an array element to the result of an arithmetic expression.
+    pub(crate) fn set_operand(
         &mut self,
         name: &str,
         index: Option<&str>,
@@ -247,16 +324,8 @@ impl Names for Interpreter {
             Some(index) if !is_map => Some(evaluate_within(index, self, effort)?.to_string()),
             other => other.map(str::to_owned),
         };
-        let setting = Setting {
-            name: name.into(),
-            index,
-            append: false,
-            value: SettingValue::Text(value.to_string()),
-        };
+        let value = SettingValue::Text(value.to_string());
+        let setting = Setting { name: name.into(), index, append: false, value };
         self.perform(setting, effort).map_err(|failure| failure.to_string())
-    }
-
-    fn charge(&mut self, steps: u64) {
-        self.run.charge(steps);
     }
 }

@@ -1,7 +1,9 @@
 //! Redirections of a command's descriptors.
 
-use crate::language::ast::{Descriptor, Redirect, Target, Word};
-use crate::language::interpreter::{Flow, Interpreter};
+use wattle_capability::files::EntryKind;
+
+use super::ast::{Descriptor, Redirect, Target, Word};
+use super::interpreter::{Flow, Interpreter};
 use crate::stream::{Device, OpenMode, Stream};
 
 /// Result of a redirection: a value, or an error message.
@@ -67,48 +69,27 @@ impl Interpreter {
     /// Opens a file or device. Returns an error message on failure.
     pub(crate) async fn open(&mut self, path: &str, how: OpenMode) -> Result<Stream, String> {
         let absolute = self.path(path);
-        let stream = match Device::from_path(&absolute) {
-            Some(Device::Null | Device::Other) => Stream::null(),
-            Some(Device::Zero) => Stream::zero(),
-            Some(Device::Full) => Stream::full(),
-            Some(Device::Random) => Stream::random(),
-            Some(Device::Terminal) => self
-                .descriptors
-                .open
-                .get(if how.write { &2 } else { &0 })
-                .cloned()
-                .unwrap_or_else(Stream::null),
-            Some(Device::Descriptor(fd)) => {
-                self.descriptors.open.get(&fd).cloned().unwrap_or_else(Stream::null)
-            }
-            None => {
-                self.check_inside(path, how.write).await.map_err(|fault| fault.about(path))?;
-                if how == OpenMode::CREATE_NEW
-                    && let Some(stat) = self.stat(path).await
-                {
-                    let message = if stat.kind == wattle_capability::files::EntryKind::Folder {
-                        "Is a directory"
-                    } else {
-                        "cannot overwrite existing file"
-                    };
-                    return Err(format!("{path}: {message}"));
-                }
-                Stream::open(&self.run.files, &absolute, how)
-                    .await
-                    .map_err(|fault| fault.about(path))?
-            }
-        };
-        Ok(stream)
+        if let Some(device) = Device::from_path(&absolute) {
+            return Ok(device.stream(how.write, |fd| self.descriptors.open.get(&fd).cloned()));
+        }
+        self.check_inside(path, how.write).await.map_err(|fault| fault.about(path))?;
+        if how == OpenMode::CREATE_NEW
+            && let Some(stat) = self.stat(path).await
+        {
+            return Err(match stat.kind {
+                EntryKind::Folder => format!("{path}: Is a directory"),
+                _ => format!("{path}: cannot overwrite existing file"),
+            });
+        }
+        let opened = Stream::open(&self.run.files, &absolute, how).await;
+        opened.map_err(|fault| fault.about(path))
     }
 
     /// Assigns a stream to the descriptor of a redirection.
     async fn assign_stream(&mut self, redirect: &Redirect, stream: Stream) -> Flow<RedirectResult> {
         match &redirect.fd {
             Descriptor::Number(number) => Ok(self.set_descriptor(*number, stream)),
-            Descriptor::Both => {
-                let first = self.set_descriptor(1, stream.clone());
-                Ok(first.and_then(|()| self.set_descriptor(2, stream)))
-            }
+            Descriptor::Both => Ok(self.set_output(stream)),
             Descriptor::Named(name) => {
                 let Some(free) = (10..).find(|number| !self.descriptors.open.contains_key(number))
                 else {
@@ -129,6 +110,12 @@ impl Interpreter {
         }
         self.descriptors.open.insert(number, stream);
         Ok(())
+    }
+
+    /// Sets descriptors 1 and 2.
+    fn set_output(&mut self, stream: Stream) -> RedirectResult {
+        self.set_descriptor(1, stream.clone())?;
+        self.set_descriptor(2, stream)
     }
 
     /// Applies `n>&m`, `n>&m-` or `n>&-`. A word that is not a number names a file, as in `>&file`.
@@ -172,9 +159,7 @@ impl Interpreter {
             return Ok(Err(format!("{text}: ambiguous redirect")));
         }
         match self.open(&text, OpenMode::WRITE).await {
-            Ok(stream) => Ok(self
-                .set_descriptor(1, stream.clone())
-                .and_then(|()| self.set_descriptor(2, stream))),
+            Ok(stream) => Ok(self.set_output(stream)),
             Err(message) => Ok(Err(message)),
         }
     }

@@ -1,13 +1,24 @@
-//! Looks up commands by name, and runs scripts that are called as commands.
+//! Simple commands: assignments, functions, builtins, commands of the toolbox, and scripts that are
+//! called as commands.
 
 use std::iter::Peekable;
+use std::sync::Arc;
+use std::time::Duration;
 
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use wattle_capability::files::EntryKind;
 
+use super::ast::{Command, Redirect, Simple};
+use super::builtins::{self, is_builtin};
+use super::exec::Body;
+use super::interpreter::{Flow, Interpreter, Jump};
+use super::run::Run;
+use super::task::Task;
+use super::variables::{ExpandedWord, Setting, SettingValue, texts};
+use super::{escape, parse};
 use crate::bounds::amount;
-use crate::language::builtin_table;
-use crate::language::interpreter::{Flow, Interpreter, Jump};
-use crate::language::task::Task;
+use crate::command::{self, CommandOutcome, Spawn, Status};
 
 /// The words of a command line.
 type Words = Peekable<std::vec::IntoIter<String>>;
@@ -35,6 +46,9 @@ pub(crate) enum ResolvedCommand {
     /// No command has this name.
     Unknown,
 }
+
+/// The names of the shell.
+const SHELLS: [&str; 4] = ["sh", "bash", "dash", "ash"];
 
 /// Folders that appear to contain every command. A path such as `/bin/ls` names the same command as
 /// `ls`.
@@ -97,6 +111,281 @@ const ABSENT: &[(&str, &str)] = &[
 ];
 
 impl Interpreter {
+    pub(super) async fn simple(&mut self, simple: &Simple, redirects: &[Redirect]) -> Flow {
+        let before = self.descriptors.open.clone();
+        let first_substitution = self.descriptors.substitutions.len();
+        self.last.substitution_status = 0;
+        let ran = self.simple_here(simple, redirects).await;
+        if !matches!(ran, Ok(true)) {
+            let mut before = before;
+            for number in self.descriptors.persistent.drain(..) {
+                match self.descriptors.open.get(&number) {
+                    Some(stream) => before.insert(number, stream.clone()),
+                    None => before.remove(&number),
+                };
+            }
+            self.descriptors.open = before;
+        }
+        for fd in self
+            .descriptors
+            .substitutions
+            .split_off(first_substitution.min(self.descriptors.substitutions.len()))
+        {
+            self.descriptors.open.remove(&fd);
+        }
+        ran.map(|_| ())
+    }
+
+    /// Runs a simple command. Returns true if its redirections persist, like those of `exec`.
+    async fn simple_here(&mut self, simple: &Simple, redirects: &[Redirect]) -> Flow<bool> {
+        let mut charge = self.word_charge();
+        let given = self.arguments(&simple.words, &mut charge).await?;
+        let mut given = given.into_iter();
+        let Some(first) = given.next() else {
+            self.only_assignments(simple, redirects).await?;
+            return Ok(false);
+        };
+        let given: Vec<ExpandedWord> = given.collect();
+        let ExpandedWord::Text(name) = first else { return Ok(false) };
+        self.trace(simple, &name, &given).await;
+        if let Err(message) = self.redirect(redirects).await? {
+            self.report(&message).await;
+            self.last.status = 1;
+            return Ok(false);
+        }
+        let mut settings = Vec::new();
+        for assignment in &simple.assignments {
+            settings.push(self.setting(assignment).await?);
+        }
+        let last = match given.last() {
+            Some(ExpandedWord::Text(text)) => text.clone(),
+            _ => name.clone(),
+        };
+        if name == "exec" && !self.definitions.functions.contains_key("exec") {
+            return self.exec(settings, given).await;
+        }
+        let ran = self.call(name, given, settings).await;
+        self.last.word = self.run.ledger.store(last).ok();
+        ran.map(|()| false)
+    }
+
+    async fn only_assignments(&mut self, simple: &Simple, redirects: &[Redirect]) -> Flow {
+        if let Err(message) = self.redirect(redirects).await? {
+            self.report(&message).await;
+            self.last.status = 1;
+            return Ok(());
+        }
+        for assignment in &simple.assignments {
+            let setting = self.setting(assignment).await?;
+            if self.options.xtrace
+                && let SettingValue::Text(text) = &setting.value
+            {
+                let line = format!("+ {}={}", setting.name, escape::quoted_word(text));
+                self.trace_line(&line).await;
+            }
+            self.assign(setting).await?;
+        }
+        self.last.status = self.last.substitution_status;
+        Ok(())
+    }
+
+    /// Runs the function, builtin or command with this name.
+    pub(crate) fn call<'a>(
+        &'a mut self,
+        name: String,
+        given: Vec<ExpandedWord>,
+        settings: Vec<Setting>,
+    ) -> BoxFuture<'a, Flow> {
+        async move {
+            if let Some(body) = self.definitions.functions.get(&name).cloned() {
+                return self
+                    .with_settings(settings, async |shell| {
+                        shell.function(name, texts(given), body).await
+                    })
+                    .await;
+            }
+            if is_builtin(&name) {
+                return self
+                    .with_settings(settings, async |shell| {
+                        let status = shell.builtin(&name, given).await?;
+                        shell.last.status = status;
+                        Ok(())
+                    })
+                    .await;
+            }
+            self.call_external(name, given, settings).await
+        }
+        .boxed()
+    }
+
+    /// Runs a command that is neither a function nor a builtin.
+    async fn call_external(
+        &mut self,
+        name: String,
+        given: Vec<ExpandedWord>,
+        settings: Vec<Setting>,
+    ) -> Flow {
+        let mut env = self.variables.exported();
+        for setting in settings {
+            if self.variables.get(&setting.name).is_some_and(|variable| variable.readonly) {
+                self.report(&format!("{}: readonly variable", setting.name)).await;
+                self.last.status = 1;
+                return Ok(());
+            }
+            if let SettingValue::Text(text) = setting.value {
+                env.retain(|(name, _)| *name != setting.name);
+                env.push((setting.name, text));
+            }
+        }
+        let argv = std::iter::once(name).chain(texts(given)).collect();
+        let ended = self.external(argv, env).await?;
+        self.last.status = ended.status().0;
+        self.last.killed = ended.ends_pipeline();
+        // A stage whose reader is gone must end. Otherwise a loop in the stage would continue.
+        if self.lifecycle.subshell && self.last.status == 141 { Err(Jump::Exit) } else { Ok(()) }
+    }
+
+    /// Runs a command with the assignments that precede it, and restores the variables afterwards.
+    async fn with_settings(
+        &mut self,
+        settings: Vec<Setting>,
+        run: impl AsyncFnOnce(&mut Interpreter) -> Flow,
+    ) -> Flow {
+        if settings.is_empty() {
+            return run(self).await;
+        }
+        self.variables.push_frame();
+        for setting in settings {
+            self.variables.save(&setting.name);
+            let name = setting.name.clone();
+            if let Err(message) = self.try_assign(setting).await? {
+                self.variables.pop_frame();
+                self.report(&message).await;
+                self.last.status = 1;
+                return Ok(());
+            }
+            if let Ok(variable) = self.variables.attributes(&name) {
+                variable.exported = true;
+            }
+        }
+        let ran = run(self).await;
+        self.variables.pop_frame();
+        ran
+    }
+
+    async fn function(&mut self, name: String, arguments: Vec<String>, body: Arc<Command>) -> Flow {
+        self.enter_level()?;
+        let parameters = self.positional(arguments)?;
+        self.variables.push_frame();
+        self.execution.calls.push(name);
+        let arguments = std::mem::replace(&mut self.parameters.arguments, parameters);
+        let loops = std::mem::take(&mut self.execution.loops);
+        let line = self.execution.line;
+        let ran = self.with_stack(Body::Command(body)).await;
+        self.parameters.arguments = arguments;
+        self.execution.loops = loops;
+        self.execution.line = line;
+        self.execution.calls.pop();
+        self.variables.pop_frame();
+        self.execution.depth = self.execution.depth.saturating_sub(1);
+        match ran {
+            Err(Jump::Return) => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Runs `exec`. Without words, makes its redirections permanent. With words, runs them as the
+    /// last command of this shell.
+    async fn exec(&mut self, settings: Vec<Setting>, given: Vec<ExpandedWord>) -> Flow<bool> {
+        let mut words = texts(given);
+        if words.first().is_some_and(|word| word == "--") {
+            words.remove(0);
+        }
+        if words.is_empty() {
+            self.last.status = 0;
+            self.descriptors.persistent.clear();
+            return Ok(true);
+        }
+        let name = words.remove(0);
+        if matches!(self.find(&name), ResolvedCommand::Unknown) && !is_builtin(&name) {
+            self.report(&self.not_found(&name)).await;
+            self.last.status = 127;
+            return Err(Jump::Exit);
+        }
+        self.call(name, words.into_iter().map(ExpandedWord::Text).collect(), settings).await?;
+        Err(Jump::Exit)
+    }
+
+    /// Runs a command or a builtin, but not a function, with the given environment.
+    pub(crate) fn external(
+        &mut self,
+        argv: Vec<String>,
+        env: Vec<(String, String)>,
+    ) -> BoxFuture<'_, Flow<CommandOutcome>> {
+        async move {
+            let Some(name) = argv.first().cloned() else {
+                return Ok(CommandOutcome::Exited(Status::SUCCESS));
+            };
+            let exited = |status: u8| Ok(CommandOutcome::Exited(Status(status)));
+            match self.find(&name) {
+                ResolvedCommand::Shell => {
+                    exited(self.run_shell(argv.into_iter().skip(1).collect(), env).await?)
+                }
+                ResolvedCommand::Tool(name) => {
+                    self.count_command()?;
+                    let argv = std::iter::once(name).chain(argv.into_iter().skip(1)).collect();
+                    let open = self.descriptors.open.iter();
+                    let fds = open.map(|(number, stream)| (*number, stream.clone())).collect();
+                    let cwd = self.folders.current.clone();
+                    let command = command::Command { argv, env, cwd, fds };
+                    let run = Arc::clone(&self.run);
+                    let depth = self.execution.depth;
+                    let spawn = Arc::new(Spawner { run: Arc::clone(&run), depth });
+                    Ok(run.commands.run(command, &run.files, spawn, &run.bounds.stage).await)
+                }
+                ResolvedCommand::Builtin(name) => {
+                    let given = argv.into_iter().skip(1).map(ExpandedWord::Text).collect();
+                    exited(self.builtin(&name, given).await?)
+                }
+                ResolvedCommand::File(path) => exited(self.run_file(path, argv, env).await?),
+                ResolvedCommand::Unknown => {
+                    self.report(&self.not_found(&name)).await;
+                    exited(127)
+                }
+            }
+        }
+        .boxed()
+    }
+
+    /// Prints a command for `set -x`.
+    async fn trace(&mut self, simple: &Simple, name: &str, given: &[ExpandedWord]) {
+        if !self.options.xtrace {
+            return;
+        }
+        let mut line = format!("+ {}", escape::quoted_word(name));
+        for word in given {
+            match word {
+                ExpandedWord::Text(text) => {
+                    line.push_str(&format!(" {}", escape::quoted_word(text)))
+                }
+                ExpandedWord::Setting(setting) => {
+                    line.push_str(&format!(" {}", setting.name));
+                    if let SettingValue::Text(text) = &setting.value {
+                        line.push_str(&format!("={}", escape::quoted_word(text)));
+                    }
+                }
+            }
+        }
+        if !simple.assignments.is_empty() {
+            line.push_str("  # with variables of its own");
+        }
+        self.trace_line(&line).await;
+    }
+
+    async fn trace_line(&self, line: &str) {
+        self.write_stderr(&format!("{line}\n")).await;
+    }
+
     /// Returns the command that a name refers to, ignoring functions.
     pub(crate) fn find(&self, name: &str) -> ResolvedCommand {
         let plain = COMMAND_FOLDERS
@@ -107,10 +396,10 @@ impl Interpreter {
         if name.contains('/') && plain == name {
             return ResolvedCommand::File(self.path(name));
         }
-        if matches!(plain, "sh" | "bash" | "dash" | "ash") {
+        if SHELLS.contains(&plain) {
             return ResolvedCommand::Shell;
         }
-        if builtin_table::is_builtin(plain) {
+        if is_builtin(plain) {
             return ResolvedCommand::Builtin(plain.to_owned());
         }
         if self.run.commands.has(plain) {
@@ -137,18 +426,17 @@ impl Interpreter {
         near.sort();
         near.truncate(5);
         let near: Vec<String> = near.into_iter().map(|(_, known)| known).collect();
-        match near.is_empty() {
-            true => format!("{name}: command not found; `help` lists the commands that there are"),
-            false => format!(
-                "{name}: command not found; there are: {} (`help` lists all)",
-                near.join(", ")
-            ),
+        if near.is_empty() {
+            format!("{name}: command not found; `help` lists the commands that there are")
+        } else {
+            let near = near.join(", ");
+            format!("{name}: command not found; there are: {near} (`help` lists all)")
         }
     }
 
     /// Returns the names of all functions, builtins and commands.
     fn command_names(&self) -> Vec<String> {
-        let mut names: Vec<String> = builtin_table::names().map(str::to_owned).collect();
+        let mut names: Vec<String> = builtins::names().map(str::to_owned).collect();
         names.extend(self.run.commands.names());
         names.extend(self.definitions.functions.keys().cloned());
         names.extend(["sh".to_owned(), "bash".to_owned()]);
@@ -159,7 +447,7 @@ impl Interpreter {
 
     /// Runs a script in the run's files as a command. Uses the interpreter named in the script's
     /// first line, or the shell if none is named.
-    pub(super) async fn run_file(
+    async fn run_file(
         &mut self,
         path: String,
         argv: Vec<String>,
@@ -191,7 +479,7 @@ impl Interpreter {
         }
         let interpreter =
             words.first().and_then(|word| word.rsplit('/').next()).unwrap_or_default().to_owned();
-        if matches!(interpreter.as_str(), "" | "sh" | "bash" | "dash" | "ash") {
+        if interpreter.is_empty() || SHELLS.contains(&interpreter.as_str()) {
             return self.run_script(text, argv, env).await;
         }
         words.push(path);
@@ -250,9 +538,7 @@ impl Interpreter {
         shell.execution.depth = self.execution.depth;
         shell.lifecycle.subshell = true;
         shell.enter_level()?;
-        if let Err(message) = self.run.count_command() {
-            return Err(self.exceed(message));
-        }
+        self.count_command()?;
         for (name, value) in &env {
             shell.preset(name, value, true);
         }
@@ -263,8 +549,8 @@ impl Interpreter {
 
     /// Runs a script in `shell` and returns its status.
     async fn run_in(&mut self, mut shell: Interpreter, text: String) -> Flow<u8> {
-        let list = match crate::language::parse::parse(&text, 1, &self.run.trees) {
-            Ok(list) => std::sync::Arc::new(list),
+        let list = match parse::parse(&text, 1, &self.run.trees) {
+            Ok(list) => list,
             Err(error) => {
                 self.report(&format!("{}: {error}", shell.parameters.name)).await;
                 return Ok(2);
@@ -284,11 +570,7 @@ impl Interpreter {
 
     /// Runs `sh` or `bash` with a script from a file, from the argument of `-c`, or from standard
     /// input.
-    pub(super) async fn run_shell(
-        &mut self,
-        words: Vec<String>,
-        env: Vec<(String, String)>,
-    ) -> Flow<u8> {
+    async fn run_shell(&mut self, words: Vec<String>, env: Vec<(String, String)>) -> Flow<u8> {
         let mut shell = self.new_shell(env)?;
         let mut words = words.into_iter().peekable();
         let options = match self.shell_options(&mut shell, &mut words).await? {
@@ -334,23 +616,20 @@ impl Interpreter {
             }
             let on = word.starts_with('-');
             for letter in word.chars().skip(1) {
-                let wrong = match letter {
+                let set = match letter {
                     'c' => {
                         options.command = true;
-                        None
+                        Ok(())
                     }
                     's' => {
                         options.from_input = true;
-                        None
+                        Ok(())
                     }
-                    'i' | 'l' | 'p' | 'r' => None,
-                    'o' | 'O' => match words.next() {
-                        Some(name) => shell.set_option(&name, on).err(),
-                        None => None,
-                    },
-                    letter => shell.set_letter(letter, on).err(),
+                    'i' | 'l' | 'p' | 'r' => Ok(()),
+                    'o' | 'O' => words.next().map_or(Ok(()), |name| shell.set_option(&name, on)),
+                    letter => shell.set_letter(letter, on),
                 };
-                if let Some(wrong) = wrong {
+                if let Err(wrong) = set {
                     self.report(&format!("bash: {wrong}")).await;
                     return Ok(Err(2));
                 }
@@ -397,6 +676,45 @@ impl Interpreter {
             String::from_utf8_lossy(&text).into_owned()
         }))
     }
+}
+
+/// A [`Spawn`] that runs each command in its own shell.
+struct Spawner {
+    run: Arc<Run>,
+    depth: u32,
+}
+
+impl Spawn for Spawner {
+    fn spawn(&self, command: command::Command, timeout: Option<Duration>) -> BoxFuture<'_, Status> {
+        let task = Task::start(run_spawned(Arc::clone(&self.run), self.depth, command));
+        async move {
+            let ended = match timeout {
+                Some(timeout) => match tokio::time::timeout(timeout, task.finish()).await {
+                    Ok(ended) => ended,
+                    Err(_) => return Status::TIMED_OUT,
+                },
+                None => task.finish().await,
+            };
+            ended.unwrap_or(Status::CANNOT_RUN)
+        }
+        .boxed()
+    }
+}
+
+/// Runs a command in its own shell and returns its status.
+async fn run_spawned(run: Arc<Run>, depth: u32, command: command::Command) -> Status {
+    let mut shell = Interpreter::new(run, command.fds.iter().cloned().collect());
+    shell.execution.depth = depth;
+    shell.lifecycle.subshell = true;
+    shell.folders.current = command.cwd.clone();
+    for (name, value) in &command.env {
+        shell.preset(name, value, true);
+    }
+    if shell.enter_level().is_ok() {
+        let ended = shell.external(command.argv, command.env).await;
+        shell.last.status = ended.map_or(shell.last.status, |ended| ended.status().0);
+    }
+    Status(shell.last.status)
 }
 
 /// Returns the edit distance between two words. Considers only the first 64 characters of `a`.
