@@ -184,7 +184,8 @@ const LOGIN_ENVIRONMENT: [(&str, &str); 9] = [
 impl Interpreter {
     /// Creates a shell with the given descriptors. Its working directory is the root.
     pub(crate) fn new(run: Arc<Run>, descriptors: BTreeMap<u32, Stream>) -> Interpreter {
-        let (variables, script) = (Variables::new(Arc::clone(&run.ledger)), run.script());
+        let variables = Variables::new(Arc::clone(&run.ledger));
+        let script = run.script();
         let mut interpreter = Interpreter {
             run,
             variables,

@@ -172,7 +172,8 @@ impl Interpreter {
                     .is_some_and(|newer| older.is_none_or(|older| newer.modified > older.modified)))
             }
             "-ef" => {
-                let (left, right) = (self.path(left), self.path(right));
+                let left = self.path(left);
+                let right = self.path(right);
                 let same = self
                     .on_files(move |files| {
                         Ok(files.stat(&left).is_ok()

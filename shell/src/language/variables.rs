@@ -313,7 +313,8 @@ impl Variables {
     ) -> Result<(), AssignError> {
         let ledger = self.ledger.clone();
         let variable = self.entry(name)?;
-        let (key, text) = (ledger.store(key)?, ledger.store(folded(variable.fold, text))?);
+        let key = ledger.store(key)?;
+        let text = ledger.store(folded(variable.fold, text))?;
         variable.edit_map(|map| drop(map.insert(key, text)));
         Ok(())
     }
@@ -331,7 +332,8 @@ impl Variables {
         for (index, text) in (0_i64..).zip(texts) {
             list.insert(index, ledger.store(folded(fold, text))?);
         }
-        let (variable, count) = (self.entry(name)?, list.len());
+        let variable = self.entry(name)?;
+        let count = list.len();
         variable.value = Value::List(variable.elements(list, count));
         Ok(())
     }

@@ -4,7 +4,6 @@
 mod capture;
 mod device;
 mod file;
-mod lock;
 mod outside;
 mod pipe;
 
@@ -23,10 +22,10 @@ pub use file::OpenMode;
 
 use crate::errno::{Errno, Fault};
 use crate::ledger::Charge;
+use crate::lock::lock;
 use capture::Capture;
 use device::ByteDevice;
 use file::OpenFile;
-use lock::lock;
 use outside::{Input, Output};
 use pipe::{PipeReader, PipeWriter};
 
@@ -155,7 +154,8 @@ impl Stream {
         if files.is_memory() {
             return Stream::open_blocking(files, path, mode);
         }
-        let (files, path) = (Arc::clone(files), path.to_owned());
+        let files = Arc::clone(files);
+        let path = path.to_owned();
         let opened =
             tokio::task::spawn_blocking(move || Stream::open_blocking(&files, &path, mode)).await;
         opened.unwrap_or(Err(Errno::INTR.into()))

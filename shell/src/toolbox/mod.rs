@@ -12,7 +12,7 @@ mod wasi;
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -21,6 +21,7 @@ use wattle_capability::guests::unpack;
 
 use crate::bounds::StageBounds;
 use crate::command::{Command, CommandOutcome, Commands, KillReason, Spawn};
+use crate::lock::lock;
 use engine::CompiledModule;
 
 /// The compressed module, built from `shell/toolbox/commands`.
@@ -164,7 +165,7 @@ impl Commands for Toolbox {
 
 impl Inner {
     fn compiled(&self) -> Result<Arc<CompiledModule>, ToolboxError> {
-        let _lock = self.compiling.lock().unwrap_or_else(PoisonError::into_inner);
+        let _lock = lock(&self.compiling);
         if let Some(compiled) = self.compiled.get() {
             return Ok(Arc::clone(compiled));
         }

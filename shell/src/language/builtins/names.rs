@@ -22,9 +22,14 @@ const KEYWORDS: [&str; 21] = [
 ];
 
 impl Interpreter {
-    pub(super) async fn command_builtin(&mut self, name: &str, words: Vec<String>) -> BuiltinResult {
+    pub(super) async fn command_builtin(
+        &mut self,
+        name: &str,
+        words: Vec<String>,
+    ) -> BuiltinResult {
         let mut words = words.into_iter().peekable();
-        let (mut brief, mut verbose) = (false, false);
+        let mut brief = false;
+        let mut verbose = false;
         while name == "command"
             && let Some(word) =
                 words.next_if(|word| matches!(word.as_str(), "-v" | "-V" | "-p" | "--"))

@@ -319,7 +319,8 @@ fn zeros_before(sign: &str, digits: &str, width: usize) -> String {
 
 /// Formats a number with exactly `precision` fraction digits.
 fn fixed(value: f64, precision: usize) -> String {
-    let (exact, zeros) = (precision.min(MAX_FRACTION), precision.saturating_sub(MAX_FRACTION));
+    let exact = precision.min(MAX_FRACTION);
+    let zeros = precision.saturating_sub(MAX_FRACTION);
     format!("{value:.exact$}{}", "0".repeat(zeros))
 }
 
@@ -354,7 +355,8 @@ fn real(directive: &Directive, kind: char, value: f64) -> String {
 }
 
 fn scientific(value: f64, precision: usize) -> String {
-    let (exact, zeros) = (precision.min(MAX_FRACTION), precision.saturating_sub(MAX_FRACTION));
+    let exact = precision.min(MAX_FRACTION);
+    let zeros = precision.saturating_sub(MAX_FRACTION);
     let text = format!("{value:.exact$e}");
     match text.split_once('e') {
         Some((digits, exponent)) => {

@@ -108,21 +108,21 @@ impl Interpreter {
             |sign: &(char, bool)| is_separator(sign) && matches!(sign.0, ' ' | '\t' | '\n');
         let mut rest = line.as_slice();
         let skip = |rest: &[(char, bool)]| rest.iter().take_while(|sign| is_space(sign)).count();
-        rest = rest.get(skip(rest)..).unwrap_or_default();
+        rest = rest.split_at(skip(rest)).1;
         let mut fields = Vec::new();
         while !rest.is_empty() {
             let plain = rest.iter().position(is_separator).unwrap_or(rest.len());
             // A delimiter consists of whitespace and at most one other separator.
-            let mut after = plain + skip(rest.get(plain..).unwrap_or_default());
+            let mut after = plain + skip(rest.split_at(plain).1);
             if rest.get(after).is_some_and(|sign| is_separator(sign) && !is_space(sign)) {
                 after += 1;
-                after += skip(rest.get(after..).unwrap_or_default());
+                after += skip(rest.split_at(after).1);
             }
             if fields.len() + 1 == max {
                 let mut last = rest;
                 if after >= rest.len() {
                     // Only one field remains, so a separator at its end belongs to the delimiter.
-                    last = rest.get(..plain).unwrap_or_default();
+                    last = rest.split_at(plain).0;
                 } else {
                     while let Some((_, front)) =
                         last.split_last().filter(|(sign, _)| is_space(sign))
@@ -133,8 +133,8 @@ impl Interpreter {
                 fields.push(text(last));
                 break;
             }
-            fields.push(text(rest.get(..plain).unwrap_or_default()));
-            rest = rest.get(after..).unwrap_or_default();
+            fields.push(text(rest.split_at(plain).0));
+            rest = rest.split_at(after).1;
         }
         fields
     }

@@ -126,7 +126,7 @@ impl Fields {
                 } else {
                     self.after_space = false;
                 }
-                rest = rest.get(c.len_utf8()..).unwrap_or_default();
+                rest = rest.split_at(c.len_utf8()).1;
             } else {
                 self.literal(now);
                 rest = later;
@@ -745,12 +745,12 @@ impl Interpreter {
                 self.each(values, &mut |text, matching| {
                     Ok(if *suffix {
                         match pattern.suffix(&text, *longest, matching)? {
-                            Some(start) => text.get(..start).unwrap_or_default().to_owned(),
+                            Some(start) => text.split_at(start).0.to_owned(),
                             None => text,
                         }
                     } else {
                         match pattern.prefix(&text, *longest, matching)? {
-                            Some(end) => text.get(end..).unwrap_or_default().to_owned(),
+                            Some(end) => text.split_at(end).1.to_owned(),
                             None => text,
                         }
                     })
@@ -970,7 +970,6 @@ fn replace(
     matching: &mut Matching,
     limit: usize,
 ) -> MatchResult<String> {
-    let slice = |from: usize, to: usize| text.get(from..to).unwrap_or_default();
     if pattern.literal().is_some_and(|literal| literal.is_empty()) {
         return Ok(match scope {
             ReplaceScope::Start => format!("{with}{text}"),
@@ -980,24 +979,25 @@ fn replace(
     }
     match scope {
         ReplaceScope::Start => Ok(match pattern.prefix(text, true, matching)? {
-            Some(end) => format!("{with}{}", slice(end, text.len())),
+            Some(end) => format!("{with}{}", text.split_at(end).1),
             None => text.to_owned(),
         }),
         ReplaceScope::End => Ok(match pattern.suffix(text, true, matching)? {
-            Some(start) => format!("{}{with}", slice(0, start)),
+            Some(start) => format!("{}{with}", text.split_at(start).0),
             None => text.to_owned(),
         }),
         _ => {
             let mut out = String::new();
             let mut at = 0;
             while let Some((start, end)) = pattern.find(text, at, matching)? {
-                out.push_str(slice(at, start));
+                out.push_str(text.split_at(start).0.split_at(at).1);
+                at = start;
                 if end == start {
                     // An empty match consumes nothing, so the next character is copied.
-                    let Some(c) = slice(start, text.len()).chars().next() else { break };
+                    let Some(c) = text.split_at(start).1.chars().next() else { break };
                     out.push_str(with);
                     out.push(c);
-                    at = start + c.len_utf8();
+                    at += c.len_utf8();
                 } else {
                     out.push_str(with);
                     at = end;
@@ -1009,7 +1009,7 @@ fn replace(
                     break;
                 }
             }
-            out.push_str(slice(at, text.len()));
+            out.push_str(text.split_at(at).1);
             Ok(out)
         }
     }

@@ -13,12 +13,14 @@ const MAX_TRANSFER: usize = 1 << 20;
 
 impl Memory<'_> {
     pub(super) fn bytes(&self, at: u32, len: u32) -> Result<&[u8], Errno> {
-        let (at, len) = (at as usize, len as usize);
+        let at = at as usize;
+        let len = len as usize;
         self.0.get(at..).and_then(|rest| rest.get(..len)).ok_or(Errno::FAULT)
     }
 
     pub(super) fn bytes_mut(&mut self, at: u32, len: u32) -> Result<&mut [u8], Errno> {
-        let (at, len) = (at as usize, len as usize);
+        let at = at as usize;
+        let len = len as usize;
         self.0.get_mut(at..).and_then(|rest| rest.get_mut(..len)).ok_or(Errno::FAULT)
     }
 
@@ -77,8 +79,8 @@ impl Memory<'_> {
         for index in 0..count {
             let entry =
                 index.checked_mul(8).and_then(|skip| at.checked_add(skip)).ok_or(Errno::FAULT)?;
-            let (start, len) =
-                (self.u32(entry)?, self.u32(entry.checked_add(4).ok_or(Errno::FAULT)?)?);
+            let start = self.u32(entry)?;
+            let len = self.u32(entry.checked_add(4).ok_or(Errno::FAULT)?)?;
             self.bytes(start, len)?;
             let len = len.min(room);
             room -= len;

@@ -36,7 +36,8 @@ fn sizes(
     count: u32,
     size: u32,
 ) -> CallResult {
-    let (mut number, mut bytes) = (0u32, 0u32);
+    let mut number = 0u32;
+    let mut bytes = 0u32;
     for length in lengths {
         let whole = u32::try_from(length)
             .ok()
