@@ -1,29 +1,21 @@
 //! The `awk` command.
 
-mod arrays;
 mod builtin;
-mod eval;
-mod expr;
 mod format;
 mod input;
-mod io;
 mod lex;
 mod parse;
-mod places;
 mod record;
 mod run;
-mod sort;
-mod statement;
 mod syntax;
-mod text;
 mod value;
 
 use std::rc::Rc;
 
 pub(crate) use self::lex::unescape;
 
-use self::run::{Flow, Run, Stop, place};
-use self::syntax::{Guard, Program};
+use self::run::{Flow, Run, Stop};
+use self::syntax::{Guard, Program, place};
 use self::value::{Cell, Value};
 use crate::say::{say, whole, words};
 

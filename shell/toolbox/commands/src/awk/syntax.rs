@@ -5,6 +5,28 @@ use std::rc::Rc;
 use super::value::Text;
 use crate::pattern::Posix;
 
+macro_rules! special {
+    ($($name:ident),* $(,)?) => {
+        /// The built-in variables, in the order of their slots.
+        pub(crate) const SPECIAL: &[&str] = &[$(stringify!($name)),*];
+
+        /// The slots of the built-in variables.
+        pub(crate) mod place {
+            special!(@slots 0; $($name)*);
+        }
+    };
+    (@slots $slot:expr;) => {};
+    (@slots $slot:expr; $name:ident $($rest:ident)*) => {
+        pub(crate) const $name: usize = $slot;
+        special!(@slots $slot + 1; $($rest)*);
+    };
+}
+
+special! {
+    NF, NR, FNR, FS, OFS, ORS, RS, FILENAME, SUBSEP, RSTART, RLENGTH, CONVFMT, OFMT, ENVIRON,
+    ARGC, ARGV, PROCINFO, IGNORECASE, FPAT, FIELDWIDTHS, RT, ERRNO,
+}
+
 /// A variable, identified by its slot.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Variable {

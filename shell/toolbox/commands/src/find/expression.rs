@@ -178,8 +178,8 @@ impl Reader {
             | "-ignore_readdir_race" => Expression::True,
             "-daystart" => {
                 let (now, _) = clock::epoch(self.now);
-                self.now = clock::parse(&format!("@{}", now - now.rem_euclid(86_400) + 86_400))
-                    .unwrap_or(self.now);
+                let end = now - now.rem_euclid(86_400) + 86_400;
+                self.now = clock::from_epoch(end).unwrap_or(self.now);
                 Expression::True
             }
             "-false" => Expression::False,

@@ -153,7 +153,8 @@ impl Posix {
     /// Calls `each` with each match in turn until `each` returns false. Skips an empty match that
     /// directly follows the previous match.
     pub(crate) fn each(&self, text: &[u8], mut each: impl FnMut(&Groups) -> bool) {
-        let (mut at, mut end) = (0, None);
+        let mut at = 0;
+        let mut end = None;
         while at <= text.len() {
             let Some(found) = self.groups_at(text, at) else { return };
             let whole = found.whole();

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use crate::options::Takes::{Nothing, Value};
 use crate::options::{self, Known};
 use crate::pattern;
-use crate::say::{out, say, words};
+use crate::say::{Failure, ended, names, out};
 
 const OPTIONS: &[Known] = &[
     ('a', "", Nothing),
@@ -41,21 +41,15 @@ struct Tree<W: Write> {
 
 /// Runs `tree` and returns its exit status.
 pub(crate) fn tree(args: &[String]) -> i32 {
-    match drawn(args.get(1..).unwrap_or_default()) {
-        Ok(status) => status,
-        Err(why) => {
-            say("tree", why);
-            1
-        }
-    }
+    ended("tree", 1, drawn(args))
 }
 
-fn drawn(args: &[String]) -> Result<i32, String> {
+fn drawn(args: &[String]) -> Result<i32, Failure> {
     let line = options::read(args, OPTIONS, true)?;
     let most = match line.value("L").map(str::parse) {
         None => usize::MAX,
         Some(Ok(most)) if most > 0 => most,
-        Some(_) => return Err("invalid level, must be greater than 0".to_owned()),
+        Some(_) => return Err("invalid level, must be greater than 0".into()),
     };
     let globs = |option: &str| {
         let text = line.value(option).unwrap_or_default();
@@ -78,9 +72,8 @@ fn drawn(args: &[String]) -> Result<i32, String> {
         folders: 0,
         files: 0,
     };
-    let standard = [".".to_owned()];
     let mut status = 0;
-    for top in if line.operands.is_empty() { &standard } else { line.operands.as_slice() } {
+    for top in line.operands_or(&["."]) {
         let drawn = match fs::metadata(top) {
             Ok(found) if found.is_dir() => {
                 tree.folders += 1;
@@ -91,7 +84,7 @@ fn drawn(args: &[String]) -> Result<i32, String> {
                 writeln!(tree.out, "{top}  [error opening dir]")
             }
         };
-        drawn.map_err(|error| words(&error))?;
+        drawn?;
     }
     if !line.has("noreport") {
         let count = |count: usize, one: &str, many: &str| {
@@ -101,17 +94,16 @@ fn drawn(args: &[String]) -> Result<i32, String> {
         if !tree.folders_only {
             report = format!("{report}, {}", count(tree.files, "file", "files"));
         }
-        writeln!(tree.out, "\n{report}").map_err(|error| words(&error))?;
+        writeln!(tree.out, "\n{report}")?;
     }
-    tree.out.flush().map_err(|error| words(&error))?;
+    tree.out.flush()?;
     Ok(status)
 }
 
 impl<W: Write> Tree<W> {
     fn below(&mut self, folder: &str, indent: &str, depth: usize) -> io::Result<()> {
         let mut entries: Vec<(String, fs::Metadata)> = Vec::new();
-        for entry in fs::read_dir(folder)? {
-            let name = entry?.file_name().to_string_lossy().into_owned();
+        for name in names(folder)? {
             let Ok(found) = fs::symlink_metadata(format!("{folder}/{name}")) else { continue };
             let any = |patterns: &[regex::bytes::Regex]| {
                 patterns.iter().any(|pattern| pattern.is_match(name.as_bytes()))
@@ -123,10 +115,9 @@ impl<W: Write> Tree<W> {
                 entries.push((name, found));
             }
         }
-        entries.sort_by(|left, right| {
-            let group = |found: &fs::Metadata| self.folders_first && !found.is_dir();
-            group(&left.1).cmp(&group(&right.1)).then_with(|| left.0.cmp(&right.0))
-        });
+        if self.folders_first {
+            entries.sort_by_key(|(_, found)| !found.is_dir());
+        }
         let count = entries.len();
         for (n, (name, found)) in entries.iter().enumerate() {
             let last = n + 1 == count;
