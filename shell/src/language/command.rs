@@ -12,7 +12,7 @@ use wattle_capability::files::EntryKind;
 use super::ast::{Command, Redirect, Simple};
 use super::builtins::{self, is_builtin};
 use super::exec::Body;
-use super::interpreter::{Flow, Interpreter, Jump};
+use super::interpreter::{Attempt, Flow, Interpreter, Jump, Stop, usage};
 use super::run::Run;
 use super::task::Task;
 use super::variables::{ExpandedWord, Setting, SettingValue, texts};
@@ -148,9 +148,8 @@ impl Interpreter {
         let given: Vec<ExpandedWord> = given.collect();
         let ExpandedWord::Text(name) = first else { return Ok(false) };
         self.trace(simple, &name, &given).await;
-        if let Err(message) = self.redirect(redirects).await? {
-            self.report(&message).await;
-            self.last.status = 1;
+        if let Err(stop) = self.redirect(redirects).await {
+            self.report_failure(stop).await?;
             return Ok(false);
         }
         let mut settings = Vec::new();
@@ -170,9 +169,8 @@ impl Interpreter {
     }
 
     async fn only_assignments(&mut self, simple: &Simple, redirects: &[Redirect]) -> Flow {
-        if let Err(message) = self.redirect(redirects).await? {
-            self.report(&message).await;
-            self.last.status = 1;
+        if let Err(stop) = self.redirect(redirects).await {
+            self.report_failure(stop).await?;
             return Ok(());
         }
         for assignment in &simple.assignments {
@@ -258,11 +256,9 @@ impl Interpreter {
         for setting in settings {
             self.variables.save(&setting.name);
             let name = setting.name.clone();
-            if let Err(message) = self.try_assign(setting).await? {
+            if let Err(stop) = self.try_assign(setting).await {
                 self.variables.pop_frame();
-                self.report(&message).await;
-                self.last.status = 1;
-                return Ok(());
+                return self.report_failure(stop).await.map(drop);
             }
             if let Ok(variable) = self.variables.attributes(&name) {
                 variable.exported = true;
@@ -454,17 +450,15 @@ impl Interpreter {
         env: Vec<(String, String)>,
     ) -> Flow<u8> {
         let name = argv.first().cloned().unwrap_or_default();
+        let refused = |message| Err(Stop::Failed { status: 126, message });
         let text = match self.stat(&path).await.map(|stat| stat.kind) {
-            Some(EntryKind::Folder) => Err((format!("{name}: Is a directory"), 126)),
-            Some(EntryKind::File) | None => self.script(&path, &name).await?,
-            Some(_) => Err((format!("{name}: cannot execute"), 126)),
+            Some(EntryKind::Folder) => refused(format!("{name}: Is a directory")),
+            Some(EntryKind::File) | None => self.script(&path, &name).await,
+            Some(_) => refused(format!("{name}: cannot execute")),
         };
         let text = match text {
             Ok(text) => text,
-            Err((message, status)) => {
-                self.report(&message).await;
-                return Ok(status);
-            }
+            Err(stop) => return self.report_failure(stop).await,
         };
         let first = text.lines().next().unwrap_or_default();
         let Some(line) = first.strip_prefix("#!") else {
@@ -490,13 +484,8 @@ impl Interpreter {
         Ok(ended?.status().0)
     }
 
-    /// Reads a script from the run's files. `shown` is the path as the user wrote it. Returns a
-    /// message and a status on failure.
-    pub(crate) async fn script(
-        &mut self,
-        path: &str,
-        shown: &str,
-    ) -> Flow<Result<String, (String, u8)>> {
+    /// Reads a script from the run's files. `shown` is the path as the user wrote it.
+    pub(crate) async fn script(&mut self, path: &str, shown: &str) -> Attempt<String> {
         let limit = self.run.bounds.script;
         let path = self.path(path);
         let read = match self.check_inside(shown, false).await {
@@ -505,16 +494,17 @@ impl Interpreter {
             }
             Err(fault) => Err(fault),
         };
-        Ok(match read {
+        let (status, message) = match read {
             Ok(text) if text.len() > limit => {
-                Err((format!("{shown}: the script is longer than {}", amount(limit)), 126))
+                (126, format!("{shown}: the script is longer than {}", amount(limit)))
             }
             Ok(text) if text.iter().take(512).any(|byte| *byte == 0) => {
-                Err((format!("{shown}: cannot execute binary file"), 126))
+                (126, format!("{shown}: cannot execute binary file"))
             }
-            Ok(text) => Ok(String::from_utf8_lossy(&text).into_owned()),
-            Err(fault) => Err((fault.about(shown), 127)),
-        })
+            Ok(text) => return Ok(String::from_utf8_lossy(&text).into_owned()),
+            Err(fault) => (127, fault.about(shown)),
+        };
+        Err(Stop::Failed { status, message })
     }
 
     /// Runs a script in a new shell with the given environment.
@@ -572,27 +562,34 @@ impl Interpreter {
     /// input.
     async fn run_shell(&mut self, words: Vec<String>, env: Vec<(String, String)>) -> Flow<u8> {
         let mut shell = self.new_shell(env)?;
-        let mut words = words.into_iter().peekable();
-        let options = match self.shell_options(&mut shell, &mut words).await? {
-            Ok(options) => options,
-            Err(status) => return Ok(status),
-        };
-        let text = match self.shell_script(&mut shell, options, &mut words).await? {
-            Ok(text) => text,
-            Err(status) => return Ok(status),
-        };
-        shell.parameters.arguments = self.positional(words)?;
-        self.run_in(shell, text).await
+        match self.prepare_shell(&mut shell, words).await {
+            Ok(Some(text)) => self.run_in(shell, text).await,
+            Ok(None) => Ok(0),
+            Err(stop) => self.report_failure(stop).await,
+        }
     }
 
-    /// Parses the options of `sh` or `bash`, up to the first operand. After `--version` or an
-    /// invalid option, the shell must exit without running a script. In this case, returns the exit
-    /// status instead.
+    /// Applies the words of `sh` or `bash` to a new shell. Returns the source of the script, or
+    /// `None` if there is nothing to run.
+    async fn prepare_shell(
+        &mut self,
+        shell: &mut Interpreter,
+        words: Vec<String>,
+    ) -> Attempt<Option<String>> {
+        let mut words = words.into_iter().peekable();
+        let Some(options) = self.shell_options(shell, &mut words).await? else { return Ok(None) };
+        let text = self.shell_script(shell, options, &mut words).await?;
+        shell.parameters.arguments = self.positional(words)?;
+        Ok(Some(text))
+    }
+
+    /// Parses the options of `sh` or `bash`, up to the first operand. Returns `None` after
+    /// `--version`.
     async fn shell_options(
         &mut self,
         shell: &mut Interpreter,
         words: &mut Words,
-    ) -> Flow<Result<ShellOptions, u8>> {
+    ) -> Attempt<Option<ShellOptions>> {
         let mut options = ShellOptions::default();
         while let Some(word) = words.peek().cloned() {
             if word == "--" || word == "-" {
@@ -610,7 +607,7 @@ impl Interpreter {
                          system\n",
                     )
                     .await?;
-                    return Ok(Err(0));
+                    return Ok(None);
                 }
                 continue;
             }
@@ -629,52 +626,40 @@ impl Interpreter {
                     'o' | 'O' => words.next().map_or(Ok(()), |name| shell.set_option(&name, on)),
                     letter => shell.set_letter(letter, on),
                 };
-                if let Err(wrong) = set {
-                    self.report(&format!("bash: {wrong}")).await;
-                    return Ok(Err(2));
-                }
+                set.map_err(|wrong| usage(format!("bash: {wrong}")))?;
             }
         }
-        Ok(Ok(options))
+        Ok(Some(options))
     }
 
-    /// Returns the source of the script, or an exit status if there is no script.
+    /// Returns the source of the script.
     async fn shell_script(
         &mut self,
         shell: &mut Interpreter,
         options: ShellOptions,
         words: &mut Words,
-    ) -> Flow<Result<String, u8>> {
-        Ok(Ok(if options.command {
-            let Some(text) = words.next() else {
-                self.report("bash: -c: option requires an argument").await;
-                return Ok(Err(2));
-            };
+    ) -> Attempt<String> {
+        if options.command {
+            let missing = || usage("bash: -c: option requires an argument");
+            let text = words.next().ok_or_else(missing)?;
             if let Some(name) = words.next() {
                 shell.parameters.name = name.into();
             }
-            text
-        } else if let Some(path) = words.next_if(|_| !options.from_input) {
+            return Ok(text);
+        }
+        if let Some(path) = words.next_if(|_| !options.from_input) {
             shell.parameters.name = path.as_str().into();
-            match self.script(&path, &path).await? {
-                Ok(text) => text,
-                Err((message, status)) => {
-                    self.report(&message).await;
-                    return Ok(Err(status));
-                }
-            }
-        } else {
-            let input = self.descriptors.open.get(&0).cloned();
-            let (text, over) = match input {
-                Some(stream) => self.read_whole(&stream).await?,
-                None => (Vec::new(), false),
-            };
-            if over || text.len() > self.run.bounds.script {
-                self.report("bash: the script is too long").await;
-                return Ok(Err(126));
-            }
-            String::from_utf8_lossy(&text).into_owned()
-        }))
+            return self.script(&path, &path).await;
+        }
+        let (text, over) = match self.descriptors.open.get(&0).cloned() {
+            Some(stream) => self.read_whole(&stream).await?,
+            None => (Vec::new(), false),
+        };
+        if over || text.len() > self.run.bounds.script {
+            let message = "bash: the script is too long".to_owned();
+            return Err(Stop::Failed { status: 126, message });
+        }
+        Ok(String::from_utf8_lossy(&text).into_owned())
     }
 }
 

@@ -12,7 +12,7 @@ use super::ast::{
     Arm, CaseEnd, Chain, Command, Connector, Kind, List, Pipeline, Target, TimeFormat, Word,
 };
 use super::expand::words_size;
-use super::interpreter::{Flow, Interpreter, Jump};
+use super::interpreter::{Flow, Interpreter, Jump, Stop};
 use super::run::Slot;
 use super::task::Task;
 use super::{arithmetic, parse};
@@ -128,12 +128,11 @@ impl Interpreter {
                 kind if command.redirects.is_empty() => self.compound(kind).await,
                 kind => {
                     let before = self.descriptors.open.clone();
-                    let ran = match self.redirect(&command.redirects).await? {
+                    let ran = match self.redirect(&command.redirects).await {
                         Ok(()) => self.compound(kind).await,
-                        Err(message) => {
+                        Err(stop) => {
                             self.descriptors.open.clone_from(&before);
-                            self.report(&message).await;
-                            self.last.status = 1;
+                            self.report_failure(stop).await?;
                             Ok(())
                         }
                     };
@@ -279,8 +278,10 @@ impl Interpreter {
     fn set_pipe_status(&mut self, statuses: Vec<u8>) -> Flow {
         let texts = statuses.into_iter().map(|status| status.to_string()).collect();
         // A readonly `PIPESTATUS` keeps its value.
-        let _ = self.set_list("PIPESTATUS", texts)?;
-        Ok(())
+        match self.set_list("PIPESTATUS", texts) {
+            Err(Stop::Jump(jump)) => Err(jump),
+            _ => Ok(()),
+        }
     }
 
     async fn stages(&mut self, stages: &[Arc<Command>]) -> Flow {
@@ -406,12 +407,13 @@ impl Interpreter {
             }
             Kind::Case { word, arms } => self.case(word, arms).await,
             Kind::Test(test) => {
-                self.last.status = match self.conditional(test).await? {
+                self.last.status = match self.conditional(test).await {
                     Ok(truth) => u8::from(!truth),
-                    Err(message) => {
+                    Err(Stop::Failed { message, .. }) => {
                         self.report(&message).await;
                         2
                     }
+                    Err(Stop::Jump(jump)) => return Err(jump),
                 };
                 Ok(())
             }
@@ -525,7 +527,7 @@ impl Interpreter {
     async fn for_loop(&mut self, name: &str, words: Vec<String>, body: &List) -> Flow {
         self.last.status = 0;
         for word in words {
-            self.set_or_fail(name, word).await?;
+            self.set_or_exit(name, word).await?;
             if !self.iterate(body).await? {
                 break;
             }
@@ -534,11 +536,9 @@ impl Interpreter {
     }
 
     /// Sets a variable. If it cannot be set, exits the shell, as bash does.
-    async fn set_or_fail(&mut self, name: &str, text: String) -> Flow {
-        match self.set(name, text).await? {
-            Ok(()) => Ok(()),
-            Err(message) => Err(self.fail(&message).await),
-        }
+    async fn set_or_exit(&mut self, name: &str, text: String) -> Flow {
+        let set = self.set(name, text).await;
+        self.or_exit(set).await
     }
 
     async fn count_loop(&mut self, start: &Word, test: &Word, step: &Word, body: &List) -> Flow {
@@ -580,10 +580,8 @@ impl Interpreter {
                     break;
                 }
                 let pattern = self.pattern(pattern, false, self.options.nocasematch).await?;
-                chosen = match self.matches(&pattern, &text) {
-                    Ok(matches) => matches,
-                    Err(message) => return Err(self.fail(&message).await),
-                };
+                let matches = self.matches(&pattern, &text);
+                chosen = self.or_exit(matches).await?;
             }
             if !chosen {
                 continue;
@@ -629,8 +627,8 @@ impl Interpreter {
                 .ok()
                 .and_then(|number| words.get(number.wrapping_sub(1)).cloned())
                 .unwrap_or_default();
-            self.set_or_fail("REPLY", answer).await?;
-            self.set_or_fail(name, chosen).await?;
+            self.set_or_exit("REPLY", answer).await?;
+            self.set_or_exit(name, chosen).await?;
             if !self.iterate(body).await? {
                 return Ok(());
             }

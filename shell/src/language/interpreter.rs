@@ -147,6 +147,43 @@ pub(crate) enum Jump {
 /// Result of running a part of a script: a value, or a jump.
 pub(crate) type Flow<T = ()> = Result<T, Jump>;
 
+/// The reason why an operation of the shell stopped: a jump, or a failure.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    Jump(Jump),
+    /// A failure that is not reported yet, with the status for the command.
+    Failed {
+        status: u8,
+        message: String,
+    },
+}
+
+/// Result of an operation that may fail.
+pub(crate) type Attempt<T = ()> = Result<T, Stop>;
+
+impl From<Jump> for Stop {
+    fn from(jump: Jump) -> Stop {
+        Stop::Jump(jump)
+    }
+}
+
+impl From<String> for Stop {
+    fn from(message: String) -> Stop {
+        Stop::Failed { status: 1, message }
+    }
+}
+
+impl From<&str> for Stop {
+    fn from(message: &str) -> Stop {
+        Stop::from(message.to_owned())
+    }
+}
+
+/// Returns the failure of a command that was called in a wrong way. Its status is 2.
+pub(crate) fn usage(message: impl Into<String>) -> Stop {
+    Stop::Failed { status: 2, message: message.into() }
+}
+
 /// Variables of a new shell.
 const VARIABLES: [(&str, &str); 17] = [
     ("PATH", "/usr/local/bin:/usr/bin:/bin"),
@@ -364,6 +401,35 @@ impl Interpreter {
             format!("{message}\n")
         };
         self.write_stderr(&text).await;
+    }
+
+    /// Reports a failure, and sets `$?` to its status and returns it.
+    pub(crate) async fn report_failure(&mut self, stop: Stop) -> Flow<u8> {
+        match stop {
+            Stop::Jump(jump) => Err(jump),
+            Stop::Failed { status, message } => {
+                self.report(&message).await;
+                self.last.status = status;
+                Ok(status)
+            }
+        }
+    }
+
+    /// Returns the value of an operation. If it failed, reports the failure and exits the shell, as
+    /// bash does.
+    pub(crate) async fn or_exit<T>(&mut self, attempt: Result<T, impl Into<Stop>>) -> Flow<T> {
+        match attempt.map_err(Into::into) {
+            Ok(value) => Ok(value),
+            Err(Stop::Jump(jump)) => Err(jump),
+            Err(Stop::Failed { message, .. }) => Err(self.fail(&message).await),
+        }
+    }
+
+    /// Reports an error. Returns the jump that exits the shell, with status 1.
+    pub(crate) async fn fail(&mut self, message: &str) -> Jump {
+        self.report(message).await;
+        self.last.status = 1;
+        Jump::Exit
     }
 
     /// Writes a string to standard error. Drops it if descriptor 2 is closed or has no reader.

@@ -3,24 +3,19 @@
 use wattle_capability::files::EntryKind;
 
 use super::ast::{Descriptor, Redirect, Target, Word};
-use super::interpreter::{Flow, Interpreter};
+use super::interpreter::{Attempt, Interpreter};
 use crate::stream::{Device, OpenMode, Stream};
-
-/// Result of a redirection: a value, or an error message.
-type RedirectResult<T = ()> = Result<T, String>;
 
 impl Interpreter {
     /// Applies redirections to this shell's descriptors, in order.
-    pub(crate) async fn redirect(&mut self, redirects: &[Redirect]) -> Flow<RedirectResult> {
+    pub(crate) async fn redirect(&mut self, redirects: &[Redirect]) -> Attempt {
         for redirect in redirects {
-            if let Err(message) = self.redirect_one(redirect).await? {
-                return Ok(Err(message));
-            }
+            self.redirect_one(redirect).await?;
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
-    async fn redirect_one(&mut self, redirect: &Redirect) -> Flow<RedirectResult> {
+    async fn redirect_one(&mut self, redirect: &Redirect) -> Attempt {
         let (path, how) = match &redirect.to {
             Target::Here(body) => {
                 let text = match body.get() {
@@ -45,24 +40,19 @@ impl Interpreter {
             }
             Target::Write { path, .. } => (path, OpenMode::WRITE),
         };
-        let path = match self.target(path).await? {
-            Ok(path) => path,
-            Err(message) => return Ok(Err(message)),
-        };
-        match self.open(&path, how).await {
-            Ok(stream) => self.assign_stream(redirect, stream).await,
-            Err(message) => Ok(Err(message)),
-        }
+        let path = self.target(path).await?;
+        let stream = self.open(&path, how).await?;
+        self.assign_stream(redirect, stream).await
     }
 
     /// Expands a word to a path. Fails with a message unless the word expands to exactly one field.
-    async fn target(&mut self, word: &Word) -> Flow<RedirectResult<String>> {
+    async fn target(&mut self, word: &Word) -> Attempt<String> {
         let mut charge = self.word_charge();
         let mut fields = self.fields(word, &mut charge).await?;
         match (fields.pop(), fields.is_empty()) {
-            (Some(path), true) if path.is_empty() => Ok(Err(": No such file or directory".into())),
-            (Some(path), true) => Ok(Ok(path)),
-            _ => Ok(Err("ambiguous redirect: the word is not one file name; quote it".into())),
+            (Some(path), true) if path.is_empty() => Err(": No such file or directory".into()),
+            (Some(path), true) => Ok(path),
+            _ => Err("ambiguous redirect: the word is not one file name; quote it".into()),
         }
     }
 
@@ -86,45 +76,38 @@ impl Interpreter {
     }
 
     /// Assigns a stream to the descriptor of a redirection.
-    async fn assign_stream(&mut self, redirect: &Redirect, stream: Stream) -> Flow<RedirectResult> {
+    async fn assign_stream(&mut self, redirect: &Redirect, stream: Stream) -> Attempt {
         match &redirect.fd {
-            Descriptor::Number(number) => Ok(self.set_descriptor(*number, stream)),
-            Descriptor::Both => Ok(self.set_output(stream)),
+            Descriptor::Number(number) => self.set_descriptor(*number, stream),
+            Descriptor::Both => self.set_output(stream),
             Descriptor::Named(name) => {
                 let Some(free) = (10..).find(|number| !self.descriptors.open.contains_key(number))
                 else {
-                    return Ok(Ok(()));
+                    return Ok(());
                 };
-                if let Err(message) = self.set_descriptor(free, stream) {
-                    return Ok(Err(message));
-                }
+                self.set_descriptor(free, stream)?;
                 self.descriptors.persistent.push(free);
                 self.set(name, free.to_string()).await
             }
         }
     }
 
-    fn set_descriptor(&mut self, number: u32, stream: Stream) -> RedirectResult {
+    fn set_descriptor(&mut self, number: u32, stream: Stream) -> Attempt {
         if self.descriptors.open.len() >= self.run.bounds.descriptors || number > 1023 {
-            return Err(format!("{number}: Bad file descriptor"));
+            return Err(format!("{number}: Bad file descriptor").into());
         }
         self.descriptors.open.insert(number, stream);
         Ok(())
     }
 
     /// Sets descriptors 1 and 2.
-    fn set_output(&mut self, stream: Stream) -> RedirectResult {
+    fn set_output(&mut self, stream: Stream) -> Attempt {
         self.set_descriptor(1, stream.clone())?;
         self.set_descriptor(2, stream)
     }
 
     /// Applies `n>&m`, `n>&m-` or `n>&-`. A word that is not a number names a file, as in `>&file`.
-    async fn duplicate(
-        &mut self,
-        redirect: &Redirect,
-        word: &Word,
-        input: bool,
-    ) -> Flow<RedirectResult> {
+    async fn duplicate(&mut self, redirect: &Redirect, word: &Word, input: bool) -> Attempt {
         let text = self.text(word).await?;
         if text == "-" {
             match &redirect.fd {
@@ -139,7 +122,7 @@ impl Interpreter {
                 }
                 Descriptor::Both => {}
             }
-            return Ok(Ok(()));
+            return Ok(());
         }
         let (digits, moved) = match text.strip_suffix('-') {
             Some(digits) => (digits, true),
@@ -147,20 +130,18 @@ impl Interpreter {
         };
         if let Ok(number) = digits.parse::<u32>() {
             let Some(stream) = self.descriptors.open.get(&number).cloned() else {
-                return Ok(Err(format!("{number}: Bad file descriptor")));
+                return Err(format!("{number}: Bad file descriptor").into());
             };
-            let assigned = self.assign_stream(redirect, stream).await?;
-            if moved && assigned.is_ok() {
+            self.assign_stream(redirect, stream).await?;
+            if moved {
                 self.descriptors.open.remove(&number);
             }
-            return Ok(assigned);
+            return Ok(());
         }
         if input || !matches!(redirect.fd, Descriptor::Number(1)) {
-            return Ok(Err(format!("{text}: ambiguous redirect")));
+            return Err(format!("{text}: ambiguous redirect").into());
         }
-        match self.open(&text, OpenMode::WRITE).await {
-            Ok(stream) => Ok(self.set_output(stream)),
-            Err(message) => Ok(Err(message)),
-        }
+        let stream = self.open(&text, OpenMode::WRITE).await?;
+        self.set_output(stream)
     }
 }

@@ -6,8 +6,7 @@ use wattle_capability::files::{EntryKind, Stat};
 
 use super::arithmetic;
 use super::ast::Test;
-use super::builtins::{BuiltinResult, usage};
-use super::interpreter::{Flow, Interpreter};
+use super::interpreter::{Attempt, Interpreter, usage};
 use super::pattern;
 use super::variables::split_index;
 use crate::stream::Device;
@@ -26,27 +25,22 @@ fn compare_numbers(left: i64, operator: &str, right: i64) -> bool {
 
 /// The operators of `[[ ]]`, and those that it shares with `test`.
 impl Interpreter {
-    /// Evaluates a test. Fails with a message if the test is invalid.
-    pub(crate) fn conditional<'a>(
-        &'a mut self,
-        test: &'a Test,
-    ) -> BoxFuture<'a, Flow<Result<bool, String>>> {
+    /// Evaluates a test.
+    pub(crate) fn conditional<'a>(&'a mut self, test: &'a Test) -> BoxFuture<'a, Attempt<bool>> {
         async move {
             self.checkpoint().await?;
             Ok(match test {
-                Test::And(left, right) => match self.conditional(left).await? {
-                    Ok(true) => self.conditional(right).await?,
-                    other => other,
-                },
-                Test::Or(left, right) => match self.conditional(left).await? {
-                    Ok(false) => self.conditional(right).await?,
-                    other => other,
-                },
-                Test::Not(inner) => self.conditional(inner).await?.map(|truth| !truth),
-                Test::Word(word) => Ok(!self.text(word).await?.is_empty()),
+                Test::And(left, right) => {
+                    self.conditional(left).await? && self.conditional(right).await?
+                }
+                Test::Or(left, right) => {
+                    self.conditional(left).await? || self.conditional(right).await?
+                }
+                Test::Not(inner) => !self.conditional(inner).await?,
+                Test::Word(word) => !self.text(word).await?.is_empty(),
                 Test::Unary(operator, word) => {
                     let text = self.text(word).await?;
-                    self.unary(operator, &text).await
+                    self.unary(operator, &text).await?
                 }
                 Test::Binary(left, operator, right) => match operator.as_str() {
                     "=~" => {
@@ -57,16 +51,15 @@ impl Interpreter {
                     "=" | "==" | "!=" => {
                         let text = self.text(left).await?;
                         let pattern = self.pattern(right, true, self.options.nocasematch).await?;
-                        let matches = self.matches(&pattern, &text);
-                        matches.map(|matches| matches == (operator != "!="))
+                        self.matches(&pattern, &text)? == (operator != "!=")
                     }
                     operator => {
                         let left = self.text(left).await?;
                         let right = self.text(right).await?;
                         if operator.starts_with('-') && !matches!(operator, "-nt" | "-ot" | "-ef") {
-                            self.compare(&left, operator, &right)
+                            self.compare(&left, operator, &right)?
                         } else {
-                            self.binary(&left, operator, &right).await
+                            self.binary(&left, operator, &right).await?
                         }
                     }
                 },
@@ -83,17 +76,16 @@ impl Interpreter {
     }
 
     /// Evaluates `=~` and sets `BASH_REMATCH`.
-    fn regex_match(&mut self, text: &str, regex: &str) -> Flow<Result<bool, String>> {
-        let regex = match self.run.patterns.regex(regex, self.options.nocasematch) {
-            Ok(regex) => regex,
-            Err(message) => {
-                return Ok(Err(format!("[[: the regular expression is not valid: {message}")));
-            }
-        };
+    fn regex_match(&mut self, text: &str, regex: &str) -> Attempt<bool> {
+        let regex = self
+            .run
+            .patterns
+            .regex(regex, self.options.nocasematch)
+            .map_err(|message| format!("[[: the regular expression is not valid: {message}"))?;
         let found = regex.captures(text);
         let groups = found.iter().flat_map(|found| found.iter());
         let groups = groups.map(|group| group.map_or("", |group| group.as_str()).to_owned());
-        Ok(self.set_list("BASH_REMATCH", groups.collect())?.map(|()| found.is_some()))
+        self.set_list("BASH_REMATCH", groups.collect()).map(|()| found.is_some())
     }
 
     /// Returns the metadata of the file or folder at a path, following symbolic links, or `None` if
@@ -231,11 +223,7 @@ fn is_unary(word: &str) -> bool {
 /// The grammar of `test` and `[`.
 impl Interpreter {
     /// Runs `test` or `[`.
-    pub(crate) async fn test_builtin(
-        &mut self,
-        name: &str,
-        mut words: Vec<String>,
-    ) -> BuiltinResult {
+    pub(crate) async fn test_builtin(&mut self, name: &str, mut words: Vec<String>) -> Attempt<u8> {
         if name == "[" && words.pop().as_deref() != Some("]") {
             return Err(usage("missing `]'"));
         }

@@ -3,7 +3,7 @@
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use super::arithmetic::{Effort, evaluate_within};
-use super::interpreter::{Flow, Interpreter};
+use super::interpreter::{Attempt, Flow, Interpreter, Stop};
 use super::variables::{ArrayElement, AssignError, Setting, SettingValue, Value, is_name, past};
 use crate::ledger::Text;
 
@@ -111,30 +111,24 @@ impl Interpreter {
 
     /// Performs an assignment. If it fails, reports the error and exits the shell, as bash does.
     pub(crate) async fn assign(&mut self, setting: Setting) -> Flow {
-        match self.try_assign(setting).await? {
-            Ok(()) => Ok(()),
-            Err(message) => Err(self.fail(&message).await),
-        }
+        let assigned = self.try_assign(setting).await;
+        self.or_exit(assigned).await
     }
 
-    /// Performs an assignment. If it fails, returns a message that the caller reports.
-    pub(crate) async fn try_assign(&mut self, setting: Setting) -> Flow<Result<(), String>> {
+    /// Performs an assignment.
+    pub(crate) async fn try_assign(&mut self, setting: Setting) -> Attempt {
         self.checkpoint().await?;
         let mut effort = Effort::default();
         let result = self.perform(setting, &mut effort);
         self.run.charge(effort.steps());
-        match result {
-            Ok(()) => Ok(Ok(())),
-            Err(error) => Ok(Err(self.assign_failure(error)?)),
-        }
+        result.map_err(|error| self.assign_failure(error))
     }
 
-    /// Returns the message of a failed assignment. Ends the script if there is no room for the
-    /// value.
-    pub(crate) fn assign_failure(&mut self, error: AssignError) -> Flow<String> {
+    /// Returns the failure of an assignment. Ends the script if there is no room for the value.
+    pub(crate) fn assign_failure(&mut self, error: AssignError) -> Stop {
         match error {
-            AssignError::Full(_) => Err(self.exceed(error.to_string())),
-            error => Ok(error.to_string()),
+            AssignError::Full(_) => self.exceed(error.to_string()).into(),
+            error => error.to_string().into(),
         }
     }
 
@@ -273,24 +267,17 @@ impl Interpreter {
     }
 
     /// Sets the value of a variable or of an array element, for builtins such as `read`.
-    pub(crate) async fn set(
-        &mut self,
-        name: &str,
-        text: impl Into<String>,
-    ) -> Flow<Result<(), String>> {
+    pub(crate) async fn set(&mut self, name: &str, text: impl Into<String>) -> Attempt {
         let setting = Setting::text(name, text.into());
         if !is_name(&setting.name) {
-            return Ok(Err(AssignError::Name(name.into()).to_string()));
+            return Err(AssignError::Name(name.into()).to_string().into());
         }
         self.try_assign(setting).await
     }
 
     /// Sets a variable to an indexed array.
-    pub(crate) fn set_list(&mut self, name: &str, texts: Vec<String>) -> Flow<Result<(), String>> {
-        match self.variables.set_list(name, texts) {
-            Ok(()) => Ok(Ok(())),
-            Err(error) => Ok(Err(self.assign_failure(error)?)),
-        }
+    pub(crate) fn set_list(&mut self, name: &str, texts: Vec<String>) -> Attempt {
+        self.variables.set_list(name, texts).map_err(|error| self.assign_failure(error))
     }
 
     /// Returns the value of a variable or an array element in an arithmetic expression, or `None` if

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{BuiltinResult, End, usage};
-use crate::language::interpreter::Interpreter;
+use crate::language::interpreter::{Attempt, Interpreter, Stop, usage};
 use crate::language::variables::{
     AssignError, CaseFold, ExpandedWord, Setting, SettingValue, Value, Variable, is_name, past,
     split_index, texts,
@@ -70,11 +69,7 @@ impl Interpreter {
         Some(format!("declare {letters} {name}{value}"))
     }
 
-    pub(super) async fn declare(
-        &mut self,
-        builtin: &str,
-        given: Vec<ExpandedWord>,
-    ) -> BuiltinResult {
+    pub(super) async fn declare(&mut self, builtin: &str, given: Vec<ExpandedWord>) -> Attempt<u8> {
         let mut options = DeclareOptions {
             readonly: builtin == "readonly",
             exported: (builtin == "export").then_some(true),
@@ -122,7 +117,7 @@ impl Interpreter {
             };
             match done {
                 Ok(()) => {}
-                Err(End::Failed { message, .. }) => {
+                Err(Stop::Failed { message, .. }) => {
                     self.report(&format!("{builtin}: {message}")).await;
                     status = 1;
                 }
@@ -138,7 +133,7 @@ impl Interpreter {
         has_value: bool,
         options: &DeclareOptions,
         local: bool,
-    ) -> Result<(), End> {
+    ) -> Attempt {
         let name = setting.name.clone();
         if !is_name(&name) {
             return Err(AssignError::Name(name).to_string().into());
@@ -154,7 +149,7 @@ impl Interpreter {
         }
         let variable = match self.variables.attributes(&name) {
             Ok(variable) => variable,
-            Err(error) => return Err(self.assign_failure(error)?.into()),
+            Err(error) => return Err(self.assign_failure(error)),
         };
         if options.map && !matches!(variable.value, Value::Map(_)) {
             variable.clear(true);
@@ -172,7 +167,7 @@ impl Interpreter {
             variable.reference = false;
         }
         if has_value {
-            self.try_assign(setting).await??;
+            self.try_assign(setting).await?;
         }
         if let Ok(variable) = self.variables.attributes(&name) {
             variable.readonly |= options.readonly;
@@ -191,7 +186,7 @@ impl Interpreter {
         options: &DeclareOptions,
         rest: Vec<ExpandedWord>,
         builtin: &str,
-    ) -> BuiltinResult {
+    ) -> Attempt<u8> {
         if builtin == "export" || options.readonly {
             return Ok(0);
         }
@@ -217,7 +212,7 @@ impl Interpreter {
         builtin: &str,
         options: DeclareOptions,
         rest: Vec<ExpandedWord>,
-    ) -> BuiltinResult {
+    ) -> Attempt<u8> {
         let names = texts(rest);
         let all = names.is_empty();
         let mut status = 0;
@@ -240,7 +235,7 @@ impl Interpreter {
         Ok(status)
     }
 
-    pub(super) async fn unset(&mut self, words: Vec<String>) -> BuiltinResult {
+    pub(super) async fn unset(&mut self, words: Vec<String>) -> Attempt<u8> {
         let mut functions = false;
         let mut variables = false;
         let mut reference = false;

@@ -3,8 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{BuiltinResult, usage};
-use crate::language::interpreter::{Interpreter, Jump};
+use crate::language::interpreter::{Attempt, Interpreter, Jump, Stop, usage};
 use crate::language::{arithmetic, escape, parse};
 use crate::stream::{Device, OpenMode};
 
@@ -15,11 +14,7 @@ const SIGNALS: [&str; 18] = [
 ];
 
 impl Interpreter {
-    pub(super) async fn break_or_continue(
-        &mut self,
-        name: &str,
-        words: &[String],
-    ) -> BuiltinResult {
+    pub(super) async fn break_or_continue(&mut self, name: &str, words: &[String]) -> Attempt<u8> {
         let count = match words.first().map(|word| (word, word.parse::<u32>())) {
             None => 1,
             Some((_, Ok(count))) if count > 0 => count,
@@ -38,7 +33,7 @@ impl Interpreter {
         Err(if name == "break" { Jump::Break(count) } else { Jump::Continue(count) }.into())
     }
 
-    pub(super) async fn return_or_exit(&mut self, name: &str, words: &[String]) -> BuiltinResult {
+    pub(super) async fn return_or_exit(&mut self, name: &str, words: &[String]) -> Attempt<u8> {
         if name == "return" && self.execution.calls.is_empty() && self.execution.sourced == 0 {
             return Err("can only `return' from a function or sourced script".into());
         }
@@ -58,13 +53,13 @@ impl Interpreter {
         Err(Jump::Exit.into())
     }
 
-    pub(super) async fn eval(&mut self, words: &[String]) -> BuiltinResult {
+    pub(super) async fn eval(&mut self, words: &[String]) -> Attempt<u8> {
         self.last.status = 0;
         self.evaluate(&words.join(" ")).await?;
         Ok(self.last.status)
     }
 
-    pub(super) async fn source(&mut self, words: Vec<String>) -> BuiltinResult {
+    pub(super) async fn source(&mut self, words: Vec<String>) -> Attempt<u8> {
         let mut words = words.into_iter().peekable();
         words.next_if(|word| word == "--");
         let Some(path) = words.next() else {
@@ -73,20 +68,19 @@ impl Interpreter {
         let device = Device::from_path(&self.path(&path));
         let text = if let Some(Device::Descriptor(_)) = device {
             match self.open(&path, OpenMode::READ).await {
-                Ok(stream) => {
-                    Ok(String::from_utf8_lossy(&self.read_whole(&stream).await?.0).into_owned())
-                }
-                Err(message) => Err(message),
+                Ok(stream) => Ok(self.read_whole(&stream).await?.0),
+                Err(message) => Err(message.into()),
             }
         } else {
-            self.script(&path, &path).await?.map_err(|(message, _)| message)
+            self.script(&path, &path).await.map(String::into_bytes)
         };
         let text = match text {
-            Ok(text) => text,
-            Err(message) => {
+            Ok(text) => String::from_utf8_lossy(&text).into_owned(),
+            Err(Stop::Failed { message, .. }) => {
                 self.report(&message).await;
                 return Ok(1);
             }
+            Err(jump) => return Err(jump),
         };
         let list = match parse::parse(&text, 1, &self.run.trees) {
             Ok(list) => Arc::new(list),
@@ -116,7 +110,7 @@ impl Interpreter {
         }
     }
 
-    pub(super) fn shift(&mut self, words: &[String]) -> BuiltinResult {
+    pub(super) fn shift(&mut self, words: &[String]) -> Attempt<u8> {
         let count = words.first().map_or(Ok(1), |word| word.parse::<usize>());
         let count = count.map_err(|_| "numeric argument required")?;
         if count > self.parameters.arguments.len() {
@@ -126,7 +120,7 @@ impl Interpreter {
         Ok(0)
     }
 
-    pub(super) async fn let_builtin(&mut self, words: &[String]) -> BuiltinResult {
+    pub(super) async fn let_builtin(&mut self, words: &[String]) -> Attempt<u8> {
         if words.is_empty() {
             return Err("expression expected".into());
         }
@@ -138,7 +132,7 @@ impl Interpreter {
         Ok(u8::from(value == 0))
     }
 
-    pub(super) async fn trap(&mut self, words: Vec<String>) -> BuiltinResult {
+    pub(super) async fn trap(&mut self, words: Vec<String>) -> Attempt<u8> {
         let mut words = words.into_iter().peekable();
         words.next_if(|word| word == "--");
         if words.peek().is_none_or(|word| word == "-p") {

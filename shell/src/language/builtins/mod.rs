@@ -10,45 +10,9 @@ mod read;
 use wattle_capability::files::EntryKind;
 
 use super::escape::{Dialect, unescape};
-use super::interpreter::{Flow, Interpreter, Jump};
+use super::interpreter::{Attempt, Flow, Interpreter, Stop, usage};
 use super::variables::{ExpandedWord, texts};
 pub(crate) use names::help_text;
-
-/// Result of a builtin: its status, or the reason why it ended early.
-pub(super) type BuiltinResult = Result<u8, End>;
-
-/// The reason why a builtin ended early.
-pub(super) enum End {
-    Jump(Jump),
-    /// A failure, which the shell reports after the builtin's name.
-    Failed {
-        status: u8,
-        message: String,
-    },
-}
-
-impl From<Jump> for End {
-    fn from(jump: Jump) -> End {
-        End::Jump(jump)
-    }
-}
-
-impl From<String> for End {
-    fn from(message: String) -> End {
-        End::Failed { status: 1, message }
-    }
-}
-
-impl From<&str> for End {
-    fn from(message: &str) -> End {
-        End::from(message.to_owned())
-    }
-}
-
-/// Returns the failure of a builtin that was called in a wrong way. Its status is 2.
-pub(super) fn usage(message: impl Into<String>) -> End {
-    End::Failed { status: 2, message: message.into() }
-}
 
 macro_rules! builtins {
     ($shell:ident, $given:ident; $($name:literal $sentence:literal => $run:expr;)*) => {
@@ -56,7 +20,7 @@ macro_rules! builtins {
         pub(crate) const BUILTINS: &[(&str, &str)] = &[$(($name, $sentence)),*];
 
         impl Interpreter {
-            async fn run_builtin(&mut self, name: &str, $given: Vec<ExpandedWord>) -> BuiltinResult {
+            async fn run_builtin(&mut self, name: &str, $given: Vec<ExpandedWord>) -> Attempt<u8> {
                 let $shell = self;
                 match name {
                     $($name => $run,)*
@@ -151,8 +115,8 @@ impl Interpreter {
     pub(crate) async fn builtin(&mut self, name: &str, given: Vec<ExpandedWord>) -> Flow<u8> {
         match self.run_builtin(name, given).await {
             Ok(status) => Ok(status),
-            Err(End::Jump(jump)) => Err(jump),
-            Err(End::Failed { status, message }) => {
+            Err(Stop::Jump(jump)) => Err(jump),
+            Err(Stop::Failed { status, message }) => {
                 let name = match name {
                     "." => "source",
                     "readarray" => "mapfile",
@@ -164,7 +128,7 @@ impl Interpreter {
         }
     }
 
-    async fn echo(&mut self, words: Vec<String>) -> BuiltinResult {
+    async fn echo(&mut self, words: Vec<String>) -> Attempt<u8> {
         let mut newline = true;
         let mut escapes = self.options.xpg_echo;
         let mut words = words.into_iter().peekable();
@@ -196,7 +160,7 @@ impl Interpreter {
         Ok(self.print(bytes).await?)
     }
 
-    async fn cd(&mut self, words: Vec<String>) -> BuiltinResult {
+    async fn cd(&mut self, words: Vec<String>) -> Attempt<u8> {
         let mut words =
             words.into_iter().filter(|word| !matches!(word.as_str(), "-P" | "-L" | "--" | "-e"));
         let word = words.next();
@@ -206,45 +170,39 @@ impl Interpreter {
         match word.as_deref() {
             None => {
                 let home = self.variable("HOME").ok_or("HOME not set")?;
-                self.enter(&home).await??;
+                self.enter(&home).await?;
             }
             Some("-") => {
                 let old = self.variable("OLDPWD").ok_or("OLDPWD not set")?;
-                self.enter(&old).await??;
+                self.enter(&old).await?;
                 return self.pwd().await;
             }
-            Some(path) => self.enter(path).await??,
+            Some(path) => self.enter(path).await?,
         }
         Ok(0)
     }
 
-    async fn pwd(&mut self) -> BuiltinResult {
+    async fn pwd(&mut self) -> Attempt<u8> {
         Ok(self.print(format!("{}\n", self.folders.current)).await?)
     }
 
-    /// Changes the working directory. Returns an error message on failure.
-    async fn enter(&mut self, path: &str) -> Flow<Result<(), String>> {
-        if let Err(fault) = self.check_inside(path, false).await {
-            return Ok(Err(fault.about(path)));
-        }
+    /// Changes the working directory.
+    async fn enter(&mut self, path: &str) -> Attempt {
+        let inside = self.check_inside(path, false).await;
+        inside.map_err(|fault| fault.about(path))?;
         let full = self.path(path);
         let looked = full.clone();
-        match self.on_files(move |files| Ok(files.stat(&looked)?)).await {
-            Ok(stat) if stat.kind == EntryKind::Folder => {}
-            Ok(_) => return Ok(Err(format!("{path}: Not a directory"))),
-            Err(fault) => return Ok(Err(fault.about(path))),
+        let found = self.on_files(move |files| Ok(files.stat(&looked)?)).await;
+        if found.map_err(|fault| fault.about(path))?.kind != EntryKind::Folder {
+            return Err(format!("{path}: Not a directory").into());
         }
         let old = std::mem::replace(&mut self.folders.current, full.clone());
-        for (name, value) in [("OLDPWD", old), ("PWD", full)] {
-            if let Err(message) = self.set(name, value).await? {
-                return Ok(Err(message));
-            }
-        }
-        Ok(Ok(()))
+        self.set("OLDPWD", old).await?;
+        self.set("PWD", full).await
     }
 
     /// Runs `pushd`, `popd` or `dirs`.
-    async fn folder_stack(&mut self, name: &str, words: Vec<String>) -> BuiltinResult {
+    async fn folder_stack(&mut self, name: &str, words: Vec<String>) -> Attempt<u8> {
         let word = words.into_iter().find(|word| !word.starts_with('-'));
         match name {
             "pushd" => {
@@ -259,7 +217,7 @@ impl Interpreter {
                 if self.folders.stack.len() >= 100 {
                     return Err("too many folders are remembered".into());
                 }
-                self.enter(&path).await??;
+                self.enter(&path).await?;
                 self.folders.stack.insert(0, here);
             }
             "popd" => {
@@ -267,7 +225,7 @@ impl Interpreter {
                     return Err("directory stack empty".into());
                 }
                 let path = self.folders.stack.remove(0);
-                self.enter(&path).await??;
+                self.enter(&path).await?;
             }
             _ => {}
         }
@@ -281,7 +239,7 @@ impl Interpreter {
 
     /// Runs `chmod`, which only reports missing files. The builtin exists because scripts often
     /// call `chmod` before they run another script.
-    async fn chmod(&mut self, words: Vec<String>) -> BuiltinResult {
+    async fn chmod(&mut self, words: Vec<String>) -> Attempt<u8> {
         let paths: Vec<String> = words
             .into_iter()
             .filter(|word| {
@@ -307,7 +265,7 @@ impl Interpreter {
         Ok(status)
     }
 
-    async fn wait(&mut self, words: Vec<String>) -> BuiltinResult {
+    async fn wait(&mut self, words: Vec<String>) -> Attempt<u8> {
         let mut status = 0;
         let mut named = false;
         for word in words {
@@ -332,7 +290,7 @@ impl Interpreter {
         Ok(status)
     }
 
-    async fn jobs_builtin(&mut self) -> BuiltinResult {
+    async fn jobs_builtin(&mut self) -> Attempt<u8> {
         let lines = self.jobs.lines().await;
         for line in lines {
             self.print(format!("{line}\n")).await?;
@@ -340,7 +298,7 @@ impl Interpreter {
         Ok(0)
     }
 
-    async fn kill(&mut self, words: Vec<String>) -> BuiltinResult {
+    async fn kill(&mut self, words: Vec<String>) -> Attempt<u8> {
         let mut words = words.into_iter().peekable();
         let mut signal = String::new();
         match words.peek().map(String::as_str) {
@@ -371,7 +329,7 @@ impl Interpreter {
         Ok(status)
     }
 
-    async fn getopts(&mut self, words: Vec<String>) -> BuiltinResult {
+    async fn getopts(&mut self, words: Vec<String>) -> Attempt<u8> {
         let mut words = words.into_iter();
         let (Some(letters), Some(name)) = (words.next(), words.next()) else {
             return Err(usage("usage: getopts optstring name [arg ...]"));
@@ -444,7 +402,7 @@ impl Interpreter {
             [("OPTIND", Some(next.to_string())), ("OPTARG", argument), (name.as_str(), Some(found))]
         {
             if let Some(text) = text {
-                self.set(name, text).await??;
+                self.set(name, text).await?;
             }
         }
         self.parameters.getopts_offset = letter;
@@ -452,9 +410,9 @@ impl Interpreter {
     }
 
     /// Sets `OPTIND` and the variable `name` to mark the end of the options. Returns status 1.
-    async fn options_end(&mut self, name: &str, position: usize) -> BuiltinResult {
-        self.set("OPTIND", position.to_string()).await??;
-        self.set(name, "?").await??;
+    async fn options_end(&mut self, name: &str, position: usize) -> Attempt<u8> {
+        self.set("OPTIND", position.to_string()).await?;
+        self.set(name, "?").await?;
         Ok(1)
     }
 }

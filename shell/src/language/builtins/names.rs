@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use wattle_rt::truncate;
 
-use super::{BUILTINS, BuiltinResult, is_builtin, names};
+use super::{BUILTINS, is_builtin, names};
 use crate::language::command::ResolvedCommand;
-use crate::language::interpreter::Interpreter;
+use crate::language::interpreter::{Attempt, Interpreter};
 use crate::language::variables::{AssignError, ExpandedWord};
 use crate::ledger::Text;
 
@@ -22,11 +22,7 @@ const KEYWORDS: [&str; 21] = [
 ];
 
 impl Interpreter {
-    pub(super) async fn command_builtin(
-        &mut self,
-        name: &str,
-        words: Vec<String>,
-    ) -> BuiltinResult {
+    pub(super) async fn command_builtin(&mut self, name: &str, words: Vec<String>) -> Attempt<u8> {
         let mut words = words.into_iter().peekable();
         let mut brief = false;
         let mut verbose = false;
@@ -97,7 +93,7 @@ impl Interpreter {
         }
     }
 
-    pub(super) async fn type_builtin(&mut self, words: Vec<String>) -> BuiltinResult {
+    pub(super) async fn type_builtin(&mut self, words: Vec<String>) -> Attempt<u8> {
         let mut status = 0;
         let mut kind_only = false;
         let mut path_only = false;
@@ -141,7 +137,7 @@ impl Interpreter {
         Ok(status)
     }
 
-    pub(super) async fn alias(&mut self, name: &str, words: Vec<String>) -> BuiltinResult {
+    pub(super) async fn alias(&mut self, name: &str, words: Vec<String>) -> Attempt<u8> {
         let mut status = 0;
         let aliases = Arc::make_mut(&mut self.definitions.aliases);
         let mut full = None;
@@ -192,7 +188,7 @@ impl Interpreter {
         Ok(self.print(text).await?.max(status))
     }
 
-    pub(super) async fn help(&mut self, words: Vec<String>) -> BuiltinResult {
+    pub(super) async fn help(&mut self, words: Vec<String>) -> Attempt<u8> {
         let words: Vec<String> =
             words.into_iter().filter(|word| !word.starts_with('-') || word == "-").collect();
         if words.is_empty() {

@@ -1,12 +1,11 @@
 //! The builtins `set` and `shopt`.
 
-use super::{BuiltinResult, usage};
 use crate::language::escape;
-use crate::language::interpreter::Interpreter;
+use crate::language::interpreter::{Attempt, Interpreter, usage};
 use crate::language::options::{SetBy, is_idle_shopt, options_of};
 
 impl Interpreter {
-    pub(super) async fn set_builtin(&mut self, words: Vec<String>) -> BuiltinResult {
+    pub(super) async fn set_builtin(&mut self, words: Vec<String>) -> Attempt<u8> {
         if words.is_empty() {
             let mut text = String::new();
             for name in self.variables.names() {
@@ -47,7 +46,7 @@ impl Interpreter {
         Ok(0)
     }
 
-    pub(super) async fn shopt(&mut self, words: Vec<String>) -> BuiltinResult {
+    pub(super) async fn shopt(&mut self, words: Vec<String>) -> Attempt<u8> {
         let mut on = None;
         let mut quiet = false;
         let mut names = Vec::new();

@@ -1,9 +1,8 @@
 //! The builtin `printf`. The format is reused until all arguments are consumed.
 
-use super::{BuiltinResult, usage};
 use crate::bounds::amount;
 use crate::language::escape::{self, Dialect};
-use crate::language::interpreter::Interpreter;
+use crate::language::interpreter::{Attempt, Interpreter, usage};
 
 /// Maximum width and precision of a directive.
 const MAX_WIDTH: usize = 1 << 20;
@@ -39,7 +38,7 @@ struct Output {
 }
 
 impl Interpreter {
-    pub(super) async fn printf(&mut self, words: Vec<String>) -> BuiltinResult {
+    pub(super) async fn printf(&mut self, words: Vec<String>) -> Attempt<u8> {
         let mut words = words.into_iter().peekable();
         let mut variable = None;
         if words.next_if(|word| word == "-v").is_some() {
@@ -69,7 +68,7 @@ impl Interpreter {
         }
         match variable {
             Some(name) => {
-                self.set(&name, String::from_utf8_lossy(&output.bytes)).await??;
+                self.set(&name, String::from_utf8_lossy(&output.bytes)).await?;
                 Ok(status)
             }
             None => Ok(self.print(output.bytes).await?.max(status)),

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use super::{BuiltinResult, usage};
 use crate::bounds::amount;
 use crate::errno::Errno;
-use crate::language::interpreter::{Flow, Interpreter};
+use crate::language::interpreter::{Attempt, Flow, Interpreter, Stop, usage};
 use crate::stream::{Stream, StreamKind};
 
 /// Options of `read`, and the names of the variables that it sets.
@@ -48,7 +47,7 @@ enum LineEnd {
 }
 
 impl Interpreter {
-    pub(super) async fn read(&mut self, words: Vec<String>) -> BuiltinResult {
+    pub(super) async fn read(&mut self, words: Vec<String>) -> Attempt<u8> {
         let options = parse_options(words).map_err(usage)?;
         if let Some(prompt) = &options.prompt {
             self.write_stderr(prompt).await;
@@ -73,18 +72,18 @@ impl Interpreter {
         let status = u8::from(end == LineEnd::Input);
         if let Some(name) = &options.array {
             let fields = self.split(line, usize::MAX);
-            self.set_list(name, fields)??;
+            self.set_list(name, fields)?;
             return Ok(status);
         }
         if options.names.is_empty() {
-            self.set("REPLY", text(&line)).await??;
+            self.set("REPLY", text(&line)).await?;
             return Ok(status);
         }
         let mut fields =
             if options.exact { vec![text(&line)] } else { self.split(line, options.names.len()) };
         fields.resize(options.names.len(), String::new());
         for (name, text) in options.names.iter().zip(fields) {
-            self.set(name, text).await??;
+            self.set(name, text).await?;
         }
         Ok(status)
     }
@@ -139,7 +138,7 @@ impl Interpreter {
         fields
     }
 
-    pub(super) async fn mapfile(&mut self, words: Vec<String>) -> BuiltinResult {
+    pub(super) async fn mapfile(&mut self, words: Vec<String>) -> Attempt<u8> {
         let mut trim = false;
         let mut max_lines = usize::MAX;
         let mut origin = None;
@@ -180,7 +179,7 @@ impl Interpreter {
         });
         let lines: Vec<String> = lines.collect();
         let Some(origin) = origin else {
-            self.set_list(&name, lines)??;
+            self.set_list(&name, lines)?;
             return Ok(0);
         };
         let mut done = Ok(());
@@ -188,10 +187,12 @@ impl Interpreter {
             let Some(index) = origin.checked_add(offset) else {
                 return Err("the array has no index after the last number".into());
             };
-            done = done.and(self.set(&format!("{name}[{index}]"), line).await?);
+            match self.set(&format!("{name}[{index}]"), line).await {
+                Err(jump @ Stop::Jump(_)) => return Err(jump),
+                set => done = done.and(set),
+            }
         }
-        done?;
-        Ok(0)
+        done.map(|()| 0)
     }
 }
 

@@ -467,17 +467,8 @@ impl Interpreter {
 
     /// Evaluates an arithmetic expression. If it is invalid, the shell exits, as in bash.
     pub(crate) async fn arithmetic(&mut self, text: &str) -> Flow<i64> {
-        match super::arithmetic::evaluate(text, self) {
-            Ok(value) => Ok(value),
-            Err(message) => Err(self.fail(&message).await),
-        }
-    }
-
-    /// Reports an error. Returns the jump that exits the shell, with status 1.
-    pub(crate) async fn fail(&mut self, message: &str) -> Jump {
-        self.report(message).await;
-        self.last.status = 1;
-        Jump::Exit
+        let value = super::arithmetic::evaluate(text, self);
+        self.or_exit(value).await
     }
 
     /// Returns the field separators: the value of `IFS`, or space, tab and newline if it is unset.
@@ -710,10 +701,10 @@ impl Interpreter {
                 let list = self.list_of(name);
                 Ok(Values::Many { list, joined: matches!(chosen, Selection::Joined) })
             }
-            (_, Some(Selection::At(index))) => match self.element(name, index) {
-                Ok(value) => Ok(Values::One(value)),
-                Err(message) => Err(self.fail(&message).await),
-            },
+            (_, Some(Selection::At(index))) => {
+                let value = self.element(name, index);
+                Ok(Values::One(self.or_exit(value).await?))
+            }
             (_, None) => Ok(Values::One(self.value(name))),
         }
     }
