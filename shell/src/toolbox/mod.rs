@@ -64,7 +64,7 @@ impl Toolbox {
         let listed =
             listed.ok_or_else(|| ToolboxError("the manifest lists no commands".to_owned()))?;
         let names = listed.split_whitespace().map(Cow::Borrowed).collect();
-        Ok(Toolbox::of(Module::Packed, names, cache))
+        Ok(Toolbox::from_module(Module::Packed, names, cache))
     }
 
     /// Creates a toolbox from another module. The module is a WASI preview 1 command. Its first
@@ -72,10 +72,14 @@ impl Toolbox {
     #[must_use]
     pub fn with_module(wasm: Vec<u8>, names: &[&str], cache: Option<&Path>) -> Toolbox {
         let names = names.iter().map(|name| Cow::Owned((*name).to_owned())).collect();
-        Toolbox::of(Module::Plain(wasm), names, cache)
+        Toolbox::from_module(Module::Plain(wasm), names, cache)
     }
 
-    fn of(module: Module, mut names: Vec<Cow<'static, str>>, cache: Option<&Path>) -> Toolbox {
+    fn from_module(
+        module: Module,
+        mut names: Vec<Cow<'static, str>>,
+        cache: Option<&Path>,
+    ) -> Toolbox {
         names.sort();
         let cache = cache.map(Path::to_owned);
         Toolbox(Arc::new(Inner {

@@ -42,6 +42,7 @@ struct Fields {
     after_space: bool,
     /// If true, the current quotes contain an empty `$@`.
     empty_list: bool,
+    /// The total size of the fields, in bytes.
     size: u64,
 }
 
@@ -64,16 +65,6 @@ impl Fields {
             empty_list: false,
             size: 0,
         }
-    }
-
-    /// Returns true if values are split.
-    fn splits(&self) -> bool {
-        self.separators.is_some()
-    }
-
-    /// Returns the total size of the fields so far, in bytes.
-    fn size(&self) -> u64 {
-        self.size
     }
 
     fn add(&mut self, text: &str, quoted: bool) {
@@ -144,11 +135,6 @@ impl Fields {
         } else {
             self.open.clear();
         }
-    }
-
-    /// Records that the current quotes contain an empty `$@`.
-    fn add_empty_list(&mut self) {
-        self.empty_list = true;
     }
 
     /// Marks the start of double quotes. Returns the state that [`Fields::end_quotes`] needs.
@@ -410,7 +396,7 @@ impl Interpreter {
             for part in parts {
                 self.checkpoint().await?;
                 self.part(part, quoting, out).await?;
-                if out.size() > self.run.bounds.variables {
+                if out.size > self.run.bounds.variables {
                     return Err(self.exceed(format!(
                         "a word grew to more than {}: use a file or a pipe",
                         amount(self.run.bounds.variables)
@@ -622,18 +608,18 @@ impl Interpreter {
             Values::One(Some(text)) => out.expanded(&text, quoted),
             Values::One(None) if quoted => out.quoted(""),
             Values::One(None) => {}
-            Values::Many { list, joined } if (joined && quoted) || !out.splits() => {
+            Values::Many { list, joined } if (joined && quoted) || out.separators.is_none() => {
                 let separator = if joined { self.list_separator() } else { " ".into() };
                 let text = list.join(&separator);
                 if list.is_empty() && !joined {
-                    out.add_empty_list();
+                    out.empty_list = true;
                 } else {
                     out.expanded(&text, quoted);
                 }
             }
             Values::Many { list, .. } => {
                 if list.is_empty() {
-                    out.add_empty_list();
+                    out.empty_list = true;
                 }
                 for (index, text) in list.iter().enumerate() {
                     if index > 0 {

@@ -104,13 +104,12 @@ impl Parser {
         found
     }
 
-    /// Consumes a reserved word. Fails if another word comes next. `opened` is the word that starts
-    /// the enclosing construct, with its line number.
-    fn expect(&mut self, word: &str, opened: (&str, u32)) -> ParseResult<()> {
+    /// Consumes a reserved word. Fails if another word comes next. `of` is the word that starts the
+    /// enclosing construct, in line `line`.
+    fn expect(&mut self, word: &str, of: &str, line: u32) -> ParseResult<()> {
         if self.keyword(word) {
             return Ok(());
         }
-        let (of, line) = opened;
         Err(self.unexpected(format!("`{word}` for the `{of}` in line {line}")))
     }
 
@@ -223,10 +222,8 @@ impl Parser {
                 }
                 continue;
             }
-            match self.peek() {
-                Some('<' | '>') if self.peek_at(1) == Some('(') => {}
-                Some(c) if !ends_word(c) => {}
-                _ => break,
+            if !self.starts_word() {
+                break;
             }
             let word = self.word()?;
             let first = simple.words.iter().all(|word| {
@@ -315,7 +312,7 @@ impl Parser {
             "{" => {
                 self.at += 1;
                 let list = self.body("after `{`")?;
-                self.expect("}", ("{", line))?;
+                self.expect("}", "{", line)?;
                 Kind::Group(Arc::new(list))
             }
             "if" => self.condition(line)?,
@@ -395,7 +392,7 @@ impl Parser {
         let mut word = "if";
         loop {
             let test = self.body(&format!("after `{word}`"))?;
-            self.expect("then", (word, line))?;
+            self.expect("then", word, line)?;
             arms.push((test, self.body("after `then`")?));
             self.count(BRANCH)?;
             if self.keyword("elif") {
@@ -405,7 +402,7 @@ impl Parser {
             if self.keyword("else") {
                 otherwise = Some(self.body("after `else`")?);
             }
-            self.expect("fi", ("if", line))?;
+            self.expect("fi", "if", line)?;
             arms.shrink_to_fit();
             return Ok(Kind::If { arms, otherwise });
         }
@@ -415,12 +412,12 @@ impl Parser {
         self.newlines()?;
         if self.keyword("{") {
             let list = self.body("after `{`")?;
-            self.expect("}", ("{", line))?;
+            self.expect("}", "{", line)?;
             return Ok(list);
         }
-        self.expect("do", (of, line))?;
+        self.expect("do", of, line)?;
         let list = self.body("after `do`")?;
-        self.expect("done", (of, line))?;
+        self.expect("done", of, line)?;
         Ok(list)
     }
 
@@ -464,19 +461,24 @@ impl Parser {
         Ok((name, words))
     }
 
+    /// Returns true if a word comes next. `<(` and `>(` start a word, too.
+    fn starts_word(&self) -> bool {
+        match self.peek() {
+            Some('<' | '>') => self.peek_at(1) == Some('('),
+            next => next.is_some_and(|c| !ends_word(c)),
+        }
+    }
+
     /// Parses words up to the end of the command.
     fn words(&mut self) -> ParseResult<Vec<Word>> {
         let mut words = Vec::new();
         loop {
             self.skip_spaces();
-            match self.peek() {
-                Some('<' | '>') if self.peek_at(1) == Some('(') => words.push(self.word()?),
-                Some(c) if !ends_word(c) => words.push(self.word()?),
-                _ => {
-                    words.shrink_to_fit();
-                    return Ok(words);
-                }
+            if !self.starts_word() {
+                words.shrink_to_fit();
+                return Ok(words);
             }
+            words.push(self.word()?);
         }
     }
 
@@ -485,7 +487,7 @@ impl Parser {
         self.skip_spaces();
         let word = self.word()?;
         self.newlines()?;
-        self.expect("in", ("case", line))?;
+        self.expect("in", "case", line)?;
         let mut arms = Vec::new();
         loop {
             self.newlines()?;
@@ -524,7 +526,7 @@ impl Parser {
                 CaseEnd::Break
             } else {
                 arms.push(Arm { patterns, body, then: CaseEnd::Break });
-                self.expect("esac", ("case", line))?;
+                self.expect("esac", "case", line)?;
                 arms.shrink_to_fit();
                 return Ok(Kind::Case { word, arms });
             };
@@ -644,8 +646,7 @@ impl Parser {
 
     fn target(&mut self, after: &str) -> ParseResult<Word> {
         self.skip_spaces();
-        let process = matches!(self.peek(), Some('<' | '>')) && self.peek_at(1) == Some('(');
-        if !process && self.peek().is_none_or(ends_word) {
+        if !self.starts_word() {
             return Err(self.unexpected(format!("a file after `{after}`")));
         }
         self.word()
@@ -732,8 +733,7 @@ impl Parser {
                 elements.shrink_to_fit();
                 return Ok(elements);
             }
-            let process = matches!(self.peek(), Some('<' | '>')) && self.peek_at(1) == Some('(');
-            if !process && self.peek().is_none_or(ends_word) {
+            if !self.starts_word() {
                 return Err(self.unexpected(format!("`)` for the array in line {line}")));
             }
             elements.push(self.element()?);
