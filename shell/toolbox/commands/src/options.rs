@@ -89,12 +89,13 @@ impl Line {
     }
 }
 
-/// Parses a command line, whose first word is the command's name. If `permute` is true, options may follow operands.
+/// Parses a command line, whose first word is the command's name. If `permute` is true, options may
+/// follow operands.
 ///
 /// # Errors
 ///
 /// If an option is unknown or ambiguous, or its value is missing or not allowed.
-pub(crate) fn read(
+pub(crate) fn parse(
     args: &[String],
     known: &'static [Known],
     permute: bool,

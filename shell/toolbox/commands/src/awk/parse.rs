@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use super::lex::{Token, tokens};
 use super::syntax::{
-    ArrayName, Comparison, Expr, Function, Guard, Operator, Pattern, Place, Program, SPECIAL,
-    Source, Statement, Target, Variable,
+    ArrayName, Comparison, Expr, Function, Guard, Operator, Output, Pattern, Place, Program,
+    SPECIAL, Source, Statement, Target, Variable,
 };
 use crate::pattern::{Notation, Posix, Tool};
 
@@ -270,19 +270,21 @@ impl Parser {
 
     /// Parses comma-separated expressions up to the closing token `end`.
     fn list(&mut self, end: &str) -> Result<Vec<Expr>, String> {
-        let no_more = std::mem::take(&mut self.no_more);
-        let mut items = Vec::new();
-        self.lines();
-        while !self.sign(end) {
-            items.push(self.expr()?);
-            self.lines();
-            if !self.is(end) {
-                self.expect(",")?;
-                self.lines();
+        self.deeper(|parser| {
+            let no_more = std::mem::take(&mut parser.no_more);
+            let mut items = Vec::new();
+            parser.lines();
+            while !parser.sign(end) {
+                items.push(parser.expr()?);
+                parser.lines();
+                if !parser.is(end) {
+                    parser.expect(",")?;
+                    parser.lines();
+                }
             }
-        }
-        self.no_more = no_more;
-        Ok(items)
+            parser.no_more = no_more;
+            Ok(items)
+        })
     }
 
     /// Converts an expression to an assignment target. Returns `None` if it cannot be assigned to.
@@ -336,9 +338,7 @@ impl Parser {
         self.at += 1;
         let statement = match keyword {
             "if" => {
-                self.expect("(")?;
-                let condition = self.expr()?;
-                self.expect(")")?;
+                let condition = self.condition()?;
                 let then = self.inner()?;
                 let back = self.at;
                 self.ends();
@@ -349,10 +349,8 @@ impl Parser {
                 return Ok(Statement::If(condition, then, None));
             }
             "while" => {
-                self.expect("(")?;
-                let condition = self.expr()?;
-                self.expect(")")?;
-                return Ok(Statement::While(condition, self.looped()?));
+                let condition = self.condition()?;
+                return Ok(Statement::For(None, Some(condition), None, self.looped()?));
             }
             "do" => {
                 let body = self.looped()?;
@@ -360,10 +358,7 @@ impl Parser {
                 if !self.keyword("while") {
                     return Err(self.wrong("`while`"));
                 }
-                self.expect("(")?;
-                let condition = self.expr()?;
-                self.expect(")")?;
-                Statement::Do(body, condition)
+                Statement::Do(body, self.condition()?)
             }
             "for" => return self.for_loop(),
             "switch" => return self.switch(),
@@ -386,6 +381,14 @@ impl Parser {
         };
         self.ended()?;
         Ok(statement)
+    }
+
+    /// Parses an expression in parentheses.
+    fn condition(&mut self) -> Result<Expr, String> {
+        self.expect("(")?;
+        let condition = self.expr()?;
+        self.expect(")")?;
+        Ok(condition)
     }
 
     /// Parses the end of a statement: a newline, `;` or a closing brace.
@@ -449,9 +452,7 @@ impl Parser {
     }
 
     fn switch(&mut self) -> Result<Statement, String> {
-        self.expect("(")?;
-        let value = self.expr()?;
-        self.expect(")")?;
+        let value = self.condition()?;
         self.lines();
         self.expect("{")?;
         let mut cases: Vec<(Option<Expr>, Vec<Statement>)> = Vec::new();
@@ -508,7 +509,9 @@ impl Parser {
         let before = std::mem::replace(&mut self.no_more, true);
         let mut values = Vec::new();
         while !(*self.peek() == Token::Line
-            || [";", "}", ">", ">>", "|"].iter().any(|sign| self.is(sign)))
+            || self.is(";")
+            || self.is("}")
+            || OUTPUTS.iter().any(|(sign, _)| self.is(sign)))
         {
             values.push(self.expr()?);
             if !self.sign(",") {
@@ -519,19 +522,18 @@ impl Parser {
         if let [Expr::Group(items)] = values.as_slice() {
             values = items.clone();
         }
-        let target = if self.sign(">") {
-            Some(Target::File(self.joined()?))
-        } else if self.sign(">>") {
-            Some(Target::Append(self.joined()?))
-        } else if self.sign("|") {
-            Some(Target::Command(self.joined()?))
-        } else {
-            None
+        let output = OUTPUTS.iter().find(|(sign, _)| self.sign(sign));
+        let target = match output {
+            Some((_, output)) => Some((*output, self.joined()?)),
+            None => None,
         };
         self.no_more = before;
         Ok((values, target))
     }
 }
+
+const OUTPUTS: [(&str, Output); 3] =
+    [(">", Output::File), (">>", Output::Append), ("|", Output::Command)];
 
 const UPDATES: [(&str, Operator); 7] = [
     ("+=", Operator::Add),
@@ -551,6 +553,9 @@ const COMPARISONS: [(&str, Comparison); 6] = [
     (">", Comparison::More),
     (">=", Comparison::MoreOrSame),
 ];
+
+/// A binary operator: its sign, and the function that makes its expression.
+type Binary = (&'static str, fn(Box<Expr>, Box<Expr>) -> Expr);
 
 /// Compiles an awk regular expression.
 pub(crate) fn regex(text: &str, ignore_case: bool) -> Result<Rc<Posix>, String> {
@@ -586,22 +591,28 @@ impl Parser {
         Ok(Expr::Choice(Box::new(condition), Box::new(yes), Box::new(no)))
     }
 
-    fn or(&mut self) -> Result<Expr, String> {
-        let mut left = self.and()?;
-        while self.sign("||") {
-            self.lines();
-            left = Expr::Or(Box::new(left), Box::new(self.and()?));
+    /// Parses operands between the operators of one precedence, from left to right.
+    fn chain(
+        &mut self,
+        operators: &[Binary],
+        operand: fn(&mut Self) -> Result<Expr, String>,
+    ) -> Result<Expr, String> {
+        let mut left = operand(self)?;
+        while let Some((sign, join)) = operators.iter().find(|(sign, _)| self.sign(sign)) {
+            if matches!(*sign, "||" | "&&") {
+                self.lines();
+            }
+            left = join(Box::new(left), Box::new(operand(self)?));
         }
         Ok(left)
     }
 
+    fn or(&mut self) -> Result<Expr, String> {
+        self.chain(&[("||", Expr::Or)], Self::and)
+    }
+
     fn and(&mut self) -> Result<Expr, String> {
-        let mut left = self.within()?;
-        while self.sign("&&") {
-            self.lines();
-            left = Expr::And(Box::new(left), Box::new(self.within()?));
-        }
-        Ok(left)
+        self.chain(&[("&&", Expr::And)], Self::within)
     }
 
     fn within(&mut self) -> Result<Expr, String> {
@@ -621,17 +632,13 @@ impl Parser {
     }
 
     fn matching(&mut self) -> Result<Expr, String> {
-        let mut left = self.comparison()?;
-        loop {
-            let negative = if self.sign("~") {
-                false
-            } else if self.sign("!~") {
-                true
-            } else {
-                return Ok(left);
-            };
-            left = Expr::Matches(Box::new(left), Box::new(self.comparison()?), negative);
-        }
+        self.chain(
+            &[
+                ("~", |text, regex| Expr::Matches(text, regex, false)),
+                ("!~", |text, regex| Expr::Matches(text, regex, true)),
+            ],
+            Self::comparison,
+        )
     }
 
     fn comparison(&mut self) -> Result<Expr, String> {
@@ -674,33 +681,24 @@ impl Parser {
     }
 
     fn sum(&mut self) -> Result<Expr, String> {
-        let mut left = self.product()?;
-        loop {
-            let operator = if self.sign("+") {
-                Operator::Add
-            } else if self.sign("-") {
-                Operator::Subtract
-            } else {
-                return Ok(left);
-            };
-            left = Expr::Arithmetic(operator, Box::new(left), Box::new(self.product()?));
-        }
+        self.chain(
+            &[
+                ("+", |left, right| Expr::Arithmetic(Operator::Add, left, right)),
+                ("-", |left, right| Expr::Arithmetic(Operator::Subtract, left, right)),
+            ],
+            Self::product,
+        )
     }
 
     fn product(&mut self) -> Result<Expr, String> {
-        let mut left = self.unary()?;
-        loop {
-            let operator = if self.sign("*") {
-                Operator::Multiply
-            } else if self.sign("/") {
-                Operator::Divide
-            } else if self.sign("%") {
-                Operator::Remainder
-            } else {
-                return Ok(left);
-            };
-            left = Expr::Arithmetic(operator, Box::new(left), Box::new(self.unary()?));
-        }
+        self.chain(
+            &[
+                ("*", |left, right| Expr::Arithmetic(Operator::Multiply, left, right)),
+                ("/", |left, right| Expr::Arithmetic(Operator::Divide, left, right)),
+                ("%", |left, right| Expr::Arithmetic(Operator::Remainder, left, right)),
+            ],
+            Self::unary,
+        )
     }
 
     fn unary(&mut self) -> Result<Expr, String> {
@@ -759,10 +757,7 @@ impl Parser {
             Token::Regex(text) => Ok(Expr::Regex(pattern(text)?)),
             Token::Sign("@") => self.after_at(),
             Token::Sign("$") => {
-                let inner = self.deeper(|parser| match parser.peek() {
-                    Token::Sign("-") => parser.unary(),
-                    _ => parser.primary(),
-                })?;
+                let inner = self.deeper(Self::primary)?;
                 Ok(Expr::Read(Place::Field(Box::new(inner))))
             }
             Token::Sign(sign @ ("++" | "--")) => {
@@ -771,16 +766,12 @@ impl Parser {
                     Self::place(&operand).ok_or_else(|| self.wrong("something to count"))?;
                 Ok(Expr::Step(place, if sign == "++" { 1.0 } else { -1.0 }, false))
             }
-            Token::Sign(sign @ ("-" | "+" | "!")) => {
-                let operand = self.unary()?;
-                Ok(match sign {
-                    "-" => Expr::Negative(Box::new(operand)),
-                    "+" => Expr::Positive(Box::new(operand)),
-                    _ => Expr::Not(Box::new(operand)),
-                })
+            Token::Sign("-" | "+" | "!") => {
+                self.back();
+                self.unary()
             }
             Token::Sign("(") => {
-                let items = self.deeper(|parser| parser.list(")"))?;
+                let items = self.list(")")?;
                 if items.is_empty() {
                     return Err(self.wrong("an expression within the parentheses"));
                 }
@@ -793,13 +784,13 @@ impl Parser {
             Token::Call(name) => {
                 let function = self.function(&name);
                 self.expect("(")?;
-                let args = self.deeper(|parser| parser.list(")"))?;
+                let args = self.list(")")?;
                 self.pass(function, &args);
                 Ok(Expr::Call(function, args))
             }
             Token::Builtin(name) => {
                 if self.sign("(") {
-                    let args = self.deeper(|parser| parser.list(")"))?;
+                    let args = self.list(")")?;
                     for place in array_arguments(name) {
                         if let Some(Expr::Read(Place::Variable(variable))) = args.get(*place) {
                             self.mark(*variable);
@@ -835,7 +826,7 @@ impl Parser {
             Token::Call(name) => {
                 let variable = self.variable(&name);
                 self.expect("(")?;
-                Ok(Expr::Indirect(variable, self.deeper(|parser| parser.list(")"))?))
+                Ok(Expr::Indirect(variable, self.list(")")?))
             }
             _ => {
                 self.back();
@@ -852,7 +843,7 @@ impl Parser {
         }
         let mut array = ArrayName::Variable(variable);
         while self.sign("[") {
-            let keys = self.deeper(|parser| parser.list("]"))?;
+            let keys = self.list("]")?;
             array = ArrayName::Element(Box::new(array), keys);
         }
         Ok(array)

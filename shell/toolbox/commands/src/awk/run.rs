@@ -10,8 +10,8 @@ use super::lex::BUILTINS;
 use super::parse::regex;
 use super::record::{Record, Splitter, Widths};
 use super::syntax::{
-    ArrayName, Comparison, Expr, Operator, Place, Program, Source, Statement, Target, Variable,
-    place,
+    ArrayName, Comparison, Expr, Operator, Output, Place, Program, Source, Statement, Target,
+    Variable, place,
 };
 use super::value::{Array, Cell, Text, Value};
 use super::{builtin, format};
@@ -162,8 +162,31 @@ impl<'a> Run<'a> {
                     return self.statement(other);
                 }
             }
-            Statement::While(..) | Statement::Do(..) | Statement::For(..) => {
-                return self.run_loop(statement);
+            Statement::Do(body, condition) => loop {
+                if let Some(flow) = self.turn(body)? {
+                    return Ok(flow);
+                }
+                if !self.eval(condition)?.truth() {
+                    break;
+                }
+            },
+            Statement::For(start, condition, step, body) => {
+                if let Some(start) = start {
+                    self.statement(start)?;
+                }
+                loop {
+                    if let Some(condition) = condition
+                        && !self.eval(condition)?.truth()
+                    {
+                        break;
+                    }
+                    if let Some(flow) = self.turn(body)? {
+                        return Ok(flow);
+                    }
+                    if let Some(step) = step {
+                        self.statement(step)?;
+                    }
+                }
             }
             Statement::Each(key, array, body) => return self.each(*key, array, body),
             Statement::Switch(value, cases) => return self.switch(value, cases),
@@ -196,50 +219,13 @@ impl<'a> Run<'a> {
         Ok(Flow::On)
     }
 
-    fn run_loop(&mut self, statement: &'a Statement) -> Result<Flow, Stop> {
-        match statement {
-            Statement::While(condition, body) => {
-                while self.eval(condition)?.truth() {
-                    match self.statement(body)? {
-                        Flow::On | Flow::Continue => {}
-                        Flow::Break => break,
-                        flow => return Ok(flow),
-                    }
-                }
-            }
-            Statement::Do(body, condition) => loop {
-                match self.statement(body)? {
-                    Flow::On | Flow::Continue => {}
-                    Flow::Break => break,
-                    flow => return Ok(flow),
-                }
-                if !self.eval(condition)?.truth() {
-                    break;
-                }
-            },
-            Statement::For(start, condition, step, body) => {
-                if let Some(start) = start {
-                    self.statement(start)?;
-                }
-                loop {
-                    if let Some(condition) = condition
-                        && !self.eval(condition)?.truth()
-                    {
-                        break;
-                    }
-                    match self.statement(body)? {
-                        Flow::On | Flow::Continue => {}
-                        Flow::Break => break,
-                        flow => return Ok(flow),
-                    }
-                    if let Some(step) = step {
-                        self.statement(step)?;
-                    }
-                }
-            }
-            other => return self.statement(other),
-        }
-        Ok(Flow::On)
+    /// Runs the body of a loop once. Returns `None` if the loop goes on.
+    fn turn(&mut self, body: &'a Statement) -> Result<Option<Flow>, Stop> {
+        Ok(match self.statement(body)? {
+            Flow::On | Flow::Continue => None,
+            Flow::Break => Some(Flow::On),
+            flow => Some(flow),
+        })
     }
 
     fn each(
@@ -258,10 +244,8 @@ impl<'a> Run<'a> {
                 continue;
             }
             self.assign_variable(key, Value::outside(next))?;
-            match self.statement(body)? {
-                Flow::On | Flow::Continue => {}
-                Flow::Break => break,
-                flow => return Ok(flow),
+            if let Some(flow) = self.turn(body)? {
+                return Ok(flow);
             }
         }
         Ok(Flow::On)
@@ -328,23 +312,15 @@ impl<'a> Run<'a> {
     }
 
     pub(super) fn put(&mut self, bytes: &[u8], target: Option<&'a Target>) -> Result<(), Stop> {
-        match target {
-            None => {
-                self.streams.out.write_all(bytes).map_err(|error| Stop::Failed(error.to_string()))
-            }
-            Some(Target::File(to)) => {
-                let path = self.eval_text(to)?;
-                Ok(self.streams.write_file(&path, false, bytes)?)
-            }
-            Some(Target::Append(to)) => {
-                let path = self.eval_text(to)?;
-                Ok(self.streams.write_file(&path, true, bytes)?)
-            }
-            Some(Target::Command(to)) => {
-                let command = self.eval_text(to)?;
-                Ok(self.streams.write_command(&command, bytes)?)
-            }
-        }
+        let Some((output, to)) = target else {
+            return self.streams.out.write_all(bytes).map_err(|error| error.to_string().into());
+        };
+        let to = self.eval_text(to)?;
+        Ok(match output {
+            Output::File => self.streams.write_file(&to, false, bytes),
+            Output::Append => self.streams.write_file(&to, true, bytes),
+            Output::Command => self.streams.write_command(&to, bytes),
+        }?)
     }
 
     /// Formats values as `printf` does. The first value is the format.
@@ -625,8 +601,8 @@ pub(crate) enum Slot {
     Element(Array, Text),
 }
 
-fn in_scalar_context(key: &str) -> String {
-    format!("attempt to use array `[\"{key}\"]' in a scalar context")
+fn in_scalar_context<T>(array: &str) -> Result<T, Stop> {
+    failed(format!("attempt to use array `{array}' in a scalar context"))
 }
 
 /// Variables, arrays and fields.
@@ -747,10 +723,7 @@ impl<'a> Run<'a> {
             }
             Slot::Variable(variable) => match self.cell(*variable) {
                 Some(Cell::Scalar(value)) => Ok(value.clone()),
-                Some(Cell::Array(_)) => failed(format!(
-                    "attempt to use array `{}' in a scalar context",
-                    self.name(*variable)
-                )),
+                Some(Cell::Array(_)) => in_scalar_context(&self.name(*variable)),
                 _ => Ok(Value::Nothing),
             },
             Slot::Field(0) => {
@@ -763,7 +736,7 @@ impl<'a> Run<'a> {
                 Ok(self.record.field(*number))
             }
             Slot::Element(array, key) => match array.borrow_mut().entry(key.clone()).or_default() {
-                Value::Array(_) => failed(in_scalar_context(key)),
+                Value::Array(_) => in_scalar_context(&format!("[\"{key}\"]")),
                 value => Ok(value.clone()),
             },
         }
@@ -790,7 +763,7 @@ impl<'a> Run<'a> {
             Slot::Element(array, key) => {
                 let mut array = array.borrow_mut();
                 if matches!(array.get(key), Some(Value::Array(_))) {
-                    return failed(in_scalar_context(key));
+                    return in_scalar_context(&format!("[\"{key}\"]"));
                 }
                 array.insert(key.clone(), value);
                 Ok(())
@@ -823,10 +796,7 @@ impl<'a> Run<'a> {
             self.split_by = by;
         }
         match self.cell(variable) {
-            Some(Cell::Array(_)) | None => failed(format!(
-                "attempt to use array `{}' in a scalar context",
-                self.name(variable)
-            )),
+            Some(Cell::Array(_)) | None => in_scalar_context(&self.name(variable)),
             Some(cell) => {
                 *cell = Cell::Scalar(value);
                 Ok(())

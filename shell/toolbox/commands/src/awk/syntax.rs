@@ -122,13 +122,16 @@ pub(crate) enum Expr {
     Group(Vec<Expr>),
 }
 
-/// The destination of `print`.
-#[derive(Clone, Debug)]
-pub(crate) enum Target {
-    File(Expr),
-    Append(Expr),
-    Command(Expr),
+/// The kind of a destination of `print`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Output {
+    File,
+    Append,
+    Command,
 }
+
+/// The destination of `print`: its kind, and the path of the file or the command.
+pub(crate) type Target = (Output, Expr);
 
 #[derive(Clone, Debug)]
 pub(crate) enum Statement {
@@ -136,7 +139,6 @@ pub(crate) enum Statement {
     Print(Vec<Expr>, Option<Target>),
     Printf(Vec<Expr>, Option<Target>),
     If(Expr, Box<Statement>, Option<Box<Statement>>),
-    While(Expr, Box<Statement>),
     Do(Box<Statement>, Expr),
     For(Option<Box<Statement>>, Option<Expr>, Option<Box<Statement>>, Box<Statement>),
     Each(Variable, ArrayName, Box<Statement>),

@@ -26,7 +26,7 @@ pub(crate) enum Part {
 }
 
 /// Parses a `-printf` format.
-pub(crate) fn read(format: &str) -> Result<Vec<Part>, String> {
+pub(crate) fn parse(format: &str) -> Result<Vec<Part>, String> {
     let mut parts = Vec::new();
     let mut text = Vec::new();
     let mut letters = format.chars().peekable();

@@ -231,13 +231,7 @@ impl<'a, W: Write> Walk<'a, W> {
                 Some(end) => path.get(..end).unwrap_or("."),
                 None => ".",
             };
-            let script = "cd -- \"$1\" && shift && \"$@\"";
-            let mut words: Vec<Vec<u8>> = ["sh", "-c", script, "sh", folder]
-                .iter()
-                .map(|word| word.as_bytes().to_vec())
-                .collect();
-            words.append(&mut command.argv);
-            command.argv = words;
+            command = command.within(folder);
         }
         command.run()
     }

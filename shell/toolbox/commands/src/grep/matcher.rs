@@ -23,7 +23,7 @@ enum Engine {
 }
 
 /// Compiles the patterns of a command line: those of `-e` and `-f`, or else the first operand.
-pub(crate) fn read(
+pub(crate) fn compile(
     name: &str,
     line: &Line,
     operands: &mut Vec<String>,
@@ -70,13 +70,7 @@ fn patterns(line: &Line, operands: &mut Vec<String>) -> Result<Vec<String>, Fail
 
 /// Translates and joins patterns. `kind` is the option for their syntax: `E`, `F`, `G` or `P`.
 fn joined(name: &str, kind: &str, patterns: &[String]) -> Result<Translated, String> {
-    let mut all = Translated {
-        text: String::new(),
-        groups: 0,
-        refers_back: false,
-        has_choices: patterns.len() > 1,
-        stray: None,
-    };
+    let mut all = Translated { has_choices: patterns.len() > 1, ..Translated::default() };
     let mut texts = Vec::new();
     for pattern in patterns {
         texts.push(match kind {
@@ -127,7 +121,7 @@ fn compiled(line: &Line, kind: &str, mut made: Translated) -> Result<Pattern, St
                 let notation =
                     Notation { ignore_case, lines: true, ..Notation::new(Tool::Grep, true) };
                 let longest = (kind != "P" && made.has_choices)
-                    .then(|| Posix::of(&made, notation))
+                    .then(|| Posix::from_translated(&made, notation))
                     .transpose()?;
                 return Ok(Pattern { engine: Engine::Plain(matcher), longest });
             }

@@ -95,7 +95,7 @@ struct Grep<'a> {
 pub(crate) fn run(args: &[String]) -> i32 {
     let name = args.first().map_or("grep", String::as_str);
     let words: Vec<String> = args.iter().map(|word| context_number(word)).collect();
-    let line = options::read(&words, OPTIONS, true).map_err(Failure::from);
+    let line = options::parse(&words, OPTIONS, true).map_err(Failure::from);
     ended(name, 2, line.and_then(|line| prepared(name, &line)))
 }
 
@@ -121,7 +121,7 @@ fn prepared(name: &str, line: &Line) -> Result<i32, Failure> {
         return Ok(0);
     }
     let mut operands = line.operands.clone();
-    let pattern = matcher::read(name, line, &mut operands)?;
+    let pattern = matcher::compile(name, line, &mut operands)?;
     let files = Files {
         include: globs(line, "include")?,
         exclude: globs(line, "exclude")?,

@@ -29,7 +29,7 @@ enum Rest {
 }
 
 /// Parses a command line. Returns `None` after printing the usage or the version.
-pub(crate) fn read(args: &[String]) -> Result<Option<Line>, String> {
+pub(crate) fn parse(args: &[String]) -> Result<Option<Line>, String> {
     let mut line =
         Line { look: Look { indent: Some("  ".to_owned()), ..Look::default() }, ..Line::default() };
     let mut filter = None;

@@ -42,7 +42,7 @@ pub(crate) fn gzip(args: &[String]) -> i32 {
 }
 
 fn all(name: &str, args: &[String]) -> Result<i32, Failure> {
-    let line = options::read(args, OPTIONS, true)?;
+    let line = options::parse(args, OPTIONS, true)?;
     let unpacks = name != "gzip" || line.has("d") || line.has("uncompress") || line.has("t");
     let to_out = name == "zcat" || line.has("c") || line.has("to-stdout");
     let mut status = 0;

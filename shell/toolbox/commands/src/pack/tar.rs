@@ -44,7 +44,7 @@ pub(crate) fn tar(args: &[String]) -> i32 {
 }
 
 fn run(words: &[String]) -> Result<(), Failure> {
-    let line = options::read(words, OPTIONS, true)?;
+    let line = options::parse(words, OPTIONS, true)?;
     if line.has("c") {
         create(&line)
     } else if line.has("x") || line.has("get") {
@@ -103,7 +103,7 @@ fn add(
     header.set_mtime(
         found.modified().map(|time| clock::epoch(time).0.max(0) as u64).unwrap_or_default(),
     );
-    header.set_mode(crate::find::modes(&found).0);
+    header.set_mode(crate::find::mode(&found));
     header.set_size(0);
     if found.is_dir() {
         let name = format!("{}/", name.trim_end_matches('/'));

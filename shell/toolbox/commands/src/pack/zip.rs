@@ -27,7 +27,7 @@ pub(crate) fn zip(args: &[String]) -> i32 {
 }
 
 fn zipped(args: &[String]) -> Result<(), Failure> {
-    let line = options::read(args, ZIP, true)?;
+    let line = options::parse(args, ZIP, true)?;
     let [target, operands @ ..] = line.operands.as_slice() else {
         return Err("usage: zip [-rqj] FILE.zip FILE...".into());
     };
@@ -120,7 +120,7 @@ pub(crate) fn unzip(args: &[String]) -> i32 {
 }
 
 fn unzipped(args: &[String]) -> Result<(), Failure> {
-    let line = options::read(args, UNZIP, true)?;
+    let line = options::parse(args, UNZIP, true)?;
     let [file, operands @ ..] = line.operands.as_slice() else {
         return Err("usage: unzip [-lpoqj] [-d FOLDER] FILE.zip [NAME...]".into());
     };

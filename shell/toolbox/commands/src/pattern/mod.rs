@@ -36,6 +36,7 @@ impl Notation {
 }
 
 /// A translated pattern.
+#[derive(Default)]
 pub(crate) struct Translated {
     pub text: String,
     /// The number of groups.
@@ -51,13 +52,10 @@ pub(crate) struct Translated {
 struct Reader<'a> {
     chars: Peekable<Chars<'a>>,
     notation: Notation,
-    out: String,
+    made: Translated,
     last: Last,
+    /// The byte offsets of the open groups in the translation.
     open: Vec<usize>,
-    groups: usize,
-    refers_back: bool,
-    has_choices: bool,
-    stray: Option<char>,
 }
 
 /// The element of the pattern that was parsed last.
@@ -84,26 +82,16 @@ pub(crate) fn translate(pattern: &str, notation: Notation) -> Result<Translated,
     let mut reader = Reader {
         chars: pattern.chars().peekable(),
         notation,
-        out: String::with_capacity(pattern.len() + 8),
+        made: Translated::default(),
         last: Last::Start,
         open: Vec::new(),
-        groups: 0,
-        refers_back: false,
-        has_choices: false,
-        stray: None,
     };
-    reader.read()?;
-    Ok(Translated {
-        text: reader.out,
-        groups: reader.groups,
-        refers_back: reader.refers_back,
-        has_choices: reader.has_choices,
-        stray: reader.stray,
-    })
+    reader.translate()?;
+    Ok(reader.made)
 }
 
 impl Reader<'_> {
-    fn read(&mut self) -> Result<(), String> {
+    fn translate(&mut self) -> Result<(), String> {
         let extended = self.notation.extended;
         while let Some(letter) = self.chars.next() {
             match letter {
@@ -158,7 +146,7 @@ impl Reader<'_> {
             '1'..='9' if !awk => self.reference(letter)?,
             other => {
                 if other.is_ascii_alphanumeric() {
-                    self.stray = Some(other);
+                    self.made.stray = Some(other);
                 }
                 self.literal(other);
             }
@@ -178,45 +166,45 @@ impl Reader<'_> {
     }
 
     fn reference(&mut self, digit: char) -> Result<(), String> {
-        if digit.to_digit(10).is_none_or(|digit| digit as usize > self.groups) {
+        if digit.to_digit(10).is_none_or(|digit| digit as usize > self.made.groups) {
             return Err("Invalid back reference".to_owned());
         }
-        self.refers_back = true;
+        self.made.refers_back = true;
         self.atom(&format!(r"(?:\{digit})"));
         Ok(())
     }
 
     fn atom(&mut self, text: &str) {
-        self.last = Last::Atom { at: self.out.len(), is_group: false, repeated: false };
-        self.out.push_str(text);
+        self.last = Last::Atom { at: self.made.text.len(), is_group: false, repeated: false };
+        self.made.text.push_str(text);
     }
 
     fn literal(&mut self, letter: char) {
-        self.last = Last::Atom { at: self.out.len(), is_group: false, repeated: false };
-        push_literal(&mut self.out, letter);
+        self.last = Last::Atom { at: self.made.text.len(), is_group: false, repeated: false };
+        push_literal(&mut self.made.text, letter);
     }
 
     fn anchor(&mut self, anchor: &str) {
         self.last = Last::Anchor;
-        self.out.push_str(anchor);
+        self.made.text.push_str(anchor);
     }
 
     fn group(&mut self) {
-        self.groups += 1;
-        self.open.push(self.out.len());
-        self.out.push('(');
+        self.made.groups += 1;
+        self.open.push(self.made.text.len());
+        self.made.text.push('(');
         self.last = Last::Start;
     }
 
     fn close(&mut self) {
-        self.out.push(')');
+        self.made.text.push(')');
         let at = self.open.pop().unwrap_or_default();
         self.last = Last::Atom { at, is_group: true, repeated: false };
     }
 
     fn alternative(&mut self) {
-        self.has_choices = true;
-        self.out.push('|');
+        self.made.has_choices = true;
+        self.made.text.push('|');
         self.last = Last::Start;
     }
 
@@ -224,7 +212,7 @@ impl Reader<'_> {
     /// basic patterns and in awk. In extended patterns, grep ignores it and sed reports an error.
     fn repeat(&mut self, sign: char) -> Result<(), String> {
         if self.repeatable() {
-            self.out.push(sign);
+            self.made.text.push(sign);
             return Ok(());
         }
         match self.notation.tool {
@@ -240,10 +228,10 @@ impl Reader<'_> {
     fn repeatable(&mut self) -> bool {
         let Last::Atom { at, is_group, repeated } = self.last else { return false };
         if repeated {
-            self.out.insert_str(at, "(?:");
-            self.out.push(')');
+            self.made.text.insert_str(at, "(?:");
+            self.made.text.push(')');
         }
-        self.has_choices |= is_group;
+        self.made.has_choices |= is_group;
         self.last = Last::Atom { at, is_group, repeated: true };
         true
     }
@@ -275,7 +263,7 @@ impl Reader<'_> {
             Some(high) => format!("{{{low},{high}}}"),
             None => format!("{{{low},}}"),
         };
-        self.out.push_str(&text);
+        self.made.text.push_str(&text);
         Ok(())
     }
 

@@ -63,7 +63,7 @@ impl Posix {
     ///
     /// If the pattern is invalid or too large.
     pub(crate) fn new(pattern: &str, notation: Notation) -> Result<Posix, String> {
-        Posix::of(&translate(pattern, notation)?, notation)
+        Posix::from_translated(&translate(pattern, notation)?, notation)
     }
 
     /// Compiles a translated pattern.
@@ -71,7 +71,7 @@ impl Posix {
     /// # Errors
     ///
     /// If the pattern is invalid or too large.
-    pub(crate) fn of(made: &Translated, notation: Notation) -> Result<Posix, String> {
+    pub(crate) fn from_translated(made: &Translated, notation: Notation) -> Result<Posix, String> {
         let groups = made.groups;
         if made.refers_back {
             let regex = fancy_regex::RegexBuilder::new(&made.text)

@@ -63,7 +63,8 @@ struct Settings {
 
 /// Runs `sed` and returns its exit status.
 pub(crate) fn run(args: &[String]) -> i32 {
-    match options::read(args, OPTIONS, true).map_err(Error::from).and_then(|line| prepared(&line)) {
+    match options::parse(args, OPTIONS, true).map_err(Error::from).and_then(|line| prepared(&line))
+    {
         Ok(status) => status,
         Err(Error(why, status)) => {
             say("sed", why);

@@ -225,10 +225,21 @@ impl Parser {
                 self.cursor.take_while(|letter| !letter.is_whitespace() && letter != ';');
                 Action::Nothing
             }
-            _ => match simple(name) {
-                Some(action) => action,
-                None => return Err(self.cursor.error(format_args!("unknown command: `{name}'"))),
-            },
+            '=' => Action::LineNumber,
+            'd' => Action::Delete,
+            'D' => Action::DeleteFirst,
+            'F' => Action::FileName,
+            'g' => Action::Get,
+            'G' => Action::GetAppend,
+            'h' => Action::Hold,
+            'H' => Action::HoldAppend,
+            'n' => Action::Next,
+            'N' => Action::NextAppend,
+            'p' => Action::Print,
+            'P' => Action::PrintFirst,
+            'x' => Action::Exchange,
+            'z' => Action::Zap,
+            _ => return Err(self.cursor.error(format_args!("unknown command: `{name}'"))),
         };
         self.end()?;
         Ok(action)
@@ -407,27 +418,6 @@ struct Flags {
 
 const NO_COMMANDS: &str =
     "`e' cannot run commands here; run them in the shell, or with `system` of awk";
-
-/// Returns the action of a command that has no arguments.
-fn simple(name: char) -> Option<Action> {
-    Some(match name {
-        '=' => Action::LineNumber,
-        'd' => Action::Delete,
-        'D' => Action::DeleteFirst,
-        'F' => Action::FileName,
-        'g' => Action::Get,
-        'G' => Action::GetAppend,
-        'h' => Action::Hold,
-        'H' => Action::HoldAppend,
-        'n' => Action::Next,
-        'N' => Action::NextAppend,
-        'p' => Action::Print,
-        'P' => Action::PrintFirst,
-        'x' => Action::Exchange,
-        'z' => Action::Zap,
-        _ => return None,
-    })
-}
 
 /// Parses a pattern up to its delimiter, with sed's escapes replaced by their characters. A
 /// delimiter within brackets does not end the pattern.

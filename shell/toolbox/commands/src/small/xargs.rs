@@ -50,7 +50,7 @@ pub(crate) fn xargs(args: &[String]) -> i32 {
 }
 
 fn prepared(args: &[String]) -> Result<i32, Failure> {
-    let line = options::read(args, OPTIONS, false)?;
+    let line = options::parse(args, OPTIONS, false)?;
     let replace = line
         .value("I")
         .map(str::to_owned)
@@ -81,10 +81,8 @@ fn prepared(args: &[String]) -> Result<i32, Failure> {
         delimited(&input, 0)
     } else if let Some(text) = line.value("d") {
         delimited(&input, delimiter(text)?)
-    } else if plan.replace.is_some() {
-        by_line(&input)?
     } else {
-        quoted(&input)?
+        quoted(&input, plan.replace.is_some())?
     };
     if let Some(end) = line.value("E").or_else(|| line.value("e")).filter(|end| !end.is_empty())
         && let Some(at) = items.iter().position(|word| word.text == end.as_bytes())
@@ -206,34 +204,9 @@ fn delimited(input: &[u8], end: u8) -> Vec<Word> {
         .collect()
 }
 
-/// Reads one word per line, with quotes and leading whitespace removed. Skips empty lines.
-fn by_line(input: &[u8]) -> Result<Vec<Word>, Failure> {
-    let mut items = Vec::new();
-    for line in input.split(|byte| *byte == b'\n') {
-        let line = line.trim_ascii_start();
-        let mut text = Vec::new();
-        let mut quote = None;
-        let mut bytes = line.iter().copied();
-        while let Some(byte) = bytes.next() {
-            match (byte, quote) {
-                (b'\'' | b'"', None) => quote = Some(byte),
-                (byte, Some(open)) if byte == open => quote = None,
-                (b'\\', None) => text.extend(bytes.next()),
-                (byte, _) => text.push(byte),
-            }
-        }
-        if let Some(quote) = quote {
-            return Err(unmatched(quote));
-        }
-        if !line.is_empty() {
-            items.push(Word { text, ends_line: true });
-        }
-    }
-    Ok(items)
-}
-
-/// Splits the input at whitespace that is neither quoted nor escaped.
-fn quoted(input: &[u8]) -> Result<Vec<Word>, Failure> {
+/// Splits the input at whitespace that is neither quoted nor escaped, or only at the ends of lines
+/// if `lines` is true.
+fn quoted(input: &[u8], lines: bool) -> Result<Vec<Word>, Failure> {
     let mut items: Vec<Word> = Vec::new();
     let mut word: Option<Vec<u8>> = None;
     let mut bytes = input.iter().copied();
@@ -251,6 +224,7 @@ fn quoted(input: &[u8]) -> Result<Vec<Word>, Failure> {
                 }
             }
             b'\\' => word.get_or_insert_default().extend(bytes.next()),
+            b' ' | b'\t' if lines => word.iter_mut().for_each(|text| text.push(byte)),
             b' ' | b'\t' | b'\n' => {
                 items.extend(word.take().map(|text| Word { text, ends_line: false }));
                 // Whitespace at the end of a line joins it with the next line.

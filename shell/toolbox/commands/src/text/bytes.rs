@@ -22,7 +22,7 @@ fn run(
 ) -> i32 {
     let done = || {
         let mut out = out();
-        write(&options::read(args, known, true)?, &mut out)?;
+        write(&options::parse(args, known, true)?, &mut out)?;
         out.flush()?;
         Ok(0)
     };

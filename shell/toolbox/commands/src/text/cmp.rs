@@ -18,7 +18,7 @@ pub(crate) fn cmp(args: &[String]) -> i32 {
 }
 
 fn compared(args: &[String]) -> Result<i32, Failure> {
-    let line = options::read(args, OPTIONS, true)?;
+    let line = options::parse(args, OPTIONS, true)?;
     let Some(left) = line.operands.first() else {
         return Err("missing operand; usage: cmp [-sl] LEFT [RIGHT]".into());
     };

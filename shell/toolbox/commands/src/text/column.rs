@@ -24,7 +24,7 @@ pub(crate) fn column(args: &[String]) -> i32 {
 }
 
 fn arranged(args: &[String]) -> Result<(), Failure> {
-    let line = options::read(args, OPTIONS, true)?;
+    let line = options::parse(args, OPTIONS, true)?;
     let mut text = String::new();
     for file in line.operands_or(&["-"]) {
         let bytes = whole(file).about(file)?;

@@ -28,7 +28,7 @@ pub(crate) fn dd(args: &[String]) -> i32 {
 
 fn copied(args: &[String]) -> Result<(), Failure> {
     let start = Instant::now();
-    let copy = read(args)?;
+    let copy = parse(args)?;
     let bytes = copy.run()?;
     if !copy.silent {
         let whole = bytes / copy.block;
@@ -41,7 +41,7 @@ fn copied(args: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
-fn read(args: &[String]) -> Result<Copy<'_>, Failure> {
+fn parse(args: &[String]) -> Result<Copy<'_>, Failure> {
     let mut copy = Copy {
         from: "-",
         to: None,

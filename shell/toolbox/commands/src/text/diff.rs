@@ -78,7 +78,7 @@ fn prepared(args: &[String]) -> Result<i32, Failure> {
         word => word.to_owned(),
     });
     let args: Vec<String> = args.collect();
-    let line = options::read(&args, OPTIONS, true)?;
+    let line = options::parse(&args, OPTIONS, true)?;
     let [left, right] = line.operands.as_slice() else {
         return Err(USAGE.into());
     };

@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::time::UNIX_EPOCH;
 
 use crate::clock;
+use crate::find;
 use crate::options::Takes::{Nothing, Value};
 use crate::options::{self, Known};
 use crate::say::{Failure, about, ended, out, say};
@@ -22,7 +23,7 @@ pub(crate) fn stat(args: &[String]) -> i32 {
 }
 
 fn shown(args: &[String]) -> Result<i32, Failure> {
-    let line = options::read(args, STAT, true)?;
+    let line = options::parse(args, STAT, true)?;
     if line.operands.is_empty() {
         return Err("missing operand; usage: stat [-L] [-c FORMAT] FILE...".into());
     }
@@ -57,14 +58,7 @@ const WHOLE: &str = "  File: %N\n  Size: %s\tBlocks: %b\tIO Block: %o\t%F\nAcces
 fn filled(format: &str, path: &str, found: &Metadata) -> String {
     let mut out = String::new();
     let mut letters = format.chars();
-    let (mode, mode_text) = crate::find::modes(found);
-    let kind = if found.is_dir() {
-        'd'
-    } else if found.is_symlink() {
-        'l'
-    } else {
-        'f'
-    };
+    let kind = find::letter(found);
     let changed = found.modified().unwrap_or(UNIX_EPOCH);
     let read = found.accessed().unwrap_or(changed);
     let full = |time| clock::format(&clock::utc(time), "%Y-%m-%d %H:%M:%S.%N %z");
@@ -92,18 +86,16 @@ fn filled(format: &str, path: &str, found: &Metadata) -> String {
                 _ => "regular file",
             }
             .to_owned(),
-            Some('a') => format!("{mode:o}"),
-            Some('A') => mode_text.clone(),
-            Some('f') => format!(
-                "{:x}",
-                mode | if kind == 'd' {
-                    0o040_000
-                } else if kind == 'l' {
-                    0o120_000
-                } else {
-                    0o100_000
-                }
-            ),
+            Some('a') => format!("{:o}", find::mode(found)),
+            Some('A') => find::mode_text(found),
+            Some('f') => {
+                let kind = match kind {
+                    'd' => 0o040_000,
+                    'l' => 0o120_000,
+                    _ => 0o100_000,
+                };
+                format!("{:x}", find::mode(found) | kind)
+            }
             Some('u' | 'g') => "1000".to_owned(),
             Some('U' | 'G') => "user".to_owned(),
             Some('h') => "1".to_owned(),

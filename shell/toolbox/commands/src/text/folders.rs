@@ -39,7 +39,7 @@ pub(crate) fn du(args: &[String]) -> i32 {
 }
 
 fn measured(args: &[String]) -> Result<i32, Failure> {
-    let line = options::read(args, OPTIONS, true)?;
+    let line = options::parse(args, OPTIONS, true)?;
     let most = line.parsed("d", |text| format!("invalid maximum depth '{text}'"))?;
     let most = most.unwrap_or(if line.has("s") { 0 } else { usize::MAX });
     let mut du = Du { out: out(), all: line.has("a"), most, unit: unit(&line), failed: false };

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Write};
 
 use crate::options::Takes::{Nothing, Value};
-use crate::options::{self, Known};
+use crate::options::{self, Known, Line};
 use crate::pattern;
 use crate::say::{Failure, ended, names, out};
 
@@ -26,12 +26,7 @@ const OPTIONS: &[Known] = &[
 
 struct Tree<W: Write> {
     out: W,
-    hidden: bool,
-    folders_only: bool,
-    whole_paths: bool,
-    no_lines: bool,
-    marks: bool,
-    folders_first: bool,
+    line: Line,
     most: usize,
     ignored: Vec<regex::bytes::Regex>,
     wanted: Vec<regex::bytes::Regex>,
@@ -45,7 +40,7 @@ pub(crate) fn tree(args: &[String]) -> i32 {
 }
 
 fn drawn(args: &[String]) -> Result<i32, Failure> {
-    let line = options::read(args, OPTIONS, true)?;
+    let line = options::parse(args, OPTIONS, true)?;
     let most = match line.value("L").map(str::parse) {
         None => usize::MAX,
         Some(Ok(most)) if most > 0 => most,
@@ -58,26 +53,22 @@ fn drawn(args: &[String]) -> Result<i32, Failure> {
             .map(|glob| pattern::names(glob, false))
             .collect::<Result<Vec<_>, _>>()
     };
+    let tops: Vec<String> = line.operands_or(&["."]).into_iter().map(str::to_owned).collect();
     let mut tree = Tree {
         out: out(),
-        hidden: line.has("a"),
-        folders_only: line.has("d"),
-        whole_paths: line.has("f"),
-        no_lines: line.has("i"),
-        marks: line.has("F"),
-        folders_first: line.has("dirsfirst"),
         most,
         ignored: globs("I")?,
         wanted: globs("P")?,
+        line,
         folders: 0,
         files: 0,
     };
     let mut status = 0;
-    for top in line.operands_or(&["."]) {
-        let drawn = match fs::metadata(top) {
+    for top in tops {
+        let drawn = match fs::metadata(&top) {
             Ok(found) if found.is_dir() => {
                 tree.folders += 1;
-                writeln!(tree.out, "{top}").and_then(|()| tree.below(top, "", 1))
+                writeln!(tree.out, "{top}").and_then(|()| tree.below(&top, "", 1))
             }
             _ => {
                 status = 2;
@@ -86,12 +77,12 @@ fn drawn(args: &[String]) -> Result<i32, Failure> {
         };
         drawn?;
     }
-    if !line.has("noreport") {
+    if !tree.line.has("noreport") {
         let count = |count: usize, one: &str, many: &str| {
             format!("{count} {}", if count == 1 { one } else { many })
         };
         let mut report = count(tree.folders, "directory", "directories");
-        if !tree.folders_only {
+        if !tree.line.has("d") {
             report = format!("{report}, {}", count(tree.files, "file", "files"));
         }
         writeln!(tree.out, "\n{report}")?;
@@ -108,30 +99,34 @@ impl<W: Write> Tree<W> {
             let any = |patterns: &[regex::bytes::Regex]| {
                 patterns.iter().any(|pattern| pattern.is_match(name.as_bytes()))
             };
-            let hidden = name.starts_with('.') && !self.hidden;
+            let hidden = name.starts_with('.') && !self.line.has("a");
             let unwanted = !found.is_dir()
-                && (self.folders_only || !(self.wanted.is_empty() || any(&self.wanted)));
+                && (self.line.has("d") || !(self.wanted.is_empty() || any(&self.wanted)));
             if !hidden && !unwanted && !any(&self.ignored) {
                 entries.push((name, found));
             }
         }
-        if self.folders_first {
+        if self.line.has("dirsfirst") {
             entries.sort_by_key(|(_, found)| !found.is_dir());
         }
         let count = entries.len();
         for (n, (name, found)) in entries.iter().enumerate() {
             let last = n + 1 == count;
             let path = format!("{folder}/{name}");
-            if !self.no_lines {
+            if !self.line.has("i") {
                 write!(self.out, "{indent}{} ", if last { "└──" } else { "├──" })?;
             }
-            self.out.write_all(if self.whole_paths { path.as_bytes() } else { name.as_bytes() })?;
+            self.out.write_all(if self.line.has("f") {
+                path.as_bytes()
+            } else {
+                name.as_bytes()
+            })?;
             if found.is_symlink() {
                 let target = fs::read_link(&path)
                     .map_or(String::new(), |target| target.to_string_lossy().into_owned());
                 write!(self.out, " -> {target}")?;
             }
-            if self.marks && found.is_dir() {
+            if self.line.has("F") && found.is_dir() {
                 self.out.write_all(b"/")?;
             }
             self.out.write_all(b"\n")?;
