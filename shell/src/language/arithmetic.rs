@@ -216,11 +216,11 @@ impl Evaluator<'_> {
                 let value = match operator.strip_suffix('=').unwrap_or_default() {
                     "" => right,
                     operator => {
-                        let left = self.read(&lvalue)?;
+                        let left = self.read_lvalue(&lvalue)?;
                         self.apply(operator, left, right)?
                     }
                 };
-                self.write(&lvalue, value)?;
+                self.write_lvalue(&lvalue, value)?;
                 return Ok(value);
             }
         }
@@ -332,8 +332,9 @@ impl Evaluator<'_> {
                 self.at += 2;
                 self.skip_spaces();
                 if let Some(lvalue) = self.lvalue()? {
-                    let value = self.read(&lvalue)?.wrapping_add(if step == "++" { 1 } else { -1 });
-                    self.write(&lvalue, value)?;
+                    let value =
+                        self.read_lvalue(&lvalue)?.wrapping_add(if step == "++" { 1 } else { -1 });
+                    self.write_lvalue(&lvalue, value)?;
                     return Ok(value);
                 }
                 self.at = start;
@@ -365,11 +366,11 @@ impl Evaluator<'_> {
             _ => {
                 let Some(lvalue) = self.lvalue()? else { return Err(self.syntax_error("operand")) };
                 self.skip_spaces();
-                let value = self.read(&lvalue)?;
+                let value = self.read_lvalue(&lvalue)?;
                 for (step, by) in [("++", 1), ("--", -1)] {
                     if self.looking_at(step) {
                         self.at += 2;
-                        self.write(&lvalue, value.wrapping_add(by))?;
+                        self.write_lvalue(&lvalue, value.wrapping_add(by))?;
                         break;
                     }
                 }
@@ -421,7 +422,7 @@ impl Evaluator<'_> {
         Err(self.syntax_error("`]`"))
     }
 
-    fn read(&mut self, lvalue: &Lvalue) -> Result<i64, String> {
+    fn read_lvalue(&mut self, lvalue: &Lvalue) -> Result<i64, String> {
         if self.skipping > 0 {
             return Ok(0);
         }
@@ -439,7 +440,7 @@ impl Evaluator<'_> {
         evaluate_within(text, self.shell, self.effort)
     }
 
-    fn write(&mut self, lvalue: &Lvalue, value: i64) -> Result<(), String> {
+    fn write_lvalue(&mut self, lvalue: &Lvalue, value: i64) -> Result<(), String> {
         if self.skipping > 0 {
             Ok(())
         } else {

@@ -74,7 +74,7 @@ builtins! {
         => shell.folder_stack("pushd", texts(given)).await;
     "pwd" "prints the working folder" => shell.pwd().await;
     "read" "reads a line into variables: -r -a -d -n -N -p -s -t -u"
-        => shell.read(texts(given)).await;
+        => shell.read_builtin(texts(given)).await;
     "readarray" "same as mapfile" => shell.mapfile(texts(given)).await;
     "readonly" "makes variables read-only" => shell.declare("readonly", given).await;
     "return" "leaves a function or a sourced script"

@@ -47,7 +47,7 @@ enum LineEnd {
 }
 
 impl Interpreter {
-    pub(super) async fn read(&mut self, words: Vec<String>) -> Attempt<u8> {
+    pub(super) async fn read_builtin(&mut self, words: Vec<String>) -> Attempt<u8> {
         let options = parse_options(words).map_err(usage)?;
         if let Some(prompt) = &options.prompt {
             self.write_stderr(prompt).await;

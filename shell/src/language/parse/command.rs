@@ -538,7 +538,7 @@ impl Parser {
 impl Redirect {
     /// Creates the redirection `2>&1`, which `|&` adds to a command.
     fn errors_to_output() -> Redirect {
-        let word = Word::of(Part::Literal("1".into()));
+        let word = Word::of_part(Part::Literal("1".into()));
         Redirect { fd: Descriptor::Number(2), to: Target::Duplicate { word, input: false } }
     }
 }

@@ -311,7 +311,7 @@ impl Parser {
         body.shrink_to_fit();
         let word = if document.literal {
             self.count(text_size(&body))?;
-            Word::of(Part::Quoted(body))
+            Word::of_part(Part::Quoted(body))
         } else {
             self.document_body(&body, line)?
         };
@@ -326,7 +326,7 @@ impl Parser {
         let parts = parser.deeper(|parser| parser.double_parts(None));
         self.misread = parser.misread;
         self.uncharged = self.uncharged.saturating_add(parser.uncharged);
-        Ok(Word::of(Part::Double(parts?)))
+        Ok(Word::of_part(Part::Double(parts?)))
     }
 
     /// Consumes a name, if one comes next.

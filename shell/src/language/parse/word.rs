@@ -577,21 +577,20 @@ impl Parser {
         }
         // Directly after `//`, a `/` belongs to the pattern.
         let min = usize::from(scope == ReplaceScope::All);
-        let pattern = self.operand(quoted, false, Some(('/', min)), line)?;
+        let pattern = self.operand(quoted, false, Some(min), line)?;
         let with =
             if self.take("/") { self.operand(quoted, false, None, line)? } else { Word::default() };
         Ok(Action::Replace { scope, pattern, with })
     }
 
-    /// Parses the word after an operator. The word ends before a `}`. If `stop` contains a
-    /// character and a minimum length, a word of at least that length also ends before that
-    /// character. If `quoted` is true, the word is inside double quotes. If `plain` is true, single
-    /// quotes are plain characters.
+    /// Parses the word after an operator. The word ends before a `}`. A word of at least
+    /// `min_before_slash` characters also ends before a `/`. If `quoted` is true, the word is inside
+    /// double quotes. If `plain` is true, single quotes are plain characters.
     fn operand(
         &mut self,
         quoted: bool,
         plain: bool,
-        stop: Option<(char, usize)>,
+        min_before_slash: Option<usize>,
         line: u32,
     ) -> ParseResult<Word> {
         let mut parts = Parts::default();
@@ -602,7 +601,7 @@ impl Parser {
             };
             match c {
                 '}' => break,
-                c if stop.is_some_and(|(stop, min)| c == stop && self.at >= from + min) => break,
+                '/' if min_before_slash.is_some_and(|min| self.at >= from + min) => break,
                 '\'' if plain => {
                     self.next();
                     parts.push('\'');
