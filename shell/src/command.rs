@@ -46,7 +46,8 @@ impl Command {
     pub(crate) fn names(&self, path: &str, write: bool) -> bool {
         let path = absolute("/", path);
         let is_related = |named: &str| {
-            let (path, named) = (Path::new(&path), Path::new(named));
+            let path = Path::new(&path);
+            let named = Path::new(named);
             path.starts_with(named) || (write && named.starts_with(path))
         };
         self.argv.iter().skip(1).any(|word| {
@@ -69,7 +70,7 @@ impl Command {
 /// Returns true if the `/` at the index `at` of a word begins an absolute path, and does not
 /// continue a relative one.
 fn begins_path(word: &str, at: usize) -> bool {
-    let before = word.get(..at).unwrap_or_default();
+    let before = word.split_at(at).0;
     !before.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-'))
 }
 

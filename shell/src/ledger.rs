@@ -5,11 +5,12 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use wattle_rt::{Account, MemoryCharge};
 
 use crate::bounds::amount;
+use crate::lock::lock;
 
 /// Number of bytes counted for each stored string in addition to its length.
 const OVERHEAD: u64 = 48;
@@ -55,7 +56,7 @@ impl Ledger {
     fn subtract(&self, bytes: u64) {
         self.held.fetch_sub(bytes, Ordering::Relaxed);
         let Some(charged) = &self.charged else { return };
-        let mut charged = charged.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut charged = lock(charged);
         // The number is read under the lock, so that bytes which were charged in the meantime stay
         // charged.
         let held = usize::try_from(self.held.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
@@ -69,7 +70,7 @@ impl Ledger {
             return false;
         }
         let Some(charged) = &self.charged else { return true };
-        let mut charged = charged.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut charged = lock(charged);
         let held = usize::try_from(held).unwrap_or(usize::MAX);
         let missing = held.saturating_sub(charged.used());
         missing == 0 || charged.grow(missing).is_ok()

@@ -5,6 +5,7 @@
 //!
 //! - `errno`: error numbers and their messages.
 //! - `bounds`: resource limits for a script and for a command.
+//! - `lock`: locks that ignore poisoning.
 //! - `ledger`: counters of the memory that the shells of a session hold.
 //! - `stream`: the streams behind descriptors: pipes, files, devices.
 //! - `command`: the port through which the shell runs a command.
@@ -18,6 +19,7 @@ mod command;
 mod errno;
 mod language;
 mod ledger;
+mod lock;
 mod port;
 mod stream;
 mod toolbox;

@@ -3,6 +3,8 @@
 //! The expression is already expanded. Names in it are variables, and their values are also
 //! evaluated as arithmetic.
 
+use super::interpreter::Interpreter;
+
 /// Maximum nesting depth of parentheses and of variables that refer to variables.
 const MAX_DEPTH: u32 = 40;
 
@@ -42,32 +44,11 @@ impl Effort {
     }
 }
 
-/// Access to the variables of an expression.
-pub(crate) trait Names {
-    /// Returns the value of a variable or an array element, or `None` if it is unset.
-    fn get(
-        &mut self,
-        name: &str,
-        index: Option<&str>,
-        effort: &mut Effort,
-    ) -> Result<Option<String>, String>;
-    /// Sets a variable or an array element.
-    fn set(
-        &mut self,
-        name: &str,
-        index: Option<&str>,
-        value: i64,
-        effort: &mut Effort,
-    ) -> Result<(), String>;
-    /// Records the number of steps that an evaluation took.
-    fn charge(&mut self, steps: u64);
-}
-
 /// Evaluates an expression. An empty expression is 0.
-pub(crate) fn evaluate(text: &str, names: &mut dyn Names) -> Result<i64, String> {
+pub(crate) fn evaluate(text: &str, shell: &mut Interpreter) -> Result<i64, String> {
     let mut effort = Effort::default();
-    let result = evaluate_within(text, names, &mut effort);
-    names.charge(effort.steps());
+    let result = evaluate_within(text, shell, &mut effort);
+    shell.run.charge(effort.steps());
     result
 }
 
@@ -75,7 +56,7 @@ pub(crate) fn evaluate(text: &str, names: &mut dyn Names) -> Result<i64, String>
 /// added to those in `effort`.
 pub(crate) fn evaluate_within(
     text: &str,
-    names: &mut dyn Names,
+    shell: &mut Interpreter,
     effort: &mut Effort,
 ) -> Result<i64, String> {
     if effort.depth > MAX_DEPTH {
@@ -83,15 +64,15 @@ pub(crate) fn evaluate_within(
     }
     effort.spend_on(text)?;
     effort.depth += 1;
-    let result = parse(text, names, effort);
+    let result = parse(text, shell, effort);
     effort.depth -= 1;
     result
 }
 
 /// Parses an expression and computes its value.
-fn parse(text: &str, names: &mut dyn Names, effort: &mut Effort) -> Result<i64, String> {
+fn parse(text: &str, shell: &mut Interpreter, effort: &mut Effort) -> Result<i64, String> {
     let mut evaluator =
-        Evaluator { chars: text.chars().collect(), at: 0, skipping: 0, effort, names };
+        Evaluator { chars: text.chars().collect(), at: 0, skipping: 0, effort, shell };
     evaluator.skip_spaces();
     if evaluator.at == evaluator.chars.len() {
         return Ok(0);
@@ -120,7 +101,7 @@ struct Evaluator<'a> {
     /// is not 0, no variable is read or set.
     skipping: u32,
     effort: &'a mut Effort,
-    names: &'a mut dyn Names,
+    shell: &'a mut Interpreter,
 }
 
 /// A variable or array element that can be assigned to.
@@ -182,10 +163,20 @@ impl Evaluator<'_> {
 
     /// Returns the message of a syntax error at the current position.
     fn syntax_error(&self, expected: &str) -> String {
-        let all: String = self.chars.iter().collect();
+        let whole = self.excerpt();
         let rest: String = self.chars.iter().skip(self.at).take(40).collect();
-        let rest = if rest.is_empty() { excerpt(&all) } else { rest };
-        format!("{}: syntax error: {expected} expected (error token is \"{rest}\")", excerpt(&all))
+        let rest = if rest.is_empty() { &whole } else { &rest };
+        format!("{whole}: syntax error: {expected} expected (error token is \"{rest}\")")
+    }
+
+    /// Returns the expression, shortened for a message.
+    fn excerpt(&self) -> String {
+        excerpt(&self.chars.iter().collect::<String>())
+    }
+
+    /// Returns the characters from an index up to the current position.
+    fn text_since(&self, from: usize) -> String {
+        self.chars.iter().take(self.at).skip(from).collect()
     }
 
     /// Runs `inner` one nesting level deeper.
@@ -225,11 +216,11 @@ impl Evaluator<'_> {
                 let value = match operator.strip_suffix('=').unwrap_or_default() {
                     "" => right,
                     operator => {
-                        let left = self.read(&lvalue)?;
+                        let left = self.read_lvalue(&lvalue)?;
                         self.apply(operator, left, right)?
                     }
                 };
-                self.write(&lvalue, value)?;
+                self.write_lvalue(&lvalue, value)?;
                 return Ok(value);
             }
         }
@@ -276,10 +267,7 @@ impl Evaluator<'_> {
             let assigns = self.peek(operator.len()) == Some('=')
                 && !matches!(operator, "==" | "!=" | "<=" | ">=" | "<" | ">" | "||" | "&&" | "**");
             if assigns {
-                return Err(format!(
-                    "{}: attempted assignment to non-variable",
-                    excerpt(&self.chars.iter().collect::<String>())
-                ));
+                return Err(format!("{}: attempted assignment to non-variable", self.excerpt()));
             }
             self.at += operator.len();
             self.effort.spend(1)?;
@@ -315,7 +303,7 @@ impl Evaluator<'_> {
             "/" | "%" if right == 0 => {
                 return Err(format!(
                     "{}: division by 0 (error token is \"{right}\")",
-                    excerpt(&self.chars.iter().collect::<String>())
+                    self.excerpt()
                 ));
             }
             "/" => left.wrapping_div(right),
@@ -344,8 +332,9 @@ impl Evaluator<'_> {
                 self.at += 2;
                 self.skip_spaces();
                 if let Some(lvalue) = self.lvalue()? {
-                    let value = self.read(&lvalue)?.wrapping_add(if step == "++" { 1 } else { -1 });
-                    self.write(&lvalue, value)?;
+                    let value =
+                        self.read_lvalue(&lvalue)?.wrapping_add(if step == "++" { 1 } else { -1 });
+                    self.write_lvalue(&lvalue, value)?;
                     return Ok(value);
                 }
                 self.at = start;
@@ -377,11 +366,11 @@ impl Evaluator<'_> {
             _ => {
                 let Some(lvalue) = self.lvalue()? else { return Err(self.syntax_error("operand")) };
                 self.skip_spaces();
-                let value = self.read(&lvalue)?;
+                let value = self.read_lvalue(&lvalue)?;
                 for (step, by) in [("++", 1), ("--", -1)] {
                     if self.looking_at(step) {
                         self.at += 2;
-                        self.write(&lvalue, value.wrapping_add(by))?;
+                        self.write_lvalue(&lvalue, value.wrapping_add(by))?;
                         break;
                     }
                 }
@@ -398,7 +387,7 @@ impl Evaluator<'_> {
         {
             self.at += 1;
         }
-        let text: String = self.chars.get(start..self.at).unwrap_or_default().iter().collect();
+        let text = self.text_since(start);
         number(&text)
             .ok_or_else(|| format!("{text}: not a number (bases are written as 0x1f, 017, 2#101)"))
     }
@@ -411,7 +400,7 @@ impl Evaluator<'_> {
         while self.peek(0).is_some_and(|c| c.is_ascii_alphanumeric() || c == '_') {
             self.at += 1;
         }
-        let name = self.chars.get(start..self.at).unwrap_or_default().iter().collect();
+        let name = self.text_since(start);
         if self.peek(0) != Some('[') {
             return Ok(Some(Lvalue { name, index: None }));
         }
@@ -425,19 +414,22 @@ impl Evaluator<'_> {
                 _ => {}
             }
             if depth == 0 {
-                let index = self.chars.get(from..self.at - 1).unwrap_or_default().iter().collect();
+                let mut index = self.text_since(from);
+                index.pop();
                 return Ok(Some(Lvalue { name, index: Some(index) }));
             }
         }
         Err(self.syntax_error("`]`"))
     }
 
-    fn read(&mut self, lvalue: &Lvalue) -> Result<i64, String> {
+    fn read_lvalue(&mut self, lvalue: &Lvalue) -> Result<i64, String> {
         if self.skipping > 0 {
             return Ok(0);
         }
         self.effort.spend(1)?;
-        let Some(text) = self.names.get(&lvalue.name, lvalue.index.as_deref(), self.effort)? else {
+        let Some(text) =
+            self.shell.operand_value(&lvalue.name, lvalue.index.as_deref(), self.effort)?
+        else {
             return Ok(0);
         };
         self.effort.spend_on(&text)?;
@@ -445,20 +437,22 @@ impl Evaluator<'_> {
         if let Some(value) = number(text) {
             return Ok(value);
         }
-        evaluate_within(text, self.names, self.effort)
+        evaluate_within(text, self.shell, self.effort)
     }
 
-    fn write(&mut self, lvalue: &Lvalue, value: i64) -> Result<(), String> {
+    fn write_lvalue(&mut self, lvalue: &Lvalue, value: i64) -> Result<(), String> {
         if self.skipping > 0 {
             Ok(())
         } else {
-            self.names.set(&lvalue.name, lvalue.index.as_deref(), value, self.effort)
+            self.shell.set_operand(&lvalue.name, lvalue.index.as_deref(), value, self.effort)
         }
     }
 }
 
 fn power(base: i64, exponent: i64) -> i64 {
-    let (mut result, mut base, mut exponent) = (1_i64, base, exponent.max(0) as u64);
+    let mut result = 1_i64;
+    let mut base = base;
+    let mut exponent = exponent.max(0) as u64;
     while exponent > 0 {
         if exponent & 1 == 1 {
             result = result.wrapping_mul(base);

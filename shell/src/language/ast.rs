@@ -301,7 +301,7 @@ pub(crate) enum Test {
 
 impl Word {
     /// Creates a word of one part.
-    pub(crate) fn of(part: Part) -> Word {
+    pub(crate) fn of_part(part: Part) -> Word {
         Word { parts: vec![part], ..Word::default() }
     }
 

@@ -94,30 +94,7 @@ pub(crate) fn backslashed(text: &str) -> String {
     }
     let mut out = String::new();
     for (index, c) in text.chars().enumerate() {
-        let special = matches!(
-            c,
-            ' ' | '\''
-                | '"'
-                | '\\'
-                | '|'
-                | '&'
-                | ';'
-                | '('
-                | ')'
-                | '<'
-                | '>'
-                | '!'
-                | '{'
-                | '}'
-                | '*'
-                | '['
-                | ']'
-                | '?'
-                | '^'
-                | '$'
-                | '`'
-                | ','
-        );
+        let special = " '\"\\|&;()<>!{}*[]?^$`,".contains(c);
         if special || (index == 0 && matches!(c, '#' | '~')) {
             out.push('\\');
         }
@@ -135,12 +112,20 @@ pub(crate) fn quoted(text: &str) -> String {
     }
 }
 
+/// Quotes a string like [`quoted`], unless it consists only of characters that need no quotes.
+pub(crate) fn quoted_if_needed(text: &str) -> String {
+    let plain = text.chars().all(|c| c.is_alphanumeric() || "_-./:=,+@%^".contains(c));
+    if plain { text.to_owned() } else { quoted(text) }
+}
+
+/// Quotes a word for the output of `set -x`.
+pub(crate) fn quoted_word(text: &str) -> String {
+    if text.is_empty() { quoted(text) } else { quoted_if_needed(text) }
+}
+
 /// Quotes a value as `declare -p` does.
 pub(crate) fn double_quoted(text: &str) -> String {
-    if text.chars().any(|c| c.is_control() && c != '\n' && c != '\t') {
-        return dollar_quoted(text);
-    }
-    if text.contains(['\n', '\t']) {
+    if text.chars().any(char::is_control) {
         return dollar_quoted(text);
     }
     let mut out = String::from("\"");

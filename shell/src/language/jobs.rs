@@ -40,7 +40,8 @@ impl Jobs {
     pub(crate) fn add(&mut self, pid: u32, text: Text, task: Task) {
         let number = self.list.iter().map(|job| job.number).max().unwrap_or_default() + 1;
         self.last = Some(pid);
-        let (text, task) = (Some(text), Some(task));
+        let text = Some(text);
+        let task = Some(task);
         self.list.push(Job { number, pid, text, task, status: 0 });
     }
 

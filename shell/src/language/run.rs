@@ -1,7 +1,7 @@
 //! The state that all shells of one session share: commands, files, limits and their counters.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -12,6 +12,7 @@ use super::task::Task;
 use crate::bounds::Bounds;
 use crate::command::Commands;
 use crate::ledger::Ledger;
+use crate::lock::lock;
 
 /// Number of commands and loop iterations after which a shell lets other tasks run. Must be a power
 /// of two.
@@ -86,7 +87,7 @@ impl Run {
     /// Prepares for a new script: resets the number of started commands and the reason for ending
     /// the script. Returns the script's number.
     pub(crate) fn begin(&self) -> u64 {
-        let mut reason = self.end_reason.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reason = lock(&self.end_reason);
         *reason = None;
         self.started.store(0, Ordering::Relaxed);
         self.script.fetch_add(1, Ordering::Relaxed) + 1
@@ -100,7 +101,7 @@ impl Run {
     /// Ends the whole script. Later calls do not change the reason. Does nothing if `script` is not
     /// the current script, because a job of an earlier script may call this function late.
     pub(crate) fn end(&self, script: u64, reason: String) {
-        let mut known = self.end_reason.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.end_reason);
         if script == self.script() {
             known.get_or_insert(reason);
             self.end_signal.notify_one();
@@ -126,12 +127,12 @@ impl Run {
 
     /// Returns true if the script was ended.
     pub(crate) fn is_ended(&self) -> bool {
-        self.end_reason.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+        lock(&self.end_reason).is_some()
     }
 
     /// Returns the reason for ending the script, if it was ended.
     pub(crate) fn reason(&self) -> Option<String> {
-        self.end_reason.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.end_reason).clone()
     }
 
     /// Waits until the script is ended and returns the reason.
@@ -194,11 +195,11 @@ impl Run {
 
     /// Takes over the jobs of a shell that has ended.
     pub(crate) fn adopt(&self, tasks: Vec<Task>) {
-        self.orphans.lock().unwrap_or_else(PoisonError::into_inner).extend(tasks);
+        lock(&self.orphans).extend(tasks);
     }
 
     /// Removes and returns the jobs of shells that have ended. Dropping the tasks ends the jobs.
     pub(crate) fn orphans(&self) -> Vec<Task> {
-        std::mem::take(&mut *self.orphans.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *lock(&self.orphans))
     }
 }

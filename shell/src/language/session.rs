@@ -9,10 +9,10 @@ use wattle_capability::files::Files;
 use wattle_rt::Account;
 
 use super::interpreter::Interpreter;
-use super::parse::{self, SyntaxError};
+use super::parse::SyntaxError;
 use super::run::Run;
 use super::task::Task;
-use super::{builtin_table, builtins};
+use super::{builtins, parse};
 use crate::bounds::StageBounds;
 use crate::bounds::{Bounds, amount};
 use crate::command::{Commands, Status};
@@ -125,7 +125,7 @@ impl Shell {
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         let mut names: Vec<String> =
-            builtin_table::names().map(str::to_owned).chain(self.commands.names()).collect();
+            builtins::names().map(str::to_owned).chain(self.commands.names()).collect();
         names.sort_unstable();
         names.dedup();
         names

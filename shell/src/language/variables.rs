@@ -1,5 +1,6 @@
 //! Variables: strings, indexed and associative arrays, their attributes, and the frames that
-//! restore variables after a function or a command.
+//! restore variables after a function or a command. Also the expanded words and assignments that
+//! set them.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::{Entry, HashMap};
@@ -24,6 +25,8 @@ pub(crate) enum AssignError {
     Full(Full),
     Index(String),
     Name(String),
+    /// An arithmetic expression is invalid. The string contains the message.
+    Arithmetic(String),
 }
 
 impl fmt::Display for AssignError {
@@ -35,6 +38,7 @@ impl fmt::Display for AssignError {
             }
             AssignError::Index(index) => write!(f, "[{index}]: bad array subscript"),
             AssignError::Name(name) => write!(f, "`{name}': not a valid identifier"),
+            AssignError::Arithmetic(message) => f.write_str(message),
         }
     }
 }
@@ -42,6 +46,12 @@ impl fmt::Display for AssignError {
 impl From<Full> for AssignError {
     fn from(full: Full) -> AssignError {
         AssignError::Full(full)
+    }
+}
+
+impl From<String> for AssignError {
+    fn from(message: String) -> AssignError {
+        AssignError::Arithmetic(message)
     }
 }
 
@@ -303,7 +313,8 @@ impl Variables {
     ) -> Result<(), AssignError> {
         let ledger = self.ledger.clone();
         let variable = self.entry(name)?;
-        let (key, text) = (ledger.store(key)?, ledger.store(folded(variable.fold, text))?);
+        let key = ledger.store(key)?;
+        let text = ledger.store(folded(variable.fold, text))?;
         variable.edit_map(|map| drop(map.insert(key, text)));
         Ok(())
     }
@@ -321,7 +332,8 @@ impl Variables {
         for (index, text) in (0_i64..).zip(texts) {
             list.insert(index, ledger.store(folded(fold, text))?);
         }
-        let (variable, count) = (self.entry(name)?, list.len());
+        let variable = self.entry(name)?;
+        let count = list.len();
         variable.value = Value::List(variable.elements(list, count));
         Ok(())
     }
@@ -423,4 +435,88 @@ fn folded(fold: Option<CaseFold>, text: String) -> String {
         Some(CaseFold::Upper) => text.to_uppercase(),
         Some(CaseFold::Lower) => text.to_lowercase(),
     }
+}
+
+/// A word of a command after expansion.
+#[derive(Clone, Debug)]
+pub(crate) enum ExpandedWord {
+    Text(String),
+    /// An assignment that is passed as an argument, for example to `declare`.
+    Setting(Setting),
+}
+
+impl ExpandedWord {
+    /// Returns the size of the word's text or of the assigned values, in bytes.
+    pub(crate) fn size(&self) -> u64 {
+        match self {
+            ExpandedWord::Text(text) => text.len() as u64,
+            ExpandedWord::Setting(setting) => match &setting.value {
+                SettingValue::Text(text) => text.len() as u64,
+                SettingValue::Array(elements) => {
+                    elements.iter().map(|element| element.text.len() as u64).sum()
+                }
+            },
+        }
+    }
+}
+
+/// An assignment after expansion.
+#[derive(Clone, Debug)]
+pub(crate) struct Setting {
+    pub(crate) name: String,
+    pub(crate) index: Option<String>,
+    pub(crate) append: bool,
+    pub(crate) value: SettingValue,
+}
+
+/// The value of an assignment.
+#[derive(Clone, Debug)]
+pub(crate) enum SettingValue {
+    Text(String),
+    Array(Vec<ArrayElement>),
+}
+
+/// An element of an assigned array.
+#[derive(Clone, Debug)]
+pub(crate) struct ArrayElement {
+    pub(crate) index: Option<String>,
+    pub(crate) append: bool,
+    pub(crate) text: String,
+}
+
+impl Setting {
+    /// Creates the assignment of a string to a variable, or to an array element if `target` has an
+    /// index, as in `name[index]`.
+    pub(crate) fn text(target: &str, text: String) -> Setting {
+        let (name, index) = split_index(target);
+        Setting {
+            name: name.into(),
+            index: index.map(str::to_owned),
+            append: false,
+            value: SettingValue::Text(text),
+        }
+    }
+}
+
+/// Splits `name[index]` into its name and index. Without an index, the whole string is the name.
+pub(crate) fn split_index(target: &str) -> (&str, Option<&str>) {
+    match target.strip_suffix(']').and_then(|text| text.split_once('[')) {
+        Some((name, index)) => (name, Some(index)),
+        None => (target, None),
+    }
+}
+
+/// Returns the words as plain strings. An assignment becomes `name=value`, or only its name if its
+/// value is an array.
+pub(crate) fn texts(words: Vec<ExpandedWord>) -> Vec<String> {
+    words
+        .into_iter()
+        .map(|word| match word {
+            ExpandedWord::Text(text) => text,
+            ExpandedWord::Setting(setting) => match setting.value {
+                SettingValue::Text(text) => format!("{}={text}", setting.name),
+                SettingValue::Array(_) => setting.name,
+            },
+        })
+        .collect()
 }

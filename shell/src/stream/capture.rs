@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use super::lock::lock;
 use crate::errno::Errno;
 use crate::ledger::Charge;
+use crate::lock::lock;
 
 /// The writing side of a capture.
 pub(super) struct Capture(Arc<Mutex<State>>);
@@ -72,7 +72,7 @@ impl Capture {
         if let Retention::Head(_) = state.retention {
             return Err(Errno::PIPE);
         }
-        let last = rest.get(rest.len().saturating_sub(tail)..).unwrap_or_default();
+        let last = rest.split_at(rest.len().saturating_sub(tail)).1;
         let over = (state.tail.len() + last.len()).saturating_sub(tail);
         state.tail.drain(..over);
         state.tail.extend(last);

@@ -3,7 +3,7 @@
 use bytes::{Bytes, BytesMut};
 use wattle_capability::files::Files;
 
-use super::Stream;
+use super::{Kind, Stream};
 use crate::errno::Errno;
 
 /// A device in `/dev`.
@@ -59,12 +59,9 @@ impl Device {
     #[must_use]
     pub fn stream(self, write: bool, fd: impl FnOnce(u32) -> Option<Stream>) -> Stream {
         match self {
-            Device::Null | Device::Other => Stream::null(),
-            Device::Zero => Stream::zero(),
-            Device::Full => Stream::full(),
-            Device::Random => Stream::random(),
             Device::Terminal => fd(if write { 2 } else { 0 }).unwrap_or_else(Stream::null),
             Device::Descriptor(number) => fd(number).unwrap_or_else(Stream::null),
+            device => Stream::of_kind(Kind::Device(device)),
         }
     }
 
@@ -77,37 +74,29 @@ impl Device {
     }
 }
 
-/// A device that does not refer to a descriptor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ByteDevice {
-    Null,
-    Zero,
-    Full,
-    Random,
-}
-
 /// Maximum number of bytes that one read of a device returns.
 const CHUNK: usize = 64 << 10;
 
-impl ByteDevice {
+/// The bytes of a device that does not refer to a descriptor.
+impl Device {
     pub(super) fn read(self, max: usize) -> Result<Bytes, Errno> {
         let max = max.min(CHUNK);
         match self {
-            ByteDevice::Null => Ok(Bytes::new()),
-            ByteDevice::Zero | ByteDevice::Full => {
+            Device::Zero | Device::Full => {
                 static ZEROS: [u8; CHUNK] = [0; CHUNK];
                 Ok(Bytes::from_static(&ZEROS).slice(..max))
             }
-            ByteDevice::Random => {
+            Device::Random => {
                 let mut data = BytesMut::zeroed(max);
                 getrandom::fill(&mut data).map_err(|_| Errno::IO)?;
                 Ok(data.freeze())
             }
+            _ => Ok(Bytes::new()),
         }
     }
 
     pub(super) fn write(self) -> Result<(), Errno> {
-        if self == ByteDevice::Full { Err(Errno::NOSPC) } else { Ok(()) }
+        if self == Device::Full { Err(Errno::NOSPC) } else { Ok(()) }
     }
 }
 

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use wattle_capability::files::{EntryKind, ErrorKind, Files, Reader, Stat, Writer};
 
-use super::lock::lock;
 use crate::errno::{Errno, Fault};
+use crate::lock::lock;
 
 /// Number of bytes to read ahead from a disk, so that the following reads need not access it.
 const READ_AHEAD: usize = 64 << 10;
@@ -30,51 +30,28 @@ pub struct OpenMode {
 }
 
 impl OpenMode {
-    /// Open options for `< file`.
-    pub const READ: OpenMode = OpenMode {
-        read: true,
+    const NONE: OpenMode = OpenMode {
+        read: false,
         write: false,
         append: false,
         create: false,
         truncate: false,
         exclusive: false,
     };
+    /// Open options for `< file`.
+    pub const READ: OpenMode = OpenMode { read: true, ..OpenMode::NONE };
     /// Open options for `> file`.
-    pub const WRITE: OpenMode = OpenMode {
-        read: false,
-        write: true,
-        append: false,
-        create: true,
-        truncate: true,
-        exclusive: false,
-    };
+    pub const WRITE: OpenMode =
+        OpenMode { write: true, create: true, truncate: true, ..OpenMode::NONE };
     /// Open options for `>> file`.
-    pub const APPEND: OpenMode = OpenMode {
-        read: false,
-        write: true,
-        append: true,
-        create: true,
-        truncate: false,
-        exclusive: false,
-    };
+    pub const APPEND: OpenMode =
+        OpenMode { write: true, append: true, create: true, ..OpenMode::NONE };
     /// Open options for `<> file`.
-    pub const READ_WRITE: OpenMode = OpenMode {
-        read: true,
-        write: true,
-        append: false,
-        create: true,
-        truncate: false,
-        exclusive: false,
-    };
+    pub const READ_WRITE: OpenMode =
+        OpenMode { read: true, write: true, create: true, ..OpenMode::NONE };
     /// Open options for `> file` under `set -C`.
-    pub const CREATE_NEW: OpenMode = OpenMode {
-        read: false,
-        write: true,
-        append: false,
-        create: true,
-        truncate: false,
-        exclusive: true,
-    };
+    pub const CREATE_NEW: OpenMode =
+        OpenMode { write: true, create: true, exclusive: true, ..OpenMode::NONE };
 }
 
 /// An open file.

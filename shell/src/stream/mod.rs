@@ -4,7 +4,6 @@
 mod capture;
 mod device;
 mod file;
-mod lock;
 mod outside;
 mod pipe;
 
@@ -23,10 +22,9 @@ pub use file::OpenMode;
 
 use crate::errno::{Errno, Fault};
 use crate::ledger::Charge;
+use crate::lock::lock;
 use capture::Capture;
-use device::ByteDevice;
 use file::OpenFile;
-use lock::lock;
 use outside::{Input, Output};
 use pipe::{PipeReader, PipeWriter};
 
@@ -44,7 +42,7 @@ struct Inner {
 }
 
 enum Kind {
-    Device(ByteDevice),
+    Device(Device),
     Bytes(Mutex<Bytes>),
     PipeReader(PipeReader),
     PipeWriter(PipeWriter),
@@ -66,7 +64,7 @@ pub enum StreamKind {
 }
 
 impl Stream {
-    fn of(kind: Kind) -> Stream {
+    fn of_kind(kind: Kind) -> Stream {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         Stream(Arc::new(Inner { kind, id: NEXT.fetch_add(1, Ordering::Relaxed) }))
     }
@@ -74,38 +72,20 @@ impl Stream {
     /// Opens `/dev/null`, which reads as empty and accepts all writes.
     #[must_use]
     pub fn null() -> Stream {
-        Stream::of(Kind::Device(ByteDevice::Null))
-    }
-
-    /// Opens `/dev/zero`.
-    #[must_use]
-    pub fn zero() -> Stream {
-        Stream::of(Kind::Device(ByteDevice::Zero))
-    }
-
-    /// Opens `/dev/full`, which reads as zeros. All writes to it fail.
-    #[must_use]
-    pub fn full() -> Stream {
-        Stream::of(Kind::Device(ByteDevice::Full))
-    }
-
-    /// Opens `/dev/random`.
-    #[must_use]
-    pub fn random() -> Stream {
-        Stream::of(Kind::Device(ByteDevice::Random))
+        Stream::of_kind(Kind::Device(Device::Null))
     }
 
     /// Creates a stream that yields the given bytes, such as those of a here-document.
     #[must_use]
     pub fn bytes(text: impl Into<Bytes>) -> Stream {
-        Stream::of(Kind::Bytes(Mutex::new(text.into())))
+        Stream::of_kind(Kind::Bytes(Mutex::new(text.into())))
     }
 
     /// Creates a pipe with a capacity of 64 KiB. Returns its reading end and its writing end.
     #[must_use]
     pub fn pipe() -> (Stream, Stream) {
         let (reader, writer) = pipe::pipe();
-        (Stream::of(Kind::PipeReader(reader)), Stream::of(Kind::PipeWriter(writer)))
+        (Stream::of_kind(Kind::PipeReader(reader)), Stream::of_kind(Kind::PipeWriter(writer)))
     }
 
     /// Creates a stream that captures all writes. A write beyond `limit` bytes fails like a write
@@ -113,14 +93,14 @@ impl Stream {
     #[must_use]
     pub fn capture(limit: usize) -> (Stream, CapturedBytes) {
         let (capture, captured) = capture::head(limit, None);
-        (Stream::of(Kind::Capture(capture)), captured)
+        (Stream::of_kind(Kind::Capture(capture)), captured)
     }
 
     /// Creates a stream like [`Stream::capture`] whose captured bytes are added to `charge`. A
     /// write also fails if the charge has no room for it.
     pub(crate) fn capture_charged(limit: usize, charge: Charge) -> (Stream, CapturedBytes) {
         let (capture, captured) = capture::head(limit, Some(charge));
-        (Stream::of(Kind::Capture(capture)), captured)
+        (Stream::of_kind(Kind::Capture(capture)), captured)
     }
 
     /// Creates a stream that accepts all writes. It captures at most `limit` bytes: half of them
@@ -128,21 +108,21 @@ impl Stream {
     #[must_use]
     pub fn capture_ends(limit: usize) -> (Stream, CapturedBytes) {
         let (capture, captured) = capture::ends(limit);
-        (Stream::of(Kind::Capture(capture)), captured)
+        (Stream::of_kind(Kind::Capture(capture)), captured)
     }
 
     /// Creates a stream that reads from a source outside the run, such as the process's standard
     /// input.
     #[must_use]
     pub fn reader(source: impl AsyncRead + Send + Unpin + 'static) -> Stream {
-        Stream::of(Kind::Input(Input::new(source)))
+        Stream::of_kind(Kind::Input(Input::new(source)))
     }
 
     /// Creates a stream that writes to a destination outside the run, such as the process's
     /// standard output. Each write is flushed.
     #[must_use]
     pub fn writer(sink: impl AsyncWrite + Send + Unpin + 'static) -> Stream {
-        Stream::of(Kind::Output(Output::new(sink)))
+        Stream::of_kind(Kind::Output(Output::new(sink)))
     }
 
     /// Opens a file of the run. `path` is an absolute path in the run's files. Devices are opened
@@ -155,7 +135,8 @@ impl Stream {
         if files.is_memory() {
             return Stream::open_blocking(files, path, mode);
         }
-        let (files, path) = (Arc::clone(files), path.to_owned());
+        let files = Arc::clone(files);
+        let path = path.to_owned();
         let opened =
             tokio::task::spawn_blocking(move || Stream::open_blocking(&files, &path, mode)).await;
         opened.unwrap_or(Err(Errno::INTR.into()))
@@ -167,7 +148,7 @@ impl Stream {
         path: &str,
         mode: OpenMode,
     ) -> Result<Stream, Fault> {
-        Ok(Stream::of(Kind::File(Arc::new(OpenFile::open(files, path, mode)?))))
+        Ok(Stream::of_kind(Kind::File(Arc::new(OpenFile::open(files, path, mode)?))))
     }
 
     /// Reads at most `max` bytes. Waits until at least one is available. Returns no bytes at the

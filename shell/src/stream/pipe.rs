@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use bytes::{Bytes, BytesMut};
 use tokio::sync::Notify;
 
-use super::lock::lock;
 use crate::errno::Errno;
+use crate::lock::lock;
 
 /// Capacity of a pipe, in bytes.
 const CAPACITY: usize = 64 << 10;

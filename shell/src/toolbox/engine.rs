@@ -10,7 +10,7 @@ use wasmtime::{
 };
 use wattle_rt::HostModule;
 
-use super::error::ToolboxError;
+use super::ToolboxError;
 use super::threads::Threads;
 use super::wasi::{self, Guest};
 

@@ -5,7 +5,6 @@
 //! stages of a pipeline run in parallel, like processes.
 
 mod engine;
-mod error;
 mod stage;
 mod threads;
 mod wait;
@@ -13,23 +12,27 @@ mod wasi;
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use wattle_capability::files::Files;
 use wattle_capability::guests::unpack;
 
-pub use error::ToolboxError;
-
 use crate::bounds::StageBounds;
 use crate::command::{Command, CommandOutcome, Commands, KillReason, Spawn};
+use crate::lock::lock;
 use engine::CompiledModule;
 
 /// The compressed module, built from `shell/toolbox/commands`.
 static MODULE: &[u8] = include_bytes!("commands.wasm.zst");
 /// The manifest of the module: the hash of its sources, and the names of its commands.
 static MANIFEST: &str = include_str!("commands.txt");
+
+/// An error that prevents the toolbox from loading or compiling.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to load the shell's commands: {0}")]
+pub struct ToolboxError(String);
 
 /// The bundled commands of the shell. Clones share the compiled module.
 #[derive(Clone)]
@@ -61,7 +64,7 @@ impl Toolbox {
         let listed =
             listed.ok_or_else(|| ToolboxError("the manifest lists no commands".to_owned()))?;
         let names = listed.split_whitespace().map(Cow::Borrowed).collect();
-        Ok(Toolbox::of(Module::Packed, names, cache))
+        Ok(Toolbox::from_module(Module::Packed, names, cache))
     }
 
     /// Creates a toolbox from another module. The module is a WASI preview 1 command. Its first
@@ -69,10 +72,14 @@ impl Toolbox {
     #[must_use]
     pub fn with_module(wasm: Vec<u8>, names: &[&str], cache: Option<&Path>) -> Toolbox {
         let names = names.iter().map(|name| Cow::Owned((*name).to_owned())).collect();
-        Toolbox::of(Module::Plain(wasm), names, cache)
+        Toolbox::from_module(Module::Plain(wasm), names, cache)
     }
 
-    fn of(module: Module, mut names: Vec<Cow<'static, str>>, cache: Option<&Path>) -> Toolbox {
+    fn from_module(
+        module: Module,
+        mut names: Vec<Cow<'static, str>>,
+        cache: Option<&Path>,
+    ) -> Toolbox {
         names.sort();
         let cache = cache.map(Path::to_owned);
         Toolbox(Arc::new(Inner {
@@ -162,7 +169,7 @@ impl Commands for Toolbox {
 
 impl Inner {
     fn compiled(&self) -> Result<Arc<CompiledModule>, ToolboxError> {
-        let _lock = self.compiling.lock().unwrap_or_else(PoisonError::into_inner);
+        let _lock = lock(&self.compiling);
         if let Some(compiled) = self.compiled.get() {
             return Ok(Arc::clone(compiled));
         }

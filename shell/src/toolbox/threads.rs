@@ -3,11 +3,12 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
 
 use super::engine::THREAD_STACK;
+use crate::lock::lock;
 
 /// Maximum number of threads that wait for work.
 const IDLE: usize = 16;
@@ -43,7 +44,7 @@ impl Threads {
     /// If the system refuses to start a thread.
     pub(super) fn run(&self, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
         let work: Work = Box::new(work);
-        let mut state = self.0.lock();
+        let mut state = lock(&self.0.state);
         if let Some(rest) = state.idle.checked_sub(1) {
             state.idle = rest;
             state.work.push_back(work);
@@ -68,7 +69,7 @@ impl Shared {
 
     /// Waits for work. Returns `None` if the thread is no longer needed.
     fn next(&self) -> Option<Work> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         if state.idle >= IDLE {
             return None;
         }
@@ -80,10 +81,6 @@ impl Shared {
             state.idle -= 1;
         }
         work
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -105,7 +102,7 @@ mod tests {
             let sender = sender.clone();
             threads.run(move || sender.send(thread::current().id()).unwrap()).unwrap();
             used.push(receiver.recv().unwrap());
-            while threads.0.lock().idle == 0 {
+            while lock(&threads.0.state).idle == 0 {
                 thread::yield_now();
             }
         }
@@ -127,7 +124,7 @@ mod tests {
             }
             all.wait();
         }
-        assert!(threads.0.lock().idle <= IDLE);
+        assert!(lock(&threads.0.state).idle <= IDLE);
     }
 
     #[test]

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::language::escape;
-use crate::language::interpreter::{Flow, Interpreter};
-use crate::language::setting::{ExpandedWord, Setting, SettingValue, split_index, texts};
-use crate::language::variables::{AssignError, CaseFold, Value, Variable, is_name, past};
+use crate::language::interpreter::{Attempt, Interpreter, Stop, usage};
+use crate::language::variables::{
+    AssignError, CaseFold, ExpandedWord, Setting, SettingValue, Value, Variable, is_name, past,
+    split_index, texts,
+};
+use crate::language::{arithmetic, escape};
 
 /// Options of a declaration.
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,51 +49,27 @@ impl Interpreter {
         let variable = self.variables.get_itself(name)?;
         let letters = variable.letters();
         let letters = if letters.is_empty() { "--".to_owned() } else { format!("-{letters}") };
-        let list = |pairs: Vec<(String, String)>| {
-            pairs
-                .into_iter()
-                .map(|(key, text)| format!("[{key}]={}", escape::double_quoted(&text)))
-                .collect::<Vec<_>>()
-                .join(" ")
-        };
-        Some(match &variable.value {
-            Value::Unset => format!("declare {letters} {name}"),
-            Value::Text(text) => {
-                format!("declare {letters} {name}={}", escape::double_quoted(text))
+        let element = |key: &str, text: &str| format!("[{key}]={}", escape::double_quoted(text));
+        let value = match &variable.value {
+            Value::Unset => String::new(),
+            Value::Text(text) => format!("={}", escape::double_quoted(text)),
+            Value::List(list) => {
+                let elements = list.iter().map(|(index, text)| element(&index.to_string(), text));
+                format!("=({})", elements.collect::<Vec<_>>().join(" "))
             }
-            Value::List(elements) => format!(
-                "declare {letters} {name}=({})",
-                list(
-                    elements
-                        .iter()
-                        .map(|(index, text)| (index.to_string(), text.to_string()))
-                        .collect()
-                )
-            ),
             Value::Map(map) => {
-                let pairs = list(
-                    map.iter()
-                        .map(|(key, text)| {
-                            (
-                                if key.chars().all(|c| c.is_alphanumeric() || c == '_') {
-                                    key.to_string()
-                                } else {
-                                    escape::double_quoted(key)
-                                },
-                                text.to_string(),
-                            )
-                        })
-                        .collect(),
-                );
-                format!(
-                    "declare {letters} {name}=({pairs}{})",
-                    if map.is_empty() { "" } else { " " }
-                )
+                let elements = map.iter().map(|(key, text)| {
+                    let plain = key.chars().all(|c| c.is_alphanumeric() || c == '_');
+                    let key = if plain { key.to_string() } else { escape::double_quoted(key) };
+                    element(&key, text) + " "
+                });
+                format!("=({})", elements.collect::<String>())
             }
-        })
+        };
+        Some(format!("declare {letters} {name}{value}"))
     }
 
-    pub(super) async fn declare(&mut self, builtin: &str, given: Vec<ExpandedWord>) -> Flow<u8> {
+    pub(super) async fn declare(&mut self, builtin: &str, given: Vec<ExpandedWord>) -> Attempt<u8> {
         let mut options = DeclareOptions {
             readonly: builtin == "readonly",
             exported: (builtin == "export").then_some(true),
@@ -106,16 +84,14 @@ impl Interpreter {
                     if in_options && word.len() > 1 && word.starts_with(['-', '+']) =>
                 {
                     if let Err(letter) = options.apply(word, builtin) {
-                        return self
-                            .usage_error(format!("{builtin}: {word}: invalid option `{letter}`"))
-                            .await;
+                        return Err(usage(format!("{word}: invalid option `{letter}`")));
                     }
                 }
                 _ => rest.push(one),
             }
         }
         if builtin == "local" && self.execution.calls.is_empty() {
-            return self.failure("local: can only be used in a function").await;
+            return Err("can only be used in a function".into());
         }
         if options.functions {
             return self.declare_functions(&options, rest, builtin).await;
@@ -135,13 +111,17 @@ impl Interpreter {
             };
             let done = match setting {
                 Ok((setting, has_value)) => {
-                    self.declare_one(setting, has_value, &options, local).await?
+                    self.declare_one(setting, has_value, &options, local).await
                 }
-                Err(message) => Err(message),
+                Err(message) => Err(message.into()),
             };
-            if let Err(message) = done {
-                self.report(&format!("{builtin}: {message}")).await;
-                status = 1;
+            match done {
+                Ok(()) => {}
+                Err(Stop::Failed { message, .. }) => {
+                    self.report(&format!("{builtin}: {message}")).await;
+                    status = 1;
+                }
+                Err(jump) => return Err(jump),
             }
         }
         Ok(status)
@@ -153,44 +133,41 @@ impl Interpreter {
         has_value: bool,
         options: &DeclareOptions,
         local: bool,
-    ) -> Flow<Result<(), String>> {
+    ) -> Attempt {
         let name = setting.name.clone();
         if !is_name(&name) {
-            return Ok(Err(format!("`{name}': not a valid identifier")));
+            return Err(AssignError::Name(name).to_string().into());
         }
         if local
             && self.variables.get_itself(&name).is_some_and(|variable| variable.readonly)
             && has_value
         {
-            return Ok(Err(format!("{name}: readonly variable")));
+            return Err(AssignError::ReadOnly(name).to_string().into());
         }
         if local {
             self.variables.shadow(&name);
         }
-        let prepared = self.variables.attributes(&name).map(|variable| {
-            if options.map && !matches!(variable.value, Value::Map(_)) {
-                variable.clear(true);
-            }
-            if options.list && !matches!(variable.value, Value::List(_)) {
-                variable.make_list();
-            }
-            if let Some(integer) = options.integer {
-                variable.integer = integer;
-            }
-            if let Some(fold) = options.fold {
-                variable.fold = fold;
-            }
-            if options.reference == Some(false) {
-                variable.reference = false;
-            }
-        });
-        match prepared {
-            Ok(()) => {}
-            Err(error @ AssignError::Full(_)) => return Err(self.exceed(error.to_string())),
-            Err(error) => return Ok(Err(error.to_string())),
+        let variable = match self.variables.attributes(&name) {
+            Ok(variable) => variable,
+            Err(error) => return Err(self.assign_failure(error)),
+        };
+        if options.map && !matches!(variable.value, Value::Map(_)) {
+            variable.clear(true);
         }
-        if has_value && let Err(message) = self.try_assign(setting).await? {
-            return Ok(Err(message));
+        if options.list && !matches!(variable.value, Value::List(_)) {
+            variable.make_list();
+        }
+        if let Some(integer) = options.integer {
+            variable.integer = integer;
+        }
+        if let Some(fold) = options.fold {
+            variable.fold = fold;
+        }
+        if options.reference == Some(false) {
+            variable.reference = false;
+        }
+        if has_value {
+            self.try_assign(setting).await?;
         }
         if let Ok(variable) = self.variables.attributes(&name) {
             variable.readonly |= options.readonly;
@@ -201,7 +178,7 @@ impl Interpreter {
                 variable.reference = true;
             }
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     async fn declare_functions(
@@ -209,26 +186,22 @@ impl Interpreter {
         options: &DeclareOptions,
         rest: Vec<ExpandedWord>,
         builtin: &str,
-    ) -> Flow<u8> {
-        let names: Vec<String> = match rest.is_empty() {
-            true => self.definitions.functions.keys().cloned().collect(),
-            false => texts(rest),
-        };
+    ) -> Attempt<u8> {
         if builtin == "export" || options.readonly {
             return Ok(0);
         }
-        let mut names = names;
+        let mut names = texts(rest);
+        if names.is_empty() {
+            names.extend(self.definitions.functions.keys().cloned());
+        }
         names.sort_unstable();
         let mut status = 0;
         for name in names {
-            match self.definitions.functions.contains_key(&name) {
-                true if options.names_only => {
-                    self.print(format!("{name}\n")).await?;
-                }
-                true => {
-                    self.print(format!("declare -f {name}\n")).await?;
-                }
-                false => status = 1,
+            if self.definitions.functions.contains_key(&name) {
+                let before = if options.names_only { "" } else { "declare -f " };
+                self.print(format!("{before}{name}\n")).await?;
+            } else {
+                status = 1;
             }
         }
         Ok(status)
@@ -239,7 +212,7 @@ impl Interpreter {
         builtin: &str,
         options: DeclareOptions,
         rest: Vec<ExpandedWord>,
-    ) -> Flow<u8> {
+    ) -> Attempt<u8> {
         let names = texts(rest);
         let all = names.is_empty();
         let mut status = 0;
@@ -262,8 +235,10 @@ impl Interpreter {
         Ok(status)
     }
 
-    pub(super) async fn unset(&mut self, words: Vec<String>) -> Flow<u8> {
-        let (mut functions, mut variables, mut reference) = (false, false, false);
+    pub(super) async fn unset(&mut self, words: Vec<String>) -> Attempt<u8> {
+        let mut functions = false;
+        let mut variables = false;
+        let mut reference = false;
         let mut status = 0;
         for word in words {
             match word.as_str() {
@@ -295,7 +270,7 @@ impl Interpreter {
         let Some((array, index)) = name.strip_suffix(']').and_then(|text| text.split_once('['))
         else {
             if !is_name(name) {
-                return Err(format!("`{name}': not a valid identifier"));
+                return Err(AssignError::Name(name.into()).to_string());
             }
             if reference && let Ok(variable) = self.variables.entry_itself(name) {
                 variable.reference = false;
@@ -317,7 +292,7 @@ impl Interpreter {
         if matches!(index, "@" | "*") {
             return self.variables.unset(array).map_err(|error| error.to_string());
         }
-        let position = crate::language::arithmetic::evaluate(index, self)?;
+        let position = arithmetic::evaluate(index, self)?;
         let variable = self.variables.entry(array).map_err(|error| error.to_string())?;
         variable.edit_list(|list| {
             let from = if position < 0 { past(list) } else { 0 };

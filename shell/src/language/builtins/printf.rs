@@ -2,7 +2,7 @@
 
 use crate::bounds::amount;
 use crate::language::escape::{self, Dialect};
-use crate::language::interpreter::{Flow, Interpreter};
+use crate::language::interpreter::{Attempt, Interpreter, usage};
 
 /// Maximum width and precision of a directive.
 const MAX_WIDTH: usize = 1 << 20;
@@ -38,18 +38,15 @@ struct Output {
 }
 
 impl Interpreter {
-    pub(super) async fn printf(&mut self, words: Vec<String>) -> Flow<u8> {
+    pub(super) async fn printf(&mut self, words: Vec<String>) -> Attempt<u8> {
         let mut words = words.into_iter().peekable();
         let mut variable = None;
-        if words.peek().is_some_and(|word| word == "-v") {
-            words.next();
+        if words.next_if(|word| word == "-v").is_some() {
             variable = words.next();
         }
-        if words.peek().is_some_and(|word| word == "--") {
-            words.next();
-        }
+        words.next_if(|word| word == "--");
         let Some(format) = words.next() else {
-            return self.usage_error("printf: usage: printf [-v var] format [arguments]").await;
+            return Err(usage("usage: printf [-v var] format [arguments]"));
         };
         let arguments: Vec<String> = words.collect();
         let limit = usize::try_from(self.run.bounds.variables).unwrap_or(usize::MAX);
@@ -59,9 +56,7 @@ impl Interpreter {
             let before = rest.len();
             output.format_once(&format, &mut rest);
             if output.bytes.len() > limit {
-                return self
-                    .failure(format!("printf: the text is longer than {}", amount(limit)))
-                    .await;
+                return Err(format!("the text is longer than {}", amount(limit)).into());
             }
             if output.ended || rest.is_empty() || rest.len() == before {
                 break;
@@ -73,10 +68,8 @@ impl Interpreter {
         }
         match variable {
             Some(name) => {
-                match self.set(&name, String::from_utf8_lossy(&output.bytes).into_owned()).await? {
-                    Ok(()) => Ok(status),
-                    Err(message) => self.failure(format!("printf: {message}")).await,
-                }
+                self.set(&name, String::from_utf8_lossy(&output.bytes)).await?;
+                Ok(status)
             }
             None => Ok(self.print(output.bytes).await?.max(status)),
         }
@@ -136,10 +129,7 @@ impl Output {
                 self.ended = true;
                 return;
             }
-            while chars
-                .next_if(|c| matches!(c, 'l' | 'h' | 'j' | 'z' | 't' | 'L' | 'q') && *c != 'q')
-                .is_some()
-            {}
+            while chars.next_if(|c| matches!(c, 'l' | 'h' | 'j' | 'z' | 't' | 'L')).is_some() {}
             let Some(kind) = chars.next() else {
                 self.errors.push("`%': missing format character".into());
                 self.ended = true;
@@ -173,21 +163,15 @@ impl Output {
             'u' => {
                 whole(directive, &self.number(next(rest), false).cast_unsigned().to_string(), "")
             }
-            'x' => whole(
-                directive,
-                &format!("{:x}", self.number(next(rest), false)),
-                if directive.alternate { "0x" } else { "" },
-            ),
-            'X' => whole(
-                directive,
-                &format!("{:X}", self.number(next(rest), false)),
-                if directive.alternate { "0X" } else { "" },
-            ),
-            'o' => whole(
-                directive,
-                &format!("{:o}", self.number(next(rest), false)),
-                if directive.alternate { "0" } else { "" },
-            ),
+            'x' | 'X' | 'o' => {
+                let value = self.number(next(rest), false);
+                let (digits, prefix) = match kind {
+                    'x' => (format!("{value:x}"), "0x"),
+                    'X' => (format!("{value:X}"), "0X"),
+                    _ => (format!("{value:o}"), "0"),
+                };
+                whole(directive, &digits, if directive.alternate { prefix } else { "" })
+            }
             'f' | 'F' | 'e' | 'E' | 'g' | 'G' => {
                 let value = self.real(next(rest));
                 let text = real(directive, kind, value.abs());
@@ -334,7 +318,8 @@ fn zeros_before(sign: &str, digits: &str, width: usize) -> String {
 
 /// Formats a number with exactly `precision` fraction digits.
 fn fixed(value: f64, precision: usize) -> String {
-    let (exact, zeros) = (precision.min(MAX_FRACTION), precision.saturating_sub(MAX_FRACTION));
+    let exact = precision.min(MAX_FRACTION);
+    let zeros = precision.saturating_sub(MAX_FRACTION);
     format!("{value:.exact$}{}", "0".repeat(zeros))
 }
 
@@ -369,7 +354,8 @@ fn real(directive: &Directive, kind: char, value: f64) -> String {
 }
 
 fn scientific(value: f64, precision: usize) -> String {
-    let (exact, zeros) = (precision.min(MAX_FRACTION), precision.saturating_sub(MAX_FRACTION));
+    let exact = precision.min(MAX_FRACTION);
+    let zeros = precision.saturating_sub(MAX_FRACTION);
     let text = format!("{value:.exact$e}");
     match text.split_once('e') {
         Some((digits, exponent)) => {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::bounds::amount;
 use crate::errno::Errno;
-use crate::language::interpreter::{Flow, Interpreter};
+use crate::language::interpreter::{Attempt, Flow, Interpreter, Stop, usage};
 use crate::stream::{Stream, StreamKind};
 
 /// Options of `read`, and the names of the variables that it sets.
@@ -41,27 +41,20 @@ type Line = Vec<(char, bool)>;
 
 /// The end of a line: the delimiter, or the end of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum LineEnd {
     Delimiter,
     Input,
 }
 
 impl Interpreter {
-    pub(super) async fn read(&mut self, words: Vec<String>) -> Flow<u8> {
-        let options = match parse_options(words) {
-            Ok(options) => options,
-            Err(message) => return self.usage_error(format!("read: {message}")).await,
-        };
+    pub(super) async fn read_builtin(&mut self, words: Vec<String>) -> Attempt<u8> {
+        let options = parse_options(words).map_err(usage)?;
         if let Some(prompt) = &options.prompt {
             self.write_stderr(prompt).await;
         }
-        let Some(stream) = self.descriptors.open.get(&options.fd).cloned() else {
-            return self
-                .failure(format!(
-                    "read: {}: invalid file descriptor: Bad file descriptor",
-                    options.fd
-                ))
-                .await;
+        let fd = options.fd;
+        let Some(stream) = self.descriptors.open.get(&fd).cloned() else {
+            return Err(format!("{fd}: invalid file descriptor: Bad file descriptor").into());
         };
         let limit = self.run.bounds.substitution;
         let reading = read_line(&stream, &options, limit);
@@ -75,33 +68,22 @@ impl Interpreter {
             },
             None => reading.await,
         };
-        let (line, end) = match read {
-            Ok(read) => read,
-            Err(message) => return self.failure(format!("read: {message}")).await,
-        };
-        let status = u8::from(end == End::Input);
+        let (line, end) = read?;
+        let status = u8::from(end == LineEnd::Input);
         if let Some(name) = &options.array {
             let fields = self.split(line, usize::MAX);
-            return match self.set_list(name, fields)? {
-                Ok(()) => Ok(status),
-                Err(message) => self.failure(format!("read: {message}")).await,
-            };
+            self.set_list(name, fields)?;
+            return Ok(status);
         }
-        let pairs = if options.names.is_empty() {
-            vec![("REPLY".to_owned(), text(&line))]
-        } else if options.exact {
-            let mut texts = vec![text(&line)];
-            texts.resize(options.names.len(), String::new());
-            options.names.into_iter().zip(texts).collect()
-        } else {
-            let mut fields = self.split(line, options.names.len());
-            fields.resize(options.names.len(), String::new());
-            options.names.into_iter().zip(fields).collect::<Vec<_>>()
-        };
-        for (name, text) in pairs {
-            if let Err(message) = self.set(&name, text).await? {
-                return self.failure(format!("read: {message}")).await;
-            }
+        if options.names.is_empty() {
+            self.set("REPLY", text(&line)).await?;
+            return Ok(status);
+        }
+        let mut fields =
+            if options.exact { vec![text(&line)] } else { self.split(line, options.names.len()) };
+        fields.resize(options.names.len(), String::new());
+        for (name, text) in options.names.iter().zip(fields) {
+            self.set(name, text).await?;
         }
         Ok(status)
     }
@@ -111,8 +93,8 @@ impl Interpreter {
         let Some(stream) = self.descriptors.open.get(&0).cloned() else { return Ok(None) };
         let options = ReadOptions { raw: true, ..ReadOptions::default() };
         match read_line(&stream, &options, self.run.bounds.substitution).await {
-            Ok((line, End::Delimiter)) => Ok(Some(text(&line))),
-            Ok((line, End::Input)) if !line.is_empty() => Ok(Some(text(&line))),
+            Ok((line, LineEnd::Delimiter)) => Ok(Some(text(&line))),
+            Ok((line, LineEnd::Input)) if !line.is_empty() => Ok(Some(text(&line))),
             _ => Ok(None),
         }
     }
@@ -125,21 +107,21 @@ impl Interpreter {
             |sign: &(char, bool)| is_separator(sign) && matches!(sign.0, ' ' | '\t' | '\n');
         let mut rest = line.as_slice();
         let skip = |rest: &[(char, bool)]| rest.iter().take_while(|sign| is_space(sign)).count();
-        rest = rest.get(skip(rest)..).unwrap_or_default();
+        rest = rest.split_at(skip(rest)).1;
         let mut fields = Vec::new();
         while !rest.is_empty() {
             let plain = rest.iter().position(is_separator).unwrap_or(rest.len());
             // A delimiter consists of whitespace and at most one other separator.
-            let mut after = plain + skip(rest.get(plain..).unwrap_or_default());
+            let mut after = plain + skip(rest.split_at(plain).1);
             if rest.get(after).is_some_and(|sign| is_separator(sign) && !is_space(sign)) {
                 after += 1;
-                after += skip(rest.get(after..).unwrap_or_default());
+                after += skip(rest.split_at(after).1);
             }
             if fields.len() + 1 == max {
                 let mut last = rest;
                 if after >= rest.len() {
                     // Only one field remains, so a separator at its end belongs to the delimiter.
-                    last = rest.get(..plain).unwrap_or_default();
+                    last = rest.split_at(plain).0;
                 } else {
                     while let Some((_, front)) =
                         last.split_last().filter(|(sign, _)| is_space(sign))
@@ -150,15 +132,20 @@ impl Interpreter {
                 fields.push(text(last));
                 break;
             }
-            fields.push(text(rest.get(..plain).unwrap_or_default()));
-            rest = rest.get(after..).unwrap_or_default();
+            fields.push(text(rest.split_at(plain).0));
+            rest = rest.split_at(after).1;
         }
         fields
     }
 
-    pub(super) async fn mapfile(&mut self, words: Vec<String>) -> Flow<u8> {
-        let (mut trim, mut max_lines, mut origin, mut delimiter, mut fd, mut skip, mut name) =
-            (false, usize::MAX, None, b'\n', 0_u32, 0_usize, "MAPFILE".to_owned());
+    pub(super) async fn mapfile(&mut self, words: Vec<String>) -> Attempt<u8> {
+        let mut trim = false;
+        let mut max_lines = usize::MAX;
+        let mut origin = None;
+        let mut delimiter = b'\n';
+        let mut fd = 0_u32;
+        let mut skip = 0_usize;
+        let mut name = "MAPFILE".to_owned();
         let mut words = words.into_iter();
         while let Some(word) = words.next() {
             let mut value = || words.next().unwrap_or_default();
@@ -172,50 +159,40 @@ impl Interpreter {
                 "-u" => fd = value().parse().unwrap_or_default(),
                 "-d" => delimiter = value().bytes().next().unwrap_or_default(),
                 word if word.starts_with('-') && word.len() > 1 => {
-                    return self.usage_error(format!("mapfile: {word}: invalid option")).await;
+                    return Err(usage(format!("{word}: invalid option")));
                 }
                 word => name = word.to_owned(),
             }
         }
         let Some(stream) = self.descriptors.open.get(&fd).cloned() else {
-            return self.failure(format!("mapfile: {fd}: invalid file descriptor")).await;
+            return Err(format!("{fd}: invalid file descriptor").into());
         };
         let (data, over) = self.read_whole(&stream).await?;
         if over {
-            return self
-                .failure(format!(
-                    "mapfile: the input is longer than {}",
-                    amount(self.run.bounds.substitution)
-                ))
-                .await;
+            let limit = amount(self.run.bounds.substitution);
+            return Err(format!("the input is longer than {limit}").into());
         }
-        let lines = data.split_inclusive(|byte| *byte == delimiter).skip(skip).take(max_lines).map(
-            |line| {
-                let line =
-                    if trim { line.strip_suffix(&[delimiter]).unwrap_or(line) } else { line };
-                String::from_utf8_lossy(line).into_owned()
-            },
-        );
+        let lines = data.split_inclusive(|byte| *byte == delimiter).skip(skip).take(max_lines);
+        let lines = lines.map(|line| {
+            let line = if trim { line.strip_suffix(&[delimiter]).unwrap_or(line) } else { line };
+            String::from_utf8_lossy(line).into_owned()
+        });
         let lines: Vec<String> = lines.collect();
-        let done = match origin {
-            None => self.set_list(&name, lines)?,
-            Some(origin) => {
-                let mut done = Ok(());
-                for (offset, line) in (0_i64..).zip(lines) {
-                    let Some(index) = origin.checked_add(offset) else {
-                        return self
-                            .failure("mapfile: the array has no index after the last number")
-                            .await;
-                    };
-                    done = done.and(self.set(&format!("{name}[{index}]"), line).await?);
-                }
-                done
-            }
+        let Some(origin) = origin else {
+            self.set_list(&name, lines)?;
+            return Ok(0);
         };
-        match done {
-            Ok(()) => Ok(0),
-            Err(message) => self.failure(format!("mapfile: {message}")).await,
+        let mut done = Ok(());
+        for (offset, line) in (0_i64..).zip(lines) {
+            let Some(index) = origin.checked_add(offset) else {
+                return Err("the array has no index after the last number".into());
+            };
+            match self.set(&format!("{name}[{index}]"), line).await {
+                Err(jump @ Stop::Jump(_)) => return Err(jump),
+                set => done = done.and(set),
+            }
         }
+        done.map(|()| 0)
     }
 }
 
@@ -287,7 +264,7 @@ async fn read_line(
     stream: &Stream,
     options: &ReadOptions,
     limit: usize,
-) -> Result<(Line, End), String> {
+) -> Result<(Line, LineEnd), String> {
     let mut line = Line::new();
     let mut bytes = ByteReader { stream: stream.clone(), buffer: Vec::new(), at: 0 };
     let mut escaped = false;
@@ -295,17 +272,17 @@ async fn read_line(
     let mut count = 0_usize;
     let end = loop {
         if options.max_chars.is_some_and(|max| line.len() >= max) {
-            break End::Delimiter;
+            break LineEnd::Delimiter;
         }
         let Some(byte) = bytes.next().await.map_err(|errno| format!("read error: {errno}"))? else {
-            break End::Input;
+            break LineEnd::Input;
         };
         if utf8.is_empty()
             && byte == options.delimiter
             && !options.exact
             && (!escaped || options.raw)
         {
-            break End::Delimiter;
+            break LineEnd::Delimiter;
         }
         count += 1;
         if count.is_multiple_of(1024) {

@@ -25,7 +25,7 @@ impl Token<'_> {
 /// A part of an expanded word: text, or a part of the original word that brace expansion leaves
 /// unchanged.
 #[derive(Clone, Debug)]
-pub(super) enum Piece<'a> {
+enum Piece<'a> {
     Text(String),
     Part(&'a Part),
 }
@@ -120,8 +120,9 @@ fn joined<'a>(start: &[Piece<'a>], end: &[Piece<'a>]) -> Vec<Piece<'a>> {
     word
 }
 
-/// Expands the braces of a word. Returns `None` if the result exceeds the limit.
-pub(super) fn expand(parts: &[Part], limit: Limit) -> Option<Vec<Vec<Piece<'_>>>> {
+/// Expands the braces of a word. Returns the parts of each word, or `None` if the result exceeds
+/// the limit.
+pub(super) fn expand(parts: &[Part], limit: Limit) -> Option<Vec<Vec<Part>>> {
     let mut tokens = Vec::new();
     for part in parts {
         match part {
@@ -129,7 +130,12 @@ pub(super) fn expand(parts: &[Part], limit: Limit) -> Option<Vec<Vec<Piece<'_>>>
             other => tokens.push(Token::Part(other)),
         }
     }
-    expand_tokens(&tokens, limit, 0).map(|words| words.list)
+    let part = |piece: Piece<'_>| match piece {
+        Piece::Text(text) => Part::Literal(text),
+        Piece::Part(part) => part.clone(),
+    };
+    let words = expand_tokens(&tokens, limit, 0)?.list;
+    Some(words.into_iter().map(|word| word.into_iter().map(part).collect()).collect())
 }
 
 /// Expands the braces in a sequence of tokens. Returns `None` if the result exceeds the limit.
@@ -197,7 +203,7 @@ fn alternatives<'t, 'a>(
             .iter()
             .map(|token| if let Token::Char(c) = token { Some(*c) } else { None })
             .collect();
-        return Some((vec![Alternative::Range(Range::read(&inside?)?)], end + 1));
+        return Some((vec![Alternative::Range(Range::parse(&inside?)?)], end + 1));
     }
     let mut list = Vec::new();
     let mut from = at + 1;
@@ -218,9 +224,11 @@ struct Range {
 }
 
 impl Range {
-    fn read(text: &str) -> Option<Range> {
+    fn parse(text: &str) -> Option<Range> {
         let mut pieces = text.split("..");
-        let (from, to, step) = (pieces.next()?, pieces.next()?, pieces.next());
+        let from = pieces.next()?;
+        let to = pieces.next()?;
+        let step = pieces.next();
         if pieces.next().is_some() {
             return None;
         }
@@ -272,16 +280,8 @@ impl Range {
 /// formatting is not used because it panics at widths over 65,535, and a script can request any
 /// width.
 fn zero_padded(value: i128, width: usize) -> String {
-    let (sign, digits) = (if value < 0 { "-" } else { "" }, value.unsigned_abs().to_string());
+    let sign = if value < 0 { "-" } else { "" };
+    let digits = value.unsigned_abs().to_string();
     let zeros = width.saturating_sub(sign.len() + digits.len());
     [sign, &"0".repeat(zeros), &digits].concat()
-}
-
-/// Returns the parts of an expanded word.
-pub(super) fn parts_of(word: Vec<Piece<'_>>) -> Vec<Part> {
-    let part = |piece: Piece<'_>| match piece {
-        Piece::Text(text) => Part::Literal(text),
-        Piece::Part(part) => part.clone(),
-    };
-    word.into_iter().map(part).collect()
 }

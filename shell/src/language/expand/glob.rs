@@ -106,7 +106,7 @@ fn components(field: &[Fragment], options: GlobOptions) -> Vec<Component> {
                     dot,
                 }
             }
-            _ => Component::Name(super::fields::text(name)),
+            _ => Component::Name(super::field_text(name)),
         })
         .collect()
 }

@@ -1,13 +1,12 @@
 //! Compilation of patterns, and of the regular expressions of `[[ =~ ]]`.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use regex::{Regex, RegexBuilder};
 
-use super::fragment::{Fragment, quoted_chars};
-use super::glob::{Glob, Member};
-use super::reader::Reader;
+use super::glob::{Fragment, Glob, Member, Reader, quoted_chars};
+use crate::lock::lock;
 
 /// Maximum size of a compiled regular expression, in bytes.
 const MAX_SIZE: usize = 4 << 20;
@@ -82,7 +81,7 @@ impl Cache {
     /// If the expression is invalid. The error is the last line of the `regex` crate's message.
     pub(crate) fn regex(&self, text: &str, fold: bool) -> Result<Arc<Regex>, String> {
         let key = format!("{}{text}", if fold { "i" } else { "c" });
-        let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut compiled = lock(&self.compiled);
         if let Some(regex) = compiled.get(&key) {
             return Ok(regex);
         }
@@ -257,7 +256,8 @@ mod tests {
             let all = 0..MAX_COST + 8;
             all.map(|at| cache.regex(&format!(".*a{at}b.*"), false).unwrap()).collect()
         };
-        let (first, second) = (round(), round());
+        let first = round();
+        let second = round();
         let same = first.iter().zip(&second).filter(|(a, b)| Arc::ptr_eq(a, b)).count();
         assert!(same > MAX_COST / 2, "{same}");
     }

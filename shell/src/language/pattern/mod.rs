@@ -5,9 +5,7 @@
 //! operation whose matches take too many steps fails.
 
 mod compile;
-mod fragment;
 mod glob;
-mod reader;
 mod walk;
 
 use std::sync::Arc;
@@ -15,13 +13,11 @@ use std::sync::Arc;
 use regex::Regex;
 
 pub(crate) use compile::{Cache, extended_regex};
-pub(crate) use fragment::Fragment;
+pub(crate) use glob::Fragment;
 pub(crate) use walk::{MatchResult, Matching, TooCostly};
 
 use compile::Shape;
-use fragment::quoted_chars;
-use glob::Glob;
-use reader::Reader;
+use glob::{Glob, Reader, quoted_chars};
 use walk::{Walk, positions_from};
 
 /// Number of parts of a pattern that count as one step of a match.

@@ -9,8 +9,8 @@ use wasmtime::ResourceLimiter;
 use wattle_capability::files::Files;
 use wattle_rt::{Account, Failure, MemoryCharge};
 
-use super::call::{CallError, Exit};
-use super::table::Table;
+use super::descriptors::Table;
+use super::{CallError, Exit};
 use crate::bounds::StageBounds;
 use crate::command::{Command, Spawn};
 use crate::errno::Fault;

@@ -1,5 +1,6 @@
 //! Access to a guest's memory. Every address and length is checked.
 
+use super::CallResult;
 use crate::errno::Errno;
 
 /// Memory of the calling guest.
@@ -12,26 +13,28 @@ const MAX_TRANSFER: usize = 1 << 20;
 
 impl Memory<'_> {
     pub(super) fn bytes(&self, at: u32, len: u32) -> Result<&[u8], Errno> {
-        let (at, len) = (at as usize, len as usize);
+        let at = at as usize;
+        let len = len as usize;
         self.0.get(at..).and_then(|rest| rest.get(..len)).ok_or(Errno::FAULT)
     }
 
     pub(super) fn bytes_mut(&mut self, at: u32, len: u32) -> Result<&mut [u8], Errno> {
-        let (at, len) = (at as usize, len as usize);
+        let at = at as usize;
+        let len = len as usize;
         self.0.get_mut(at..).and_then(|rest| rest.get_mut(..len)).ok_or(Errno::FAULT)
     }
 
-    pub(super) fn put(&mut self, at: u32, data: &[u8]) -> Result<(), Errno> {
+    pub(super) fn put(&mut self, at: u32, data: &[u8]) -> CallResult {
         let len = u32::try_from(data.len()).map_err(|_| Errno::OVERFLOW)?;
         self.bytes_mut(at, len)?.copy_from_slice(data);
         Ok(())
     }
 
-    pub(super) fn put_u32(&mut self, at: u32, value: u32) -> Result<(), Errno> {
+    pub(super) fn put_u32(&mut self, at: u32, value: u32) -> CallResult {
         self.put(at, &value.to_le_bytes())
     }
 
-    pub(super) fn put_u64(&mut self, at: u32, value: u64) -> Result<(), Errno> {
+    pub(super) fn put_u64(&mut self, at: u32, value: u64) -> CallResult {
         self.put(at, &value.to_le_bytes())
     }
 
@@ -76,8 +79,8 @@ impl Memory<'_> {
         for index in 0..count {
             let entry =
                 index.checked_mul(8).and_then(|skip| at.checked_add(skip)).ok_or(Errno::FAULT)?;
-            let (start, len) =
-                (self.u32(entry)?, self.u32(entry.checked_add(4).ok_or(Errno::FAULT)?)?);
+            let start = self.u32(entry)?;
+            let len = self.u32(entry.checked_add(4).ok_or(Errno::FAULT)?)?;
             self.bytes(start, len)?;
             let len = len.min(room);
             room -= len;
@@ -89,7 +92,7 @@ impl Memory<'_> {
     }
 
     /// Writes data into the buffers, in order.
-    pub(super) fn scatter(&mut self, buffers: &[(u32, u32)], mut data: &[u8]) -> Result<(), Errno> {
+    pub(super) fn scatter(&mut self, buffers: &[(u32, u32)], mut data: &[u8]) -> CallResult {
         for (at, len) in buffers {
             let (now, rest) = data.split_at(data.len().min(*len as usize));
             self.put(*at, now)?;
@@ -114,7 +117,7 @@ impl Memory<'_> {
         mut pointers: u32,
         mut at: u32,
         texts: impl Iterator<Item = &'t [u8]>,
-    ) -> Result<(), Errno> {
+    ) -> CallResult {
         for text in texts {
             self.put_u32(pointers, at)?;
             self.put(at, text)?;

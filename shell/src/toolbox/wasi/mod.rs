@@ -3,124 +3,208 @@
 //!
 //! A guest sees one folder as descriptor 3: the root of the run's files. No function accesses the
 //! host's file system. The clock is the only part of the host that a guest sees. No function panics
-//! on any operand: `memory.rs` checks addresses, `table.rs` checks descriptors, and the run's files
-//! check paths.
+//! on any operand: `memory.rs` checks addresses, `descriptors.rs` checks descriptors, and the run's
+//! files check paths.
 
-mod call;
 mod descriptors;
-mod folders;
 mod guest;
 mod memory;
 mod paths;
 mod poll;
 mod process;
-mod resolve;
 mod stat;
-mod table;
 
-use wasmtime::{Caller, Linker};
+use std::fmt;
 
-pub(crate) use call::Exit;
+use wasmtime::{Caller, Linker, WasmTy};
+
 pub(crate) use guest::Guest;
 
+use crate::command::Status;
 use crate::errno::Errno;
-use call::{CallError, CallResult};
 use memory::Memory;
 
-macro_rules! functions {
-    ($($name:ident($($arg:ident: $type:ty),*) = $function:path;)*) => {
-        /// Adds the functions of WASI preview 1, and `wattle.spawn`, to a linker.
-        ///
-        /// # Errors
-        /// If the engine rejects a signature.
-        pub(crate) fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
-            $(linker.func_wrap(
-                "wasi_snapshot_preview1",
-                stringify!($name),
-                |mut caller: Caller<'_, Guest>, $($arg: $type),*| -> wasmtime::Result<i32> {
-                    enter(&mut caller, |guest, memory| $function(guest, memory, $($arg),*))
-                },
-            )?;)*
-            linker.func_wrap("wasi_snapshot_preview1", "proc_exit", process::exit)?;
-            linker.func_wrap("wattle", "spawn", process::spawn)?;
-            Ok(())
+/// Adds the functions of WASI preview 1, and `wattle.spawn`, to a linker.
+///
+/// # Errors
+/// If the engine rejects a signature.
+pub(crate) fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
+    wasi(linker, "args_get", process::args_get)?;
+    wasi(linker, "args_sizes_get", process::args_sizes)?;
+    wasi(linker, "environ_get", process::environ_get)?;
+    wasi(linker, "environ_sizes_get", process::environ_sizes)?;
+    wasi(linker, "clock_res_get", process::clock_resolution)?;
+    wasi(linker, "clock_time_get", process::clock_time)?;
+    wasi(linker, "random_get", process::random)?;
+    wasi(linker, "sched_yield", process::yield_now)?;
+    wasi(linker, "proc_raise", process::raise)?;
+    wasi(linker, "poll_oneoff", poll::poll)?;
+
+    wasi(linker, "fd_advise", descriptors::advise)?;
+    wasi(linker, "fd_allocate", descriptors::allocate)?;
+    wasi(linker, "fd_close", descriptors::close)?;
+    wasi(linker, "fd_datasync", descriptors::sync)?;
+    wasi(linker, "fd_fdstat_get", stat::fdstat)?;
+    wasi(linker, "fd_fdstat_set_flags", descriptors::set_flags)?;
+    wasi(linker, "fd_fdstat_set_rights", descriptors::set_rights)?;
+    wasi(linker, "fd_filestat_get", stat::filestat)?;
+    wasi(linker, "fd_filestat_set_size", descriptors::resize)?;
+    wasi(linker, "fd_filestat_set_times", stat::set_times)?;
+    wasi(linker, "fd_pread", descriptors::read_at)?;
+    wasi(linker, "fd_prestat_get", descriptors::prestat)?;
+    wasi(linker, "fd_prestat_dir_name", descriptors::prestat_name)?;
+    wasi(linker, "fd_pwrite", descriptors::write_at)?;
+    wasi(linker, "fd_read", descriptors::read)?;
+    wasi(linker, "fd_readdir", descriptors::list)?;
+    wasi(linker, "fd_renumber", descriptors::renumber)?;
+    wasi(linker, "fd_seek", descriptors::seek)?;
+    wasi(linker, "fd_sync", descriptors::sync)?;
+    wasi(linker, "fd_tell", descriptors::tell)?;
+    wasi(linker, "fd_write", descriptors::write)?;
+
+    wasi(linker, "path_create_directory", paths::create_folder)?;
+    wasi(linker, "path_filestat_get", stat::path_filestat)?;
+    wasi(linker, "path_filestat_set_times", stat::path_set_times)?;
+    wasi(linker, "path_link", paths::hard_link)?;
+    wasi(linker, "path_open", paths::open)?;
+    wasi(linker, "path_readlink", paths::read_link)?;
+    wasi(linker, "path_remove_directory", paths::remove_folder)?;
+    wasi(linker, "path_rename", paths::rename)?;
+    wasi(linker, "path_symlink", paths::symlink)?;
+    wasi(linker, "path_unlink_file", paths::unlink)?;
+
+    wasi(linker, "sock_accept", |call: &mut Call<'_>, fd: u32, _: u32, _: u32| {
+        no_socket(call, fd)
+    })?;
+    wasi(
+        linker,
+        "sock_recv",
+        |call: &mut Call<'_>, fd: u32, _: u32, _: u32, _: u32, _: u32, _: u32| no_socket(call, fd),
+    )?;
+    wasi(linker, "sock_send", |call: &mut Call<'_>, fd: u32, _: u32, _: u32, _: u32, _: u32| {
+        no_socket(call, fd)
+    })?;
+    wasi(linker, "sock_shutdown", |call: &mut Call<'_>, fd: u32, _: u32| no_socket(call, fd))?;
+
+    linker.func_wrap(WASI, "proc_exit", process::exit)?;
+    linker.func_wrap("wattle", "spawn", process::spawn)?;
+    Ok(())
+}
+
+/// The module name of WASI preview 1.
+const WASI: &str = "wasi_snapshot_preview1";
+
+/// Adds a function of WASI preview 1 to a linker.
+fn wasi<Operands>(
+    linker: &mut Linker<Guest>,
+    name: &str,
+    function: impl HostFunction<Operands>,
+) -> wasmtime::Result<()> {
+    function.link(linker, name)
+}
+
+/// A host function. It takes the call, and the operands of its signature in preview 1.
+trait HostFunction<Operands> {
+    fn link(self, linker: &mut Linker<Guest>, name: &str) -> wasmtime::Result<()>;
+}
+
+macro_rules! host_function {
+    ($($operand:ident: $type:ident),*) => {
+        impl<F, $($type: WasmTy),*> HostFunction<($($type,)*)> for F
+        where
+            F: Fn(&mut Call<'_>, $($type),*) -> CallResult + Send + Sync + 'static,
+        {
+            fn link(self, linker: &mut Linker<Guest>, name: &str) -> wasmtime::Result<()> {
+                let enter = move |mut caller: Caller<'_, Guest>, $($operand: $type),*| {
+                    enter(&mut caller, |call| self(call, $($operand),*))
+                };
+                linker.func_wrap(WASI, name, enter).map(drop)
+            }
         }
     };
 }
 
-functions! {
-    args_get(argv: u32, buffer: u32) = process::args_get;
-    args_sizes_get(count: u32, size: u32) = process::args_sizes;
-    environ_get(environ: u32, buffer: u32) = process::environ_get;
-    environ_sizes_get(count: u32, size: u32) = process::environ_sizes;
-    clock_res_get(clock: u32, out: u32) = process::clock_resolution;
-    clock_time_get(clock: u32, precision: u64, out: u32) = process::clock_time;
-    random_get(at: u32, len: u32) = process::random;
-    sched_yield() = process::yield_now;
-    proc_raise(signal: u32) = process::raise;
-    poll_oneoff(subscriptions: u32, events: u32, count: u32, out: u32) = poll::poll;
-
-    fd_advise(fd: u32, offset: u64, len: u64, advice: u32) = descriptors::advise;
-    fd_allocate(fd: u32, offset: u64, len: u64) = descriptors::allocate;
-    fd_close(fd: u32) = descriptors::close;
-    fd_datasync(fd: u32) = descriptors::sync;
-    fd_fdstat_get(fd: u32, out: u32) = stat::fdstat;
-    fd_fdstat_set_flags(fd: u32, flags: u32) = descriptors::set_flags;
-    fd_fdstat_set_rights(fd: u32, base: u64, inheriting: u64) = descriptors::set_rights;
-    fd_filestat_get(fd: u32, out: u32) = stat::filestat;
-    fd_filestat_set_size(fd: u32, size: u64) = descriptors::resize;
-    fd_filestat_set_times(fd: u32, accessed: u64, modified: u64, flags: u32) = stat::set_times;
-    fd_pread(fd: u32, parts: u32, count: u32, offset: u64, out: u32) = descriptors::read_at;
-    fd_prestat_get(fd: u32, out: u32) = folders::prestat;
-    fd_prestat_dir_name(fd: u32, at: u32, len: u32) = folders::prestat_name;
-    fd_pwrite(fd: u32, parts: u32, count: u32, offset: u64, out: u32) = descriptors::write_at;
-    fd_read(fd: u32, parts: u32, count: u32, out: u32) = descriptors::read;
-    fd_readdir(fd: u32, at: u32, len: u32, cookie: u64, out: u32) = folders::list;
-    fd_renumber(from: u32, to: u32) = descriptors::renumber;
-    fd_seek(fd: u32, by: i64, whence: u32, out: u32) = descriptors::seek;
-    fd_sync(fd: u32) = descriptors::sync;
-    fd_tell(fd: u32, out: u32) = descriptors::tell;
-    fd_write(fd: u32, parts: u32, count: u32, out: u32) = descriptors::write;
-
-    path_create_directory(fd: u32, path: u32, len: u32) = paths::create_folder;
-    path_filestat_get(fd: u32, flags: u32, path: u32, len: u32, out: u32) = stat::path_filestat;
-    path_filestat_set_times(
-        fd: u32, flags: u32, path: u32, len: u32, accessed: u64, modified: u64, which: u32
-    ) = stat::path_set_times;
-    path_link(
-        fd: u32, flags: u32, old: u32, old_len: u32, to: u32, new: u32, new_len: u32
-    ) = paths::hard_link;
-    path_open(
-        fd: u32, lookup: u32, path: u32, len: u32, how: u32, rights: u64, inheriting: u64,
-        flags: u32, out: u32
-    ) = paths::open;
-    path_readlink(fd: u32, path: u32, len: u32, at: u32, room: u32, out: u32) = paths::read_link;
-    path_remove_directory(fd: u32, path: u32, len: u32) = paths::remove_folder;
-    path_rename(fd: u32, old: u32, old_len: u32, to: u32, new: u32, new_len: u32) = paths::rename;
-    path_symlink(target: u32, target_len: u32, fd: u32, path: u32, len: u32) = paths::symlink;
-    path_unlink_file(fd: u32, path: u32, len: u32) = paths::unlink;
-
-    sock_accept(fd: u32, flags: u32, out: u32) = descriptors::accept;
-    sock_recv(
-        fd: u32, parts: u32, count: u32, flags: u32, size: u32, out_flags: u32
-    ) = descriptors::receive;
-    sock_send(fd: u32, parts: u32, count: u32, flags: u32, out: u32) = descriptors::send;
-    sock_shutdown(fd: u32, how: u32) = descriptors::shutdown;
-}
+host_function!();
+host_function!(a: A);
+host_function!(a: A, b: B);
+host_function!(a: A, b: B, c: C);
+host_function!(a: A, b: B, c: C, d: D);
+host_function!(a: A, b: B, c: C, d: D, e: E);
+host_function!(a: A, b: B, c: C, d: D, e: E, f: G);
+host_function!(a: A, b: B, c: C, d: D, e: E, f: G, g: H);
+host_function!(a: A, b: B, c: C, d: D, e: E, f: G, g: H, h: I, i: J);
 
 /// Runs a host function. Returns 0 or an error number to the guest, or ends the guest.
 fn enter(
     caller: &mut Caller<'_, Guest>,
-    work: impl FnOnce(&mut Guest, &mut Memory<'_>) -> CallResult,
+    work: impl FnOnce(&mut Call<'_>) -> CallResult,
 ) -> wasmtime::Result<i32> {
     if caller.data().is_cancelled() {
         return Err(Exit::Cancelled.into());
     }
     let Some(memory) = caller.data().memory else { return Ok(i32::from(Errno::FAULT.number())) };
     let (bytes, guest) = memory.data_and_store_mut(&mut *caller);
-    match work(guest, &mut Memory(bytes)) {
+    match work(&mut Call { guest, memory: Memory(bytes) }) {
         Ok(()) => Ok(0),
         Err(CallError::Errno(errno)) => Ok(i32::from(errno.number())),
         Err(CallError::Exit(exit)) => Err(exit.into()),
     }
+}
+
+/// A call of a host function: the guest that calls it, and the guest's memory.
+struct Call<'a> {
+    guest: &'a mut Guest,
+    memory: Memory<'a>,
+}
+
+/// Result of a host function that returns no value.
+type CallResult = Result<(), CallError>;
+
+/// The error of a host function call: an error number for the guest, or a reason to end the guest.
+enum CallError {
+    /// The error number that the function returns to the guest.
+    Errno(Errno),
+    /// The reason why the guest must end.
+    Exit(Exit),
+}
+
+impl From<Errno> for CallError {
+    fn from(errno: Errno) -> CallError {
+        CallError::Errno(errno)
+    }
+}
+
+impl From<Exit> for CallError {
+    fn from(exit: Exit) -> CallError {
+        CallError::Exit(exit)
+    }
+}
+
+/// Reason to end a guest, either from within a host function or at a tick of the engine's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// The guest called `proc_exit` with a status.
+    Status(Status),
+    /// The guest wrote to a pipe without a reader.
+    Pipe,
+    /// The guest exceeded its processor time.
+    Time,
+    /// The account of the guest's run has no processor time left.
+    Account,
+    /// The guest's caller cancelled it.
+    Cancelled,
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "guest ended: {self:?}")
+    }
+}
+
+impl std::error::Error for Exit {}
+
+/// Fails, because no descriptor is a socket.
+fn no_socket(call: &Call<'_>, fd: u32) -> CallResult {
+    call.guest.table.get(fd)?;
+    Err(Errno::NOTSOCK.into())
 }

@@ -4,11 +4,10 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::{FutureExt, pending, select_all};
 
-use super::call::{CallResult, Exit};
+use super::descriptors::Descriptor;
 use super::guest::Guest;
 use super::memory::Memory;
-use super::process;
-use super::table::Descriptor;
+use super::{Call, CallResult, Exit, process};
 use crate::errno::Errno;
 use crate::stream::Stream;
 use crate::toolbox::wait::WaitResult;
@@ -46,8 +45,7 @@ struct Event {
 }
 
 pub(super) fn poll(
-    guest: &mut Guest,
-    memory: &mut Memory<'_>,
+    call: &mut Call<'_>,
     subscriptions: u32,
     events: u32,
     count: u32,
@@ -56,18 +54,18 @@ pub(super) fn poll(
     if count == 0 || count > MAX_SUBSCRIPTIONS {
         return Err(Errno::INVAL.into());
     }
-    memory.bytes(subscriptions, count * 48)?;
-    memory.bytes(events, count * 32)?;
-    memory.bytes(out, 4)?;
-    let parsed = (0..count).map(|index| subscription(guest, memory, subscriptions + index * 48));
+    call.memory.bytes(subscriptions, count * 48)?;
+    call.memory.bytes(events, count * 32)?;
+    call.memory.bytes(out, 4)?;
+    let parsed =
+        (0..count).map(|index| subscription(call.guest, &call.memory, subscriptions + index * 48));
     let parsed = parsed.collect::<Result<Vec<_>, _>>()?;
-    let occurred = wait(guest, &parsed)?;
+    let occurred = wait(call.guest, &parsed)?;
     for (event, at) in occurred.iter().zip((events..).step_by(32)) {
-        put(memory, at, event)?;
+        put(&mut call.memory, at, event)?;
     }
     // There are at most as many events as subscriptions.
-    memory.put_u32(out, occurred.len() as u32)?;
-    Ok(())
+    call.memory.put_u32(out, occurred.len() as u32)
 }
 
 /// Reads a subscription from the guest's memory.
@@ -162,7 +160,7 @@ fn event(one: &Subscription, signalled: bool, now: Instant) -> Option<Event> {
 /// ```text
 /// event    userdata u64, error u16, kind u8, 5 unused, available bytes u64, flags u16, 6 unused
 /// ```
-fn put(memory: &mut Memory<'_>, at: u32, event: &Event) -> Result<(), Errno> {
+fn put(memory: &mut Memory<'_>, at: u32, event: &Event) -> CallResult {
     let mut bytes = [0; 32];
     let parts: [(usize, &[u8]); 4] = [
         (0, &event.userdata.to_le_bytes()),

@@ -4,50 +4,30 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use wasmtime::Caller;
 
-use super::call::{CallError, CallResult, Exit};
 use super::guest::Guest;
 use super::memory::Memory;
+use super::{Call, CallError, CallResult, Exit};
 use crate::command::{Command, Status};
 use crate::errno::Errno;
 use crate::stream::Stream;
 
-pub(super) fn args_sizes(
-    guest: &mut Guest,
-    memory: &mut Memory<'_>,
-    count: u32,
-    size: u32,
-) -> CallResult {
-    sizes(memory, guest.command.argv.iter().map(String::len), count, size)
+pub(super) fn args_sizes(call: &mut Call<'_>, count: u32, size: u32) -> CallResult {
+    sizes(&mut call.memory, call.guest.command.argv.iter().map(String::len), count, size)
 }
 
-pub(super) fn args_get(
-    guest: &mut Guest,
-    memory: &mut Memory<'_>,
-    argv: u32,
-    buffer: u32,
-) -> CallResult {
-    Ok(memory.put_texts(argv, buffer, guest.command.argv.iter().map(String::as_bytes))?)
+pub(super) fn args_get(call: &mut Call<'_>, argv: u32, buffer: u32) -> CallResult {
+    call.memory.put_texts(argv, buffer, call.guest.command.argv.iter().map(String::as_bytes))
 }
 
-pub(super) fn environ_sizes(
-    guest: &mut Guest,
-    memory: &mut Memory<'_>,
-    count: u32,
-    size: u32,
-) -> CallResult {
-    let lengths = guest.command.env.iter().map(|(name, value)| name.len() + 1 + value.len());
-    sizes(memory, lengths, count, size)
+pub(super) fn environ_sizes(call: &mut Call<'_>, count: u32, size: u32) -> CallResult {
+    let lengths = call.guest.command.env.iter().map(|(name, value)| name.len() + 1 + value.len());
+    sizes(&mut call.memory, lengths, count, size)
 }
 
-pub(super) fn environ_get(
-    guest: &mut Guest,
-    memory: &mut Memory<'_>,
-    environ: u32,
-    buffer: u32,
-) -> CallResult {
+pub(super) fn environ_get(call: &mut Call<'_>, environ: u32, buffer: u32) -> CallResult {
     let texts: Vec<String> =
-        guest.command.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    Ok(memory.put_texts(environ, buffer, texts.iter().map(String::as_bytes))?)
+        call.guest.command.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    call.memory.put_texts(environ, buffer, texts.iter().map(String::as_bytes))
 }
 
 fn sizes(
@@ -56,7 +36,8 @@ fn sizes(
     count: u32,
     size: u32,
 ) -> CallResult {
-    let (mut number, mut bytes) = (0u32, 0u32);
+    let mut number = 0u32;
+    let mut bytes = 0u32;
     for length in lengths {
         let whole = u32::try_from(length)
             .ok()
@@ -66,8 +47,7 @@ fn sizes(
         bytes = bytes.checked_add(whole).ok_or(Errno::TOO_BIG)?;
     }
     memory.put_u32(count, number)?;
-    memory.put_u32(size, bytes)?;
-    Ok(())
+    memory.put_u32(size, bytes)
 }
 
 /// The preview 1 id of the wall clock.
@@ -79,29 +59,16 @@ const PROCESS: u32 = 2;
 /// The preview 1 id of the clock that measures the thread's processor time.
 const THREAD: u32 = 3;
 
-pub(super) fn clock_resolution(
-    _: &mut Guest,
-    memory: &mut Memory<'_>,
-    clock: u32,
-    out: u32,
-) -> CallResult {
+pub(super) fn clock_resolution(call: &mut Call<'_>, clock: u32, out: u32) -> CallResult {
     if clock > THREAD {
         return Err(Errno::INVAL.into());
     }
-    memory.put_u64(out, 1)?;
-    Ok(())
+    call.memory.put_u64(out, 1)
 }
 
-pub(super) fn clock_time(
-    guest: &mut Guest,
-    memory: &mut Memory<'_>,
-    clock: u32,
-    _: u64,
-    out: u32,
-) -> CallResult {
-    let time = now(guest, clock).ok_or(Errno::INVAL)?;
-    memory.put_u64(out, u64::try_from(time.as_nanos()).map_err(|_| Errno::OVERFLOW)?)?;
-    Ok(())
+pub(super) fn clock_time(call: &mut Call<'_>, clock: u32, _: u64, out: u32) -> CallResult {
+    let time = now(call.guest, clock).ok_or(Errno::INVAL)?;
+    call.memory.put_u64(out, u64::try_from(time.as_nanos()).map_err(|_| Errno::OVERFLOW)?)
 }
 
 /// Returns the time of a clock, or `None` if there is no such clock.
@@ -114,18 +81,18 @@ pub(super) fn now(guest: &Guest, clock: u32) -> Option<Duration> {
     }
 }
 
-pub(super) fn random(_: &mut Guest, memory: &mut Memory<'_>, at: u32, len: u32) -> CallResult {
-    getrandom::fill(memory.bytes_mut(at, len)?).map_err(|_| Errno::IO)?;
+pub(super) fn random(call: &mut Call<'_>, at: u32, len: u32) -> CallResult {
+    getrandom::fill(call.memory.bytes_mut(at, len)?).map_err(|_| Errno::IO)?;
     Ok(())
 }
 
-pub(super) fn yield_now(_: &mut Guest, _: &mut Memory<'_>) -> CallResult {
+pub(super) fn yield_now(_: &mut Call<'_>) -> CallResult {
     std::thread::yield_now();
     Ok(())
 }
 
 /// Always fails, because there are no signals.
-pub(super) fn raise(_: &mut Guest, _: &mut Memory<'_>, _: u32) -> CallResult {
+pub(super) fn raise(_: &mut Call<'_>, _: u32) -> CallResult {
     Err(Errno::NOSYS.into())
 }
 

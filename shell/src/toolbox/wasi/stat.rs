@@ -5,13 +5,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use wattle_capability::files::{EntryKind, Stat};
 
-use super::call::CallResult;
+use super::descriptors::{Descriptor, ROOT};
 use super::guest::Guest;
 use super::memory::Memory;
-use super::paths::APPEND;
-use super::resolve::{FOLLOW, ResolvedPath};
-use super::table::{Descriptor, ROOT};
-use crate::errno::{Errno, Fault};
+use super::paths::{APPEND, FOLLOW, GuestPath, ResolvedPath};
+use super::{Call, CallResult};
+use crate::errno::Errno;
 use crate::stream::{Stream, StreamKind};
 
 const UNKNOWN_TYPE: u8 = 0;
@@ -52,8 +51,8 @@ pub(super) fn inode_of(path: &str) -> u64 {
 /// fdstat    type u8, 1 unused, flags u16, 4 unused, rights u64,
 ///           rights of descriptors opened through this one u64
 /// ```
-pub(super) fn fdstat(guest: &mut Guest, memory: &mut Memory<'_>, fd: u32, out: u32) -> CallResult {
-    let (kind, flags, rights) = match guest.table.get(fd)? {
+pub(super) fn fdstat(call: &mut Call<'_>, fd: u32, out: u32) -> CallResult {
+    let (kind, flags, rights) = match call.guest.table.get(fd)? {
         Descriptor::Folder(_) => {
             (FOLDER_TYPE, 0, ALL_RIGHTS & !(RIGHT_READ | RIGHT_WRITE | RIGHT_SEEK))
         }
@@ -72,38 +71,32 @@ pub(super) fn fdstat(guest: &mut Guest, memory: &mut Memory<'_>, fd: u32, out: u
             (None, _) => (UNKNOWN_TYPE, 0, ALL_RIGHTS & !RIGHT_SEEK),
         },
     };
-    memory.put(out, &[kind, 0, flags, 0, 0, 0, 0, 0])?;
-    memory.bytes(out, 24)?;
-    memory.put_u64(out + 8, rights)?;
-    memory.put_u64(out + 16, ALL_RIGHTS)?;
-    Ok(())
+    call.memory.put(out, &[kind, 0, flags, 0, 0, 0, 0, 0])?;
+    call.memory.bytes(out, 24)?;
+    call.memory.put_u64(out + 8, rights)?;
+    call.memory.put_u64(out + 16, ALL_RIGHTS)
 }
 
-pub(super) fn filestat(
-    guest: &mut Guest,
-    memory: &mut Memory<'_>,
-    fd: u32,
-    out: u32,
-) -> CallResult {
-    let stat = match guest.table.get(fd)? {
+pub(super) fn filestat(call: &mut Call<'_>, fd: u32, out: u32) -> CallResult {
+    let stat = match call.guest.table.get(fd)? {
         Descriptor::Folder(folder) => {
             let path = folder.path.clone();
-            let stat = guest.files.stat(&path).map_err(|error| guest.fail(Fault::from(error)))?;
-            of_entry(guest, &path, &stat, true)
+            let stat =
+                call.guest.files.stat(&path).map_err(|error| call.guest.fail(error.into()))?;
+            of_entry(call.guest, &path, &stat, true)
         }
         Descriptor::Stream(stream) => match stream.file() {
-            Some(file) => of_entry(guest, file.path(), &file.stat(), true),
+            Some(file) => of_entry(call.guest, file.path(), &file.stat(), true),
             // Reported like the path of a device; see `path_filestat`.
             None if fd > ROOT => FileStat { kind: FILE_TYPE, ..of_stream(stream) },
             None => of_stream(stream),
         },
     };
-    put(memory, out, &stat)
+    put(&mut call.memory, out, &stat)
 }
 
 pub(super) fn path_filestat(
-    guest: &mut Guest,
-    memory: &mut Memory<'_>,
+    call: &mut Call<'_>,
     fd: u32,
     flags: u32,
     path: u32,
@@ -111,20 +104,24 @@ pub(super) fn path_filestat(
     out: u32,
 ) -> CallResult {
     let follow = flags & FOLLOW != 0;
-    let stat = match guest.resolve(memory, (fd, path, len), false)? {
+    let stat = match call.resolve(GuestPath { fd, at: path, len }, false)? {
         // A path under `/dev` is reported as a file, because commands refuse to read other kinds of
         // entries.
         ResolvedPath::Device(stream) => FileStat { kind: FILE_TYPE, ..of_stream(&stream) },
         ResolvedPath::Entry(path) => {
-            let stat = if follow { guest.files.stat(&path) } else { guest.files.stat_link(&path) };
-            let stat = stat.map_err(|error| guest.fail(Fault::from(error)))?;
+            let stat = if follow {
+                call.guest.files.stat(&path)
+            } else {
+                call.guest.files.stat_link(&path)
+            };
+            let stat = stat.map_err(|error| call.guest.fail(error.into()))?;
             if path.ends_with('/') && stat.kind != EntryKind::Folder && follow {
                 return Err(Errno::NOTDIR.into());
             }
-            of_entry(guest, &path, &stat, follow)
+            of_entry(call.guest, &path, &stat, follow)
         }
     };
-    put(memory, out, &stat)
+    put(&mut call.memory, out, &stat)
 }
 
 /// Metadata that a `filestat` contains.
@@ -177,8 +174,7 @@ fn put(memory: &mut Memory<'_>, out: u32, stat: &FileStat) -> CallResult {
     for value in [1, stat.inode, kind, 1, stat.size, stat.modified, stat.modified, stat.modified] {
         bytes.extend_from_slice(&value.to_le_bytes());
     }
-    memory.put(out, &bytes)?;
-    Ok(())
+    memory.put(out, &bytes)
 }
 
 /// Time flag: set the modification time to the passed time.
@@ -187,27 +183,25 @@ const MODIFIED: u32 = 4;
 const MODIFIED_NOW: u32 = 8;
 
 pub(super) fn set_times(
-    guest: &mut Guest,
-    _: &mut Memory<'_>,
+    call: &mut Call<'_>,
     fd: u32,
     _accessed: u64,
     modified: u64,
     which: u32,
 ) -> CallResult {
-    let path = match guest.table.get(fd)? {
+    let path = match call.guest.table.get(fd)? {
         Descriptor::Folder(folder) => folder.path.clone(),
         Descriptor::Stream(stream) => match stream.file() {
             Some(file) => file.path().to_owned(),
             None => return Ok(()),
         },
     };
-    set_modified(guest, &path, modified, which)
+    set_modified(call.guest, &path, modified, which)
 }
 
 #[expect(clippy::too_many_arguments, reason = "the signature is preview 1's")]
 pub(super) fn path_set_times(
-    guest: &mut Guest,
-    memory: &mut Memory<'_>,
+    call: &mut Call<'_>,
     fd: u32,
     _flags: u32,
     path: u32,
@@ -216,9 +210,9 @@ pub(super) fn path_set_times(
     modified: u64,
     which: u32,
 ) -> CallResult {
-    match guest.resolve(memory, (fd, path, len), true)? {
+    match call.resolve(GuestPath { fd, at: path, len }, true)? {
         ResolvedPath::Device(_) => Ok(()),
-        ResolvedPath::Entry(path) => set_modified(guest, &path, modified, which),
+        ResolvedPath::Entry(path) => set_modified(call.guest, &path, modified, which),
     }
 }
 
@@ -226,15 +220,12 @@ pub(super) fn path_set_times(
 fn set_modified(guest: &mut Guest, path: &str, modified: u64, which: u32) -> CallResult {
     let time = match which & (MODIFIED | MODIFIED_NOW) {
         0 => {
-            return guest
-                .files
-                .stat(path)
-                .map(drop)
-                .map_err(|error| guest.fail(Fault::from(error)));
+            let found = guest.files.stat(path).map(drop);
+            return found.map_err(|error| guest.fail(error.into()));
         }
         MODIFIED => UNIX_EPOCH + Duration::from_nanos(modified),
         MODIFIED_NOW => SystemTime::now(),
         _ => return Err(Errno::INVAL.into()),
     };
-    guest.files.set_modified(path, time).map_err(|error| guest.fail(Fault::from(error)))
+    guest.files.set_modified(path, time).map_err(|error| guest.fail(error.into()))
 }

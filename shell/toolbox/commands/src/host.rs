@@ -41,6 +41,13 @@ impl Command {
         Command::new(vec![b"sh".to_vec(), b"-c".to_vec(), text.to_vec()])
     }
 
+    /// Returns the command that runs this one in `folder`.
+    pub(crate) fn within(mut self, folder: &str) -> Command {
+        let head = ["sh", "-c", "cd -- \"$1\" && shift && \"$@\"", "sh", folder];
+        self.argv.splice(0..0, head.map(|word| word.as_bytes().to_vec()));
+        self
+    }
+
     /// Flushes standard output, runs the command to completion, and returns its exit status.
     pub(crate) fn run(&self) -> i32 {
         _ = std::io::stdout().flush();

@@ -50,8 +50,8 @@ fn main() {
         say::about(&name, &folder.to_string_lossy(), &error);
         std::process::exit(1);
     }
-    let status = match table::COMMANDS.iter().find(|(known, _)| *known == name) {
-        Some((_, run)) => run(&words),
+    let status = match table::find(&name) {
+        Some(run) => run(&words),
         None => {
             say::say(&name, "command not found");
             127

@@ -1,6 +1,8 @@
 //! Parsing of command lines in the style of getopt: clustered short options, long options with `=`,
 //! options among the operands, and `--`.
 
+use crate::pattern::names;
+
 /// An option of a command: its short letter (NUL for none), its long name (empty for none), and the
 /// value that it takes.
 pub(crate) type Known = (char, &'static str, Takes);
@@ -43,6 +45,34 @@ impl Line {
             .and_then(|found| found.value.as_deref())
     }
 
+    /// Returns all values of the option `name`, a short letter or a long name.
+    pub(crate) fn values(&self, name: &str) -> impl Iterator<Item = &str> {
+        let found = self.options.iter().filter(move |found| self.is(found, name));
+        found.filter_map(|found| found.value.as_deref())
+    }
+
+    /// Parses the last value of the option `name`. Fails with the message that `why` returns.
+    pub(crate) fn parsed<T: std::str::FromStr>(
+        &self,
+        name: &str,
+        why: impl FnOnce(&str) -> String,
+    ) -> Result<Option<T>, String> {
+        self.value(name).map(|text| text.parse().map_err(|_| why(text))).transpose()
+    }
+
+    /// Compiles the values of the option `name`, which are file name patterns.
+    pub(crate) fn globs(&self, name: &str) -> Result<Vec<regex::bytes::Regex>, String> {
+        self.values(name).map(|glob| names(glob, false)).collect()
+    }
+
+    /// Returns the operands, or `otherwise` if there are none.
+    pub(crate) fn operands_or<'a>(&'a self, otherwise: &'a [&'a str]) -> Vec<&'a str> {
+        if self.operands.is_empty() {
+            return otherwise.to_vec();
+        }
+        self.operands.iter().map(String::as_str).collect()
+    }
+
     /// Returns the option's short letter, or its long name if it has no letter.
     pub(crate) fn name(&self, found: &Found) -> String {
         match self.known.get(found.row) {
@@ -59,18 +89,19 @@ impl Line {
     }
 }
 
-/// Parses a command line. If `permute` is true, options may follow operands.
+/// Parses a command line, whose first word is the command's name. If `permute` is true, options may
+/// follow operands.
 ///
 /// # Errors
 ///
 /// If an option is unknown or ambiguous, or its value is missing or not allowed.
-pub(crate) fn read(
+pub(crate) fn parse(
     args: &[String],
     known: &'static [Known],
     permute: bool,
 ) -> Result<Line, String> {
     let mut line = Line { options: Vec::new(), operands: Vec::new(), known };
-    let mut args = args.iter();
+    let mut args = args.iter().skip(1);
     while let Some(arg) = args.next() {
         if arg == "--" {
             line.operands.extend(args.by_ref().cloned());
@@ -86,11 +117,8 @@ pub(crate) fn read(
                     return Err(format!("option '--{name}' doesn't allow an argument"));
                 }
                 Takes::Value if value.is_none() => {
-                    value = Some(
-                        args.next()
-                            .ok_or_else(|| format!("option '--{name}' requires an argument"))?
-                            .clone(),
-                    );
+                    let next = args.next().cloned();
+                    value = Some(next.ok_or(format!("option '--{name}' requires an argument"))?);
                 }
                 _ => {}
             }
@@ -110,11 +138,8 @@ pub(crate) fn read(
                 }
                 let mut value = (!rest.is_empty()).then(|| rest.to_owned());
                 if value.is_none() && takes == Takes::Value {
-                    value = Some(
-                        args.next()
-                            .ok_or_else(|| format!("option requires an argument -- '{letter}'"))?
-                            .clone(),
-                    );
+                    let next = args.next().cloned();
+                    value = Some(next.ok_or(format!("option requires an argument -- '{letter}'"))?);
                 }
                 line.options.push(Found { row, value });
                 break;

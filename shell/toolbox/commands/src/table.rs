@@ -7,135 +7,85 @@ use crate::{awk, find, grep, jq, pack, sed, small, text};
 /// The function of a command. It takes the words, with the name first, and returns the exit status.
 pub(crate) type Run = fn(&[String]) -> i32;
 
-/// Wraps a uutils command in a `Run` function.
 macro_rules! uutils {
-    ($($path:ident)::+) => {
-        |words| {
+    ($($command:ident)*) => {
+        /// The commands of uutils, by the names of their crates.
+        const UUTILS: &[(&str, Run)] = &[$((stringify!($command), |words| {
             let name = words.first().map_or("", String::as_str);
             _ = uucore::locale::setup_localization(if name == "[" { "test" } else { name });
-            $($path)::+::uumain(words.iter().map(OsString::from).collect::<Vec<_>>().into_iter())
-        }
+            $command::uumain(words.iter().map(OsString::from).collect::<Vec<_>>().into_iter())
+        })),*];
     };
 }
 
-pub(crate) const COMMANDS: &[(&str, Run)] = &[
-    ("[", uutils!(uu_test)),
-    ("arch", uutils!(uu_arch)),
+uutils! {
+    uu_arch uu_b2sum uu_base32 uu_base64 uu_basename uu_basenc uu_cat uu_cksum uu_comm uu_cp
+    uu_csplit uu_cut uu_date uu_dirname uu_echo uu_expand uu_expr uu_factor uu_false uu_fmt
+    uu_fold uu_head uu_join uu_link uu_ln uu_ls uu_md5sum uu_mkdir uu_mktemp uu_mv uu_nl uu_nproc
+    uu_numfmt uu_od uu_paste uu_pathchk uu_pr uu_printenv uu_printf uu_ptx uu_pwd uu_readlink
+    uu_realpath uu_rm uu_rmdir uu_seq uu_sha1sum uu_sha224sum uu_sha256sum uu_sha384sum
+    uu_sha512sum uu_shred uu_shuf uu_sleep uu_split uu_sum uu_tail uu_tee uu_test uu_touch uu_tr
+    uu_true uu_truncate uu_tsort uu_unexpand uu_uniq uu_unlink uu_wc uu_yes
+}
+
+/// The commands of this crate.
+const COMMANDS: &[(&str, Run)] = &[
     ("awk", awk::run),
-    ("b2sum", uutils!(uu_b2sum)),
-    ("base32", uutils!(uu_base32)),
-    ("base64", uutils!(uu_base64)),
-    ("basename", uutils!(uu_basename)),
-    ("basenc", uutils!(uu_basenc)),
-    ("cat", uutils!(uu_cat)),
     ("chmod", text::chmod),
-    ("cksum", uutils!(uu_cksum)),
     ("cmp", text::cmp),
     ("column", text::column),
-    ("comm", uutils!(uu_comm)),
-    ("cp", uutils!(uu_cp)),
-    ("csplit", uutils!(uu_csplit)),
-    ("cut", uutils!(uu_cut)),
-    ("date", uutils!(uu_date)),
     ("dd", text::dd),
     ("diff", text::diff),
-    ("dirname", uutils!(uu_dirname)),
     ("dos2unix", text::dos2unix),
     ("du", text::du),
-    ("echo", uutils!(uu_echo)),
     ("egrep", grep::run),
     ("env", small::env),
-    ("expand", uutils!(uu_expand)),
-    ("expr", uutils!(uu_expr)),
-    ("factor", uutils!(uu_factor)),
-    ("false", uutils!(uu_false)),
     ("fgrep", grep::run),
     ("find", find::run),
-    ("fmt", uutils!(uu_fmt)),
-    ("fold", uutils!(uu_fold)),
     ("gawk", awk::run),
     ("grep", grep::run),
     ("groups", small::groups),
     ("gunzip", pack::gzip),
     ("gzip", pack::gzip),
     ("hd", text::hexdump),
-    ("head", uutils!(uu_head)),
     ("hexdump", text::hexdump),
     ("hostname", small::hostname),
     ("id", small::id),
-    ("join", uutils!(uu_join)),
     ("jq", jq::run),
     ("less", text::less),
-    ("link", uutils!(uu_link)),
-    ("ln", uutils!(uu_ln)),
-    ("ls", uutils!(uu_ls)),
     ("mawk", awk::run),
-    ("md5sum", uutils!(uu_md5sum)),
-    ("mkdir", uutils!(uu_mkdir)),
-    ("mktemp", uutils!(uu_mktemp)),
     ("more", text::less),
-    ("mv", uutils!(uu_mv)),
     ("nice", small::nice),
-    ("nl", uutils!(uu_nl)),
     ("nohup", small::nohup),
-    ("nproc", uutils!(uu_nproc)),
-    ("numfmt", uutils!(uu_numfmt)),
-    ("od", uutils!(uu_od)),
-    ("paste", uutils!(uu_paste)),
-    ("pathchk", uutils!(uu_pathchk)),
-    ("pr", uutils!(uu_pr)),
-    ("printenv", uutils!(uu_printenv)),
-    ("printf", uutils!(uu_printf)),
-    ("ptx", uutils!(uu_ptx)),
-    ("pwd", uutils!(uu_pwd)),
-    ("readlink", uutils!(uu_readlink)),
-    ("realpath", uutils!(uu_realpath)),
     ("rev", text::rev),
-    ("rm", uutils!(uu_rm)),
-    ("rmdir", uutils!(uu_rmdir)),
     ("sed", sed::run),
-    ("seq", uutils!(uu_seq)),
-    ("sha1sum", uutils!(uu_sha1sum)),
-    ("sha224sum", uutils!(uu_sha224sum)),
-    ("sha256sum", uutils!(uu_sha256sum)),
-    ("sha384sum", uutils!(uu_sha384sum)),
-    ("sha512sum", uutils!(uu_sha512sum)),
-    ("shred", uutils!(uu_shred)),
-    ("shuf", uutils!(uu_shuf)),
-    ("sleep", uutils!(uu_sleep)),
     ("sort", text::sort),
-    ("split", uutils!(uu_split)),
     ("sponge", text::sponge),
     ("stat", text::stat),
     ("strings", text::strings),
     ("stty", small::stty),
-    ("sum", uutils!(uu_sum)),
     ("sync", small::sync),
     ("tac", text::tac),
-    ("tail", uutils!(uu_tail)),
     ("tar", pack::tar),
-    ("tee", uutils!(uu_tee)),
-    ("test", uutils!(uu_test)),
     ("timeout", small::timeout),
-    ("touch", uutils!(uu_touch)),
-    ("tr", uutils!(uu_tr)),
     ("tree", text::tree),
-    ("true", uutils!(uu_true)),
-    ("truncate", uutils!(uu_truncate)),
-    ("tsort", uutils!(uu_tsort)),
     ("tty", small::tty),
     ("uname", small::uname),
-    ("unexpand", uutils!(uu_unexpand)),
-    ("uniq", uutils!(uu_uniq)),
     ("unix2dos", text::unix2dos),
-    ("unlink", uutils!(uu_unlink)),
     ("unzip", pack::unzip),
-    ("wc", uutils!(uu_wc)),
     ("which", small::which),
     ("whoami", small::whoami),
     ("xargs", small::xargs),
     ("xxd", text::xxd),
-    ("yes", uutils!(uu_yes)),
     ("zcat", pack::gzip),
     ("zip", pack::zip),
 ];
+
+/// Returns the function of a command, or `None` if there is no command with this name.
+pub(crate) fn find(name: &str) -> Option<Run> {
+    let uutils = if name == "[" { "test" } else { name };
+    let own = COMMANDS.iter().find(|(known, _)| *known == name);
+    let found =
+        own.or_else(|| UUTILS.iter().find(|(known, _)| known.strip_prefix("uu_") == Some(uutils)));
+    found.map(|(_, run)| *run)
+}

@@ -1,13 +1,17 @@
 //! The built-in functions of awk.
 
+use std::cmp::Ordering;
 use std::rc::Rc;
 use std::time::SystemTime;
 
-use super::run::{Run, Stop, failed};
-use super::syntax::{Expr, Place};
-use super::value::{Cell, Value};
-use super::{sort, text};
-use crate::clock::{self, Zone};
+use jiff::tz::TimeZone;
+
+use super::record::Splitter;
+use super::run::{Run, Slot, Stop, failed, truth};
+use super::syntax::{Expr, Place, place};
+use super::value::{Array, Cell, Text, Value};
+use crate::clock;
+use crate::pattern::{Groups, Posix};
 
 /// Calls a built-in function.
 pub(crate) fn call<'a>(
@@ -24,12 +28,12 @@ pub(crate) fn call<'a>(
     }
     match name {
         "length" => return length(run, args),
-        "split" => return text::split(run, args),
-        "patsplit" => return text::split_by_content(run, args),
-        "sub" | "gsub" => return text::substitute(run, args, name == "gsub"),
-        "gensub" => return text::general(run, args),
-        "match" => return text::matched(run, args),
-        "asort" | "asorti" => return sort::sorted(run, args, name == "asorti"),
+        "split" => return split(run, args),
+        "patsplit" => return split_by_content(run, args),
+        "sub" | "gsub" => return substitute(run, args, name == "gsub"),
+        "gensub" => return general(run, args),
+        "match" => return matched(run, args),
+        "asort" | "asorti" => return sorted(run, args, name == "asorti"),
         "typeof" => return kind(run, args),
         "isarray" => return is_array(run, args),
         _ => {}
@@ -52,15 +56,18 @@ pub(super) fn of_values(
     }
     let answer = match name {
         "substr" => {
-            let (start, length) = (values.get(1), values.get(2));
+            let start = values.get(1);
+            let length = values.get(2);
             let start = start.map_or(0.0, Value::number);
-            return Ok(Value::text(text::substr(&text(run, 0), start, length.map(Value::number))));
+            return Ok(Value::text(substr(&text(run, 0), start, length.map(Value::number))));
         }
         "index" => {
-            let (whole, part) = (text(run, 0), text(run, 1));
-            match run.ignores_case() {
-                true => text::index(&whole.to_lowercase(), &part.to_lowercase()),
-                false => text::index(&whole, &part),
+            let whole = text(run, 0);
+            let part = text(run, 1);
+            if run.ignores_case() {
+                index(&whole.to_lowercase(), &part.to_lowercase())
+            } else {
+                index(&whole, &part)
             }
         }
         "sprintf" => return Ok(Value::text(run.formatted(values)?)),
@@ -145,7 +152,7 @@ fn length<'a>(run: &mut Run<'a>, args: &'a [Expr]) -> Result<Value, Stop> {
 
 fn is_array<'a>(run: &mut Run<'a>, args: &'a [Expr]) -> Result<Value, Stop> {
     let cell = args.first().map(|arg| run.argument(arg, false)).transpose()?;
-    Ok(super::eval::truth(matches!(cell, Some(Cell::Array(_)))))
+    Ok(truth(matches!(cell, Some(Cell::Array(_)))))
 }
 
 fn kind<'a>(run: &mut Run<'a>, args: &'a [Expr]) -> Result<Value, Stop> {
@@ -187,25 +194,20 @@ fn formatted_time(run: &Run<'_>, values: &[Value]) -> String {
     let seconds = values
         .get(1)
         .map_or_else(|| clock::epoch(SystemTime::now()).0, |value| value.number() as i64);
-    let zone = match values.get(2).is_some_and(Value::truth) {
-        true => Zone::utc("GMT"),
-        false => Zone::of_environment(),
-    };
-    clock::format(&zone.moment(seconds), &format)
+    let zone = zone(values.get(2).is_some_and(Value::truth));
+    clock::format(&clock::in_zone(seconds, 0, zone), &format)
 }
 
 /// Converts `YYYY MM DD HH MM SS` (UTC or local) to seconds since 1970. Returns -1 on failure.
 fn mktime(text: &str, utc: bool) -> f64 {
     let numbers: Vec<i64> = text.split_whitespace().map_while(|part| part.parse().ok()).collect();
-    let [year, month, day, hour, minute, second, ..] = numbers.as_slice() else { return -1.0 };
-    // Larger numbers do not occur in dates and could overflow.
-    if [year, month, day, hour, minute, second].iter().any(|part| part.abs() > 1_000_000_000) {
-        return -1.0;
-    }
-    let local =
-        clock::days_before(*year, *month, *day) * 86_400 + hour * 3_600 + minute * 60 + second;
-    let zone = if utc { Zone::utc("GMT") } else { Zone::of_environment() };
-    zone.epoch(local) as f64
+    let parts = numbers.first_chunk();
+    parts.and_then(|parts| clock::moment(*parts, zone(utc))).map_or(-1.0, |seconds| seconds as f64)
+}
+
+fn zone(utc: bool) -> TimeZone {
+    let greenwich = || TimeZone::posix("GMT0").unwrap_or(TimeZone::UTC);
+    if utc { greenwich() } else { clock::local_zone() }
 }
 
 fn strtonum(text: &str) -> f64 {
@@ -222,4 +224,368 @@ fn strtonum(text: &str) -> f64 {
         return u64::from_str_radix(text, 8).unwrap_or(0) as f64;
     }
     Value::text(text).number()
+}
+
+/// Returns the substring that starts at `start`, counted from 1. As in gawk, a `start` below 1 is
+/// treated as 1.
+fn substr(text: &str, start: f64, length: Option<f64>) -> String {
+    let whole = |number: f64| if number.is_nan() { 0.0 } else { number.trunc() };
+    let skip = (whole(start) - 1.0).max(0.0) as usize;
+    let count = length.map_or(usize::MAX, |length| whole(length).max(0.0) as usize);
+    if text.is_ascii() {
+        let end = skip.saturating_add(count).min(text.len());
+        return text.get(skip.min(end)..end).unwrap_or_default().to_owned();
+    }
+    text.chars().skip(skip).take(count).collect()
+}
+
+/// Returns the 1-based position of `part` in a text, in characters, or 0 if it is not found.
+fn index(text: &str, part: &str) -> f64 {
+    text.find(part).map_or(0.0, |at| letters(text, at) + 1.0)
+}
+
+/// Returns the number of characters before a byte offset.
+fn letters(text: &str, at: usize) -> f64 {
+    text.get(..at).map_or(0, |before| before.chars().count()) as f64
+}
+
+/// Replaces an array's content with `values`, keyed by numbers from `first`. Returns their count.
+fn fill(array: &Array, first: usize, values: impl IntoIterator<Item = Value>) -> f64 {
+    let mut array = array.borrow_mut();
+    array.clear();
+    let numbered = values.into_iter().enumerate();
+    array.extend(numbered.map(|(n, value)| (Text::from((n + first).to_string()), value)));
+    array.len() as f64
+}
+
+/// Runs `split(text, array, [separator], [separators])`.
+fn split<'a>(run: &mut Run<'a>, args: &'a [Expr]) -> Result<Value, Stop> {
+    let [text, array, rest @ ..] = args else { return Ok(Value::Nothing) };
+    let text = run.eval_text(text)?;
+    let array = run.array_of("split", Some(array))?;
+    let splitter = match rest.first() {
+        Some(arg @ Expr::Regex(_)) => Splitter::Regex(run.regex(arg)?),
+        Some(arg) => {
+            let separator = run.eval_text(arg)?;
+            run.splitter(&separator)?
+        }
+        None => {
+            let separator = run.global_text(place::FS);
+            run.splitter(&separator)?
+        }
+    };
+    let mut parts = Vec::new();
+    let mut between = Vec::new();
+    splitter.split(&text, false, |part, behind| {
+        parts.push(Value::outside(part));
+        between.push(Value::text(behind));
+    });
+    between.pop();
+    if let Some(separators) = rest.get(1) {
+        let separators = run.array_of("split", Some(separators))?;
+        fill(&separators, 1, between);
+    }
+    Ok(Value::Number(fill(&array, 1, parts)))
+}
+
+/// Runs `patsplit(text, array, [field], [separators])`.
+fn split_by_content<'a>(run: &mut Run<'a>, args: &'a [Expr]) -> Result<Value, Stop> {
+    let [text, array, rest @ ..] = args else { return Ok(Value::Nothing) };
+    let text = run.eval_text(text)?;
+    let array = run.array_of("patsplit", Some(array))?;
+    let regex = match rest.first() {
+        Some(pattern) => run.regex(pattern)?,
+        None => {
+            let pattern = run.global_text(place::FPAT);
+            run.dynamic(&pattern)?
+        }
+    };
+    let mut parts = Vec::new();
+    let mut between = Vec::new();
+    let mut end = 0;
+    let part = |range| Value::outside(text.get(range).unwrap_or_default());
+    regex.each(text.as_bytes(), |groups| {
+        let whole = groups.whole();
+        between.push(part(end..whole.start));
+        end = whole.end;
+        parts.push(part(whole));
+        true
+    });
+    between.push(part(end..text.len()));
+    if let Some(separators) = rest.get(1) {
+        let separators = run.array_of("patsplit", Some(separators))?;
+        fill(&separators, 0, between);
+    }
+    Ok(Value::Number(fill(&array, 1, parts)))
+}
+
+/// Runs `sub`, or `gsub` if `all` is true.
+fn substitute<'a>(run: &mut Run<'a>, args: &'a [Expr], all: bool) -> Result<Value, Stop> {
+    let [pattern, replacement, rest @ ..] = args else { return Ok(Value::Nothing) };
+    let regex = run.regex(pattern)?;
+    let replacement = run.eval_text(replacement)?;
+    let slot = match rest.first() {
+        None => Slot::Field(0),
+        Some(Expr::Read(place)) => run.slot(place)?,
+        Some(Expr::Group(items)) if let [Expr::Read(place)] = items.as_slice() => {
+            run.slot(place)?
+        }
+        Some(_) => {
+            return failed(format!(
+                "{}() needs something to change as its third argument",
+                if all { "gsub" } else { "sub" }
+            ));
+        }
+    };
+    let text = run.read_slot(&slot)?;
+    let text = run.text(&text);
+    let only = if all { None } else { Some(1) };
+    let (changed, count) =
+        replace(&regex, &text, only, |found, out| amp(&replacement, &text, found, out));
+    if count > 0 {
+        run.assign_slot(&slot, Value::text(changed))?;
+    }
+    Ok(Value::Number(count as f64))
+}
+
+/// Replaces all matches, or only match number `only`. Returns the result and the replacement count.
+fn replace(
+    regex: &Posix,
+    text: &str,
+    only: Option<usize>,
+    mut put: impl FnMut(&Groups, &mut String),
+) -> (String, usize) {
+    let mut out = String::with_capacity(text.len());
+    let mut end = 0;
+    let mut count = 0;
+    let mut replaced = 0;
+    regex.each(text.as_bytes(), |found| {
+        count += 1;
+        if only.is_none_or(|only| only == count) {
+            let whole = found.whole();
+            out.push_str(text.get(end..whole.start).unwrap_or_default());
+            put(found, &mut out);
+            end = whole.end;
+            replaced += 1;
+        }
+        only.is_none_or(|only| only > count)
+    });
+    out.push_str(text.get(end..).unwrap_or_default());
+    (out, replaced)
+}
+
+fn group<'t>(text: &'t str, found: &Groups, number: usize) -> &'t str {
+    found.get(number).and_then(|range| text.get(range)).unwrap_or_default()
+}
+
+/// Appends a replacement to `out`, with each `&` replaced by the match.
+fn amp(replacement: &str, text: &str, found: &Groups, out: &mut String) {
+    let mut letters = replacement.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\\' => match letters.next_if(|next| *next == '&' || *next == '\\') {
+                Some(next) => out.push(next),
+                None => out.push('\\'),
+            },
+            '&' => out.push_str(group(text, found, 0)),
+            other => out.push(other),
+        }
+    }
+}
+
+/// Runs `gensub(pattern, replacement, how, [text])`.
+fn general<'a>(run: &mut Run<'a>, args: &'a [Expr]) -> Result<Value, Stop> {
+    let [pattern, replacement, how, rest @ ..] = args else { return Ok(Value::Nothing) };
+    let regex = run.regex(pattern)?;
+    let replacement = run.eval_text(replacement)?;
+    let how = run.eval_text(how)?;
+    let text = match rest.first() {
+        None => Rc::from(run.whole_text()),
+        Some(arg) => run.eval_text(arg)?,
+    };
+    let only =
+        if how.starts_with(['g', 'G']) { None } else { Some(how.parse().unwrap_or(1).max(1)) };
+    let (changed, _) = replace(&regex, &text, only, |found, out| {
+        let mut letters = replacement.chars();
+        while let Some(letter) = letters.next() {
+            match letter {
+                '\\' => match letters.next() {
+                    Some(digit) if digit.is_ascii_digit() => {
+                        out.push_str(group(&text, found, digit as usize - '0' as usize))
+                    }
+                    Some(other) => out.push(other),
+                    None => out.push('\\'),
+                },
+                '&' => out.push_str(group(&text, found, 0)),
+                other => out.push(other),
+            }
+        }
+    });
+    Ok(Value::text(changed))
+}
+
+/// Runs `match(text, pattern, [groups])`.
+fn matched<'a>(run: &mut Run<'a>, args: &'a [Expr]) -> Result<Value, Stop> {
+    let [text, pattern, rest @ ..] = args else { return Ok(Value::Nothing) };
+    let text = run.eval_text(text)?;
+    let regex = run.regex(pattern)?;
+    let found = regex.groups_at(text.as_bytes(), 0);
+    if !rest.is_empty() {
+        let array = run.array_of("match", rest.first())?;
+        let between = run.global_text(place::SUBSEP);
+        let mut array = array.borrow_mut();
+        array.clear();
+        let count = found.as_ref().map_or(0, Groups::len);
+        for (n, range) in
+            (0..count).filter_map(|n| Some((n, found.as_ref().and_then(|found| found.get(n))?)))
+        {
+            let start = letters(&text, range.start);
+            let length = letters(&text, range.end) - start;
+            let part = text.get(range).unwrap_or_default();
+            array.insert(Rc::from(n.to_string()), Value::outside(part));
+            array.insert(Rc::from(format!("{n}{between}start")), Value::Number(start + 1.0));
+            array.insert(Rc::from(format!("{n}{between}length")), Value::Number(length));
+        }
+    }
+    let (start, length) = match found.map(|found| found.whole()) {
+        Some(whole) => {
+            let start = letters(&text, whole.start);
+            (start + 1.0, letters(&text, whole.end) - start)
+        }
+        None => (0.0, -1.0),
+    };
+    run.set_global(place::RSTART, Value::Number(start));
+    run.set_global(place::RLENGTH, Value::Number(length));
+    Ok(Value::Number(start))
+}
+
+/// Runs `asort`, or `asorti` if `by_key` is true.
+fn sorted<'a>(run: &mut Run<'a>, args: &'a [Expr], by_key: bool) -> Result<Value, Stop> {
+    let name = if by_key { "asorti" } else { "asort" };
+    let from = run.array_of(name, args.first())?;
+    let to = match args.get(1) {
+        Some(arg) => run.array_of(name, Some(arg))?,
+        None => from.clone(),
+    };
+    let order = match args.get(2) {
+        Some(arg) => run.eval_text(arg)?,
+        None => Text::from(if by_key { "@ind_str_asc" } else { "@val_type_asc" }),
+    };
+    let entries = entries(run, &from, &order)?;
+    let count = entries.len();
+    let mut to = to.borrow_mut();
+    to.clear();
+    to.extend(entries.into_iter().enumerate().map(|(n, (key, value))| {
+        (Text::from((n + 1).to_string()), if by_key { Value::outside(key) } else { value })
+    }));
+    Ok(Value::Number(count as f64))
+}
+
+/// Returns the keys of an array in `order`, a value of `PROCINFO["sorted_in"]`. An empty `order`
+/// means insertion order.
+pub(super) fn keys(run: &mut Run<'_>, array: &Array, order: &str) -> Result<Vec<Text>, Stop> {
+    Ok(entries(run, array, order)?.into_iter().map(|(key, _)| key).collect())
+}
+
+fn entries(run: &mut Run<'_>, array: &Array, order: &str) -> Result<Vec<(Text, Value)>, Stop> {
+    let mut entries: Vec<(Text, Value)> =
+        array.borrow().iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+    let (order, descending) = match order.strip_suffix("_desc") {
+        Some(order) => (order, true),
+        None => (order.strip_suffix("_asc").unwrap_or(order), false),
+    };
+    let number = |key: &Text| Value::Text(key.clone()).number();
+    match order {
+        "" | "@unsorted" => {}
+        "@ind_str" => entries.sort_by(|left, right| left.0.cmp(&right.0)),
+        "@ind_num" => entries.sort_by(|left, right| {
+            by_number(number(&left.0), number(&right.0)).then_with(|| left.0.cmp(&right.0))
+        }),
+        "@val_num" => entries.sort_by(|left, right| {
+            by_number(left.1.number(), right.1.number()).then_with(|| left.0.cmp(&right.0))
+        }),
+        "@val_str" => entries.sort_by(|left, right| {
+            plain(&left.1).cmp(&plain(&right.1)).then_with(|| left.0.cmp(&right.0))
+        }),
+        "@val_type" => entries.sort_by(|left, right| by_type(&left.1, &right.1)),
+        function => return by_function(run, entries, function),
+    }
+    if descending {
+        entries.reverse();
+    }
+    Ok(entries)
+}
+
+fn by_number(left: f64, right: f64) -> Ordering {
+    left.partial_cmp(&right).unwrap_or(Ordering::Equal)
+}
+
+/// Orders numbers before strings, and strings before arrays.
+fn by_type(left: &Value, right: &Value) -> Ordering {
+    let kind = |value: &Value| match value {
+        Value::Array(_) => 2,
+        value if value.numeric() => 0,
+        _ => 1,
+    };
+    match (kind(left), kind(right)) {
+        (0, 0) => by_number(left.number(), right.number()),
+        (1, 1) => plain(left).cmp(&plain(right)),
+        (left, right) => left.cmp(&right),
+    }
+}
+
+/// Sorts entries with a user-defined comparison function. The function takes two keys with their
+/// values, and returns a negative number, zero or a positive number.
+fn by_function(
+    run: &mut Run<'_>,
+    entries: Vec<(Text, Value)>,
+    name: &str,
+) -> Result<Vec<(Text, Value)>, Stop> {
+    let known = run.program.functions.iter().position(|function| function.name == name);
+    let Some(function) = known else {
+        return failed(format!("sort comparison function `{name}' is not defined"));
+    };
+    // The standard library's sort cannot stop on a failure, and may panic if the order is invalid.
+    let mut runs: Vec<Vec<(Text, Value)>> = entries.into_iter().map(|entry| vec![entry]).collect();
+    while runs.len() > 1 {
+        let mut merged = Vec::with_capacity(runs.len().div_ceil(2));
+        let mut rest = runs.into_iter();
+        while let Some(left) = rest.next() {
+            merged.push(match rest.next() {
+                Some(right) => merge(run, left, right, function)?,
+                None => left,
+            });
+        }
+        runs = merged;
+    }
+    Ok(runs.pop().unwrap_or_default())
+}
+
+fn merge(
+    run: &mut Run<'_>,
+    left: Vec<(Text, Value)>,
+    right: Vec<(Text, Value)>,
+    function: usize,
+) -> Result<Vec<(Text, Value)>, Stop> {
+    let mut out = Vec::with_capacity(left.len() + right.len());
+    let mut left = left.into_iter().peekable();
+    let mut right = right.into_iter().peekable();
+    while let (Some(first), Some(second)) = (left.peek(), right.peek()) {
+        let cell = |value: &Value| match value {
+            Value::Array(array) => Cell::Array(array.clone()),
+            value => Cell::Scalar(value.clone()),
+        };
+        let frame = [first, second]
+            .into_iter()
+            .flat_map(|(key, value)| [Cell::Scalar(Value::outside(key.clone())), cell(value)]);
+        let order = run.call_with(function, frame.collect())?.number();
+        out.extend(if order > 0.0 { right.next() } else { left.next() });
+    }
+    out.extend(left);
+    out.extend(right);
+    Ok(out)
+}
+
+fn plain(value: &Value) -> Text {
+    value.to_text("%.6g")
 }

@@ -21,7 +21,7 @@ pub(crate) fn format(
     while let Some((before, directive)) = rest.split_once('%') {
         out.push_str(before);
         let mut letters = directive.chars().peekable();
-        let (mut spec, position) = Spec::read(&mut letters, &mut values)?;
+        let (mut spec, position) = Spec::parse(&mut letters, &mut values)?;
         let Some(kind) = letters.next() else {
             out.push('%');
             rest = directive;
@@ -100,7 +100,7 @@ struct Spec {
 impl Spec {
     /// Parses a directive up to its letter. Also returns the number of the value to format, if the
     /// directive specifies one (`%2$s`).
-    fn read(
+    fn parse(
         letters: &mut Peekable<Chars<'_>>,
         values: &mut Values<'_>,
     ) -> Result<(Spec, Option<usize>), String> {

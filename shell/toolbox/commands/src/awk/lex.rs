@@ -1,6 +1,7 @@
 //! The lexer for awk programs.
 
 use super::value::prefix;
+use crate::pattern::escaped_code;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Token {
@@ -184,7 +185,8 @@ fn quoted(text: &str, end: char) -> Option<(&str, usize)> {
 
 /// Reads a regular expression up to its closing slash. A slash in brackets does not end it.
 fn regex(text: &str) -> Option<(&str, usize)> {
-    let (mut escaped, mut bracket) = (false, None);
+    let mut escaped = false;
+    let mut bracket = None;
     for (at, letter) in text.char_indices().skip(1) {
         match letter {
             '\n' => return None,
@@ -216,41 +218,10 @@ pub(crate) fn unescape(text: &str) -> String {
             continue;
         }
         match letters.next() {
-            Some('n') => out.push('\n'),
-            Some('t') => out.push('\t'),
-            Some('r') => out.push('\r'),
-            Some('a') => out.push('\x07'),
-            Some('b') => out.push('\x08'),
-            Some('f') => out.push('\x0c'),
-            Some('v') => out.push('\x0b'),
-            Some('/') => out.push('/'),
-            Some('"') => out.push('"'),
             Some('\n') => {}
             Some('\\') | None => out.push('\\'),
-            Some('x') if letters.peek().is_some_and(char::is_ascii_hexdigit) => {
-                let mut code = 0;
-                for _ in 0..2 {
-                    let Some(digit) = letters.peek().and_then(|next| next.to_digit(16)) else {
-                        break;
-                    };
-                    letters.next();
-                    code = code * 16 + digit;
-                }
-                out.extend(char::from_u32(code));
-            }
-            Some(digit @ '0'..='7') => {
-                let mut code = digit.to_digit(8).unwrap_or_default();
-                for _ in 0..2 {
-                    let Some(digit) = letters.peek().and_then(|next| next.to_digit(8)) else {
-                        break;
-                    };
-                    letters.next();
-                    code = code * 8 + digit;
-                }
-                out.extend(char::from_u32(code));
-            }
-            // gawk warns and drops the backslash.
-            Some(other) => out.push(other),
+            // Like gawk, drops the backslash of an unknown escape.
+            Some(letter) => out.push(escaped_code(letter, &mut letters).unwrap_or(letter)),
         }
     }
     out

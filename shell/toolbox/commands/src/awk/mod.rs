@@ -1,33 +1,41 @@
 //! The `awk` command.
 
-mod arrays;
 mod builtin;
-mod eval;
-mod expr;
 mod format;
 mod input;
-mod io;
 mod lex;
 mod parse;
-mod places;
 mod record;
 mod run;
-mod sort;
-mod statement;
 mod syntax;
-mod text;
 mod value;
 
 use std::rc::Rc;
 
 pub(crate) use self::lex::unescape;
 
-use self::run::{Flow, Run, Stop, place};
-use self::syntax::{Guard, Program};
+use self::run::{Flow, Run, Stop};
+use self::syntax::{Guard, Program, place};
 use self::value::{Cell, Value};
+use crate::options::{self, Known, Takes};
 use crate::say::{say, whole, words};
 
 const USAGE: &str = "usage: awk [-F SEPARATOR] [-v NAME=VALUE]... ('PROGRAM' | -f FILE | -e PROGRAM) [FILE | NAME=VALUE]...";
+
+const OPTIONS: &[Known] = &[
+    ('F', "field-separator", Takes::Value),
+    ('v', "assign", Takes::Value),
+    ('e', "source", Takes::Value),
+    ('f', "file", Takes::Value),
+    ('V', "version", Takes::Nothing),
+    ('h', "help", Takes::Nothing),
+    // These options have no effect.
+    ('P', "posix", Takes::Nothing),
+    ('c', "traditional", Takes::Nothing),
+    ('r', "re-interval", Takes::Nothing),
+    ('b', "characters-as-bytes", Takes::Nothing),
+    ('S', "sandbox", Takes::Nothing),
+];
 
 /// The parsed command line.
 #[derive(Default)]
@@ -41,7 +49,7 @@ struct Line {
 /// Runs `awk` and returns its exit status.
 pub(crate) fn run(args: &[String]) -> i32 {
     let name = args.first().map_or("awk", String::as_str);
-    let read = match read(args.get(1..).unwrap_or_default()) {
+    let read = match parse_line(args) {
         Ok(Some(line)) => parse::parse(&line.program).map(|program| (line, program)),
         Ok(None) => return 0,
         Err(why) => Err(why),
@@ -69,69 +77,34 @@ pub(crate) fn run(args: &[String]) -> i32 {
     }
 }
 
-fn read(args: &[String]) -> Result<Option<Line>, String> {
+fn parse_line(args: &[String]) -> Result<Option<Line>, String> {
+    let given = options::parse(args, OPTIONS, false).map_err(|why| format!("{why}; {USAGE}"))?;
     let mut line = Line::default();
     let mut program: Option<String> = None;
-    let mut args = args.iter().peekable();
-    while let Some(arg) = args.next_if(|arg| arg.len() > 1 && arg.starts_with('-')) {
-        let mut value = |letter: &str| match arg.strip_prefix(letter) {
-            Some("") | None => args
-                .next()
-                .cloned()
-                .ok_or_else(|| format!("option {arg} requires an argument; {USAGE}")),
-            Some(value) => Ok(value.to_owned()),
-        };
-        match arg.as_str() {
-            "--" => break,
-            "--version" | "-V" => {
+    for found in &given.options {
+        let value = found.value.clone().unwrap_or_default();
+        match given.name(found).as_str() {
+            "V" => {
                 crate::say::line(format_args!("awk (wattle)"));
                 return Ok(None);
             }
-            "--help" | "-h" => {
+            "h" => {
                 crate::say::line(format_args!("{USAGE}"));
                 return Ok(None);
             }
-            "--posix"
-            | "--traditional"
-            | "--re-interval"
-            | "--characters-as-bytes"
-            | "-P"
-            | "-c"
-            | "-b"
-            | "-r"
-            | "-S"
-            | "--sandbox" => {}
-            _ if arg.starts_with("--field-separator=")
-                || arg.starts_with("--assign=")
-                || arg.starts_with("--source=")
-                || arg.starts_with("--file=") =>
-            {
-                let (option, value) = arg.split_once('=').unwrap_or_default();
-                match option {
-                    "--assign" => line.variables.push(value.to_owned()),
-                    "--file" => file(value, &mut program)?,
-                    "--source" => add(&mut program, value),
-                    _ => line.separator = Some(value.to_owned()),
-                }
+            "F" => line.separator = Some(value),
+            "v" if input::assignment(&value).is_none() => {
+                return Err(format!("`{value}' argument to `-v' not in `var=value' form"));
             }
-            _ if arg.starts_with("-F") => line.separator = Some(value("-F")?),
-            _ if arg.starts_with("-v") => {
-                let value = value("-v")?;
-                if input::assignment(&value).is_none() {
-                    return Err(format!("`{value}' argument to `-v' not in `var=value' form"));
-                }
-                line.variables.push(value);
-            }
-            _ if arg.starts_with("-e") => add(&mut program, &value("-e")?),
-            _ if arg.starts_with("-f") => file(&value("-f")?, &mut program)?,
-            _ => return Err(format!("unknown option {arg}; {USAGE}")),
+            "v" => line.variables.push(value),
+            "e" => add(&mut program, &value),
+            "f" => file(&value, &mut program)?,
+            _ => {}
         }
     }
-    line.program = match program {
-        Some(program) => program,
-        None => args.next().cloned().ok_or_else(|| USAGE.to_owned())?,
-    };
-    line.operands.extend(args.cloned());
+    let mut operands = given.operands.into_iter();
+    line.program = program.or_else(|| operands.next()).ok_or(USAGE)?;
+    line.operands = operands.collect();
     Ok(Some(line))
 }
 

@@ -5,6 +5,10 @@ use std::rc::Rc;
 use super::value::Value;
 use crate::pattern::Posix;
 
+/// For each field, the number of characters to skip before it, and its width in characters. A width
+/// of `None` means the rest of the record.
+pub(crate) type Widths = Rc<[(usize, Option<usize>)]>;
+
 /// The rule that splits a record into fields.
 #[derive(Clone)]
 pub(crate) enum Splitter {
@@ -16,9 +20,8 @@ pub(crate) enum Splitter {
     Regex(Rc<Posix>),
     /// Splitting into the substrings that match the pattern.
     Content(Rc<Posix>),
-    /// Splitting into fields of fixed widths. For each field, the number of characters to skip
-    /// before it, and its width. A width of `None` means the rest of the record.
-    Widths(Rc<[(usize, Option<usize>)]>),
+    /// Splitting into fields of fixed widths.
+    Widths(Widths),
 }
 
 impl Splitter {

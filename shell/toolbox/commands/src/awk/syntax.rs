@@ -5,6 +5,28 @@ use std::rc::Rc;
 use super::value::Text;
 use crate::pattern::Posix;
 
+macro_rules! special {
+    ($($name:ident),* $(,)?) => {
+        /// The built-in variables, in the order of their slots.
+        pub(crate) const SPECIAL: &[&str] = &[$(stringify!($name)),*];
+
+        /// The slots of the built-in variables.
+        pub(crate) mod place {
+            special!(@slots 0; $($name)*);
+        }
+    };
+    (@slots $slot:expr;) => {};
+    (@slots $slot:expr; $name:ident $($rest:ident)*) => {
+        pub(crate) const $name: usize = $slot;
+        special!(@slots $slot + 1; $($rest)*);
+    };
+}
+
+special! {
+    NF, NR, FNR, FS, OFS, ORS, RS, FILENAME, SUBSEP, RSTART, RLENGTH, CONVFMT, OFMT, ENVIRON,
+    ARGC, ARGV, PROCINFO, IGNORECASE, FPAT, FIELDWIDTHS, RT, ERRNO,
+}
+
 /// A variable, identified by its slot.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Variable {
@@ -100,13 +122,16 @@ pub(crate) enum Expr {
     Group(Vec<Expr>),
 }
 
-/// The destination of `print`.
-#[derive(Clone, Debug)]
-pub(crate) enum Target {
-    File(Expr),
-    Append(Expr),
-    Command(Expr),
+/// The kind of a destination of `print`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Output {
+    File,
+    Append,
+    Command,
 }
+
+/// The destination of `print`: its kind, and the path of the file or the command.
+pub(crate) type Target = (Output, Expr);
 
 #[derive(Clone, Debug)]
 pub(crate) enum Statement {
@@ -114,7 +139,6 @@ pub(crate) enum Statement {
     Print(Vec<Expr>, Option<Target>),
     Printf(Vec<Expr>, Option<Target>),
     If(Expr, Box<Statement>, Option<Box<Statement>>),
-    While(Expr, Box<Statement>),
     Do(Box<Statement>, Expr),
     For(Option<Box<Statement>>, Option<Expr>, Option<Box<Statement>>, Box<Statement>),
     Each(Variable, ArrayName, Box<Statement>),

@@ -92,7 +92,7 @@ struct Reader {
 }
 
 /// Parses an expression. An expression without an action prints the path.
-pub(crate) fn read(words: Vec<String>) -> Result<(Expression, Options), String> {
+pub(crate) fn parse(words: Vec<String>) -> Result<(Expression, Options), String> {
     let mut reader = Reader {
         words: words.into_iter().peekable(),
         options: Options { most: usize::MAX, least: 0, deep: false, follow: Follow::Never },
@@ -178,67 +178,14 @@ impl Reader {
             | "-ignore_readdir_race" => Expression::True,
             "-daystart" => {
                 let (now, _) = clock::epoch(self.now);
-                self.now = clock::parse(&format!("@{}", now - now.rem_euclid(86_400) + 86_400))
-                    .unwrap_or(self.now);
+                let end = now - now.rem_euclid(86_400) + 86_400;
+                self.now = clock::from_epoch(end).unwrap_or(self.now);
                 Expression::True
             }
             "-false" => Expression::False,
-            "-name" | "-iname" | "-path" | "-wholename" | "-ipath" | "-iwholename" | "-lname"
-            | "-ilname" | "-regex" | "-iregex" | "-regextype" => self.pattern(word)?,
-            "-type" | "-xtype" => self.kind(word)?,
-            "-size" => self.size()?,
-            "-empty" => Expression::Empty,
-            "-executable" => Expression::Mode { bits: 0o111, kind: '/' },
-            "-perm" => self.permissions(word)?,
-            "-mtime" | "-ctime" | "-atime" | "-mmin" | "-cmin" | "-amin" | "-newer" | "-cnewer"
-            | "-anewer" | "-newermm" | "-newermt" | "-newerct" | "-newerat" => self.time(word)?,
-            "-maxdepth" => {
-                self.options.most = self.whole(word)?;
-                Expression::True
-            }
-            "-mindepth" => {
-                self.options.least = self.whole(word)?;
-                Expression::True
-            }
-            "-depth" | "-d" => {
-                self.options.deep = true;
-                Expression::True
-            }
-            "-follow" => {
-                self.options.follow = Follow::Always;
-                Expression::True
-            }
-            "-prune" => Expression::Prune,
-            "-quit" => self.act(Expression::Quit),
-            "-print" => self.act(Expression::Print { end: b'\n' }),
-            "-print0" => self.act(Expression::Print { end: 0 }),
-            "-printf" => {
-                let format = self.value(word)?;
-                let parts = printf::read(&format)?;
-                self.act(Expression::Printf(parts))
-            }
-            "-ls" => self.act(Expression::List5),
-            "-delete" => {
-                self.options.deep = true;
-                self.act(Expression::Delete)
-            }
-            "-exec" | "-execdir" | "-ok" | "-okdir" => self.command(word)?,
-            other => return Err(format!("unknown predicate '{other}'")),
-        })
-    }
-
-    /// Parses a test that matches the name, the path or the link target against a pattern.
-    fn pattern(&mut self, word: &str) -> Result<Expression, String> {
-        Ok(match word {
-            "-name" | "-iname" => {
-                Expression::Name(pattern::names(&self.value(word)?, word == "-iname")?)
-            }
-            "-path" | "-wholename" | "-ipath" | "-iwholename" => {
-                Expression::Path(pattern::names(&self.value(word)?, word.starts_with("-i"))?)
-            }
-            "-lname" | "-ilname" => {
-                Expression::Target(pattern::names(&self.value(word)?, word == "-ilname")?)
-            }
+            "-name" | "-iname" => Expression::Name(self.glob(word)?),
+            "-path" | "-wholename" | "-ipath" | "-iwholename" => Expression::Path(self.glob(word)?),
+            "-lname" | "-ilname" => Expression::Target(self.glob(word)?),
             "-regex" | "-iregex" => {
                 let made = pattern::translate(&self.value(word)?, self.notation)?;
                 let text = format!(r"\A(?:{})\z", made.text);
@@ -265,8 +212,68 @@ impl Reader {
                 self.notation = Notation::new(Tool::Grep, extended);
                 Expression::True
             }
-            _ => return Err(format!("unknown predicate `{word}'")),
+            "-type" | "-xtype" => self.kind(word)?,
+            "-size" => self.size()?,
+            "-empty" => Expression::Empty,
+            "-executable" => Expression::Mode { bits: 0o111, kind: '/' },
+            "-perm" => self.permissions(word)?,
+            "-mtime" | "-ctime" => self.age(word, Which::Changed, 86_400)?,
+            "-atime" => self.age(word, Which::Read, 86_400)?,
+            "-mmin" | "-cmin" => self.age(word, Which::Changed, 60)?,
+            "-amin" => self.age(word, Which::Read, 60)?,
+            "-newer" | "-cnewer" | "-anewer" | "-newermm" => {
+                let path = self.value(word)?;
+                let found = std::fs::metadata(&path).and_then(|found| found.modified());
+                let than = found.map_err(|error| format!("'{path}': {}", words(&error)))?;
+                let moment = if word == "-anewer" { Which::Read } else { Which::Changed };
+                Expression::Newer { moment, than }
+            }
+            "-newermt" | "-newerct" | "-newerat" => {
+                let text = self.value(word)?;
+                let than = clock::parse(&text).ok_or_else(|| {
+                    format!("I cannot figure out how to interpret '{text}' as a date or time")
+                })?;
+                let moment = if word == "-newerat" { Which::Read } else { Which::Changed };
+                Expression::Newer { moment, than }
+            }
+            "-maxdepth" => {
+                self.options.most = self.whole(word)?;
+                Expression::True
+            }
+            "-mindepth" => {
+                self.options.least = self.whole(word)?;
+                Expression::True
+            }
+            "-depth" | "-d" => {
+                self.options.deep = true;
+                Expression::True
+            }
+            "-follow" => {
+                self.options.follow = Follow::Always;
+                Expression::True
+            }
+            "-prune" => Expression::Prune,
+            "-quit" => self.act(Expression::Quit),
+            "-print" => self.act(Expression::Print { end: b'\n' }),
+            "-print0" => self.act(Expression::Print { end: 0 }),
+            "-printf" => {
+                let format = self.value(word)?;
+                let parts = printf::parse(&format)?;
+                self.act(Expression::Printf(parts))
+            }
+            "-ls" => self.act(Expression::List5),
+            "-delete" => {
+                self.options.deep = true;
+                self.act(Expression::Delete)
+            }
+            "-exec" | "-execdir" | "-ok" | "-okdir" => self.command(word)?,
+            other => return Err(format!("unknown predicate '{other}'")),
         })
+    }
+
+    /// Compiles the file name pattern that follows the test `of`, such as `-name` or `-iname`.
+    fn glob(&mut self, of: &str) -> Result<Regex, String> {
+        pattern::names(&self.value(of)?, of.starts_with("-i"))
     }
 
     fn kind(&mut self, word: &str) -> Result<Expression, String> {
@@ -285,36 +292,6 @@ impl Reader {
         let bits = u32::from_str_radix(digits, 8)
             .map_err(|_| format!("invalid mode '{value}'; write it in octal digits"))?;
         Ok(Expression::Mode { bits, kind })
-    }
-
-    /// Parses a test of the modification time or the access time.
-    fn time(&mut self, word: &str) -> Result<Expression, String> {
-        Ok(match word {
-            "-mtime" | "-ctime" => self.age(word, Which::Changed, 86_400)?,
-            "-atime" => self.age(word, Which::Read, 86_400)?,
-            "-mmin" | "-cmin" => self.age(word, Which::Changed, 60)?,
-            "-amin" => self.age(word, Which::Read, 60)?,
-            "-newer" | "-cnewer" | "-anewer" | "-newermm" => {
-                let path = self.value(word)?;
-                let found = std::fs::metadata(&path).and_then(|found| found.modified());
-                let than = found.map_err(|error| format!("'{path}': {}", words(&error)))?;
-                Expression::Newer {
-                    moment: if word == "-anewer" { Which::Read } else { Which::Changed },
-                    than,
-                }
-            }
-            "-newermt" | "-newerct" | "-newerat" => {
-                let text = self.value(word)?;
-                let than = clock::parse(&text).ok_or_else(|| {
-                    format!("I cannot figure out how to interpret '{text}' as a date or time")
-                })?;
-                Expression::Newer {
-                    moment: if word == "-newerat" { Which::Read } else { Which::Changed },
-                    than,
-                }
-            }
-            _ => return Err(format!("unknown predicate `{word}'")),
-        })
     }
 
     fn act(&mut self, action: Expression) -> Expression {

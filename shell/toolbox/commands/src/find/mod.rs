@@ -6,10 +6,17 @@ mod walk;
 
 use std::io::Write as _;
 
-use crate::say::{out, say};
+pub(crate) use self::printf::{mode, mode_text};
+pub(crate) use self::walk::letter;
+
+use crate::say::{Failure, ended, out};
 
 /// Runs `find` and returns its exit status.
 pub(crate) fn run(args: &[String]) -> i32 {
+    ended("find", 1, walked(args))
+}
+
+fn walked(args: &[String]) -> Result<i32, Failure> {
     let mut words = args.iter().skip(1).map(String::as_str).peekable();
     let mut follow = walk::Follow::Never;
     while let Some(word) = words.next_if(|word| ["-P", "-L", "-H"].contains(word)) {
@@ -29,13 +36,7 @@ pub(crate) fn run(args: &[String]) -> i32 {
     if tops.is_empty() {
         tops.push(".".to_owned());
     }
-    let (expression, mut options) = match expression::read(words.map(str::to_owned).collect()) {
-        Ok(read) => read,
-        Err(why) => {
-            say("find", why);
-            return 1;
-        }
-    };
+    let (expression, mut options) = expression::parse(words.map(str::to_owned).collect())?;
     if follow != walk::Follow::Never {
         options.follow = follow;
     }
@@ -47,10 +48,5 @@ pub(crate) fn run(args: &[String]) -> i32 {
     }
     let failed = walk.finish();
     _ = std::io::stdout().flush();
-    i32::from(failed)
-}
-
-/// Returns a file's mode, as a number and as `ls -l` prints it.
-pub(crate) fn modes(found: &std::fs::Metadata) -> (u32, String) {
-    (printf::mode(found), printf::mode_text(found))
+    Ok(i32::from(failed))
 }

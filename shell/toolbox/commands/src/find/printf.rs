@@ -2,10 +2,12 @@
 
 use std::fs::Metadata;
 use std::io::{self, Write};
+use std::time::UNIX_EPOCH;
 
 use super::expression::Which;
 use super::walk::{Here, letter, name, time};
 use crate::clock;
+use crate::pattern::escaped_code;
 
 /// The maximum width of a field, in characters.
 const MAX_WIDTH: usize = 1 << 20;
@@ -24,7 +26,7 @@ pub(crate) enum Part {
 }
 
 /// Parses a `-printf` format.
-pub(crate) fn read(format: &str) -> Result<Vec<Part>, String> {
+pub(crate) fn parse(format: &str) -> Result<Vec<Part>, String> {
     let mut parts = Vec::new();
     let mut text = Vec::new();
     let mut letters = format.chars().peekable();
@@ -39,28 +41,14 @@ pub(crate) fn read(format: &str) -> Result<Vec<Part>, String> {
         };
         if letter == '\\' {
             match next {
-                'n' => text.push(b'\n'),
-                't' => text.push(b'\t'),
-                'r' => text.push(b'\r'),
-                'a' => text.push(7),
-                'b' => text.push(8),
-                'f' => text.push(12),
-                'v' => text.push(11),
                 '\\' => text.push(b'\\'),
                 'c' => {
                     parts.push(Part::Text(std::mem::take(&mut text)));
                     parts.push(Part::Stop);
                 }
-                '0'..='7' => {
-                    let mut code = next.to_digit(8).unwrap_or_default();
-                    for _ in 0..2 {
-                        let Some(digit) = letters.peek().and_then(|next| next.to_digit(8)) else {
-                            break;
-                        };
-                        letters.next();
-                        code = code * 8 + digit;
-                    }
-                    text.push(code as u8);
+                'n' | 't' | 'r' | 'a' | 'b' | 'f' | 'v' | '0'..='7' => {
+                    let code = escaped_code(next, &mut letters);
+                    text.extend(code.map(|code| code as u32 as u8));
                 }
                 other => text.extend(format!("\\{other}").bytes()),
             }
@@ -70,7 +58,8 @@ pub(crate) fn read(format: &str) -> Result<Vec<Part>, String> {
             text.push(b'%');
             continue;
         }
-        let (mut flags, mut directive) = (String::new(), next);
+        let mut flags = String::new();
+        let mut directive = next;
         while "-0123456789. +#".contains(directive) {
             flags.push(directive);
             let Some(next) = letters.next() else {
@@ -150,15 +139,17 @@ fn field(here: &Here<'_>, directive: char, of_time: char) -> String {
 
 fn moment(here: &Here<'_>, directive: char, letter: char) -> String {
     let which = if matches!(directive, 'a' | 'A') { Which::Read } else { Which::Changed };
-    let (seconds, nanos) = time(here.found, which).map(clock::epoch).unwrap_or_default();
-    let at = clock::moment(seconds, nanos);
+    let time = time(here.found, which).unwrap_or(UNIX_EPOCH);
+    let (seconds, nanos) = clock::epoch(time);
+    let at = clock::utc(time);
+    let fraction = format!(".{nanos:09}0");
     match letter {
-        ' ' => clock::format(&at, "%a %b %e %H:%M:%S.") + &format!("{nanos:09}0 {}", at.year),
-        '@' => format!("{seconds}.{nanos:09}0"),
-        'S' => format!("{}.{nanos:09}0", clock::part(&at, 'S', true)),
-        'T' => format!("{}.{nanos:09}0", clock::format(&at, "%H:%M:%S")),
-        '+' => format!("{}.{nanos:09}0", clock::format(&at, "%Y-%m-%d+%H:%M:%S")),
-        other => clock::part(&at, other, true),
+        ' ' => clock::format(&at, &format!("%a %b %e %H:%M:%S{fraction} %Y")),
+        '@' => format!("{seconds}{fraction}"),
+        'S' => clock::format(&at, "%S") + &fraction,
+        'T' => clock::format(&at, "%H:%M:%S") + &fraction,
+        '+' => clock::format(&at, "%Y-%m-%d+%H:%M:%S") + &fraction,
+        other => clock::format(&at, &format!("%{other}")),
     }
 }
 
@@ -183,8 +174,8 @@ pub(crate) fn mode_text(found: &Metadata) -> String {
 
 /// Prints a file in the format of `-ls`.
 pub(crate) fn list(out: &mut impl Write, here: &Here<'_>) -> io::Result<()> {
-    let (seconds, nanos) = here.found.modified().map(clock::epoch).unwrap_or_default();
-    let at = clock::format(&clock::moment(seconds, nanos), "%b %e %H:%M");
+    let at = clock::utc(here.found.modified().unwrap_or(UNIX_EPOCH));
+    let at = clock::format(&at, "%b %e %H:%M");
     let blocks = here.found.len().div_ceil(4096) * 4;
     writeln!(
         out,

@@ -6,7 +6,7 @@ use std::io::Write;
 use super::expression::{Expression, Which, before};
 use super::printf;
 use crate::host::Command;
-use crate::say::about;
+use crate::say::{about, names};
 
 /// The symbolic links that are followed.
 #[derive(Clone, Copy, PartialEq)]
@@ -103,36 +103,27 @@ impl<'a, W: Write> Walk<'a, W> {
             && (self.options.deep || !self.pruned)
             && !self.over
         {
-            match fs::read_dir(path).and_then(Iterator::collect::<Result<Vec<_>, _>>) {
-                Ok(entries) => {
-                    let mut names: Vec<String> = entries
-                        .iter()
-                        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-                        .collect();
-                    names.sort();
-                    for name in names {
-                        let below = if path.ends_with('/') {
-                            format!("{path}{name}")
-                        } else {
-                            format!("{path}/{name}")
-                        };
-                        let link = fs::symlink_metadata(&below);
-                        let found = match (&link, self.options.follow) {
-                            (Ok(kind), Follow::Always) if kind.is_symlink() => {
-                                fs::metadata(&below).or(link)
-                            }
-                            _ => link,
-                        };
-                        match found {
-                            Ok(found) => self.visit(&below, top, depth + 1, &found),
-                            Err(error) => self.fail(&format!("'{below}'"), &error),
-                        }
-                        if self.over {
-                            return;
-                        }
+            let names = names(path).unwrap_or_else(|error| {
+                self.fail(&format!("'{path}'"), &error);
+                Vec::new()
+            });
+            for name in names {
+                let slash = if path.ends_with('/') { "" } else { "/" };
+                let below = format!("{path}{slash}{name}");
+                let link = fs::symlink_metadata(&below);
+                let found = match (&link, self.options.follow) {
+                    (Ok(kind), Follow::Always) if kind.is_symlink() => {
+                        fs::metadata(&below).or(link)
                     }
+                    _ => link,
+                };
+                match found {
+                    Ok(found) => self.visit(&below, top, depth + 1, &found),
+                    Err(error) => self.fail(&format!("'{below}'"), &error),
                 }
-                Err(error) => self.fail(&format!("'{path}'"), &error),
+                if self.over {
+                    return;
+                }
             }
         }
         if shown && self.options.deep {
@@ -177,10 +168,10 @@ impl<'a, W: Write> Walk<'a, W> {
                     _ => mode == *bits,
                 }
             }
-            Expression::Empty => match here.found.is_dir() {
-                true => fs::read_dir(here.path).is_ok_and(|mut entries| entries.next().is_none()),
-                false => here.found.is_file() && here.found.len() == 0,
-            },
+            Expression::Empty if here.found.is_dir() => {
+                fs::read_dir(here.path).is_ok_and(|mut entries| entries.next().is_none())
+            }
+            Expression::Empty => here.found.is_file() && here.found.len() == 0,
             Expression::Print { end } => self
                 .out
                 .write_all(here.path.as_bytes())
@@ -240,13 +231,7 @@ impl<'a, W: Write> Walk<'a, W> {
                 Some(end) => path.get(..end).unwrap_or("."),
                 None => ".",
             };
-            let script = "cd -- \"$1\" && shift && \"$@\"";
-            let mut words: Vec<Vec<u8>> = ["sh", "-c", script, "sh", folder]
-                .iter()
-                .map(|word| word.as_bytes().to_vec())
-                .collect();
-            words.append(&mut command.argv);
-            command.argv = words;
+            command = command.within(folder);
         }
         command.run()
     }

@@ -7,7 +7,7 @@ use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 
 use crate::options::Line;
 use crate::pattern::{self, Notation, Posix, Tool, Translated};
-use crate::say::{say, whole, words};
+use crate::say::{About as _, Failure, say, whole};
 
 /// The compiled patterns.
 pub(crate) struct Pattern {
@@ -23,7 +23,11 @@ enum Engine {
 }
 
 /// Compiles the patterns of a command line: those of `-e` and `-f`, or else the first operand.
-pub(crate) fn read(name: &str, line: &Line, operands: &mut Vec<String>) -> Result<Pattern, String> {
+pub(crate) fn compile(
+    name: &str,
+    line: &Line,
+    operands: &mut Vec<String>,
+) -> Result<Pattern, Failure> {
     let patterns = patterns(line, operands)?;
     let kind = line
         .options
@@ -37,18 +41,18 @@ pub(crate) fn read(name: &str, line: &Line, operands: &mut Vec<String>) -> Resul
         _ => "G".to_owned(),
     });
     let made = joined(name, &kind, &patterns)?;
-    compiled(line, &kind, made)
+    Ok(compiled(line, &kind, made)?)
 }
 
 /// Returns the patterns given by options, or else those in the first operand.
-fn patterns(line: &Line, operands: &mut Vec<String>) -> Result<Vec<String>, String> {
+fn patterns(line: &Line, operands: &mut Vec<String>) -> Result<Vec<String>, Failure> {
     let mut given: Option<Vec<String>> = None;
     for found in &line.options {
         let value = found.value.as_deref().unwrap_or_default();
         match line.name(found).as_str() {
             "e" => given.get_or_insert_default().extend(value.split('\n').map(str::to_owned)),
             "f" => {
-                let text = whole(value).map_err(|error| format!("{value}: {}", words(&error)))?;
+                let text = whole(value).about(value)?;
                 let text = String::from_utf8_lossy(&text).into_owned();
                 given.get_or_insert_default().extend(text.lines().map(str::to_owned));
             }
@@ -58,7 +62,7 @@ fn patterns(line: &Line, operands: &mut Vec<String>) -> Result<Vec<String>, Stri
     match given {
         Some(patterns) => Ok(patterns),
         None if operands.is_empty() => {
-            Err("no pattern; usage: grep [OPTION]... PATTERNS [FILE]...".to_owned())
+            Err("no pattern; usage: grep [OPTION]... PATTERNS [FILE]...".into())
         }
         None => Ok(operands.remove(0).split('\n').map(str::to_owned).collect()),
     }
@@ -66,13 +70,7 @@ fn patterns(line: &Line, operands: &mut Vec<String>) -> Result<Vec<String>, Stri
 
 /// Translates and joins patterns. `kind` is the option for their syntax: `E`, `F`, `G` or `P`.
 fn joined(name: &str, kind: &str, patterns: &[String]) -> Result<Translated, String> {
-    let mut all = Translated {
-        text: String::new(),
-        groups: 0,
-        refers_back: false,
-        has_choices: patterns.len() > 1,
-        stray: None,
-    };
+    let mut all = Translated { has_choices: patterns.len() > 1, ..Translated::default() };
     let mut texts = Vec::new();
     for pattern in patterns {
         texts.push(match kind {
@@ -103,9 +101,10 @@ fn compiled(line: &Line, kind: &str, mut made: Translated) -> Result<Pattern, St
     if line.has("x") {
         made.text = format!("^(?:{})$", made.text);
     } else if line.has("w") {
-        made.text = match made.refers_back {
-            true => format!(r"(?<!\w)(?:{})(?!\w)", made.text),
-            false => format!(r"\b{{start-half}}(?:{})\b{{end-half}}", made.text),
+        made.text = if made.refers_back {
+            format!(r"(?<!\w)(?:{})(?!\w)", made.text)
+        } else {
+            format!(r"\b{{start-half}}(?:{})\b{{end-half}}", made.text)
         };
     }
     let ignore_case = (line.has("i") || line.has("y")) && !line.has("no-ignore-case");
@@ -121,10 +120,9 @@ fn compiled(line: &Line, kind: &str, mut made: Translated) -> Result<Pattern, St
             Ok(matcher) => {
                 let notation =
                     Notation { ignore_case, lines: true, ..Notation::new(Tool::Grep, true) };
-                let longest = match kind != "P" && made.has_choices {
-                    true => Some(Posix::of(&made, notation)?),
-                    false => None,
-                };
+                let longest = (kind != "P" && made.has_choices)
+                    .then(|| Posix::from_translated(&made, notation))
+                    .transpose()?;
                 return Ok(Pattern { engine: Engine::Plain(matcher), longest });
             }
             Err(error) if kind != "P" => return Err(reason(&error.to_string())),

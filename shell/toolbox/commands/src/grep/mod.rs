@@ -13,7 +13,7 @@ use self::sink::{Found, Look, Shown};
 use crate::options::Takes::{Maybe, Nothing, Value};
 use crate::options::{self, Known, Line};
 use crate::pattern;
-use crate::say::{about, out, say};
+use crate::say::{Failure, about, ended, names, out, say};
 
 const OPTIONS: &[Known] = &[
     ('E', "extended-regexp", Nothing),
@@ -94,15 +94,9 @@ struct Grep<'a> {
 /// Runs `grep`, `egrep` or `fgrep`, depending on the first word, and returns its exit status.
 pub(crate) fn run(args: &[String]) -> i32 {
     let name = args.first().map_or("grep", String::as_str);
-    let words: Vec<String> = args.iter().skip(1).map(|word| context_number(word)).collect();
-    let done = options::read(&words, OPTIONS, true).and_then(|line| prepared(name, &line));
-    match done {
-        Ok(status) => status,
-        Err(why) => {
-            say(name, why);
-            2
-        }
-    }
+    let words: Vec<String> = args.iter().map(|word| context_number(word)).collect();
+    let line = options::parse(&words, OPTIONS, true).map_err(Failure::from);
+    ended(name, 2, line.and_then(|line| prepared(name, &line)))
 }
 
 /// Rewrites a numeric option, such as `-3`, to `-C3`.
@@ -115,7 +109,7 @@ fn context_number(word: &str) -> String {
     }
 }
 
-fn prepared(name: &str, line: &Line) -> Result<i32, String> {
+fn prepared(name: &str, line: &Line) -> Result<i32, Failure> {
     if line.has("help") {
         crate::say::line(format_args!(
             "usage: {name} [-EFGPciLlnoqsvwxhHrR] [-e PATTERN] [-f FILE] [-A N] [-B N] [-C N] [-m N] PATTERN [FILE...]"
@@ -127,7 +121,7 @@ fn prepared(name: &str, line: &Line) -> Result<i32, String> {
         return Ok(0);
     }
     let mut operands = line.operands.clone();
-    let pattern = matcher::read(name, line, &mut operands)?;
+    let pattern = matcher::compile(name, line, &mut operands)?;
     let files = Files {
         include: globs(line, "include")?,
         exclude: globs(line, "exclude")?,
@@ -163,14 +157,21 @@ fn prepared(name: &str, line: &Line) -> Result<i32, String> {
     })
 }
 
-/// Returns the numbers of context lines printed before and after each matching line.
-fn context(line: &Line) -> Result<(usize, usize), String> {
+/// The numbers of context lines printed before and after each matching line.
+#[derive(Clone, Copy)]
+struct Context {
+    before: usize,
+    after: usize,
+}
+
+fn context(line: &Line) -> Result<Context, String> {
     let both = number(line, "C")?.unwrap_or(0);
-    Ok((number(line, "B")?.unwrap_or(both), number(line, "A")?.unwrap_or(both)))
+    let before = number(line, "B")?.unwrap_or(both);
+    Ok(Context { before, after: number(line, "A")?.unwrap_or(both) })
 }
 
 /// Returns the format of the output. If `many` is true, file names are printed by default.
-fn look(line: &Line, many: bool, (before, after): (usize, usize)) -> Result<Look, String> {
+fn look(line: &Line, many: bool, context: Context) -> Result<Look, String> {
     let shown = if line.has("q") || line.has("silent") {
         Shown::Nothing
     } else if line.has("L") {
@@ -195,10 +196,8 @@ fn look(line: &Line, many: bool, (before, after): (usize, usize)) -> Result<Look
         Some("binary") | None => sink::Binary::Told,
         Some(_) => return Err("unknown binary-files type".to_owned()),
     };
-    let separator = match line.has("no-group-separator") {
-        true => None,
-        false => Some(line.value("group-separator").unwrap_or("--").to_owned()),
-    };
+    let separator = (!line.has("no-group-separator"))
+        .then(|| line.value("group-separator").unwrap_or("--").to_owned());
     Ok(Look {
         shown,
         only: line.has("o"),
@@ -211,21 +210,21 @@ fn look(line: &Line, many: bool, (before, after): (usize, usize)) -> Result<Look
         end: if line.has("z") { 0 } else { b'\n' },
         binary,
         most: number(line, "m")?.map(|most| most as u64),
-        separator: separator.filter(|_| before > 0 || after > 0),
+        separator: separator.filter(|_| context.before > 0 || context.after > 0),
         coloured: [line.value("color"), line.value("colour")].contains(&Some("always")),
         prompt: line.has("line-buffered"),
     })
 }
 
-fn searcher(look: &Look, (before, after): (usize, usize)) -> Searcher {
+fn searcher(look: &Look, context: Context) -> Searcher {
     let plain = look.shown == Shown::Lines && !look.only;
     let text = look.binary == sink::Binary::Text || look.end == 0;
     SearcherBuilder::new()
         .line_terminator(grep_matcher::LineTerminator::byte(look.end))
         .invert_match(look.invert)
         .line_number(look.numbered)
-        .before_context(if plain { before } else { 0 })
-        .after_context(if plain { after } else { 0 })
+        .before_context(if plain { context.before } else { 0 })
+        .after_context(if plain { context.after } else { 0 })
         .bom_sniffing(false)
         .binary_detection(if text { BinaryDetection::none() } else { BinaryDetection::convert(0) })
         .build()
@@ -256,31 +255,27 @@ impl Grep<'_> {
     }
 
     fn folder(&mut self, path: &str, shown: &str) -> bool {
-        let entries = match fs::read_dir(path).and_then(Iterator::collect::<Result<Vec<_>, _>>) {
-            Ok(entries) => entries,
-            Err(error) => {
-                self.fail(path, &error);
-                return false;
-            }
-        };
-        let mut names: Vec<String> =
-            entries.iter().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-        names.sort();
+        let names = names(path).unwrap_or_else(|error| {
+            self.fail(path, &error);
+            Vec::new()
+        });
         for name in names {
             let join = |folder: &str| match folder {
                 "" => name.clone(),
                 _ if folder.ends_with('/') => format!("{folder}{name}"),
                 _ => format!("{folder}/{name}"),
             };
-            let (path, shown) = (join(path), join(shown));
+            let path = join(path);
+            let shown = join(shown);
             let Ok(kind) = fs::symlink_metadata(&path) else { continue };
-            let kind = match kind.is_symlink() {
-                true if !self.files.follow => continue,
-                true => match fs::metadata(&path) {
-                    Ok(kind) => kind,
-                    Err(_) => continue,
-                },
-                false => kind,
+            let kind = if !kind.is_symlink() {
+                kind
+            } else if let Ok(kind) = fs::metadata(&path)
+                && self.files.follow
+            {
+                kind
+            } else {
+                continue;
             };
             let over = if kind.is_dir() {
                 let skipped = self
@@ -332,16 +327,13 @@ impl Files {
 }
 
 fn globs(line: &Line, option: &str) -> Result<Vec<Regex>, String> {
-    let of = line.options.iter().filter(|found| line.name(found) == option);
-    of.filter_map(|found| found.value.as_deref())
-        .map(|glob| pattern::names(glob.trim_end_matches('/'), false))
-        .collect()
+    let globs = line.values(option).map(|glob| glob.trim_end_matches('/'));
+    globs.map(|glob| pattern::names(glob, false)).collect()
 }
 
 fn number(line: &Line, option: &str) -> Result<Option<usize>, String> {
-    let describe = |text: &str| match option {
+    line.parsed(option, |text| match option {
         "m" => "invalid max count".to_owned(),
         _ => format!("{text}: invalid context length argument"),
-    };
-    line.value(option).map(|text| text.parse().map_err(|_| describe(text))).transpose()
+    })
 }

@@ -29,12 +29,15 @@ enum Rest {
 }
 
 /// Parses a command line. Returns `None` after printing the usage or the version.
-pub(crate) fn read(args: &[String]) -> Result<Option<Line>, String> {
+pub(crate) fn parse(args: &[String]) -> Result<Option<Line>, String> {
     let mut line =
         Line { look: Look { indent: Some("  ".to_owned()), ..Look::default() }, ..Line::default() };
-    let (mut filter, mut from_file) = (None, None);
-    let (mut named, mut positional) = (Vec::<(String, Val)>::new(), Vec::new());
-    let (mut rest, mut options) = (Rest::Files, true);
+    let mut filter = None;
+    let mut from_file = None;
+    let mut named = Vec::<(String, Val)>::new();
+    let mut positional = Vec::new();
+    let mut rest = Rest::Files;
+    let mut options = true;
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         let mut next =

@@ -52,7 +52,7 @@ thread_local! {
 
 /// Runs `jq` and returns its exit status.
 pub(crate) fn run(args: &[String]) -> i32 {
-    let line = match line::read(args.get(1..).unwrap_or_default()) {
+    let line = match line::parse(args.get(1..).unwrap_or_default()) {
         Ok(Some(line)) => line,
         Ok(None) => return 0,
         Err(why) => {

@@ -132,11 +132,10 @@ fn described(regex: &Regex, found: &Captures<'_>, offsets: &mut Offsets<'_>) -> 
             Some(group) => {
                 let inside = offsets.text.get(start..group.start()).unwrap_or_default();
                 // A group in a lookbehind may start before the match.
-                let offset = match inside.is_empty() && group.start() < start {
-                    true => {
-                        offsets.text.get(..group.start()).map_or(0, |text| text.chars().count())
-                    }
-                    false => before + inside.chars().count(),
+                let offset = if inside.is_empty() && group.start() < start {
+                    offsets.text.get(..group.start()).map_or(0, |text| text.chars().count())
+                } else {
+                    before + inside.chars().count()
                 };
                 let length = group.as_str().chars().count();
                 (offset as isize, length as isize, Val::utf8_str(group.as_str().to_owned()))

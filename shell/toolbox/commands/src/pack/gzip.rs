@@ -1,16 +1,15 @@
 //! `gzip`, `gunzip`, `zcat`: compress and decompress files.
 
 use std::fs;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 
 use flate2::Compression;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 
-use super::reason;
 use crate::options::Takes::{Nothing, Value};
 use crate::options::{self, Known, Line};
-use crate::say::{open, out, say};
+use crate::say::{About as _, Failure, ended, open, out, say};
 
 const OPTIONS: &[Known] = &[
     ('c', "stdout", Nothing),
@@ -39,31 +38,27 @@ const OPTIONS: &[Known] = &[
 /// Runs `gzip`, `gunzip` or `zcat`, depending on the first word, and returns its exit status.
 pub(crate) fn gzip(args: &[String]) -> i32 {
     let name = args.first().map_or("gzip", String::as_str);
-    let line = match options::read(args.get(1..).unwrap_or_default(), OPTIONS, true) {
-        Ok(line) => line,
-        Err(why) => {
-            say(name, why);
-            return 1;
-        }
-    };
+    ended(name, 1, all(name, args))
+}
+
+fn all(name: &str, args: &[String]) -> Result<i32, Failure> {
+    let line = options::parse(args, OPTIONS, true)?;
     let unpacks = name != "gzip" || line.has("d") || line.has("uncompress") || line.has("t");
     let to_out = name == "zcat" || line.has("c") || line.has("to-stdout");
-    let standard = ["-".to_owned()];
     let mut status = 0;
-    for path in if line.operands.is_empty() { &standard } else { line.operands.as_slice() } {
+    for path in line.operands_or(&["-"]) {
         if let Err(why) = one(&line, path, unpacks, to_out) {
             say(name, why);
             status = 1;
         }
     }
-    status
+    Ok(status)
 }
 
-fn one(line: &Line, path: &str, unpacks: bool, to_out: bool) -> Result<(), String> {
+fn one(line: &Line, path: &str, unpacks: bool, to_out: bool) -> Result<(), Failure> {
     let suffix = line.value("S").unwrap_or(".gz");
     let level = (1..=9).rev().find(|level: &u32| line.has(&level.to_string())).unwrap_or(6);
-    let describe = |error: io::Error| format!("{path}: {}", reason(&error));
-    let mut input = open(path).map_err(describe)?;
+    let input = open(path).about(path)?;
     let target = match (path, unpacks) {
         ("-", _) => None,
         _ if to_out || line.has("t") => None,
@@ -72,10 +67,10 @@ fn one(line: &Line, path: &str, unpacks: bool, to_out: bool) -> Result<(), Strin
                 .strip_suffix(suffix)
                 .map(str::to_owned)
                 .or_else(|| path.strip_suffix(".tgz").map(|bare| format!("{bare}.tar")));
-            Some(bare.ok_or_else(|| format!("{path}: unknown suffix -- ignored"))?)
+            Some(bare.ok_or(format!("{path}: unknown suffix -- ignored"))?)
         }
         (_, false) if path.ends_with(suffix) => {
-            return Err(format!("{path} already has {suffix} suffix -- unchanged"));
+            return Err(format!("{path} already has {suffix} suffix -- unchanged").into());
         }
         (_, false) => Some(format!("{path}{suffix}")),
     };
@@ -83,45 +78,33 @@ fn one(line: &Line, path: &str, unpacks: bool, to_out: bool) -> Result<(), Strin
         && !line.has("f")
         && fs::symlink_metadata(target).is_ok()
     {
-        return Err(format!("{target} already exists; -f overwrites it"));
+        return Err(format!("{target} already exists; -f overwrites it").into());
     }
     let mut output: Box<dyn io::Write> = match &target {
         _ if line.has("t") => Box::new(io::sink()),
-        Some(target) => Box::new(io::BufWriter::new(
-            fs::File::create(target).map_err(|error| format!("{target}: {}", reason(&error)))?,
-        )),
+        Some(target) => Box::new(io::BufWriter::new(fs::File::create(target).about(target)?)),
         None => Box::new(out()),
     };
     let done = if unpacks {
         io::copy(&mut MultiGzDecoder::new(input), &mut output).map_err(|error| match error.kind() {
             io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {
-                format!("{path}: not in gzip format")
+                io::Error::other("not in gzip format")
             }
-            io::ErrorKind::UnexpectedEof => format!("{path}: unexpected end of file"),
-            _ => describe(error),
+            io::ErrorKind::UnexpectedEof => io::Error::other("unexpected end of file"),
+            _ => error,
         })
     } else {
         let mut packer = GzEncoder::new(&mut output, Compression::new(level));
-        let mut buffer = vec![0; 1 << 16];
-        let copied = loop {
-            match input.read(&mut buffer) {
-                Ok(0) => break Ok(0),
-                Ok(read) => {
-                    if let Err(error) = packer.write_all(buffer.get(..read).unwrap_or_default()) {
-                        break Err(describe(error));
-                    }
-                }
-                Err(error) => break Err(describe(error)),
-            }
-        };
-        copied.and_then(|_| packer.finish().map(|_| 0).map_err(describe))
+        io::copy(&mut io::BufReader::with_capacity(1 << 16, input), &mut packer)
+            .and_then(|_| packer.finish().map(|_| 0))
     };
-    if let Err(why) = done.and_then(|_| output.flush().map_err(describe)) {
+    let done = done.and_then(|_| output.flush()).about(path);
+    if let Err(why) = done {
         target.iter().for_each(|target| _ = fs::remove_file(target));
         return Err(why);
     }
     if target.is_some() && !line.has("k") {
-        fs::remove_file(path).map_err(describe)?;
+        fs::remove_file(path).about(path)?;
     }
     Ok(())
 }

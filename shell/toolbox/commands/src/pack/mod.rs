@@ -8,11 +8,6 @@ pub(crate) use gzip::gzip;
 pub(crate) use tar::tar;
 pub(crate) use zip::{unzip, zip};
 
-/// Returns the message of an I/O error.
-fn reason(error: &std::io::Error) -> String {
-    crate::say::words(error)
-}
-
 /// Normalizes the path of an archive entry. Returns `None` if it is empty or contains `..`.
 fn below(path: &str) -> Option<String> {
     let parts: Vec<&str> =

@@ -6,14 +6,14 @@ use std::io::{self, Read, Write};
 use flate2::Compression;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
+use jiff::tz::TimeZone;
 use tar::{Archive, Builder, EntryType, Header};
 
-use super::{below, reason};
+use super::below;
 use crate::clock;
 use crate::options::Takes::{Nothing, Value};
 use crate::options::{self, Known, Line};
-use crate::pattern;
-use crate::say::{out, say, whole};
+use crate::say::{About as _, Failure, ended, names, out, say, whole};
 
 const OPTIONS: &[Known] = &[
     ('c', "create", Nothing),
@@ -35,64 +35,53 @@ const OPTIONS: &[Known] = &[
 
 /// Runs `tar` and returns its exit status.
 pub(crate) fn tar(args: &[String]) -> i32 {
-    let mut words: Vec<String> = args.get(1..).unwrap_or_default().to_vec();
-    // The first word may contain option letters without a dash.
-    if let Some(first) = words.first_mut().filter(|first| !first.starts_with('-')) {
+    let mut words = args.to_vec();
+    // The first word after the name may contain option letters without a dash.
+    if let Some(first) = words.get_mut(1).filter(|first| !first.starts_with('-')) {
         first.insert(0, '-');
     }
-    let done = options::read(&words, OPTIONS, true).and_then(|line| match () {
-        () if line.has("c") => create(&line),
-        () if line.has("x") || line.has("get") => extract(&line),
-        () if line.has("t") => list(&line),
-        () => Err(
-            "one of -c, -x and -t says what is to be done; usage: tar -c|-x|-t [-zv] [-f FILE] [-C FOLDER] [FILE]..."
-                .to_owned(),
-        ),
-    });
-    match done {
-        Ok(()) => 0,
-        Err(why) => {
-            say("tar", why);
-            2
-        }
+    ended("tar", 2, run(&words).map(|()| 0))
+}
+
+fn run(words: &[String]) -> Result<(), Failure> {
+    let line = options::parse(words, OPTIONS, true)?;
+    if line.has("c") {
+        create(&line)
+    } else if line.has("x") || line.has("get") {
+        extract(&line)
+    } else if line.has("t") {
+        list(&line)
+    } else {
+        Err(USAGE.into())
     }
 }
 
-fn excluded(line: &Line) -> Result<Vec<regex::bytes::Regex>, String> {
-    let values = line
-        .options
-        .iter()
-        .filter(|found| line.name(found) == "exclude")
-        .filter_map(|found| found.value.as_deref());
-    values.map(|glob| pattern::names(glob, false)).collect()
-}
+const USAGE: &str = "one of -c, -x and -t says what is to be done; usage: tar -c|-x|-t [-zv] [-f FILE] [-C FOLDER] [FILE]...";
 
-fn create(line: &Line) -> Result<(), String> {
+fn create(line: &Line) -> Result<(), Failure> {
     let file = line.value("f").unwrap_or("-");
     if line.operands.is_empty() {
-        return Err("cowardly refusing to create an empty archive".to_owned());
+        return Err("cowardly refusing to create an empty archive".into());
     }
     let packed =
         line.has("z") || (line.has("a") && (file.ends_with(".gz") || file.ends_with(".tgz")));
     let sink: Box<dyn Write> = match file {
         "-" => Box::new(out()),
         path => Box::new(io::BufWriter::new(
-            fs::File::create(path)
-                .map_err(|error| format!("{path}: cannot open: {}", reason(&error)))?,
+            fs::File::create(path).about(format_args!("{path}: cannot open"))?,
         )),
     };
     let sink: Box<dyn Write> =
         if packed { Box::new(GzEncoder::new(sink, Compression::default())) } else { sink };
     let mut builder = Builder::new(sink);
-    let exclude = excluded(line)?;
+    let exclude = line.globs("exclude")?;
     let folder = line.value("C");
     for operand in &line.operands {
         let path = folder.map_or_else(|| operand.clone(), |folder| format!("{folder}/{operand}"));
-        add(&mut builder, &path, operand.trim_start_matches('/'), line, &exclude)
-            .map_err(|error| format!("{operand}: {}", reason(&error)))?;
+        add(&mut builder, &path, operand.trim_start_matches('/'), line, &exclude).about(operand)?;
     }
-    let mut sink = builder.into_inner().map_err(|error| reason(&error))?;
-    sink.flush().map_err(|error| reason(&error))
+    let mut sink = builder.into_inner()?;
+    Ok(sink.flush()?)
 }
 
 fn add(
@@ -114,7 +103,7 @@ fn add(
     header.set_mtime(
         found.modified().map(|time| clock::epoch(time).0.max(0) as u64).unwrap_or_default(),
     );
-    header.set_mode(crate::find::modes(&found).0);
+    header.set_mode(crate::find::mode(&found));
     header.set_size(0);
     if found.is_dir() {
         let name = format!("{}/", name.trim_end_matches('/'));
@@ -123,11 +112,7 @@ fn add(
         }
         header.set_entry_type(EntryType::Directory);
         builder.append_data(&mut header, &name, io::empty())?;
-        let mut entries = fs::read_dir(path)?
-            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
-            .collect::<io::Result<Vec<_>>>()?;
-        entries.sort();
-        return entries.iter().try_for_each(|entry| {
+        return names(path)?.iter().try_for_each(|entry| {
             add(builder, &format!("{path}/{entry}"), &format!("{name}{entry}"), line, exclude)
         });
     }
@@ -143,9 +128,9 @@ fn add(
     builder.append_data(&mut header, name, bytes.as_slice())
 }
 
-fn archive(line: &Line) -> Result<Archive<Box<dyn Read>>, String> {
+fn archive(line: &Line) -> Result<Archive<Box<dyn Read>>, Failure> {
     let file = line.value("f").unwrap_or("-");
-    let bytes = whole(file).map_err(|error| format!("{file}: cannot open: {}", reason(&error)))?;
+    let bytes = whole(file).about(format_args!("{file}: cannot open"))?;
     let packed = bytes.starts_with(&[0x1f, 0x8b]);
     let source: Box<dyn Read> = Box::new(io::Cursor::new(bytes));
     Ok(Archive::new(if packed { Box::new(MultiGzDecoder::new(source)) } else { source }))
@@ -162,47 +147,42 @@ fn wanted(line: &Line, name: &str) -> bool {
             .any(|operand| bare == operand || bare.starts_with(&format!("{operand}/")))
 }
 
-fn list(line: &Line) -> Result<(), String> {
+fn list(line: &Line) -> Result<(), Failure> {
     let mut archive = archive(line)?;
     let mut out = out();
-    for entry in archive.entries().map_err(|error| reason(&error))? {
-        let entry = entry.map_err(|error| reason(&error))?;
+    for entry in archive.entries()? {
+        let entry = entry?;
         let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         if !wanted(line, &name) {
             continue;
         }
         let header = entry.header();
-        let written = if line.has("v") {
-            let at = clock::format(
-                &clock::moment(header.mtime().unwrap_or(0) as i64, 0),
-                "%Y-%m-%d %H:%M",
-            );
+        if line.has("v") {
+            let at = clock::in_zone(header.mtime().unwrap_or(0) as i64, 0, TimeZone::UTC);
+            let at = clock::format(&at, "%Y-%m-%d %H:%M");
             let mode = if header.entry_type().is_dir() { "drwxr-xr-x" } else { "-rw-r--r--" };
-            writeln!(out, "{mode} user/user {:9} {at} {name}", entry.size())
+            writeln!(out, "{mode} user/user {:9} {at} {name}", entry.size())?;
         } else {
-            writeln!(out, "{name}")
-        };
-        written.map_err(|error| reason(&error))?;
+            writeln!(out, "{name}")?;
+        }
     }
-    out.flush().map_err(|error| reason(&error))
+    Ok(out.flush()?)
 }
 
-fn extract(line: &Line) -> Result<(), String> {
+fn extract(line: &Line) -> Result<(), Failure> {
     let mut archive = archive(line)?;
-    let exclude = excluded(line)?;
-    let strip: usize = line
-        .value("strip-components")
-        .map_or(Ok(0), str::parse)
-        .map_err(|_| "--strip-components takes a number".to_owned())?;
+    let exclude = line.globs("exclude")?;
+    let why = |_: &str| "--strip-components takes a number".to_owned();
+    let strip = line.parsed("strip-components", why)?.unwrap_or(0);
     let mut out = out();
-    for entry in archive.entries().map_err(|error| reason(&error))? {
-        let mut entry = entry.map_err(|error| reason(&error))?;
+    for entry in archive.entries()? {
+        let mut entry = entry?;
         let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         if !wanted(line, &name) || exclude.iter().any(|pattern| pattern.is_match(name.as_bytes())) {
             continue;
         }
         if line.has("O") {
-            io::copy(&mut entry, &mut out).map_err(|error| reason(&error))?;
+            io::copy(&mut entry, &mut out)?;
             continue;
         }
         let rest = name
@@ -223,10 +203,9 @@ fn extract(line: &Line) -> Result<(), String> {
         if line.has("v") {
             _ = writeln!(out, "{name}");
         }
-        unpack(&mut entry, &path, line.has("k"))
-            .map_err(|error| format!("{path}: {}", reason(&error)))?;
+        unpack(&mut entry, &path, line.has("k")).about(path)?;
     }
-    out.flush().map_err(|error| reason(&error))
+    Ok(out.flush()?)
 }
 
 fn unpack(entry: &mut tar::Entry<'_, Box<dyn Read>>, path: &str, keep: bool) -> io::Result<()> {

@@ -6,11 +6,11 @@ use std::io::{self, Cursor, Read as _, Write as _};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
-use super::{below, reason};
+use super::below;
 use crate::options::Takes::{Nothing, Value};
 use crate::options::{self, Known};
 use crate::pattern;
-use crate::say::{out, say, whole};
+use crate::say::{About as _, Failure, ended, names, out, say, whole};
 
 const ZIP: &[Known] = &[
     ('r', "", Nothing),
@@ -23,23 +23,13 @@ const ZIP: &[Known] = &[
 
 /// Runs `zip` and returns its exit status.
 pub(crate) fn zip(args: &[String]) -> i32 {
-    ended("zip", zipped(args.get(1..).unwrap_or_default()))
+    ended("zip", 2, zipped(args).map(|()| 0))
 }
 
-fn ended(name: &str, done: Result<(), String>) -> i32 {
-    match done {
-        Ok(()) => 0,
-        Err(why) => {
-            say(name, why);
-            2
-        }
-    }
-}
-
-fn zipped(args: &[String]) -> Result<(), String> {
-    let line = options::read(args, ZIP, true)?;
+fn zipped(args: &[String]) -> Result<(), Failure> {
+    let line = options::parse(args, ZIP, true)?;
     let [target, operands @ ..] = line.operands.as_slice() else {
-        return Err("usage: zip [-rqj] FILE.zip FILE...".to_owned());
+        return Err("usage: zip [-rqj] FILE.zip FILE...".into());
     };
     let target = if target == "-" || target.contains('.') {
         target.clone()
@@ -49,12 +39,11 @@ fn zipped(args: &[String]) -> Result<(), String> {
     let exclude = line.value("x").map(|glob| pattern::names(glob, false)).transpose()?;
     let mut files = Vec::new();
     for operand in operands {
-        gather(operand, line.has("r"), &mut files)
-            .map_err(|error| format!("{operand}: {}", reason(&error)))?;
+        gather(operand, line.has("r"), &mut files).about(operand)?;
     }
     files.retain(|file| !exclude.as_ref().is_some_and(|pattern| pattern.is_match(file.as_bytes())));
     if files.is_empty() {
-        return Err("nothing to do".to_owned());
+        return Err("nothing to do".into());
     }
     let method =
         if line.has("0") { CompressionMethod::Stored } else { CompressionMethod::Deflated };
@@ -63,38 +52,38 @@ fn zipped(args: &[String]) -> Result<(), String> {
     // The entries of an existing archive are kept, unless a file replaces them.
     let names: Vec<String> = files.iter().map(|file| named(file, line.has("j"))).collect();
     if let Ok(bytes) = fs::read(&target) {
-        let mut old =
-            ZipArchive::new(Cursor::new(bytes)).map_err(|error| format!("{target}: {error}"))?;
+        let mut old = ZipArchive::new(Cursor::new(bytes)).about(&target)?;
         for n in 0..old.len() {
-            let entry = old.by_index_raw(n).map_err(|error| error.to_string())?;
+            let entry = old.by_index_raw(n)?;
             if !names.iter().any(|name| name == entry.name()) {
-                writer.raw_copy_file(entry).map_err(|error| error.to_string())?;
+                writer.raw_copy_file(entry)?;
             }
         }
     }
     for (file, name) in files.iter().zip(&names) {
         if file.ends_with('/') {
             if !line.has("j") {
-                writer.add_directory(name.as_str(), options).map_err(|error| error.to_string())?;
+                writer.add_directory(name.as_str(), options)?;
             }
         } else {
-            let bytes = fs::read(file).map_err(|error| format!("{file}: {}", reason(&error)))?;
-            writer.start_file(name.as_str(), options).map_err(|error| error.to_string())?;
-            writer.write_all(&bytes).map_err(|error| reason(&error))?;
+            let bytes = fs::read(file).about(file)?;
+            writer.start_file(name.as_str(), options)?;
+            writer.write_all(&bytes)?;
         }
         if !line.has("q") {
             crate::say::line(format_args!("  adding: {name}"));
         }
     }
-    let bytes = writer.finish().map_err(|error| error.to_string())?.into_inner();
+    let bytes = writer.finish()?.into_inner();
     let done = if target == "-" { out().write_all(&bytes) } else { fs::write(&target, bytes) };
-    done.map_err(|error| format!("{target}: {}", reason(&error)))
+    done.about(&target)
 }
 
 fn named(file: &str, bare: bool) -> String {
-    match bare {
-        true => file.trim_end_matches('/').rsplit('/').next().unwrap_or(file).to_owned(),
-        false => file.trim_start_matches("./").trim_start_matches('/').to_owned(),
+    if bare {
+        file.trim_end_matches('/').rsplit('/').next().unwrap_or(file).to_owned()
+    } else {
+        file.trim_start_matches("./").trim_start_matches('/').to_owned()
     }
 }
 
@@ -106,11 +95,9 @@ fn gather(path: &str, recursive: bool, files: &mut Vec<String>) -> io::Result<()
     let path = path.trim_end_matches('/');
     files.push(format!("{path}/"));
     if recursive {
-        let mut names = fs::read_dir(path)?
-            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
-            .collect::<io::Result<Vec<_>>>()?;
-        names.sort();
-        names.iter().try_for_each(|name| gather(&format!("{path}/{name}"), recursive, files))?;
+        names(path)?
+            .iter()
+            .try_for_each(|name| gather(&format!("{path}/{name}"), recursive, files))?;
     }
     Ok(())
 }
@@ -129,29 +116,29 @@ const UNZIP: &[Known] = &[
 
 /// Runs `unzip` and returns its exit status.
 pub(crate) fn unzip(args: &[String]) -> i32 {
-    ended("unzip", unzipped(args.get(1..).unwrap_or_default()))
+    ended("unzip", 2, unzipped(args).map(|()| 0))
 }
 
-fn unzipped(args: &[String]) -> Result<(), String> {
-    let line = options::read(args, UNZIP, true)?;
+fn unzipped(args: &[String]) -> Result<(), Failure> {
+    let line = options::parse(args, UNZIP, true)?;
     let [file, operands @ ..] = line.operands.as_slice() else {
-        return Err("usage: unzip [-lpoqj] [-d FOLDER] FILE.zip [NAME...]".to_owned());
+        return Err("usage: unzip [-lpoqj] [-d FOLDER] FILE.zip [NAME...]".into());
     };
     let bytes = whole(file)
         .or_else(|_| whole(&format!("{file}.zip")))
-        .map_err(|error| format!("cannot find or open {file}: {}", reason(&error)))?;
-    let mut archive =
-        ZipArchive::new(Cursor::new(bytes)).map_err(|error| format!("{file}: {error}"))?;
+        .about(format_args!("cannot find or open {file}"))?;
+    let mut archive = ZipArchive::new(Cursor::new(bytes)).about(file)?;
     let globs =
         operands.iter().map(|glob| pattern::names(glob, false)).collect::<Result<Vec<_>, _>>()?;
     let without = line.value("x").map(|glob| pattern::names(glob, false)).transpose()?;
     let mut out = out();
-    let (mut total, mut count) = (0, 0);
+    let mut total = 0;
+    let mut count = 0;
     if line.has("l") {
         _ = writeln!(out, "  Length  Name\n--------  ----");
     }
     for n in 0..archive.len() {
-        let mut entry = archive.by_index(n).map_err(|error| error.to_string())?;
+        let mut entry = archive.by_index(n)?;
         let name = entry.name().to_owned();
         let asked = globs.is_empty() || globs.iter().any(|glob| glob.is_match(name.as_bytes()));
         if !asked || without.as_ref().is_some_and(|glob| glob.is_match(name.as_bytes())) {
@@ -168,10 +155,10 @@ fn unzipped(args: &[String]) -> Result<(), String> {
         }
         let mut bytes = Vec::new();
         if !entry.is_dir() {
-            entry.read_to_end(&mut bytes).map_err(|error| format!("{name}: {}", reason(&error)))?;
+            entry.read_to_end(&mut bytes).about(&name)?;
         }
         if line.has("p") {
-            out.write_all(&bytes).map_err(|error| reason(&error))?;
+            out.write_all(&bytes)?;
             continue;
         }
         if line.has("t") {
@@ -197,14 +184,14 @@ fn unzipped(args: &[String]) -> Result<(), String> {
         let made = folder.map_or(Ok(()), fs::create_dir_all);
         let made =
             made.and_then(|()| if entry.is_dir() { Ok(()) } else { fs::write(&path, &bytes) });
-        made.map_err(|error| format!("{path}: {}", reason(&error)))?;
+        made.about(&path)?;
     }
     if line.has("l") {
         _ = writeln!(out, "--------  ----\n{total:8}  {count} files");
     }
-    out.flush().map_err(|error| reason(&error))?;
+    out.flush()?;
     if count == 0 && !operands.is_empty() {
-        Err(format!("no file of {file} has such a name"))
+        Err(format!("no file of {file} has such a name").into())
     } else {
         Ok(())
     }

@@ -1,17 +1,11 @@
-//! Translation of POSIX basic and extended patterns and file name patterns into the regex engine's
-//! syntax, and matching with the translated patterns.
+//! Translation of POSIX basic and extended patterns, Perl patterns and file name patterns into the
+//! regex engine's syntax, and matching with the translated patterns.
 
-mod bracket;
-mod glob;
-mod perl;
 mod posix;
 
 use std::iter::Peekable;
 use std::str::Chars;
 
-use self::bracket::{Set, bracket};
-pub(crate) use self::glob::names;
-pub(crate) use self::perl::perl;
 pub(crate) use self::posix::{Groups, Posix};
 
 /// The tool that a pattern is for. The GNU tools differ in the syntax that they accept.
@@ -42,6 +36,7 @@ impl Notation {
 }
 
 /// A translated pattern.
+#[derive(Default)]
 pub(crate) struct Translated {
     pub text: String,
     /// The number of groups.
@@ -57,13 +52,10 @@ pub(crate) struct Translated {
 struct Reader<'a> {
     chars: Peekable<Chars<'a>>,
     notation: Notation,
-    out: String,
+    made: Translated,
     last: Last,
+    /// The byte offsets of the open groups in the translation.
     open: Vec<usize>,
-    groups: usize,
-    refers_back: bool,
-    has_choices: bool,
-    stray: Option<char>,
 }
 
 /// The element of the pattern that was parsed last.
@@ -90,26 +82,16 @@ pub(crate) fn translate(pattern: &str, notation: Notation) -> Result<Translated,
     let mut reader = Reader {
         chars: pattern.chars().peekable(),
         notation,
-        out: String::with_capacity(pattern.len() + 8),
+        made: Translated::default(),
         last: Last::Start,
         open: Vec::new(),
-        groups: 0,
-        refers_back: false,
-        has_choices: false,
-        stray: None,
     };
-    reader.read()?;
-    Ok(Translated {
-        text: reader.out,
-        groups: reader.groups,
-        refers_back: reader.refers_back,
-        has_choices: reader.has_choices,
-        stray: reader.stray,
-    })
+    reader.translate()?;
+    Ok(reader.made)
 }
 
 impl Reader<'_> {
-    fn read(&mut self) -> Result<(), String> {
+    fn translate(&mut self) -> Result<(), String> {
         let extended = self.notation.extended;
         while let Some(letter) = self.chars.next() {
             match letter {
@@ -164,7 +146,7 @@ impl Reader<'_> {
             '1'..='9' if !awk => self.reference(letter)?,
             other => {
                 if other.is_ascii_alphanumeric() {
-                    self.stray = Some(other);
+                    self.made.stray = Some(other);
                 }
                 self.literal(other);
             }
@@ -184,45 +166,45 @@ impl Reader<'_> {
     }
 
     fn reference(&mut self, digit: char) -> Result<(), String> {
-        if digit.to_digit(10).is_none_or(|digit| digit as usize > self.groups) {
+        if digit.to_digit(10).is_none_or(|digit| digit as usize > self.made.groups) {
             return Err("Invalid back reference".to_owned());
         }
-        self.refers_back = true;
+        self.made.refers_back = true;
         self.atom(&format!(r"(?:\{digit})"));
         Ok(())
     }
 
     fn atom(&mut self, text: &str) {
-        self.last = Last::Atom { at: self.out.len(), is_group: false, repeated: false };
-        self.out.push_str(text);
+        self.last = Last::Atom { at: self.made.text.len(), is_group: false, repeated: false };
+        self.made.text.push_str(text);
     }
 
     fn literal(&mut self, letter: char) {
-        self.last = Last::Atom { at: self.out.len(), is_group: false, repeated: false };
-        push_literal(&mut self.out, letter);
+        self.last = Last::Atom { at: self.made.text.len(), is_group: false, repeated: false };
+        push_literal(&mut self.made.text, letter);
     }
 
     fn anchor(&mut self, anchor: &str) {
         self.last = Last::Anchor;
-        self.out.push_str(anchor);
+        self.made.text.push_str(anchor);
     }
 
     fn group(&mut self) {
-        self.groups += 1;
-        self.open.push(self.out.len());
-        self.out.push('(');
+        self.made.groups += 1;
+        self.open.push(self.made.text.len());
+        self.made.text.push('(');
         self.last = Last::Start;
     }
 
     fn close(&mut self) {
-        self.out.push(')');
+        self.made.text.push(')');
         let at = self.open.pop().unwrap_or_default();
         self.last = Last::Atom { at, is_group: true, repeated: false };
     }
 
     fn alternative(&mut self) {
-        self.has_choices = true;
-        self.out.push('|');
+        self.made.has_choices = true;
+        self.made.text.push('|');
         self.last = Last::Start;
     }
 
@@ -230,7 +212,7 @@ impl Reader<'_> {
     /// basic patterns and in awk. In extended patterns, grep ignores it and sed reports an error.
     fn repeat(&mut self, sign: char) -> Result<(), String> {
         if self.repeatable() {
-            self.out.push(sign);
+            self.made.text.push(sign);
             return Ok(());
         }
         match self.notation.tool {
@@ -246,10 +228,10 @@ impl Reader<'_> {
     fn repeatable(&mut self) -> bool {
         let Last::Atom { at, is_group, repeated } = self.last else { return false };
         if repeated {
-            self.out.insert_str(at, "(?:");
-            self.out.push(')');
+            self.made.text.insert_str(at, "(?:");
+            self.made.text.push(')');
         }
-        self.has_choices |= is_group;
+        self.made.has_choices |= is_group;
         self.last = Last::Atom { at, is_group, repeated: true };
         true
     }
@@ -281,7 +263,7 @@ impl Reader<'_> {
             Some(high) => format!("{{{low},{high}}}"),
             None => format!("{{{low},}}"),
         };
-        self.out.push_str(&text);
+        self.made.text.push_str(&text);
         Ok(())
     }
 
@@ -296,9 +278,9 @@ impl Reader<'_> {
             Some((low, high)) => (low, Some(high)),
             None => (inside, None),
         };
-        let number = |digits: &str| match digits.bytes().all(|byte| byte.is_ascii_digit()) {
-            true => Some(digits.parse().unwrap_or(u32::MAX)),
-            false => None,
+        let number = |digits: &str| {
+            let valid = digits.bytes().all(|byte| byte.is_ascii_digit());
+            valid.then(|| digits.parse().unwrap_or(u32::MAX))
         };
         let bounds = match (low, high) {
             ("", None) => None,
@@ -374,4 +356,206 @@ fn push_literal(out: &mut String, letter: char) {
         out.push('\\');
     }
     out.push(letter);
+}
+
+/// The interpretation of a bracket expression.
+#[derive(Clone, Copy, PartialEq)]
+enum Set {
+    /// A backslash is an ordinary character.
+    Plain,
+    /// Like `Plain`, but `!` also negates a set, as in file name patterns.
+    Names,
+    /// Like `Plain`, but a negated set does not match a newline.
+    Lines,
+    /// A backslash starts an escape sequence, as in awk.
+    Escapes,
+}
+
+/// The POSIX character classes, as members of a set in the regex engine's syntax.
+const CLASSES: [(&str, &str); 12] = [
+    ("alnum", r"\p{Alphabetic}\p{Nd}"),
+    ("alpha", r"\p{Alphabetic}"),
+    ("blank", "[:blank:]"),
+    ("cntrl", "[:cntrl:]"),
+    ("digit", "[:digit:]"),
+    ("graph", r"[:graph:]\p{Alphabetic}\p{N}\p{P}\p{S}"),
+    ("lower", r"\p{Lowercase}"),
+    ("print", r"[:print:]\p{Alphabetic}\p{N}\p{P}\p{S}"),
+    ("punct", r"[:punct:]\p{P}\p{S}"),
+    ("space", r"\s"),
+    ("upper", r"\p{Uppercase}"),
+    ("xdigit", "[:xdigit:]"),
+];
+
+/// Parses a bracket expression, starting after its `[`. Returns a set in the engine's syntax.
+///
+/// # Errors
+///
+/// If the expression is invalid. The message is the same as GNU grep's.
+fn bracket(chars: &mut Peekable<Chars<'_>>, set: Set) -> Result<String, String> {
+    let mut out = String::from("[");
+    if chars.next_if(|next| *next == '^' || (*next == '!' && set == Set::Names)).is_some() {
+        out.push('^');
+        if set == Set::Lines {
+            out.push_str(r"\n");
+        }
+    }
+    let mut first = true;
+    loop {
+        let letter = chars.next().ok_or_else(unmatched_bracket)?;
+        match letter {
+            ']' if !first => break,
+            '[' if matches!(chars.peek(), Some(':' | '.' | '=')) => named(chars, &mut out)?,
+            low => {
+                let low = member(chars, set, low);
+                push_literal(&mut out, low);
+                if let Some(high) = range_end(chars, set)? {
+                    if high < low {
+                        return Err("Invalid range end".to_owned());
+                    }
+                    out.push('-');
+                    push_literal(&mut out, high);
+                }
+            }
+        }
+        first = false;
+    }
+    out.push(']');
+    Ok(out)
+}
+
+fn unmatched_bracket() -> String {
+    "Unmatched [, [^, [:, [., or [=".to_owned()
+}
+
+/// Parses a class, an equivalence class or a collating symbol, starting after its `[`.
+fn named(chars: &mut Peekable<Chars<'_>>, out: &mut String) -> Result<(), String> {
+    let kind = chars.next().unwrap_or(':');
+    let mut name = String::new();
+    loop {
+        let next = chars.next().ok_or_else(unmatched_bracket)?;
+        if next == kind && chars.next_if_eq(&']').is_some() {
+            break;
+        }
+        name.push(next);
+    }
+    if kind != ':' {
+        name.chars().for_each(|letter| push_literal(out, letter));
+        return Ok(());
+    }
+    let class = CLASSES.iter().find(|(known, _)| *known == name);
+    let (_, members) = class.ok_or_else(|| "Invalid character class name".to_owned())?;
+    out.push_str(members);
+    Ok(())
+}
+
+/// Parses a set member whose first character, `letter`, was just read. Decodes awk's escapes.
+fn member(chars: &mut Peekable<Chars<'_>>, set: Set, letter: char) -> char {
+    if letter != '\\' || set != Set::Escapes {
+        return letter;
+    }
+    let Some(escaped) = chars.next() else { return letter };
+    escaped_code(escaped, chars).unwrap_or(escaped)
+}
+
+/// Parses the `-` and the last character of a range. Returns `None` if no range follows.
+fn range_end(chars: &mut Peekable<Chars<'_>>, set: Set) -> Result<Option<char>, String> {
+    let mut ahead = chars.clone();
+    if ahead.next() != Some('-') || ahead.peek().is_none_or(|next| *next == ']') {
+        return Ok(None);
+    }
+    chars.next();
+    let high = chars.next().ok_or_else(unmatched_bracket)?;
+    if high != '[' || !matches!(chars.peek(), Some('.' | '=')) {
+        return Ok(Some(member(chars, set, high)));
+    }
+    let kind = chars.next();
+    let high = chars.next().ok_or_else(unmatched_bracket)?;
+    if chars.next() != kind || chars.next() != Some(']') {
+        return Err(unmatched_bracket());
+    }
+    Ok(Some(high))
+}
+
+/// Translates a file name pattern (`*`, `?`, `[…]`) into a regular expression that matches whole
+/// names. A star also matches slashes.
+fn glob(pattern: &str) -> String {
+    let mut out = String::from(r"(?s)\A");
+    let mut chars = pattern.chars().peekable();
+    while let Some(letter) = chars.next() {
+        match letter {
+            '*' => out.push_str(".*"),
+            '?' => out.push('.'),
+            '\\' => push_literal(&mut out, chars.next().unwrap_or('\\')),
+            '[' => {
+                let mut ahead = chars.clone();
+                match bracket(&mut ahead, Set::Names) {
+                    Ok(set) => {
+                        out.push_str(&set);
+                        chars = ahead;
+                    }
+                    Err(_) => out.push_str(r"\["),
+                }
+            }
+            other => push_literal(&mut out, other),
+        }
+    }
+    out.push_str(r"\z");
+    out
+}
+
+/// Compiles a file name pattern.
+///
+/// # Errors
+///
+/// If the pattern is invalid.
+pub(crate) fn names(pattern: &str, ignore_case: bool) -> Result<regex::bytes::Regex, String> {
+    regex::bytes::RegexBuilder::new(&glob(pattern))
+        .case_insensitive(ignore_case)
+        .build()
+        .map_err(|error| error.to_string())
+}
+
+/// Translates the syntax that the regex engine interprets differently from PCRE. In PCRE, `\<` and
+/// `\>` are ordinary characters, `\h` is a space or a tab, `\Z` also matches before a final
+/// newline, and `\Q…\E` quotes the text in between.
+pub(crate) fn perl(pattern: &str) -> String {
+    let mut out = String::with_capacity(pattern.len());
+    let mut members: Option<usize> = None;
+    let mut letters = pattern.chars().peekable();
+    while let Some(letter) = letters.next() {
+        if letter != '\\' {
+            members = match (members, letter) {
+                (None, '[') => Some(0),
+                (Some(count), ']') if count > 0 => None,
+                (Some(0), '^') => Some(0),
+                (Some(count), _) => Some(count + 1),
+                (None, _) => None,
+            };
+            out.push(letter);
+            continue;
+        }
+        let in_set = members.is_some();
+        members = members.map(|count| count + 1);
+        match letters.next() {
+            Some(plain @ ('<' | '>')) => push_literal(&mut out, plain),
+            Some('h') => out.push_str(if in_set { r" \t" } else { r"[ \t]" }),
+            Some('H') if !in_set => out.push_str(r"[^ \t]"),
+            Some('N') if !in_set => out.push('.'),
+            Some('R') if !in_set => out.push_str(r"(?:\r\n|[\n\x0b\x0c\r])"),
+            Some('Z') if !in_set => out.push_str(r"(?=\n?\z)"),
+            Some('Q') => {
+                while let Some(quoted) = letters.next() {
+                    if quoted == '\\' && letters.next_if_eq(&'E').is_some() {
+                        break;
+                    }
+                    push_literal(&mut out, quoted);
+                }
+            }
+            Some('E') => {}
+            Some(other) => out.extend(['\\', other]),
+            None => out.push('\\'),
+        }
+    }
+    out
 }

@@ -63,7 +63,7 @@ impl Posix {
     ///
     /// If the pattern is invalid or too large.
     pub(crate) fn new(pattern: &str, notation: Notation) -> Result<Posix, String> {
-        Posix::of(&translate(pattern, notation)?, notation)
+        Posix::from_translated(&translate(pattern, notation)?, notation)
     }
 
     /// Compiles a translated pattern.
@@ -71,7 +71,7 @@ impl Posix {
     /// # Errors
     ///
     /// If the pattern is invalid or too large.
-    pub(crate) fn of(made: &Translated, notation: Notation) -> Result<Posix, String> {
+    pub(crate) fn from_translated(made: &Translated, notation: Notation) -> Result<Posix, String> {
         let groups = made.groups;
         if made.refers_back {
             let regex = fancy_regex::RegexBuilder::new(&made.text)
@@ -153,7 +153,8 @@ impl Posix {
     /// Calls `each` with each match in turn until `each` returns false. Skips an empty match that
     /// directly follows the previous match.
     pub(crate) fn each(&self, text: &[u8], mut each: impl FnMut(&Groups) -> bool) {
-        let (mut at, mut end) = (0, None);
+        let mut at = 0;
+        let mut end = None;
         while at <= text.len() {
             let Some(found) = self.groups_at(text, at) else { return };
             let whole = found.whole();

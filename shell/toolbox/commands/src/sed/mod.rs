@@ -1,17 +1,12 @@
 //! `sed`: edits lines with a script, like GNU sed. The `e` command and the `e` flag of `s`, which
 //! run other commands, are rejected.
 
-mod cursor;
-mod input;
-mod output;
+mod files;
 mod parse;
-mod replace;
 mod run;
 mod syntax;
-mod text;
 
-use self::cursor::Cursor;
-use self::parse::Rules;
+use self::parse::{Cursor, Rules};
 use self::run::Run;
 use crate::options::Takes::{Maybe, Nothing, Value};
 use crate::options::{self, Known, Line};
@@ -68,9 +63,7 @@ struct Settings {
 
 /// Runs `sed` and returns its exit status.
 pub(crate) fn run(args: &[String]) -> i32 {
-    match options::read(args.get(1..).unwrap_or_default(), OPTIONS, true)
-        .map_err(Error::from)
-        .and_then(|line| prepared(&line))
+    match options::parse(args, OPTIONS, true).map_err(Error::from).and_then(|line| prepared(&line))
     {
         Ok(status) => status,
         Err(Error(why, status)) => {

@@ -4,11 +4,9 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::Error;
-use super::cursor::Cursor;
 use super::syntax::{
-    Action, Address, Command, Condition, Part, RangeEnd, Regex, Script, Substitution,
+    Action, Address, Case, Command, Condition, Part, RangeEnd, Regex, Script, Substitution,
 };
-use super::text;
 use crate::pattern::{Notation, Posix, Tool};
 
 /// The options that change how a script is parsed.
@@ -62,10 +60,7 @@ impl Parser {
             }
             self.command()?;
         }
-        match self.blocks.is_empty() {
-            true => Ok(()),
-            false => Err(self.cursor.error("unmatched `{'")),
-        }
+        if self.blocks.is_empty() { Ok(()) } else { Err(self.cursor.error("unmatched `{'")) }
     }
 
     /// Resolves the labels of the jumps.
@@ -87,10 +82,8 @@ impl Parser {
     fn command(&mut self) -> Result<(), String> {
         let first = self.address()?;
         self.cursor.skip_spaces();
-        let last = match first.is_some() && self.cursor.take(',') {
-            true => Some(self.range_end()?),
-            false => None,
-        };
+        let ranges = first.is_some() && self.cursor.take(',');
+        let last = ranges.then(|| self.range_end()).transpose()?;
         if matches!(first, Some(Address::Line(0))) && !matches!(last, Some(RangeEnd::Regex(_))) {
             return Err(self.cursor.error("invalid usage of line address 0"));
         }
@@ -175,8 +168,9 @@ impl Parser {
         let Some(delimiter) = self.cursor.next() else {
             return Err(self.cursor.error(UNTERMINATED));
         };
-        let pattern = text::pattern(&mut self.cursor, delimiter, UNTERMINATED)?;
-        let (mut ignore_case, mut lines) = (false, false);
+        let pattern = pattern(&mut self.cursor, delimiter, UNTERMINATED)?;
+        let mut ignore_case = false;
+        let mut lines = false;
         loop {
             if self.cursor.take('I') {
                 ignore_case = true;
@@ -209,9 +203,9 @@ impl Parser {
             }
             '}' => self.block_end()?,
             ':' => return self.label(),
-            'a' => return Ok(Action::Append(text::lines(&mut self.cursor)?)),
-            'i' => return Ok(Action::Insert(text::lines(&mut self.cursor)?)),
-            'c' => return Ok(Action::Change(text::lines(&mut self.cursor)?)),
+            'a' => return Ok(Action::Append(lines(&mut self.cursor)?)),
+            'i' => return Ok(Action::Insert(lines(&mut self.cursor)?)),
+            'c' => return Ok(Action::Change(lines(&mut self.cursor)?)),
             'b' => self.jump(Condition::Always),
             't' => self.jump(Condition::Substituted),
             'T' => self.jump(Condition::NotSubstituted),
@@ -231,10 +225,21 @@ impl Parser {
                 self.cursor.take_while(|letter| !letter.is_whitespace() && letter != ';');
                 Action::Nothing
             }
-            _ => match simple(name) {
-                Some(action) => action,
-                None => return Err(self.cursor.error(format_args!("unknown command: `{name}'"))),
-            },
+            '=' => Action::LineNumber,
+            'd' => Action::Delete,
+            'D' => Action::DeleteFirst,
+            'F' => Action::FileName,
+            'g' => Action::Get,
+            'G' => Action::GetAppend,
+            'h' => Action::Hold,
+            'H' => Action::HoldAppend,
+            'n' => Action::Next,
+            'N' => Action::NextAppend,
+            'p' => Action::Print,
+            'P' => Action::PrintFirst,
+            'x' => Action::Exchange,
+            'z' => Action::Zap,
+            _ => return Err(self.cursor.error(format_args!("unknown command: `{name}'"))),
         };
         self.end()?;
         Ok(action)
@@ -319,8 +324,8 @@ impl Parser {
 
     fn transliteration(&mut self) -> Result<Action, String> {
         let delimiter = self.delimiter("unterminated `y' command")?;
-        let from = text::letters(&mut self.cursor, delimiter)?;
-        let to = text::letters(&mut self.cursor, delimiter)?;
+        let from = letters(&mut self.cursor, delimiter)?;
+        let to = letters(&mut self.cursor, delimiter)?;
         if from.len() != to.len() {
             return Err(self.cursor.error("strings for `y' command are different lengths"));
         }
@@ -330,8 +335,8 @@ impl Parser {
     fn substitution(&mut self) -> Result<Action, String> {
         const UNTERMINATED: &str = "unterminated `s' command";
         let delimiter = self.delimiter(UNTERMINATED)?;
-        let pattern = text::pattern(&mut self.cursor, delimiter, UNTERMINATED)?;
-        let replacement = text::replacement(&mut self.cursor, delimiter)?;
+        let pattern = pattern(&mut self.cursor, delimiter, UNTERMINATED)?;
+        let replacement = replacement(&mut self.cursor, delimiter)?;
         let mut flags = Flags::default();
         self.flags(&mut flags)?;
         let regex = self.regex(&pattern, flags.ignore_case, flags.lines)?;
@@ -414,23 +419,352 @@ struct Flags {
 const NO_COMMANDS: &str =
     "`e' cannot run commands here; run them in the shell, or with `system` of awk";
 
-/// Returns the action of a command that has no arguments.
-fn simple(name: char) -> Option<Action> {
-    Some(match name {
-        '=' => Action::LineNumber,
-        'd' => Action::Delete,
-        'D' => Action::DeleteFirst,
-        'F' => Action::FileName,
-        'g' => Action::Get,
-        'G' => Action::GetAppend,
-        'h' => Action::Hold,
-        'H' => Action::HoldAppend,
-        'n' => Action::Next,
-        'N' => Action::NextAppend,
-        'p' => Action::Print,
-        'P' => Action::PrintFirst,
-        'x' => Action::Exchange,
-        'z' => Action::Zap,
+/// Parses a pattern up to its delimiter, with sed's escapes replaced by their characters. A
+/// delimiter within brackets does not end the pattern.
+///
+/// # Errors
+///
+/// If the delimiter is missing (with the message `unterminated`), or the escapes are not UTF-8.
+fn pattern(cursor: &mut Cursor, delimiter: char, unterminated: &str) -> Result<String, String> {
+    let mut text = Vec::new();
+    let mut bracket = Bracket::default();
+    loop {
+        let Some(letter) = cursor.next() else { return Err(cursor.error(unterminated)) };
+        if letter == delimiter && !bracket.is_open() {
+            return String::from_utf8(text)
+                .map_err(|_| cursor.error("the escapes of the pattern are not UTF-8"));
+        }
+        if letter != '\\' {
+            bracket.step(letter, cursor.peek());
+            push(&mut text, letter);
+            continue;
+        }
+        let Some(escaped) = cursor.peek() else { return Err(cursor.error(unterminated)) };
+        if escaped == delimiter && !bracket.is_open() {
+            cursor.next();
+            push(&mut text, escaped);
+        } else if let Some(byte) = code(cursor) {
+            bracket.step('x', None);
+            text.push(byte);
+        } else if bracket.is_open() {
+            bracket.step('\\', None);
+            text.push(b'\\');
+        } else {
+            cursor.next();
+            text.push(b'\\');
+            push(&mut text, escaped);
+        }
+    }
+}
+
+/// A scanner that tracks whether a position in a pattern is inside a bracket expression.
+#[derive(Default)]
+struct Bracket {
+    /// The number of members read so far; `None` outside a bracket expression.
+    members: Option<usize>,
+    /// The sign of the class that is being read, such as the colon of `[:alpha:]`.
+    class: Option<char>,
+    previous: Option<char>,
+}
+
+impl Bracket {
+    fn is_open(&self) -> bool {
+        self.members.is_some()
+    }
+
+    fn step(&mut self, letter: char, next: Option<char>) {
+        match (self.members, self.class) {
+            (None, _) if letter == '[' => self.members = Some(0),
+            (None, _) => {}
+            (Some(_), Some(sign)) => {
+                if letter == ']' && self.previous == Some(sign) {
+                    self.class = None;
+                }
+            }
+            (Some(0), None) if letter == '^' && self.previous == Some('[') => {}
+            (Some(count), None) if letter == ']' && count > 0 => self.members = None,
+            (Some(count), None) => {
+                if letter == '[' {
+                    self.class = next.filter(|next| matches!(next, ':' | '.' | '='));
+                }
+                self.members = Some(count + 1);
+            }
+        }
+        self.previous = Some(letter);
+    }
+}
+
+/// Parses a replacement up to its delimiter.
+fn replacement(cursor: &mut Cursor, delimiter: char) -> Result<Vec<Part>, String> {
+    const UNTERMINATED: &str = "unterminated `s' command";
+    let mut parts = Vec::new();
+    let mut text = Vec::new();
+    loop {
+        let Some(letter) = cursor.next() else { return Err(cursor.error(UNTERMINATED)) };
+        let part = match letter {
+            letter if letter == delimiter => break,
+            '\n' => return Err(cursor.error(UNTERMINATED)),
+            '&' => Part::Group(0),
+            '\\' => {
+                let Some(escaped) = cursor.peek() else { return Err(cursor.error(UNTERMINATED)) };
+                if escaped != delimiter
+                    && let Some(byte) = code(cursor)
+                {
+                    text.push(byte);
+                    continue;
+                }
+                cursor.next();
+                match (escaped.to_digit(10), case(escaped)) {
+                    (Some(digit), _) if escaped != delimiter => Part::Group(digit as usize),
+                    (_, Some(case)) if escaped != delimiter => Part::Case(case),
+                    _ => {
+                        push(&mut text, escaped);
+                        continue;
+                    }
+                }
+            }
+            other => {
+                push(&mut text, other);
+                continue;
+            }
+        };
+        if !text.is_empty() {
+            parts.push(Part::Text(std::mem::take(&mut text)));
+        }
+        parts.push(part);
+    }
+    if !text.is_empty() {
+        parts.push(Part::Text(text));
+    }
+    Ok(parts)
+}
+
+fn case(letter: char) -> Option<Case> {
+    Some(match letter {
+        'U' => Case::Upper,
+        'L' => Case::Lower,
+        'E' => Case::End,
+        'u' => Case::NextUpper,
+        'l' => Case::NextLower,
         _ => return None,
     })
+}
+
+/// Parses a character list of `y` up to its delimiter.
+fn letters(cursor: &mut Cursor, delimiter: char) -> Result<Vec<char>, String> {
+    const UNTERMINATED: &str = "unterminated `y' command";
+    let mut text = Vec::new();
+    loop {
+        let Some(letter) = cursor.next() else { return Err(cursor.error(UNTERMINATED)) };
+        if letter == delimiter {
+            break;
+        }
+        if letter != '\\' {
+            push(&mut text, letter);
+            continue;
+        }
+        match cursor.peek() {
+            None => return Err(cursor.error(UNTERMINATED)),
+            Some(escaped) if escaped == delimiter || escaped == '\\' => {
+                cursor.next();
+                push(&mut text, escaped);
+            }
+            Some(_) => match code(cursor) {
+                Some(byte) => text.push(byte),
+                None => text.push(b'\\'),
+            },
+        }
+    }
+    match String::from_utf8(text) {
+        Ok(text) => Ok(text.chars().collect()),
+        Err(_) => Err(cursor.error("the escapes of the `y' command are not UTF-8")),
+    }
+}
+
+/// Parses the text of `a`, `i` or `c`: the rest of the line, or the lines after `a\`.
+fn lines(cursor: &mut Cursor) -> Result<Vec<u8>, String> {
+    cursor.skip_spaces();
+    if cursor.peek().is_none() {
+        return Err(cursor.error("expected \\ after `a', `c' or `i'"));
+    }
+    if cursor.take('\\') {
+        let start = cursor.position();
+        cursor.skip_spaces();
+        if cursor.peek().is_none() {
+            return Ok(Vec::new());
+        }
+        // Text on the same line keeps its leading whitespace.
+        if !cursor.take('\n') {
+            cursor.back_to(start);
+        }
+    }
+    let mut text = Vec::new();
+    while let Some(letter) = cursor.next() {
+        match letter {
+            '\n' => break,
+            '\\' => match code(cursor) {
+                Some(byte) => text.push(byte),
+                None => cursor.next().into_iter().for_each(|letter| push(&mut text, letter)),
+            },
+            other => push(&mut text, other),
+        }
+    }
+    text.push(b'\n');
+    Ok(text)
+}
+
+/// Parses an escape that denotes a byte, starting after its backslash. Consumes nothing if the
+/// escape has another meaning.
+fn code(cursor: &mut Cursor) -> Option<u8> {
+    let start = cursor.position();
+    let byte = match cursor.next()? {
+        'a' => Some(0x07),
+        'f' => Some(0x0c),
+        'n' => Some(b'\n'),
+        'r' => Some(b'\r'),
+        't' => Some(b'\t'),
+        'v' => Some(0x0b),
+        'c' => cursor
+            .take_if(|letter| letter.is_ascii())
+            .map(|letter| letter.to_ascii_uppercase() as u8 ^ 0x40),
+        'd' => digits(cursor, 10, 3),
+        'o' => digits(cursor, 8, 3),
+        'x' => digits(cursor, 16, 2),
+        _ => None,
+    };
+    if byte.is_none() {
+        cursor.back_to(start);
+    }
+    byte
+}
+
+fn digits(cursor: &mut Cursor, radix: u32, most: usize) -> Option<u8> {
+    let mut code = None;
+    for _ in 0..most {
+        let Some(letter) = cursor.take_if(|letter| letter.is_digit(radix)) else { break };
+        code = Some(code.unwrap_or(0) * radix + letter.to_digit(radix).unwrap_or_default());
+    }
+    code.map(|code| code as u8)
+}
+
+fn push(text: &mut Vec<u8>, letter: char) {
+    text.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
+}
+
+/// A script, joined from the `-e` options and script files, and the current position in it.
+pub(super) struct Cursor {
+    letters: Vec<char>,
+    at: usize,
+    /// The start index of the text of each option or file, with its source for error messages.
+    pieces: Vec<(usize, Piece)>,
+}
+
+/// The source of a part of a script: an `-e` option or a script file.
+enum Piece {
+    /// An `-e` option, by its number.
+    Expression(usize),
+    File(String),
+}
+
+impl Cursor {
+    pub(super) fn new() -> Cursor {
+        Cursor { letters: Vec::new(), at: 0, pieces: Vec::new() }
+    }
+
+    /// Adds the text of an `-e` option.
+    pub(super) fn add_expression(&mut self, text: &str) {
+        let count = self.pieces.iter().filter(|(_, piece)| matches!(piece, Piece::Expression(_)));
+        let number = count.count() + 1;
+        self.add(text, Piece::Expression(number));
+    }
+
+    /// Adds the text of a script file.
+    pub(super) fn add_file(&mut self, name: &str, text: &str) {
+        self.add(text.strip_suffix('\n').unwrap_or(text), Piece::File(name.to_owned()));
+    }
+
+    fn add(&mut self, text: &str, piece: Piece) {
+        if !self.pieces.is_empty() {
+            self.letters.push('\n');
+        }
+        self.pieces.push((self.letters.len(), piece));
+        self.letters.extend(text.chars());
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    pub(super) fn at_start(&self) -> bool {
+        self.at == 0
+    }
+
+    pub(super) fn peek(&self) -> Option<char> {
+        self.letters.get(self.at).copied()
+    }
+
+    pub(super) fn next(&mut self) -> Option<char> {
+        let letter = self.peek();
+        self.at += usize::from(letter.is_some());
+        letter
+    }
+
+    /// If the next character is `letter`, consumes it and returns true.
+    pub(super) fn take(&mut self, letter: char) -> bool {
+        self.take_if(|next| next == letter).is_some()
+    }
+
+    pub(super) fn take_if(&mut self, wanted: impl Fn(char) -> bool) -> Option<char> {
+        let letter = self.peek().filter(|letter| wanted(*letter))?;
+        self.at += 1;
+        Some(letter)
+    }
+
+    pub(super) fn take_while(&mut self, wanted: impl Fn(char) -> bool) -> String {
+        let mut text = String::new();
+        while let Some(letter) = self.take_if(&wanted) {
+            text.push(letter);
+        }
+        text
+    }
+
+    /// Skips spaces and tabs.
+    pub(super) fn skip_spaces(&mut self) {
+        self.take_while(|letter| letter == ' ' || letter == '\t');
+    }
+
+    /// Skips whitespace, including newlines.
+    pub(super) fn skip_whitespace(&mut self) {
+        self.take_while(char::is_whitespace);
+    }
+
+    /// Returns the current position, which can be passed to `back_to`.
+    pub(super) fn position(&self) -> usize {
+        self.at
+    }
+
+    pub(super) fn back_to(&mut self, position: usize) {
+        self.at = position;
+    }
+
+    /// Parses an unsigned number, if there is one.
+    pub(super) fn number(&mut self) -> Option<u64> {
+        let digits = self.take_while(|letter| letter.is_ascii_digit());
+        if digits.is_empty() { None } else { Some(digits.parse().unwrap_or(u64::MAX)) }
+    }
+
+    /// Returns an error message that contains the current position.
+    pub(super) fn error(&self, why: impl std::fmt::Display) -> String {
+        match self.pieces.iter().rev().find(|(start, _)| *start <= self.at) {
+            Some((start, Piece::Expression(number))) => {
+                format!("-e expression #{number}, char {}: {why}", self.at - start)
+            }
+            Some((start, Piece::File(name))) => {
+                let before = self.letters.get(*start..self.at).unwrap_or_default();
+                let line = before.iter().filter(|letter| **letter == '\n').count() + 1;
+                format!("file {name} line {line}: {why}")
+            }
+            None => why.to_string(),
+        }
+    }
 }

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::io::{BufRead, Read as _};
 use std::rc::Rc;
 
-use super::input::{self, Input, Line};
-use super::output::{Output, Stream};
-use super::replace::replaced;
-use super::syntax::{Action, Address, Command, Condition, RangeEnd, Regex, Script, Substitution};
+use super::files::{Input, Line, Output, Stream, open, read_line};
+use super::syntax::{
+    Action, Address, Case, Command, Condition, Part, RangeEnd, Regex, Script, Substitution,
+};
 use super::{Error, Settings};
-use crate::pattern::Posix;
+use crate::pattern::{Groups, Posix};
 
 /// The state of a range of lines.
 #[derive(Clone, Copy, PartialEq)]
@@ -129,12 +129,10 @@ impl<'a> Run<'a> {
                 self.begin_file(&name)?;
             }
             let Some(Line { text, ended }) = self.input.next()? else { continue };
-            match append {
-                true => {
-                    self.pattern.push(self.settings.line_end);
-                    self.pattern.extend_from_slice(&text);
-                }
-                false => self.pattern = text,
+            if append {
+                add(&mut self.pattern, self.settings.line_end, &text);
+            } else {
+                self.pattern = text;
             }
             self.ended = ended;
             self.line += 1;
@@ -180,7 +178,7 @@ impl<'a> Run<'a> {
                     self.output.flush();
                     let mut text = Vec::new();
                     // A file that cannot be read counts as empty.
-                    if let Ok(mut file) = input::open(&path)
+                    if let Ok(mut file) = open(&path)
                         && file.read_to_end(&mut text).is_ok()
                         && !text.is_empty()
                     {
@@ -379,10 +377,10 @@ impl<'a> Run<'a> {
     fn read_line(&mut self, path: &str) -> Result<(), Error> {
         if !self.readers.contains_key(path) {
             self.output.flush();
-            self.readers.insert(path.to_owned(), input::open(path).ok());
+            self.readers.insert(path.to_owned(), open(path).ok());
         }
         if let Some(Some(reader)) = self.readers.get_mut(path)
-            && let Ok(Some(line)) = input::read_line(reader, self.settings.line_end)
+            && let Ok(Some(line)) = read_line(reader, self.settings.line_end)
         {
             let mut text = line.text;
             text.push(self.settings.line_end);
@@ -427,7 +425,8 @@ fn add(text: &mut Vec<u8>, end: u8, more: &[u8]) {
 /// Formats text for `l`: escaped, in lines of at most `length` characters. 0 and 1 mean no limit.
 fn listed(text: &[u8], length: usize) -> Vec<u8> {
     let most = length.saturating_sub(1);
-    let (mut out, mut column) = (Vec::new(), 0);
+    let mut out = Vec::new();
+    let mut column = 0;
     for byte in text {
         let shown = match byte {
             b'\\' => "\\\\".to_owned(),
@@ -450,4 +449,93 @@ fn listed(text: &[u8], length: usize) -> Vec<u8> {
     }
     out.extend_from_slice(b"$\n");
     out
+}
+
+/// Replaces the matches in a text. Returns `None` if nothing was replaced.
+fn replaced(
+    substitution: &Substitution,
+    regex: &Posix,
+    text: &[u8],
+) -> Result<Option<Vec<u8>>, Error> {
+    let mut out = Builder { text: Vec::with_capacity(text.len()), all: Case::End, one: None };
+    let mut count = 0;
+    let mut end = 0;
+    let mut failure = None;
+    regex.each(text, |groups| {
+        count += 1;
+        if count < substitution.from {
+            return true;
+        }
+        let whole = groups.whole();
+        out.text.extend_from_slice(text.get(end..whole.start).unwrap_or_default());
+        end = whole.end;
+        failure = out.expand(&substitution.replacement, groups, text).err();
+        substitution.all && failure.is_none()
+    });
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    if count < substitution.from {
+        return Ok(None);
+    }
+    out.text.extend_from_slice(text.get(end..).unwrap_or_default());
+    Ok(Some(out.text))
+}
+
+/// A builder of the result, which applies the case conversions of the replacement.
+struct Builder {
+    text: Vec<u8>,
+    all: Case,
+    /// The case of the next letter, if it differs from `all`.
+    one: Option<Case>,
+}
+
+impl Builder {
+    fn expand(&mut self, parts: &[Part], groups: &Groups, text: &[u8]) -> Result<(), Error> {
+        (self.all, self.one) = (Case::End, None);
+        for part in parts {
+            match part {
+                Part::Text(text) => self.push(text),
+                Part::Group(number) if *number >= groups.len() => {
+                    let why = format!("invalid reference \\{number} on `s' command's RHS");
+                    return Err(Error(why, 1));
+                }
+                Part::Group(number) => {
+                    let range = groups.get(*number).unwrap_or_default();
+                    self.push(text.get(range).unwrap_or_default());
+                }
+                Part::Case(one @ (Case::NextUpper | Case::NextLower)) => self.one = Some(*one),
+                Part::Case(all) => (self.all, self.one) = (*all, None),
+            }
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, text: &[u8]) {
+        if self.all == Case::End && self.one.is_none() {
+            self.text.extend_from_slice(text);
+            return;
+        }
+        for chunk in text.utf8_chunks() {
+            for letter in chunk.valid().chars() {
+                let letter = changed(letter, self.one.take().unwrap_or(self.all));
+                self.text.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
+            }
+            self.text.extend_from_slice(chunk.invalid());
+        }
+    }
+}
+
+/// Converts the case of a letter. Returns it unchanged if the result is not a single character.
+fn changed(letter: char, case: Case) -> char {
+    let only = |mut letters: Box<dyn Iterator<Item = char>>| match (letters.next(), letters.next())
+    {
+        (Some(only), None) => only,
+        _ => letter,
+    };
+    match case {
+        Case::Upper | Case::NextUpper => only(Box::new(letter.to_uppercase())),
+        Case::Lower | Case::NextLower => only(Box::new(letter.to_lowercase())),
+        Case::End => letter,
+    }
 }

@@ -56,7 +56,7 @@ pub(crate) fn uname(args: &[String]) -> i32 {
 pub(crate) fn which(args: &[String]) -> i32 {
     let mut status = 0;
     for name in args.iter().skip(1).filter(|name| !name.starts_with('-')) {
-        if crate::table::COMMANDS.iter().any(|(known, _)| known == name) {
+        if crate::table::find(name).is_some() {
             crate::say::line(format_args!("/bin/{name}"));
         } else {
             status = 1;

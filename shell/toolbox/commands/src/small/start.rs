@@ -77,12 +77,10 @@ pub(crate) fn env(args: &[String]) -> i32 {
         }
         return i32::from(out.flush().is_err());
     }
-    let mut argv: Vec<Vec<u8>> = rest.iter().map(|word| word.as_bytes().to_vec()).collect();
+    let mut command = Command::new(rest.iter().map(|word| word.as_bytes().to_vec()).collect());
     if let Some(folder) = folder {
-        let head = ["sh", "-c", "cd -- \"$1\" && shift && \"$@\"", "sh", folder];
-        argv.splice(0..0, head.iter().map(|word| word.as_bytes().to_vec()));
+        command = command.within(folder);
     }
-    let mut command = Command::new(argv);
     command.env = Some(
         variables.iter().map(|(name, value)| format!("{name}={value}").into_bytes()).collect(),
     );

@@ -1,11 +1,9 @@
 //! `xargs`: runs commands with arguments from its input.
 
-use std::io::Read as _;
-
 use crate::host::Command;
 use crate::options::Takes::{Maybe, Nothing, Value};
 use crate::options::{self, Known, Line};
-use crate::say::{say, whole, words};
+use crate::say::{About as _, Failure, ended, say, whole};
 
 const OPTIONS: &[Known] = &[
     ('0', "null", Nothing),
@@ -48,26 +46,19 @@ struct Word {
 
 /// Runs `xargs` and returns its exit status.
 pub(crate) fn xargs(args: &[String]) -> i32 {
-    match prepared(args.get(1..).unwrap_or_default()) {
-        Ok(status) => status,
-        Err(why) => {
-            say("xargs", why);
-            1
-        }
-    }
+    ended("xargs", 1, prepared(args))
 }
 
-fn prepared(args: &[String]) -> Result<i32, String> {
-    let line = options::read(args, OPTIONS, false)?;
+fn prepared(args: &[String]) -> Result<i32, Failure> {
+    let line = options::parse(args, OPTIONS, false)?;
     let replace = line
         .value("I")
         .map(str::to_owned)
         .or_else(|| line.has("i").then(|| line.value("i").unwrap_or("{}").to_owned()));
-    let most_lines = match line.has("l") {
-        true => line
-            .value("l")
-            .map_or(Ok(1), |text| text.parse().map_err(|_| "invalid number for -l".to_owned()))?,
-        false => number(&line, "L")?.unwrap_or(usize::MAX),
+    let most_lines = if line.has("l") {
+        line.parsed("l", |_| "invalid number for -l".to_owned())?.unwrap_or(1)
+    } else {
+        number(&line, "L")?.unwrap_or(usize::MAX)
     };
     let mut command = line.operands.clone();
     if command.is_empty() {
@@ -83,22 +74,15 @@ fn prepared(args: &[String]) -> Result<i32, String> {
         replace,
     };
     let input = match line.value("a") {
-        Some(path) => whole(path)
-            .map_err(|error| format!("Cannot open input file '{path}': {}", words(&error)))?,
-        None => {
-            let mut input = Vec::new();
-            std::io::stdin().lock().read_to_end(&mut input).map_err(|error| words(&error))?;
-            input
-        }
+        Some(path) => whole(path).about(format_args!("Cannot open input file '{path}'"))?,
+        None => whole("-")?,
     };
     let mut items = if line.has("0") {
         delimited(&input, 0)
     } else if let Some(text) = line.value("d") {
         delimited(&input, delimiter(text)?)
-    } else if plan.replace.is_some() {
-        by_line(&input)?
     } else {
-        quoted(&input)?
+        quoted(&input, plan.replace.is_some())?
     };
     if let Some(end) = line.value("E").or_else(|| line.value("e")).filter(|end| !end.is_empty())
         && let Some(at) = items.iter().position(|word| word.text == end.as_bytes())
@@ -130,7 +114,8 @@ impl Plan {
     /// Returns the number of leading words that fit into one command.
     fn length(&self, items: &[Word]) -> usize {
         let mut bytes: usize = self.command.iter().map(|word| word.len() + 1).sum();
-        let (mut count, mut lines) = (0, 0);
+        let mut count = 0;
+        let mut lines = 0;
         for item in items {
             bytes += item.text.len() + 1;
             if count > 0 && bytes > self.most_bytes {
@@ -186,15 +171,15 @@ impl Plan {
     }
 }
 
-fn number(line: &Line, option: &str) -> Result<Option<usize>, String> {
+fn number(line: &Line, option: &str) -> Result<Option<usize>, Failure> {
     let read = |text: &str| match text.parse() {
-        Ok(0) | Err(_) => Err(format!("value {text} for -{option} option should be >= 1")),
+        Ok(0) | Err(_) => Err(format!("value {text} for -{option} option should be >= 1").into()),
         Ok(number) => Ok(number),
     };
     line.value(option).map(read).transpose()
 }
 
-fn delimiter(text: &str) -> Result<u8, String> {
+fn delimiter(text: &str) -> Result<u8, Failure> {
     match text.as_bytes() {
         [only] => Ok(*only),
         [b'\\', b'n'] => Ok(b'\n'),
@@ -203,7 +188,8 @@ fn delimiter(text: &str) -> Result<u8, String> {
         [b'\\', b'\\'] => Ok(b'\\'),
         _ => Err(format!(
             "Invalid input delimiter specification {text}: the delimiter must be a single character or one of \\n, \\t, \\0"
-        )),
+        )
+        .into()),
     }
 }
 
@@ -218,34 +204,9 @@ fn delimited(input: &[u8], end: u8) -> Vec<Word> {
         .collect()
 }
 
-/// Reads one word per line, with quotes and leading whitespace removed. Skips empty lines.
-fn by_line(input: &[u8]) -> Result<Vec<Word>, String> {
-    let mut items = Vec::new();
-    for line in input.split(|byte| *byte == b'\n') {
-        let line = line.trim_ascii_start();
-        let mut text = Vec::new();
-        let mut quote = None;
-        let mut bytes = line.iter().copied();
-        while let Some(byte) = bytes.next() {
-            match (byte, quote) {
-                (b'\'' | b'"', None) => quote = Some(byte),
-                (byte, Some(open)) if byte == open => quote = None,
-                (b'\\', None) => text.extend(bytes.next()),
-                (byte, _) => text.push(byte),
-            }
-        }
-        if let Some(quote) = quote {
-            return Err(unmatched(quote));
-        }
-        if !line.is_empty() {
-            items.push(Word { text, ends_line: true });
-        }
-    }
-    Ok(items)
-}
-
-/// Splits the input at whitespace that is neither quoted nor escaped.
-fn quoted(input: &[u8]) -> Result<Vec<Word>, String> {
+/// Splits the input at whitespace that is neither quoted nor escaped, or only at the ends of lines
+/// if `lines` is true.
+fn quoted(input: &[u8], lines: bool) -> Result<Vec<Word>, Failure> {
     let mut items: Vec<Word> = Vec::new();
     let mut word: Option<Vec<u8>> = None;
     let mut bytes = input.iter().copied();
@@ -263,6 +224,7 @@ fn quoted(input: &[u8]) -> Result<Vec<Word>, String> {
                 }
             }
             b'\\' => word.get_or_insert_default().extend(bytes.next()),
+            b' ' | b'\t' if lines => word.iter_mut().for_each(|text| text.push(byte)),
             b' ' | b'\t' | b'\n' => {
                 items.extend(word.take().map(|text| Word { text, ends_line: false }));
                 // Whitespace at the end of a line joins it with the next line.
@@ -281,9 +243,10 @@ fn quoted(input: &[u8]) -> Result<Vec<Word>, String> {
     Ok(items)
 }
 
-fn unmatched(quote: u8) -> String {
+fn unmatched(quote: u8) -> Failure {
     let kind = if quote == b'"' { "double" } else { "single" };
     format!(
         "unmatched {kind} quote; by default quotes are special to xargs unless you use the -0 option"
     )
+    .into()
 }

@@ -4,13 +4,12 @@ use std::io::{self, Write};
 
 use crate::options::Takes::{Nothing, Value};
 use crate::options::{self, Known, Line};
-use crate::say::{out, say, whole, words};
+use crate::say::{About as _, Failure, ended, out, whole};
 
-fn gathered(operands: &[String]) -> Result<Vec<u8>, String> {
+fn gathered(line: &Line) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
-    let standard = ["-".to_owned()];
-    for file in if operands.is_empty() { &standard } else { operands } {
-        bytes.extend(whole(file).map_err(|error| format!("{file}: {}", words(&error)))?);
+    for file in line.operands_or(&["-"]) {
+        bytes.extend(whole(file).about(file)?);
     }
     Ok(bytes)
 }
@@ -19,27 +18,24 @@ fn run(
     name: &str,
     args: &[String],
     known: &'static [Known],
-    write: impl Fn(&Line, &mut dyn Write) -> Result<(), String>,
+    write: impl Fn(&Line, &mut dyn Write) -> Result<(), Failure>,
 ) -> i32 {
-    let mut out = out();
-    let done = options::read(args.get(1..).unwrap_or_default(), known, true)
-        .and_then(|line| write(&line, &mut out));
-    match done.and_then(|()| out.flush().map_err(|error| words(&error))) {
-        Ok(()) => 0,
-        Err(why) => {
-            say(name, why);
-            1
-        }
-    }
+    let done = || {
+        let mut out = out();
+        write(&options::parse(args, known, true)?, &mut out)?;
+        out.flush()?;
+        Ok(0)
+    };
+    ended(name, 1, done())
 }
 
-fn number(line: &Line, option: &str, otherwise: usize) -> Result<usize, String> {
+fn number(line: &Line, option: &str, otherwise: usize) -> Result<usize, Failure> {
     let read = |text: &str| match text.strip_prefix("0x") {
         Some(hex) => usize::from_str_radix(hex, 16),
         None => text.parse(),
     };
-    line.value(option)
-        .map_or(Ok(otherwise), |text| read(text).map_err(|_| format!("invalid number '{text}'")))
+    let Some(text) = line.value(option) else { return Ok(otherwise) };
+    read(text).map_err(|_| format!("invalid number '{text}'").into())
 }
 
 const STRINGS: &[Known] = &[
@@ -53,20 +49,18 @@ const STRINGS: &[Known] = &[
 pub(crate) fn strings(args: &[String]) -> i32 {
     run("strings", args, STRINGS, |line, out| {
         let least = number(line, "n", 4)?;
-        let bytes = gathered(&line.operands)?;
+        let bytes = gathered(line)?;
         let mut at = 0;
         for part in bytes.split(|byte| !(b' '..=b'~').contains(byte) && *byte != b'\t') {
             if part.len() >= least {
-                let written = match line.value("t") {
-                    Some("d") => write!(out, "{at:7} "),
-                    Some("x") => write!(out, "{at:7x} "),
-                    Some("o") => write!(out, "{at:7o} "),
-                    _ => Ok(()),
-                };
-                written
-                    .and_then(|()| out.write_all(part))
-                    .and_then(|()| out.write_all(b"\n"))
-                    .map_err(|error| words(&error))?;
+                match line.value("t") {
+                    Some("d") => write!(out, "{at:7} ")?,
+                    Some("x") => write!(out, "{at:7x} ")?,
+                    Some("o") => write!(out, "{at:7o} ")?,
+                    _ => {}
+                }
+                out.write_all(part)?;
+                out.write_all(b"\n")?;
             }
             at += part.len() + 1;
         }
@@ -87,11 +81,11 @@ pub(crate) fn hexdump(args: &[String]) -> i32 {
     let canonical = args.first().is_some_and(|name| name == "hd");
     run("hexdump", args, HEXDUMP, |line, out| {
         let canonical = canonical || line.has("C");
-        let mut bytes = gathered(&line.operands)?;
+        let mut bytes = gathered(line)?;
         let skip = number(line, "s", 0)?.min(bytes.len());
         bytes.drain(..skip);
         bytes.truncate(number(line, "n", usize::MAX)?);
-        dump(out, &bytes, skip, canonical, line.has("v")).map_err(|error| words(&error))
+        Ok(dump(out, &bytes, skip, canonical, line.has("v"))?)
     })
 }
 
@@ -161,9 +155,9 @@ const XXD: &[Known] = &[
 /// Runs `xxd`: prints bytes in hexadecimal, or converts a dump back with `-r`.
 pub(crate) fn xxd(args: &[String]) -> i32 {
     run("xxd", args, XXD, |line, out| {
-        let mut bytes = gathered(&line.operands)?;
+        let mut bytes = gathered(line)?;
         if line.has("r") {
-            return back(out, &bytes, line.has("p")).map_err(|error| words(&error));
+            return Ok(back(out, &bytes, line.has("p"))?);
         }
         let skip = number(line, "s", 0)?.min(bytes.len());
         bytes.drain(..skip);
@@ -173,8 +167,8 @@ pub(crate) fn xxd(args: &[String]) -> i32 {
         let width = number(line, "c", if line.has("p") { 30 } else { 16 })?.clamp(1, 256);
         let group = number(line, "g", 2)?.clamp(1, 256);
         for (n, row) in bytes.chunks(width).enumerate() {
-            let written = if line.has("p") {
-                writeln!(out, "{}", row.iter().map(hex).collect::<String>())
+            if line.has("p") {
+                writeln!(out, "{}", row.iter().map(hex).collect::<String>())?;
             } else {
                 let groups: Vec<String> =
                     row.chunks(group).map(|part| part.iter().map(hex).collect()).collect();
@@ -185,9 +179,8 @@ pub(crate) fn xxd(args: &[String]) -> i32 {
                     skip + n * width,
                     groups.join(" "),
                     letters(row)
-                )
-            };
-            written.map_err(|error| words(&error))?;
+                )?;
+            }
         }
         Ok(())
     })

@@ -2,7 +2,7 @@
 
 use crate::options::Takes::{Nothing, Value};
 use crate::options::{self, Known};
-use crate::say::{say, whole, words};
+use crate::say::{About as _, Failure, ended, say, whole};
 
 const OPTIONS: &[Known] = &[
     ('s', "silent", Nothing),
@@ -14,31 +14,25 @@ const OPTIONS: &[Known] = &[
 
 /// Runs `cmp`. Returns 0 if the files are equal, 1 if they differ, or 2 after an error.
 pub(crate) fn cmp(args: &[String]) -> i32 {
-    match compared(args.get(1..).unwrap_or_default()) {
-        Ok(status) => status,
-        Err(why) => {
-            say("cmp", why);
-            2
-        }
-    }
+    ended("cmp", 2, compared(args))
 }
 
-fn compared(args: &[String]) -> Result<i32, String> {
-    let line = options::read(args, OPTIONS, true)?;
+fn compared(args: &[String]) -> Result<i32, Failure> {
+    let line = options::parse(args, OPTIONS, true)?;
     let Some(left) = line.operands.first() else {
-        return Err("missing operand; usage: cmp [-sl] LEFT [RIGHT]".to_owned());
+        return Err("missing operand; usage: cmp [-sl] LEFT [RIGHT]".into());
     };
     let right = line.operands.get(1).map_or("-", String::as_str);
     let silent = line.has("s") || line.has("quiet");
-    let most = line.value("n").map_or(Ok(usize::MAX), |text| {
-        text.parse().map_err(|_| format!("invalid --bytes value '{text}'"))
-    })?;
+    let why = |text: &str| format!("invalid --bytes value '{text}'");
+    let most = line.parsed("n", why)?.unwrap_or(usize::MAX);
     let read = |path: &str| {
-        let mut bytes = whole(path).map_err(|error| format!("{path}: {}", words(&error)))?;
+        let mut bytes = whole(path).about(path)?;
         bytes.truncate(most);
-        Ok::<_, String>(bytes)
+        Ok::<_, Failure>(bytes)
     };
-    let (one, other) = (read(left)?, read(right)?);
+    let one = read(left)?;
+    let other = read(right)?;
     let differing: Vec<(usize, u8, u8)> = one
         .iter()
         .zip(&other)

@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use crate::options::Takes::{Nothing, Value};
 use crate::options::{self, Known};
-use crate::say::{out, say, whole, words};
+use crate::say::{About as _, Failure, ended, out, whole};
 
 const OPTIONS: &[Known] = &[
     ('t', "table", Nothing),
@@ -20,31 +20,23 @@ const OPTIONS: &[Known] = &[
 
 /// Runs `column` and returns its exit status.
 pub(crate) fn column(args: &[String]) -> i32 {
-    match arranged(args.get(1..).unwrap_or_default()) {
-        Ok(()) => 0,
-        Err(why) => {
-            say("column", why);
-            1
-        }
-    }
+    ended("column", 1, arranged(args).map(|()| 0))
 }
 
-fn arranged(args: &[String]) -> Result<(), String> {
-    let line = options::read(args, OPTIONS, true)?;
+fn arranged(args: &[String]) -> Result<(), Failure> {
+    let line = options::parse(args, OPTIONS, true)?;
     let mut text = String::new();
-    let standard = ["-".to_owned()];
-    for file in if line.operands.is_empty() { &standard } else { line.operands.as_slice() } {
-        let bytes = whole(file).map_err(|error| format!("{file}: {}", words(&error)))?;
+    for file in line.operands_or(&["-"]) {
+        let bytes = whole(file).about(file)?;
         text.push_str(&String::from_utf8_lossy(&bytes));
     }
     let rows: Vec<&str> = text.lines().filter(|row| !row.trim().is_empty()).collect();
     let mut out = out();
     if !line.has("t") {
-        let most = line.value("c").map_or(Ok(80), |text| {
-            text.parse().map_err(|_| format!("invalid columns argument: '{text}'"))
-        })?;
-        beside(&mut out, &rows, most, line.has("x")).map_err(|error| words(&error))?;
-        return out.flush().map_err(|error| words(&error));
+        let why = |text: &str| format!("invalid columns argument: '{text}'");
+        let most = line.parsed("c", why)?.unwrap_or(80);
+        beside(&mut out, &rows, most, line.has("x"))?;
+        return Ok(out.flush()?);
     }
     let between = line.value("o").unwrap_or("  ");
     let mut table: Vec<Vec<&str>> = rows
@@ -99,7 +91,7 @@ fn arranged(args: &[String]) -> Result<(), String> {
         }
         _ = out.write_all(b"\n");
     }
-    out.flush().map_err(|error| words(&error))
+    Ok(out.flush()?)
 }
 
 /// Prints input lines in columns of equal width, padded with tabs. `most` is the output's width.
@@ -114,9 +106,10 @@ fn beside(
     let columns = (most / width).max(1);
     let lines = rows.len().div_ceil(columns);
     for line in 0..lines {
-        let chosen: Vec<&&str> = match by_row {
-            true => rows.iter().skip(line * columns).take(columns).collect(),
-            false => rows.iter().skip(line).step_by(lines.max(1)).collect(),
+        let chosen: Vec<&&str> = if by_row {
+            rows.iter().skip(line * columns).take(columns).collect()
+        } else {
+            rows.iter().skip(line).step_by(lines.max(1)).collect()
         };
         for (n, entry) in chosen.iter().enumerate() {
             out.write_all(entry.as_bytes())?;

@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::time::Instant;
 
-use crate::say::{open, out, say, words};
+use crate::say::{About as _, Failure, ended, open, out};
 
 /// The parsed operands.
 struct Copy<'a> {
@@ -23,29 +23,25 @@ struct Copy<'a> {
 
 /// Runs `dd` and returns its exit status.
 pub(crate) fn dd(args: &[String]) -> i32 {
-    let start = Instant::now();
-    let copied = read(args.get(1..).unwrap_or_default())
-        .and_then(|copy| Ok((copied(&copy).map_err(|error| words(&error))?, copy)));
-    match copied {
-        Ok((bytes, copy)) => {
-            if !copy.silent {
-                let (whole, part) =
-                    (bytes / copy.block, u64::from(!bytes.is_multiple_of(copy.block)));
-                let seconds = start.elapsed().as_secs_f64();
-                crate::say::note(format_args!(
-                    "{whole}+{part} records in\n{whole}+{part} records out\n{bytes} bytes copied, {seconds:.3} s"
-                ));
-            }
-            0
-        }
-        Err(why) => {
-            say("dd", why);
-            1
-        }
-    }
+    ended("dd", 1, copied(args).map(|()| 0))
 }
 
-fn read(args: &[String]) -> Result<Copy<'_>, String> {
+fn copied(args: &[String]) -> Result<(), Failure> {
+    let start = Instant::now();
+    let copy = parse(args)?;
+    let bytes = copy.run()?;
+    if !copy.silent {
+        let whole = bytes / copy.block;
+        let part = u64::from(!bytes.is_multiple_of(copy.block));
+        let seconds = start.elapsed().as_secs_f64();
+        crate::say::note(format_args!(
+            "{whole}+{part} records in\n{whole}+{part} records out\n{bytes} bytes copied, {seconds:.3} s"
+        ));
+    }
+    Ok(())
+}
+
+fn parse(args: &[String]) -> Result<Copy<'_>, Failure> {
     let mut copy = Copy {
         from: "-",
         to: None,
@@ -59,7 +55,7 @@ fn read(args: &[String]) -> Result<Copy<'_>, String> {
         upper: false,
         lower: false,
     };
-    for arg in args {
+    for arg in args.iter().skip(1) {
         let (name, value) =
             arg.split_once('=').ok_or_else(|| format!("unrecognized operand '{arg}'"))?;
         match name {
@@ -77,20 +73,20 @@ fn read(args: &[String]) -> Result<Copy<'_>, String> {
                         "ucase" => copy.upper = true,
                         "lcase" => copy.lower = true,
                         "fsync" | "fdatasync" | "noerror" | "sync" => {}
-                        other => return Err(format!("invalid conversion: '{other}'")),
+                        other => return Err(format!("invalid conversion: '{other}'").into()),
                     }
                 }
             }
             "oflag" => copy.append = value.split(',').any(|flag| flag == "append"),
             "iflag" => {}
-            other => return Err(format!("unrecognized operand '{other}={value}'")),
+            other => return Err(format!("unrecognized operand '{other}={value}'").into()),
         }
     }
     Ok(copy)
 }
 
 /// Parses a size in bytes, such as `4`, `2k`, `1M` or `512x2`.
-fn size(text: &str) -> Result<u64, String> {
+fn size(text: &str) -> Result<u64, Failure> {
     let mut total: u64 = 1;
     for part in text.split('x') {
         let digits = part.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
@@ -104,7 +100,7 @@ fn size(text: &str) -> Result<u64, String> {
             "MB" => 1_000_000,
             "G" | "GiB" => 1 << 30,
             "GB" => 1_000_000_000,
-            _ => return Err(format!("invalid number: '{text}'")),
+            _ => return Err(format!("invalid number: '{text}'").into()),
         };
         let number: u64 = digits.parse().map_err(|_| format!("invalid number: '{text}'"))?;
         total = total
@@ -115,49 +111,50 @@ fn size(text: &str) -> Result<u64, String> {
     Ok(total)
 }
 
-fn copied(copy: &Copy<'_>) -> io::Result<u64> {
-    let mut input = open(copy.from).map_err(|error| {
-        io::Error::other(format!("failed to open '{}': {}", copy.from, words(&error)))
-    })?;
-    io::copy(&mut input.by_ref().take(copy.skip.saturating_mul(copy.block)), &mut io::sink())?;
-    let mut input =
-        input.take(copy.count.map_or(u64::MAX, |count| count.saturating_mul(copy.block)));
-    let mut output: Box<dyn Write> = match copy.to {
-        None => Box::new(out()),
-        Some(path) => {
-            let keep = copy.keep || copy.append || copy.seek > 0;
-            let file = OpenOptions::new()
-                .create(true)
-                .write(true)
-                .append(copy.append)
-                .truncate(!keep)
-                .open(path);
-            let mut file = file.map_err(|error| {
-                io::Error::other(format!("failed to open '{path}': {}", words(&error)))
-            })?;
-            if copy.seek > 0 && !copy.append {
-                let start = copy.seek.saturating_mul(copy.block);
-                if !copy.keep {
-                    file.set_len(start)?;
+impl Copy<'_> {
+    /// Copies the bytes and returns their number.
+    fn run(&self) -> Result<u64, Failure> {
+        let mut input = open(self.from).about(format_args!("failed to open '{}'", self.from))?;
+        io::copy(&mut input.by_ref().take(self.skip.saturating_mul(self.block)), &mut io::sink())?;
+        let mut input =
+            input.take(self.count.map_or(u64::MAX, |count| count.saturating_mul(self.block)));
+        let mut output: Box<dyn Write> = match self.to {
+            None => Box::new(out()),
+            Some(path) => {
+                let keep = self.keep || self.append || self.seek > 0;
+                let file = OpenOptions::new()
+                    .create(true)
+                    .write(true)
+                    .append(self.append)
+                    .truncate(!keep)
+                    .open(path);
+                let mut file = file.about(format_args!("failed to open '{path}'"))?;
+                if self.seek > 0 && !self.append {
+                    let start = self.seek.saturating_mul(self.block);
+                    if !self.keep {
+                        file.set_len(start)?;
+                    }
+                    file.seek(SeekFrom::Start(start))?;
                 }
-                file.seek(SeekFrom::Start(start))?;
+                Box::new(file)
             }
-            Box::new(file)
+        };
+        let mut buffer = vec![0; 1 << 16];
+        let mut total = 0;
+        loop {
+            let read = input.read(&mut buffer)?;
+            let Some(bytes) = buffer.get_mut(..read).filter(|bytes| !bytes.is_empty()) else {
+                break;
+            };
+            if self.upper {
+                bytes.make_ascii_uppercase();
+            } else if self.lower {
+                bytes.make_ascii_lowercase();
+            }
+            output.write_all(bytes)?;
+            total += read as u64;
         }
-    };
-    let mut buffer = vec![0; 1 << 16];
-    let mut total = 0;
-    loop {
-        let read = input.read(&mut buffer)?;
-        let Some(bytes) = buffer.get_mut(..read).filter(|bytes| !bytes.is_empty()) else { break };
-        if copy.upper {
-            bytes.make_ascii_uppercase();
-        } else if copy.lower {
-            bytes.make_ascii_lowercase();
-        }
-        output.write_all(bytes)?;
-        total += read as u64;
+        output.flush()?;
+        Ok(total)
     }
-    output.flush()?;
-    Ok(total)
 }

@@ -2,15 +2,16 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
+use std::ops::Range;
+use std::time::UNIX_EPOCH;
 
-use similar::{Algorithm, capture_diff_slices};
+use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices, group_diff_ops};
 
-use super::hunks;
 use crate::clock;
 use crate::options::Takes::{Maybe, Nothing, Value};
 use crate::options::{self, Known};
-use crate::say::{out, say, whole, words};
+use crate::say::{Failure, ended, names, out, say, whole, words};
 
 const OPTIONS: &[Known] = &[
     ('u', "", Nothing),
@@ -35,9 +36,11 @@ const OPTIONS: &[Known] = &[
     ('\0', "normal", Nothing),
 ];
 
+const USAGE: &str = "two files or folders are compared; usage: diff [-uqrNiwbB] [-U N] LEFT RIGHT";
+
 /// The output format.
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Form {
+enum Form {
     Normal,
     Unified(usize),
     Context(usize),
@@ -64,49 +67,29 @@ struct Diff {
 
 /// Runs `diff`. Returns 0 if nothing differs, 1 if something differs, or 2 after an error.
 pub(crate) fn diff(args: &[String]) -> i32 {
-    match prepared(args.get(1..).unwrap_or_default()) {
-        Ok(status) => status,
-        Err(why) => {
-            say("diff", why);
-            2
-        }
-    }
+    ended("diff", 2, prepared(args))
 }
 
-fn prepared(args: &[String]) -> Result<i32, String> {
+fn prepared(args: &[String]) -> Result<i32, Failure> {
     // `--unified` and `--context` may lack a number, but `Takes::Value` requires a value.
-    let args: Vec<String> = args
-        .iter()
-        .map(|word| {
-            if word == "--unified" {
-                "-u".to_owned()
-            } else if word == "--context" {
-                "-c".to_owned()
-            } else {
-                word.clone()
-            }
-        })
-        .collect();
-    let line = options::read(&args, OPTIONS, true)?;
+    let args = args.iter().map(|word| match word.as_str() {
+        "--unified" => "-u".to_owned(),
+        "--context" => "-c".to_owned(),
+        word => word.to_owned(),
+    });
+    let args: Vec<String> = args.collect();
+    let line = options::parse(&args, OPTIONS, true)?;
     let [left, right] = line.operands.as_slice() else {
-        return Err("two files or folders are compared; usage: diff [-uqrNiwbB] [-U N] LEFT RIGHT"
-            .to_owned());
+        return Err(USAGE.into());
     };
-    let number = |text: &str| text.parse().map_err(|_| format!("invalid context length '{text}'"));
-    let form = match (line.value("U"), line.value("C")) {
+    let number = |name| line.parsed(name, |text| format!("invalid context length '{text}'"));
+    let form = match (number("U")?, number("C")?) {
         _ if line.has("q") => Form::Brief,
-        (Some(lines), _) => Form::Unified(number(lines)?),
-        (None, Some(lines)) => Form::Context(number(lines)?),
+        (Some(lines), _) => Form::Unified(lines),
+        (None, Some(lines)) => Form::Context(lines),
         _ if line.has("u") => Form::Unified(3),
         _ if line.has("c") => Form::Context(3),
         _ => Form::Normal,
-    };
-    let values = |name: &str| {
-        line.options
-            .iter()
-            .filter(|found| line.name(found) == name)
-            .filter_map(|found| found.value.clone())
-            .collect::<Vec<_>>()
     };
     let mut diff = Diff {
         form,
@@ -119,11 +102,8 @@ fn prepared(args: &[String]) -> Result<i32, String> {
         no_trailing: line.has("Z"),
         no_blank_lines: line.has("B"),
         no_returns: line.has("strip-trailing-cr"),
-        labels: values("L"),
-        exclude: values("x")
-            .iter()
-            .map(|glob| crate::pattern::names(glob, false))
-            .collect::<Result<_, _>>()?,
+        labels: line.values("L").map(str::to_owned).collect(),
+        exclude: line.globs("x")?,
         command: args
             .iter()
             .filter(|word| word.starts_with('-') && word.len() > 1)
@@ -132,7 +112,8 @@ fn prepared(args: &[String]) -> Result<i32, String> {
         trouble: false,
     };
     let mut out = out();
-    let (mut left, mut right) = (left.clone(), right.clone());
+    let mut left = left.clone();
+    let mut right = right.clone();
     let folder = |path: &str| path != "-" && fs::metadata(path).is_ok_and(|found| found.is_dir());
     let below = |folder: &str, file: &str| {
         format!("{}/{}", folder.trim_end_matches('/'), file.rsplit('/').next().unwrap_or(file))
@@ -147,26 +128,23 @@ fn prepared(args: &[String]) -> Result<i32, String> {
     } else {
         diff.files(&mut out, &left, &right, false)
     };
-    let differs = differs.map_err(|error| words(&error))?;
-    out.flush().map_err(|error| words(&error))?;
+    let differs = differs?;
+    out.flush()?;
     Ok(if diff.trouble { 2 } else { i32::from(differs) })
 }
 
 impl Diff {
-    fn folders(&mut self, out: &mut impl Write, left: &str, right: &str) -> std::io::Result<bool> {
-        let list = |path: &str| -> std::io::Result<BTreeSet<String>> {
-            let names = fs::read_dir(path)?
-                .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
-            names.collect()
-        };
-        let (lefts, rights) = (list(left)?, list(right)?);
+    fn folders(&mut self, out: &mut impl Write, left: &str, right: &str) -> io::Result<bool> {
+        let lefts: BTreeSet<String> = names(left)?.into_iter().collect();
+        let rights: BTreeSet<String> = names(right)?.into_iter().collect();
         let mut differs = false;
         for name in lefts.union(&rights) {
             if self.exclude.iter().any(|pattern| pattern.is_match(name.as_bytes())) {
                 continue;
             }
             let join = |folder: &str| format!("{}/{name}", folder.trim_end_matches('/'));
-            let (one, other) = (join(left), join(right));
+            let one = join(left);
+            let other = join(right);
             let kind = |path: &str| fs::metadata(path).map(|found| found.is_dir());
             let both = lefts.contains(name) && rights.contains(name);
             if !both && !self.new_files {
@@ -204,10 +182,10 @@ impl Diff {
         left: &str,
         right: &str,
         below: bool,
-    ) -> std::io::Result<bool> {
+    ) -> io::Result<bool> {
         let mut read = |path: &str| match whole(path) {
             Ok(bytes) => Some(bytes),
-            Err(error) if self.new_files && error.kind() == std::io::ErrorKind::NotFound => {
+            Err(error) if self.new_files && error.kind() == io::ErrorKind::NotFound => {
                 Some(Vec::new())
             }
             Err(error) => {
@@ -230,13 +208,14 @@ impl Diff {
         let lines = |bytes: &[u8]| {
             bytes.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect::<Vec<_>>()
         };
-        let (one, other) = (lines(&one), lines(&other));
+        let one = lines(&one);
+        let other = lines(&other);
         let keys = |lines: &[Vec<u8>]| lines.iter().map(|line| self.key(line)).collect::<Vec<_>>();
         let mut ops = capture_diff_slices(Algorithm::Myers, &keys(&one), &keys(&other));
         if self.no_blank_lines {
-            hunks::without_blank(&mut ops, &one, &other);
+            without_blank(&mut ops, &one, &other);
         }
-        if ops.iter().all(|op| matches!(op, similar::DiffOp::Equal { .. })) {
+        if ops.iter().all(|op| matches!(op, DiffOp::Equal { .. })) {
             return Ok(false);
         }
         if self.form == Form::Brief {
@@ -252,13 +231,13 @@ impl Diff {
         match self.form {
             Form::Unified(around) => {
                 writeln!(out, "--- {}\n+++ {}", head(0, left), head(1, right))?;
-                hunks::unified(out, &ops, &one, &other, around)?;
+                unified(out, &ops, &one, &other, around)?;
             }
             Form::Context(around) => {
                 writeln!(out, "*** {}\n--- {}", head(0, left), head(1, right))?;
-                hunks::context(out, &ops, &one, &other, around)?;
+                context(out, &ops, &one, &other, around)?;
             }
-            _ => hunks::normal(out, &ops, &one, &other)?,
+            _ => normal(out, &ops, &one, &other)?,
         }
         Ok(true)
     }
@@ -294,7 +273,131 @@ impl Diff {
 }
 
 fn moment(path: &str) -> String {
-    let (seconds, nanos) =
-        fs::metadata(path).and_then(|found| found.modified()).map(clock::epoch).unwrap_or_default();
-    clock::format(&clock::moment(seconds, nanos), "%Y-%m-%d %H:%M:%S.%N %z")
+    let time = fs::metadata(path).and_then(|found| found.modified()).unwrap_or(UNIX_EPOCH);
+    clock::format(&clock::utc(time), "%Y-%m-%d %H:%M:%S.%N %z")
+}
+
+/// The lines of a file.
+type Lines = [Vec<u8>];
+
+/// Removes the differences that consist only of blank lines.
+fn without_blank(ops: &mut [DiffOp], one: &Lines, other: &Lines) {
+    let blank = |lines: &Lines, range: Range<usize>| {
+        lines.get(range).unwrap_or_default().iter().all(|line| line.trim_ascii().is_empty())
+    };
+    for op in ops {
+        if blank(one, op.old_range()) && blank(other, op.new_range()) && op.tag() != DiffTag::Equal
+        {
+            *op = DiffOp::Equal {
+                old_index: op.old_range().start,
+                new_index: op.new_range().start,
+                len: 0,
+            };
+        }
+    }
+}
+
+fn put(out: &mut impl Write, sign: &str, lines: &Lines, range: Range<usize>) -> io::Result<()> {
+    for line in lines.get(range).unwrap_or_default() {
+        out.write_all(sign.as_bytes())?;
+        out.write_all(line)?;
+        if line.last() != Some(&b'\n') {
+            out.write_all(b"\n\\ No newline at end of file\n")?;
+        }
+    }
+    Ok(())
+}
+
+/// Formats a range of lines for the normal and the context format.
+fn span(range: &Range<usize>) -> String {
+    match range.len() {
+        0 => range.start.to_string(),
+        1 => (range.start + 1).to_string(),
+        _ => format!("{},{}", range.start + 1, range.end),
+    }
+}
+
+/// Prints the differences in the normal format, with lines such as `2c2`, `< old` and `> new`.
+fn normal(out: &mut impl Write, ops: &[DiffOp], one: &Lines, other: &Lines) -> io::Result<()> {
+    for op in ops {
+        let letter = match op.tag() {
+            DiffTag::Equal => continue,
+            DiffTag::Delete => 'd',
+            DiffTag::Insert => 'a',
+            DiffTag::Replace => 'c',
+        };
+        let old = op.old_range();
+        let new = op.new_range();
+        writeln!(out, "{}{letter}{}", span(&old), span(&new))?;
+        put(out, "< ", one, old)?;
+        if letter == 'c' {
+            out.write_all(b"---\n")?;
+        }
+        put(out, "> ", other, new)?;
+    }
+    Ok(())
+}
+
+/// Returns the line ranges that a group of differences covers in the old and the new file.
+fn cover(group: &[DiffOp]) -> (Range<usize>, Range<usize>) {
+    let (Some(first), Some(last)) = (group.first(), group.last()) else { return (0..0, 0..0) };
+    (first.old_range().start..last.old_range().end, first.new_range().start..last.new_range().end)
+}
+
+/// Prints the differences in the unified format, with headers such as `@@ -1,3 +1,4 @@`.
+fn unified(
+    out: &mut impl Write,
+    ops: &[DiffOp],
+    one: &Lines,
+    other: &Lines,
+    around: usize,
+) -> io::Result<()> {
+    let span = |range: &Range<usize>| match range.len() {
+        0 => format!("{},0", range.start),
+        1 => (range.start + 1).to_string(),
+        length => format!("{},{length}", range.start + 1),
+    };
+    for group in group_diff_ops(ops.to_vec(), around) {
+        let (old, new) = cover(&group);
+        writeln!(out, "@@ -{} +{} @@", span(&old), span(&new))?;
+        for op in &group {
+            match op.tag() {
+                DiffTag::Equal => put(out, " ", one, op.old_range())?,
+                _ => {
+                    put(out, "-", one, op.old_range())?;
+                    put(out, "+", other, op.new_range())?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Prints the differences in the context format, with headers such as `*** 1,3 ****`.
+fn context(
+    out: &mut impl Write,
+    ops: &[DiffOp],
+    one: &Lines,
+    other: &Lines,
+    around: usize,
+) -> io::Result<()> {
+    for group in group_diff_ops(ops.to_vec(), around) {
+        let (old, new) = cover(&group);
+        let has = |tags: &[DiffTag]| group.iter().any(|op| tags.contains(&op.tag()));
+        let sign = |op: &DiffOp| match op.tag() {
+            DiffTag::Equal => "  ",
+            DiffTag::Delete => "- ",
+            DiffTag::Insert => "+ ",
+            DiffTag::Replace => "! ",
+        };
+        writeln!(out, "***************\n*** {} ****", span(&old))?;
+        if has(&[DiffTag::Delete, DiffTag::Replace]) {
+            group.iter().try_for_each(|op| put(out, sign(op), one, op.old_range()))?;
+        }
+        writeln!(out, "--- {} ----", span(&new))?;
+        if has(&[DiffTag::Insert, DiffTag::Replace]) {
+            group.iter().try_for_each(|op| put(out, sign(op), other, op.new_range()))?;
+        }
+    }
+    Ok(())
 }

@@ -2,11 +2,13 @@
 
 use std::fs::{self, Metadata};
 use std::io::Write as _;
+use std::time::UNIX_EPOCH;
 
 use crate::clock;
+use crate::find;
 use crate::options::Takes::{Nothing, Value};
 use crate::options::{self, Known};
-use crate::say::{about, out, say};
+use crate::say::{Failure, about, ended, out, say};
 
 const STAT: &[Known] = &[
     ('c', "format", Value),
@@ -17,17 +19,14 @@ const STAT: &[Known] = &[
 
 /// Runs `stat`: prints a file's size, type and times.
 pub(crate) fn stat(args: &[String]) -> i32 {
-    let line = match options::read(args.get(1..).unwrap_or_default(), STAT, true) {
-        Ok(line) if !line.operands.is_empty() => line,
-        Ok(_) => {
-            say("stat", "missing operand; usage: stat [-L] [-c FORMAT] FILE...");
-            return 1;
-        }
-        Err(why) => {
-            say("stat", why);
-            return 1;
-        }
-    };
+    ended("stat", 1, shown(args))
+}
+
+fn shown(args: &[String]) -> Result<i32, Failure> {
+    let line = options::parse(args, STAT, true)?;
+    if line.operands.is_empty() {
+        return Err("missing operand; usage: stat [-L] [-c FORMAT] FILE...".into());
+    }
     let (format, end) = match (line.value("printf"), line.value("c")) {
         (Some(format), _) => (crate::awk::unescape(format), ""),
         (None, Some(format)) => (format.to_owned(), "\n"),
@@ -39,12 +38,9 @@ pub(crate) fn stat(args: &[String]) -> i32 {
         let found = if line.has("L") { fs::metadata(path) } else { fs::symlink_metadata(path) };
         match found {
             Ok(found) => {
-                if out
-                    .write_all(filled(&format, path, &found).as_bytes())
-                    .and_then(|()| out.write_all(end.as_bytes()))
-                    .is_err()
-                {
-                    return 1;
+                let text = filled(&format, path, &found);
+                if write!(out, "{text}{end}").is_err() {
+                    return Ok(1);
                 }
             }
             Err(error) => {
@@ -54,7 +50,7 @@ pub(crate) fn stat(args: &[String]) -> i32 {
             }
         }
     }
-    if out.flush().is_ok() { status } else { 1 }
+    Ok(if out.flush().is_ok() { status } else { 1 })
 }
 
 const WHOLE: &str = "  File: %N\n  Size: %s\tBlocks: %b\tIO Block: %o\t%F\nAccess: (0%a/%A)  Uid: (%u/%U)  Gid: (%g/%G)\nAccess: %x\nModify: %y\nChange: %z";
@@ -62,18 +58,10 @@ const WHOLE: &str = "  File: %N\n  Size: %s\tBlocks: %b\tIO Block: %o\t%F\nAcces
 fn filled(format: &str, path: &str, found: &Metadata) -> String {
     let mut out = String::new();
     let mut letters = format.chars();
-    let (mode, mode_text) = crate::find::modes(found);
-    let kind = if found.is_dir() {
-        'd'
-    } else if found.is_symlink() {
-        'l'
-    } else {
-        'f'
-    };
-    let changed = found.modified().map(clock::epoch).unwrap_or_default();
-    let read = found.accessed().map(clock::epoch).unwrap_or(changed);
-    let full =
-        |(seconds, nanos)| clock::format(&clock::moment(seconds, nanos), "%Y-%m-%d %H:%M:%S.%N %z");
+    let kind = find::letter(found);
+    let changed = found.modified().unwrap_or(UNIX_EPOCH);
+    let read = found.accessed().unwrap_or(changed);
+    let full = |time| clock::format(&clock::utc(time), "%Y-%m-%d %H:%M:%S.%N %z");
     while let Some(letter) = letters.next() {
         if letter != '%' {
             out.push(letter);
@@ -98,24 +86,22 @@ fn filled(format: &str, path: &str, found: &Metadata) -> String {
                 _ => "regular file",
             }
             .to_owned(),
-            Some('a') => format!("{mode:o}"),
-            Some('A') => mode_text.clone(),
-            Some('f') => format!(
-                "{:x}",
-                mode | if kind == 'd' {
-                    0o040_000
-                } else if kind == 'l' {
-                    0o120_000
-                } else {
-                    0o100_000
-                }
-            ),
+            Some('a') => format!("{:o}", find::mode(found)),
+            Some('A') => find::mode_text(found),
+            Some('f') => {
+                let kind = match kind {
+                    'd' => 0o040_000,
+                    'l' => 0o120_000,
+                    _ => 0o100_000,
+                };
+                format!("{:x}", find::mode(found) | kind)
+            }
             Some('u' | 'g') => "1000".to_owned(),
             Some('U' | 'G') => "user".to_owned(),
             Some('h') => "1".to_owned(),
             Some('i' | 'd') => "0".to_owned(),
-            Some('Y' | 'Z' | 'W') => changed.0.to_string(),
-            Some('X') => read.0.to_string(),
+            Some('Y' | 'Z' | 'W') => clock::epoch(changed).0.to_string(),
+            Some('X') => clock::epoch(read).0.to_string(),
             Some('y' | 'z' | 'w') => full(changed),
             Some('x') => full(read),
             Some('%') => "%".to_owned(),

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use crate::options::Takes::{Nothing, Value};
 use crate::options::{self, Known, Line};
-use crate::say::{about, out, say};
+use crate::say::{Failure, about, ended, names, out};
 
 const OPTIONS: &[Known] = &[
     ('s', "summarize", Nothing),
@@ -35,43 +35,30 @@ enum Unit {
 
 /// Runs `du` and returns its exit status.
 pub(crate) fn du(args: &[String]) -> i32 {
-    let line = match options::read(args.get(1..).unwrap_or_default(), OPTIONS, true) {
-        Ok(line) => line,
-        Err(why) => {
-            say("du", why);
-            return 1;
-        }
-    };
-    let most = match line.value("d").map(str::parse) {
-        Some(Ok(most)) => most,
-        Some(Err(_)) => {
-            say(
-                "du",
-                format_args!("invalid maximum depth '{}'", line.value("d").unwrap_or_default()),
-            );
-            return 1;
-        }
-        None if line.has("s") => 0,
-        None => usize::MAX,
-    };
+    ended("du", 1, measured(args))
+}
+
+fn measured(args: &[String]) -> Result<i32, Failure> {
+    let line = options::parse(args, OPTIONS, true)?;
+    let most = line.parsed("d", |text| format!("invalid maximum depth '{text}'"))?;
+    let most = most.unwrap_or(if line.has("s") { 0 } else { usize::MAX });
     let mut du = Du { out: out(), all: line.has("a"), most, unit: unit(&line), failed: false };
-    let standard = [".".to_owned()];
-    let mut total = 0;
-    for path in if line.operands.is_empty() { &standard } else { line.operands.as_slice() } {
-        total += du.below(path, 0);
-    }
+    let total = line.operands_or(&["."]).into_iter().map(|path| du.below(path, 0)).sum();
     if line.has("c") {
         du.line(total, "total");
     }
-    i32::from(du.out.flush().is_err() || du.failed)
+    Ok(i32::from(du.out.flush().is_err() || du.failed))
 }
 
 fn unit(line: &Line) -> Unit {
-    match () {
-        () if line.has("h") => Unit::Human,
-        () if line.has("b") => Unit::Of(1),
-        () if line.has("m") => Unit::Of(1 << 20),
-        () => Unit::Of(1 << 10),
+    if line.has("h") {
+        Unit::Human
+    } else if line.has("b") {
+        Unit::Of(1)
+    } else if line.has("m") {
+        Unit::Of(1 << 20)
+    } else {
+        Unit::Of(1 << 10)
     }
 }
 
@@ -92,17 +79,11 @@ impl<W: Write> Du<W> {
             }
             return found.len();
         }
-        let mut names: Vec<String> = match fs::read_dir(path) {
-            Ok(entries) => entries
-                .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
-                .collect(),
-            Err(error) => {
-                about("du", &format!("cannot read directory '{path}'"), &error);
-                self.failed = true;
-                Vec::new()
-            }
-        };
-        names.sort();
+        let names = names(path).unwrap_or_else(|error| {
+            about("du", &format!("cannot read directory '{path}'"), &error);
+            self.failed = true;
+            Vec::new()
+        });
         let size = names
             .iter()
             .map(|name| self.below(&format!("{}/{name}", path.trim_end_matches('/')), depth + 1))

@@ -1,17 +1,23 @@
 //! `tac`, `rev`, `less`, `sponge`, `dos2unix`, `unix2dos`: simple text filters.
 
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _, Write};
 
 use crate::say::{about, open, out, say, whole};
 
-/// Calls `put` with the bytes of each file, or of standard input if no files are named.
-fn each(name: &str, files: &[String], mut put: impl FnMut(&[u8]) -> io::Result<()>) -> i32 {
+/// Calls `put` with standard output and the bytes of each file, or of standard input if no files are
+/// named.
+fn each(
+    name: &str,
+    files: &[String],
+    mut put: impl FnMut(&mut dyn Write, &[u8]) -> io::Result<()>,
+) -> i32 {
+    let mut out = out();
     let mut status = 0;
     let standard = ["-".to_owned()];
     for file in if files.is_empty() { &standard } else { files } {
         match whole(file) {
             Ok(bytes) => {
-                if put(&bytes).is_err() {
+                if put(&mut out, &bytes).is_err() {
                     return 1;
                 }
             }
@@ -21,7 +27,7 @@ fn each(name: &str, files: &[String], mut put: impl FnMut(&[u8]) -> io::Result<(
             }
         }
     }
-    status
+    if out.flush().is_ok() { status } else { 1 }
 }
 
 fn operands(args: &[String]) -> Vec<String> {
@@ -36,8 +42,7 @@ pub(crate) fn tac(args: &[String]) -> i32 {
         say("tac", format_args!("option {option} is not known here"));
         return 1;
     }
-    let mut out = out();
-    let status = each("tac", &operands(args), |bytes| {
+    each("tac", &operands(args), |out, bytes| {
         let mut end = bytes.len();
         while end > 0 {
             let before = bytes.get(..end - 1).unwrap_or_default();
@@ -46,14 +51,12 @@ pub(crate) fn tac(args: &[String]) -> i32 {
             end = start;
         }
         Ok(())
-    });
-    if out.flush().is_ok() { status } else { 1 }
+    })
 }
 
 /// Runs `rev`: prints each line's characters in reverse order.
 pub(crate) fn rev(args: &[String]) -> i32 {
-    let mut out = out();
-    let status = each("rev", &operands(args), |bytes| {
+    each("rev", &operands(args), |out, bytes| {
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
             let (text, end) = line.strip_suffix(b"\n").map_or((line, false), |text| (text, true));
             let turned: String = String::from_utf8_lossy(text).chars().rev().collect();
@@ -63,17 +66,13 @@ pub(crate) fn rev(args: &[String]) -> i32 {
             }
         }
         Ok(())
-    });
-    if out.flush().is_ok() { status } else { 1 }
+    })
 }
 
 /// Runs `less` or `more`: prints the files, because there is no terminal for paging.
 pub(crate) fn less(args: &[String]) -> i32 {
-    let mut out = out();
-    let status = each(args.first().map_or("less", String::as_str), &operands(args), |bytes| {
-        out.write_all(bytes)
-    });
-    if out.flush().is_ok() { status } else { 1 }
+    let name = args.first().map_or("less", String::as_str);
+    each(name, &operands(args), |out, bytes| out.write_all(bytes))
 }
 
 /// Runs `sponge`: reads all input before writing the file.
@@ -102,43 +101,36 @@ pub(crate) fn sponge(args: &[String]) -> i32 {
 
 /// Runs `dos2unix`: converts line endings to LF.
 pub(crate) fn dos2unix(args: &[String]) -> i32 {
-    converted(args, "dos2unix", |bytes| {
-        let mut made = Vec::with_capacity(bytes.len());
-        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-            match line.strip_suffix(b"\r\n") {
-                Some(text) => {
-                    made.extend_from_slice(text);
-                    made.push(b'\n');
-                }
-                None => made.extend_from_slice(line),
-            }
-        }
-        made
-    })
+    converted("dos2unix", args, b"\n", |line| line.strip_suffix(b"\r\n"))
 }
 
 /// Runs `unix2dos`: converts line endings to CRLF.
 pub(crate) fn unix2dos(args: &[String]) -> i32 {
-    converted(args, "unix2dos", |bytes| {
-        let mut made = Vec::with_capacity(bytes.len() + bytes.len() / 16);
-        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-            match line.strip_suffix(b"\n").filter(|text| !text.ends_with(b"\r")) {
-                Some(text) => {
-                    made.extend_from_slice(text);
-                    made.extend_from_slice(b"\r\n");
-                }
-                None => made.extend_from_slice(line),
-            }
-        }
-        made
+    converted("unix2dos", args, b"\r\n", |line| {
+        line.strip_suffix(b"\n").filter(|text| !text.ends_with(b"\r"))
     })
 }
 
-/// Converts files in place, or standard input if no files are named.
-fn converted(args: &[String], name: &str, make: impl Fn(&[u8]) -> Vec<u8>) -> i32 {
+/// Converts files in place, or standard input if no files are named. `bare` returns a line without
+/// its ending, which becomes `end`, or `None` to keep the line.
+fn converted(
+    name: &str,
+    args: &[String],
+    end: &[u8],
+    bare: impl Fn(&[u8]) -> Option<&[u8]>,
+) -> i32 {
+    let make = |bytes: &[u8]| {
+        let mut made = Vec::with_capacity(bytes.len() + bytes.len() / 16);
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let text = bare(line);
+            made.extend_from_slice(text.unwrap_or(line));
+            made.extend_from_slice(text.map_or(b"", |_| end));
+        }
+        made
+    };
     let files = operands(args);
     if files.is_empty() {
-        return each(name, &[], |bytes| out().write_all(&make(bytes)));
+        return each(name, &[], |out, bytes| out.write_all(&make(bytes)));
     }
     let mut status = 0;
     for file in &files {

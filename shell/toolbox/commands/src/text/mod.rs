@@ -7,7 +7,6 @@ mod dd;
 mod diff;
 mod files;
 mod folders;
-mod hunks;
 mod lines;
 mod sort;
 mod tree;

@@ -10,7 +10,8 @@ use crate::say::{about, say, whole};
 pub(crate) fn sort(args: &[String]) -> i32 {
     let mut options: Vec<String> = Vec::new();
     let mut files: Vec<String> = Vec::new();
-    let (mut checks, mut silent) = (false, false);
+    let mut checks = false;
+    let mut silent = false;
     let mut words = args.iter().skip(1);
     while let Some(word) = words.next() {
         let mut takes = false;
@@ -79,7 +80,8 @@ fn check(mut options: Vec<String>, files: &[String], silent: bool) -> i32 {
         !folder.is_empty() && fs::metadata(folder).is_ok_and(|found| found.is_dir())
     });
     let folder = folder.map_or(".", String::as_str);
-    let (before, after) = (format!("{folder}/.sort-before"), format!("{folder}/.sort-after"));
+    let before = format!("{folder}/.sort-before");
+    let after = format!("{folder}/.sort-after");
     let done = whole(file).and_then(|mut bytes| {
         if bytes.last().is_some_and(|last| *last != b'\n') {
             bytes.push(b'\n');

@@ -4,9 +4,9 @@ use std::fs;
 use std::io::{self, Write};
 
 use crate::options::Takes::{Nothing, Value};
-use crate::options::{self, Known};
+use crate::options::{self, Known, Line};
 use crate::pattern;
-use crate::say::{out, say, words};
+use crate::say::{Failure, ended, names, out};
 
 const OPTIONS: &[Known] = &[
     ('a', "", Nothing),
@@ -26,12 +26,7 @@ const OPTIONS: &[Known] = &[
 
 struct Tree<W: Write> {
     out: W,
-    hidden: bool,
-    folders_only: bool,
-    whole_paths: bool,
-    no_lines: bool,
-    marks: bool,
-    folders_first: bool,
+    line: Line,
     most: usize,
     ignored: Vec<regex::bytes::Regex>,
     wanted: Vec<regex::bytes::Regex>,
@@ -41,21 +36,15 @@ struct Tree<W: Write> {
 
 /// Runs `tree` and returns its exit status.
 pub(crate) fn tree(args: &[String]) -> i32 {
-    match drawn(args.get(1..).unwrap_or_default()) {
-        Ok(status) => status,
-        Err(why) => {
-            say("tree", why);
-            1
-        }
-    }
+    ended("tree", 1, drawn(args))
 }
 
-fn drawn(args: &[String]) -> Result<i32, String> {
-    let line = options::read(args, OPTIONS, true)?;
+fn drawn(args: &[String]) -> Result<i32, Failure> {
+    let line = options::parse(args, OPTIONS, true)?;
     let most = match line.value("L").map(str::parse) {
         None => usize::MAX,
         Some(Ok(most)) if most > 0 => most,
-        Some(_) => return Err("invalid level, must be greater than 0".to_owned()),
+        Some(_) => return Err("invalid level, must be greater than 0".into()),
     };
     let globs = |option: &str| {
         let text = line.value(option).unwrap_or_default();
@@ -64,83 +53,80 @@ fn drawn(args: &[String]) -> Result<i32, String> {
             .map(|glob| pattern::names(glob, false))
             .collect::<Result<Vec<_>, _>>()
     };
+    let tops: Vec<String> = line.operands_or(&["."]).into_iter().map(str::to_owned).collect();
     let mut tree = Tree {
         out: out(),
-        hidden: line.has("a"),
-        folders_only: line.has("d"),
-        whole_paths: line.has("f"),
-        no_lines: line.has("i"),
-        marks: line.has("F"),
-        folders_first: line.has("dirsfirst"),
         most,
         ignored: globs("I")?,
         wanted: globs("P")?,
+        line,
         folders: 0,
         files: 0,
     };
-    let standard = [".".to_owned()];
     let mut status = 0;
-    for top in if line.operands.is_empty() { &standard } else { line.operands.as_slice() } {
-        let drawn = match fs::metadata(top) {
+    for top in tops {
+        let drawn = match fs::metadata(&top) {
             Ok(found) if found.is_dir() => {
                 tree.folders += 1;
-                writeln!(tree.out, "{top}").and_then(|()| tree.below(top, "", 1))
+                writeln!(tree.out, "{top}").and_then(|()| tree.below(&top, "", 1))
             }
             _ => {
                 status = 2;
                 writeln!(tree.out, "{top}  [error opening dir]")
             }
         };
-        drawn.map_err(|error| words(&error))?;
+        drawn?;
     }
-    if !line.has("noreport") {
+    if !tree.line.has("noreport") {
         let count = |count: usize, one: &str, many: &str| {
             format!("{count} {}", if count == 1 { one } else { many })
         };
         let mut report = count(tree.folders, "directory", "directories");
-        if !tree.folders_only {
+        if !tree.line.has("d") {
             report = format!("{report}, {}", count(tree.files, "file", "files"));
         }
-        writeln!(tree.out, "\n{report}").map_err(|error| words(&error))?;
+        writeln!(tree.out, "\n{report}")?;
     }
-    tree.out.flush().map_err(|error| words(&error))?;
+    tree.out.flush()?;
     Ok(status)
 }
 
 impl<W: Write> Tree<W> {
     fn below(&mut self, folder: &str, indent: &str, depth: usize) -> io::Result<()> {
         let mut entries: Vec<(String, fs::Metadata)> = Vec::new();
-        for entry in fs::read_dir(folder)? {
-            let name = entry?.file_name().to_string_lossy().into_owned();
+        for name in names(folder)? {
             let Ok(found) = fs::symlink_metadata(format!("{folder}/{name}")) else { continue };
             let any = |patterns: &[regex::bytes::Regex]| {
                 patterns.iter().any(|pattern| pattern.is_match(name.as_bytes()))
             };
-            let hidden = name.starts_with('.') && !self.hidden;
+            let hidden = name.starts_with('.') && !self.line.has("a");
             let unwanted = !found.is_dir()
-                && (self.folders_only || !(self.wanted.is_empty() || any(&self.wanted)));
+                && (self.line.has("d") || !(self.wanted.is_empty() || any(&self.wanted)));
             if !hidden && !unwanted && !any(&self.ignored) {
                 entries.push((name, found));
             }
         }
-        entries.sort_by(|left, right| {
-            let group = |found: &fs::Metadata| self.folders_first && !found.is_dir();
-            group(&left.1).cmp(&group(&right.1)).then_with(|| left.0.cmp(&right.0))
-        });
+        if self.line.has("dirsfirst") {
+            entries.sort_by_key(|(_, found)| !found.is_dir());
+        }
         let count = entries.len();
         for (n, (name, found)) in entries.iter().enumerate() {
             let last = n + 1 == count;
             let path = format!("{folder}/{name}");
-            if !self.no_lines {
+            if !self.line.has("i") {
                 write!(self.out, "{indent}{} ", if last { "└──" } else { "├──" })?;
             }
-            self.out.write_all(if self.whole_paths { path.as_bytes() } else { name.as_bytes() })?;
+            self.out.write_all(if self.line.has("f") {
+                path.as_bytes()
+            } else {
+                name.as_bytes()
+            })?;
             if found.is_symlink() {
                 let target = fs::read_link(&path)
                     .map_or(String::new(), |target| target.to_string_lossy().into_owned());
                 write!(self.out, " -> {target}")?;
             }
-            if self.marks && found.is_dir() {
+            if self.line.has("F") && found.is_dir() {
                 self.out.write_all(b"/")?;
             }
             self.out.write_all(b"\n")?;
