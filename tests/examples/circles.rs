@@ -124,7 +124,10 @@ impl Modules {
                 }
             }
         }
-        let folders = roots.iter().filter(|module| source.join(module).is_dir()).cloned().collect();
+        let nested = parsed
+            .iter()
+            .filter(|(path, _)| path.len() > 1 && !tests.iter().any(|test| path.starts_with(test)));
+        let folders = nested.filter_map(|(path, _)| path.first().cloned()).collect();
         Ok(Modules { folders, arrows })
     }
 

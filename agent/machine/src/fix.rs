@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::message::Message;
+
 /// Maximum number of replacements in one fix.
 const MAX_PAIRS: usize = 100;
 
@@ -236,6 +238,19 @@ fn texts_of_list(changes: Value) -> Option<Vec<FixText>> {
         },
         _ => texts_of_json(changes),
     }
+}
+
+/// A program that did not compile.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FailedProgram {
+    /// The answer that contains the program.
+    pub(crate) answer: Message,
+    pub(crate) body: String,
+    pub(crate) args: Vec<String>,
+    pub(crate) diagnostic: String,
+    /// The reason why the last repair was rejected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) refusal: Option<String>,
 }
 
 #[cfg(test)]

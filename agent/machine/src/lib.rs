@@ -54,14 +54,13 @@ mod phase;
 mod prompt;
 mod reader;
 mod recall;
-mod sampling;
+mod request;
 mod state;
 mod text;
 
 pub use artifact::Artifact;
 pub use call::{Call, Completion, Cost, Execution, Failure, SourceLine};
 pub use contribution::{Addition, Contribution, TraitProgram, TraitPurpose};
-pub use dialect::Dialect;
 pub use ending::{Bound, Ending};
 pub use event::{Dollars, Envelope, Event, Source, Stop, Usage};
 pub use fix::FixText;
@@ -79,6 +78,6 @@ pub use parts::{
 pub use prompt::{EXAMPLE_PROGRAM, system_prompt};
 pub use reader::{Action, Note, Reading, read};
 pub use recall::RecallContract;
-pub use sampling::{FunctionChoice, ThinkingEffort};
-pub use state::{Ask, Effect, Input, ModelAnswer, OnMaxSteps, Purpose, Settings, Setup, State};
+pub use request::{Dialect, FunctionChoice, ModelAnswer, Purpose, ThinkingEffort};
+pub use state::{Ask, Effect, Input, OnMaxSteps, Settings, Setup, State};
 pub use text::SharedText;

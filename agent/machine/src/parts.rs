@@ -5,8 +5,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::dialect::Dialect;
 use crate::message::Message;
+use crate::request::Dialect;
 
 /// The system prompt.
 ///

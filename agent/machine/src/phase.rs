@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    call::Call, contribution::TraitProgram, dialect::PlannedCall, ending::Bound, message::Message,
-    output::RejectedAnswer, state::Purpose,
+    call::Call, contribution::TraitProgram, dialect::PlannedCall, ending::Bound,
+    fix::FailedProgram, message::Message, output::RejectedAnswer, request::Purpose,
 };
 
 /// The input that a run is waiting for.
@@ -108,17 +108,4 @@ pub(crate) struct RepeatedCalls {
     pub(crate) calls: Vec<Call>,
     pub(crate) outputs: Vec<String>,
     pub(crate) times: u32,
-}
-
-/// A program that did not compile.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct FailedProgram {
-    /// The answer that contains the program.
-    pub(crate) answer: Message,
-    pub(crate) body: String,
-    pub(crate) args: Vec<String>,
-    pub(crate) diagnostic: String,
-    /// The reason why the last repair was rejected.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) refusal: Option<String>,
 }

@@ -6,14 +6,14 @@
 use std::fmt::Write as _;
 
 use crate::{
-    dialect::Dialect,
+    fix::FailedProgram,
     mark::{Nonce, one_line},
     observation::Excerpt,
     parts::{
         ArgLine, CapabilityPart, Limits, ProgramLine, ProgramList, PromptParts, SystemPrompt,
         WithheldCapability,
     },
-    phase::FailedProgram,
+    request::Dialect,
 };
 
 const ANSWERING: &str = include_str!("../prompt/answering.md");

@@ -12,19 +12,19 @@ use crate::{
     artifact::Artifact,
     call::{Call, Execution},
     contribution::{Contribution, TraitProgram},
-    dialect::Dialect,
     ending::Ending,
     event::{Dollars, Event, Usage},
     fix::WrittenProgram,
     function::ProgramFunction,
     mark::{Nonce, escape_marks},
-    message::{FunctionCall, Message, Role},
+    message::{Message, Role},
     moderation::Verdict,
     orientation::Orientation,
     output::OutputContract,
     parts::SystemPrompt,
     phase::{Phase, RepeatedCalls},
     recall::RecallContract,
+    request::{Dialect, ModelAnswer, Purpose},
 };
 
 /// The complete state of a run. It is plain data, so a run can be stored and resumed.
@@ -373,25 +373,6 @@ pub enum Input {
     },
 }
 
-/// The model's answer to a request.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ModelAnswer {
-    /// The text of the answer, complete and unmodified.
-    pub text: String,
-    /// The model's function calls, in the order in which the model made them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub calls: Vec<FunctionCall>,
-    /// If true, the answer was truncated because it reached the provider's length limit.
-    #[serde(rename = "truncated", default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_truncated: bool,
-    /// The model's reasoning, if the provider returns it separately from the text. It is used as
-    /// the thought if the text contains none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reasoning: Option<String>,
-    /// The token usage of this request.
-    pub usage: Usage,
-}
-
 /// An action for the driver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -467,18 +448,4 @@ pub struct Ask {
     pub dialect: Dialect,
     /// The complete conversation as the model sees it.
     pub messages: Vec<Message>,
-}
-
-/// The purpose of a request to the model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Purpose {
-    /// The model's next action.
-    Act,
-    /// A corrected program to replace one that did not compile.
-    Repair,
-    /// The final answer, because the steps are used up.
-    Conclude,
-    /// A corrected answer to replace one that does not match the contract.
-    Amend,
 }

@@ -131,10 +131,25 @@ impl Endpoint {
     }
 }
 
+impl<'a> EndpointSettings<'a> {
+    /// Splits a model such as `openai:gpt-5` into a preset and the model's own name. A name whose
+    /// beginning is not a preset stays whole: `llama3:8b`.
+    fn with_named_preset(self) -> EndpointSettings<'a> {
+        let parts = self.model.and_then(|model| model.trim().split_once(':'));
+        match parts.filter(|_| self.provider.is_none() && self.base_url.is_none()) {
+            Some((preset, model)) if named(preset).is_ok() && !model.is_empty() => {
+                EndpointSettings { provider: Some(preset), model: Some(model), ..self }
+            }
+            _ => self,
+        }
+    }
+}
+
 /// Resolves the settings to an endpoint.
 ///
-/// The preset is the one that `provider` names. If `provider` is not set, it is the preset whose
-/// URL has the same origin as `base_url`. If neither is set, it is the first preset whose key
+/// The preset is the one that `provider` names. If neither `provider` nor `base_url` is set, and
+/// `model` begins with the name of a preset and a colon, it is that preset, and the rest is the
+/// model: `openai:gpt-5`. If only `base_url` is set, it is the preset whose URL has the same origin. If neither is set, it is the first preset whose key
 /// variable is set. If `api_key_env` is set, the key is read only from the variable that it names.
 /// Otherwise, the key is read from `WATTLE_API_KEY` or, if that is not set, from the preset's
 /// variable. If the preset was chosen because its key variable is set, `WATTLE_API_KEY` is ignored.
@@ -155,6 +170,7 @@ pub fn resolve(
     settings: &EndpointSettings<'_>,
     env: impl Fn(&str) -> Option<String>,
 ) -> Result<Endpoint, EndpointError> {
+    let settings = &settings.with_named_preset();
     let env = |name: &str| env(name).filter(|value| !value.trim().is_empty());
     let base_url = settings.base_url.map(parse_base).transpose()?;
     let preset = match (settings.provider, &base_url) {
@@ -430,6 +446,25 @@ mod tests {
             );
             assert_eq!(got, (url, model, variable, has_key), "{given:?} {set:?}");
         }
+    }
+
+    #[test]
+    fn a_model_names_its_preset_unless_another_setting_does() {
+        let cases = [
+            ("", "", "openai:gpt-5", "https://api.openai.com/v1", "gpt-5"),
+            ("", "", "ollama:llama3:8b", "http://127.0.0.1:11434/v1", "llama3:8b"),
+            ("ollama", "", "llama3:8b", "http://127.0.0.1:11434/v1", "llama3:8b"),
+            ("ollama", "", "openai:gpt-5", "http://127.0.0.1:11434/v1", "openai:gpt-5"),
+            ("", "http://a.example/v1", "openai:gpt-5", "http://a.example/v1", "openai:gpt-5"),
+            ("", "", "openai:", "https://api.openai.com/v1", "openai:"),
+        ];
+        for (provider, url, model, expected_url, expected) in cases {
+            let endpoint =
+                resolve(&settings(provider, url, model, ""), env(&["OPENAI_API_KEY"])).unwrap();
+            assert_eq!((endpoint.base_url.as_str(), &*endpoint.model), (expected_url, expected));
+        }
+        let missing = resolve(&settings("", "", "openai:gpt-5", ""), env(&[])).unwrap_err();
+        assert!(missing.to_string().contains("OPENAI_API_KEY"), "{missing}");
     }
 
     #[test]

@@ -44,6 +44,7 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use serde::{Deserialize, Serialize};
+use wattle_egress::{Egress, Policy};
 use wattle_machine::{FunctionCall, ModelAnswer, Usage};
 
 pub use cassette::{Cassette, Recorder};
@@ -231,14 +232,28 @@ pub struct EmbeddingReply {
     pub usage: Usage,
 }
 
-/// A type that can be converted to an agent's model. Every model is one.
+/// A type that can be converted to an agent's model: a model, or the name of one.
 pub trait IntoModel {
     /// Returns the shared model.
-    fn into_model(self) -> Arc<dyn Model>;
+    ///
+    /// # Errors
+    /// If the model cannot be used. The error names what is missing.
+    fn into_model(self) -> Result<Arc<dyn Model>, EndpointError>;
 }
 
 impl<M: Model + 'static> IntoModel for M {
-    fn into_model(self) -> Arc<dyn Model> {
-        Arc::new(self)
+    fn into_model(self) -> Result<Arc<dyn Model>, EndpointError> {
+        Ok(Arc::new(self))
+    }
+}
+
+/// The name of a model, such as `openai:gpt-5`. See [`resolve`] for its preset, its endpoint and its
+/// key.
+impl IntoModel for &str {
+    fn into_model(self) -> Result<Arc<dyn Model>, EndpointError> {
+        let settings = EndpointSettings { model: Some(self), ..EndpointSettings::default() };
+        let endpoint = resolve(&settings, |name| std::env::var(name).ok())?;
+        let egress = Egress::new(Policy::default());
+        Ok(Arc::new(RemoteModel::new(endpoint, &egress, Timeouts::default())?))
     }
 }

@@ -88,9 +88,20 @@ pub(super) struct Inner {
 }
 
 impl Agent {
-    /// Creates a builder for an agent that uses `model`.
+    /// Creates a builder for an agent that uses `model`: a [`Model`], or the name of one, such as
+    /// `openai:gpt-5`. A name begins with a [preset](wattle_model::presets), whose key is in the
+    /// environment. If the model cannot be used, [`build`](AgentBuilder::build) fails.
+    ///
+    /// ```no_run
+    /// # async fn ask() -> Result<(), Box<dyn std::error::Error>> {
+    /// use wattle_agent::Agent;
+    ///
+    /// let agent = Agent::builder("openai:gpt-5").prompt("Answer in one sentence.").build()?;
+    /// println!("{}", agent.execute("What is a wattle?").await?.data);
+    /// # Ok(()) }
+    /// ```
     pub fn builder(model: impl IntoModel) -> AgentBuilder {
-        AgentBuilder::new(model.into_model())
+        AgentBuilder::new(model.into_model().map_err(|error| error.to_string()))
     }
 }
 

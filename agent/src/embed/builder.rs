@@ -31,7 +31,8 @@ const MAX_FILES: u64 = 64 << 20;
 /// delegates also use them.
 #[derive(Clone)]
 pub(super) struct Base {
-    pub(super) model: Arc<dyn Model>,
+    /// The model, or the reason why it cannot be used.
+    pub(super) model: Result<Arc<dyn Model>, String>,
     pub(super) models: Option<Arc<dyn Models>>,
     pub(super) agents: Agents,
     pub(super) host: Option<Host>,
@@ -77,7 +78,7 @@ pub struct AgentBuilder<T = String> {
 }
 
 impl AgentBuilder {
-    pub(super) fn new(model: Arc<dyn Model>) -> AgentBuilder {
+    pub(super) fn new(model: Result<Arc<dyn Model>, String>) -> AgentBuilder {
         AgentBuilder::on_base(Base {
             model,
             models: None,
@@ -309,9 +310,10 @@ impl<T> AgentBuilder<T> {
         }
         let mut base = self.base;
         let host = base.host()?;
+        let mut model = base.model.clone().map_err(AgentError::Model)?;
         if let Some(models) = &base.models {
-            base.model =
-                spec.open_model(models.as_ref(), &base.model).map_err(AgentError::Model)?;
+            model = spec.open_model(models.as_ref(), &model).map_err(AgentError::Model)?;
+            base.model = Ok(Arc::clone(&model));
         }
         let team = Team::of(&spec, self.delegates, base.clone())?;
         let mut settings = base.settings;
@@ -354,8 +356,8 @@ impl<T> AgentBuilder<T> {
         let schemas = tools.iter().map(|tool| (tool.tool.name(), tool.tool.schema()));
         let output = parts.settings.output.as_ref().map(|output| output.schema.schema());
         let fingerprint = fingerprint(&json!({
-            "provider": base.model.provider(),
-            "model": base.model.name(),
+            "provider": model.provider(),
+            "model": model.name(),
             "prompt": spec.prompt,
             "programs": usages,
             "tools": schemas.collect::<Vec<_>>(),
@@ -368,11 +370,11 @@ impl<T> AgentBuilder<T> {
         };
         let settings = Settings { agent: name.clone(), delegates: team.names(), ..parts.settings };
         let inner = Inner {
-            inference: ModelInference::new(Arc::clone(&base.model), &settings),
+            inference: ModelInference::new(Arc::clone(&model), &settings),
             name,
             fingerprint,
             host,
-            model: base.model,
+            model,
             settings,
             policy: base.policy.and(parts.policy),
             asker: base.asker,

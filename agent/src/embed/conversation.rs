@@ -174,7 +174,7 @@ impl Conversation {
         };
         let model: Arc<dyn Model> = models.open(name).map_err(AgentError::Model)?;
         self.change(|mut builder| {
-            builder.base.model = model;
+            builder.base.model = Ok(model);
             // The declared model is removed, because it would be opened again and used instead.
             builder.spec = builder.spec.map(|spec| AgentSpec { model: None, ..spec });
             builder

@@ -35,13 +35,6 @@ const PRUNED: u64 = 20;
 /// Size in bytes from which equal results of a run's calls are stored once.
 const SHARED: usize = 1_024;
 
-/// Returns the id of the session that stores a run's own state if the run has no session. Ids of
-/// other sessions contain no `/`.
-#[must_use]
-pub fn own_session(run: &str) -> String {
-    format!("run/{run}")
-}
-
 impl TenantStore {
     /// Runs `work` in a transaction that writes to a run. If this process has lost the run's lock,
     /// fails and changes nothing.

@@ -195,7 +195,7 @@ macro_rules! keys {
 }
 
 keys! {
-    /// The name of the model.
+    /// The name of the model. It may begin with a preset: `openai:gpt-5`.
     model "WATTLE_MODEL": Option<String> = |_| None, Class::NeedsTrust;
     /// The URL of the endpoint, without `/chat/completions`.
     base_url "WATTLE_BASE_URL": Option<String> = |_| None, Class::NeedsTrust;

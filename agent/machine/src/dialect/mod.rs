@@ -21,28 +21,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     call::Call,
+    fix::FailedProgram,
     fix::{self, FixText, WrittenProgram},
     function::ProgramFunction,
     mark::Nonce,
     message::{FunctionCall, Message, Role},
     observation::Output,
-    phase::FailedProgram,
     reader,
-    state::{ModelAnswer, Purpose},
+    request::{Dialect, ModelAnswer, Purpose},
 };
-
-/// The form in which a model calls programs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Dialect {
-    /// Calls are written in the answer's text.
-    #[default]
-    Text,
-    /// Calls are made through the provider's native function calling.
-    Native,
-    /// There are no calls: the text of an answer is the final answer, whatever it looks like.
-    Plain,
-}
 
 /// The placeholder that replaces a failed program in the model's own answer. The program itself is
 /// shown in the request to correct it.

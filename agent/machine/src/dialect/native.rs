@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::arguments::{self, Meaning};
-use super::{Context, Dialect, Intent, ParsedAnswer, PlannedCall, function_call, leaked, text};
+use super::{Context, Intent, ParsedAnswer, PlannedCall, function_call, leaked, text};
 use crate::{
     call::Call,
     fix::FixText,
@@ -12,7 +12,7 @@ use crate::{
     message::{FunctionCall, Message},
     observation::{self, Output},
     reader::{Action, ReadResult, Reading, read_call, read_repair},
-    state::{ModelAnswer, Purpose},
+    request::{Dialect, ModelAnswer, Purpose},
 };
 
 /// Maximum number of calls that are run in one turn.

@@ -2,7 +2,7 @@
 //! message.
 
 use super::arguments::{self, Meaning};
-use super::{Context, Dialect, Intent, ParsedAnswer, PlannedCall, leaked};
+use super::{Context, Intent, ParsedAnswer, PlannedCall, leaked};
 use crate::{
     call::Call,
     fix::FixText,
@@ -11,7 +11,7 @@ use crate::{
     message::{FunctionCall, Message, Role},
     observation::{self, Output},
     reader::{Action, Note, ReadResult, Reading, read_call, read_repair},
-    state::{ModelAnswer, Purpose},
+    request::{Dialect, ModelAnswer, Purpose},
 };
 
 pub(super) fn read(answer: &ModelAnswer, context: Context<'_>) -> ParsedAnswer {

@@ -9,7 +9,8 @@ use crate::{
     message::Message,
     output::{RejectedAnswer, bounded},
     phase::{PendingAnswer, Phase, Turn},
-    state::{Effect, ModelAnswer, Purpose, State},
+    request::{ModelAnswer, Purpose},
+    state::{Effect, State},
 };
 
 /// The violation reported if the model calls a program instead of correcting its answer.

@@ -3,17 +3,20 @@
 use crate::{
     call::{Call, Execution},
     dialect::{
-        Dialect, PlannedCall, add,
+        PlannedCall, add,
         leftover::{self, Leftover},
     },
     ending::Ending,
     event::Event,
+    fix::FailedProgram,
     mark::escape_marks,
     message::Message,
     output,
-    phase::{FailedProgram, Phase, RetryReason, Turn},
+    phase::{Phase, RetryReason, Turn},
     prompt,
-    state::{Ask, Effect, Purpose, State},
+    request::Dialect,
+    request::Purpose,
+    state::{Ask, Effect, State},
 };
 
 impl State {

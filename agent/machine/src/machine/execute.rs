@@ -11,7 +11,8 @@ use crate::{
     observation::{self, Output},
     phase::{Phase, RepeatedCalls, Turn},
     prompt,
-    state::{Effect, OnMaxSteps, Purpose, State},
+    request::Purpose,
+    state::{Effect, OnMaxSteps, State},
 };
 
 /// Number of consecutive identical calls after which the model is warned.

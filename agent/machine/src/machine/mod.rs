@@ -12,14 +12,17 @@ mod remember;
 
 use crate::{
     call::{Call, Execution},
-    dialect::{Context, Dialect, Intent, PlannedCall},
+    dialect::{Context, Intent, PlannedCall},
     ending::{Bound, Ending},
     event::Event,
+    fix::FailedProgram,
     mark::escape_marks,
     message::Message,
     moderation::Verdict,
-    phase::{FailedProgram, Phase, RetryReason, Turn},
-    state::{Effect, Input, ModelAnswer, OnMaxSteps, Purpose, State},
+    phase::{Phase, RetryReason, Turn},
+    request::Dialect,
+    request::{ModelAnswer, Purpose},
+    state::{Effect, Input, OnMaxSteps, State},
 };
 
 /// The error reported for a truncated answer.

@@ -121,8 +121,15 @@ impl RunRequest {
     /// the state of a session that exists only for that run.
     #[must_use]
     pub fn state_session(&self) -> String {
-        self.session.clone().unwrap_or_else(|| crate::own_session(&self.id))
+        self.session.clone().unwrap_or_else(|| own_session(&self.id))
     }
+}
+
+/// Returns the id of the session that stores a run's own state if the run has no session. Ids of
+/// other sessions contain no `/`.
+#[must_use]
+pub fn own_session(run: &str) -> String {
+    format!("run/{run}")
 }
 
 /// Creates a run id, which is unguessable and sorts by creation time.

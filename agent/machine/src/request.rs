@@ -1,9 +1,58 @@
-//! Choices of a request to a model that do not depend on the conversation.
+//! The choices of a request to a model, and the model's answer.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+
+use crate::event::Usage;
+use crate::message::FunctionCall;
+
+/// The form in which a model calls programs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Dialect {
+    /// Calls are written in the answer's text.
+    #[default]
+    Text,
+    /// Calls are made through the provider's native function calling.
+    Native,
+    /// There are no calls: the text of an answer is the final answer, whatever it looks like.
+    Plain,
+}
+
+/// The purpose of a request to the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// The model's next action.
+    Act,
+    /// A corrected program to replace one that did not compile.
+    Repair,
+    /// The final answer, because the steps are used up.
+    Conclude,
+    /// A corrected answer to replace one that does not match the contract.
+    Amend,
+}
+
+/// The model's answer to a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelAnswer {
+    /// The text of the answer, complete and unmodified.
+    pub text: String,
+    /// The model's function calls, in the order in which the model made them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<FunctionCall>,
+    /// If true, the answer was truncated because it reached the provider's length limit.
+    #[serde(rename = "truncated", default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_truncated: bool,
+    /// The model's reasoning, if the provider returns it separately from the text. It is used as
+    /// the thought if the text contains none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<String>,
+    /// The token usage of this request.
+    pub usage: Usage,
+}
 
 /// A model's reasoning effort, from 0 to 100.
 ///
