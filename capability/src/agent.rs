@@ -63,7 +63,7 @@ pub trait Delegates: Send + Sync {
 pub struct Agents(pub Arc<dyn Delegates>);
 
 impl Config for Agents {
-    const CAPABILITY: &'static str = "agent";
+    const CAPABILITIES: &'static [&'static str] = &["agent"];
 }
 
 async fn delegate(run: &mut Run, agent: String, message: String) -> Result<String, Failure> {

@@ -9,7 +9,7 @@ mod used;
 use std::sync::Arc;
 
 use serde::Deserialize;
-use wattle_rt::{Code, Config, Failure, Run, capability};
+use wattle_rt::{Code, Config, Failure, Run, Service, capability};
 
 use crate::PortFuture;
 use crate::arr::{Arrays, Handle};
@@ -17,6 +17,18 @@ use crate::egress::Passage;
 use crate::schema::Schema;
 
 pub use used::AiUse;
+
+/// A language model or an embedding model.
+pub const MODEL: Service = Service {
+    name: "model",
+    label: "model",
+    verb: "send a message to the model",
+    capability: "ai",
+    is_class: true,
+    depends_on: &["http"],
+    leaves_machine: true,
+    kept_in: None,
+};
 
 capability! {
     /// Model calls, within the run's budget of calls and tokens.
@@ -26,26 +38,26 @@ capability! {
     /// max_tokens}
     #[example = r#"(ret (ai.assist "A long text." "Summarize in one sentence:" 0))"# => "Summarize in one sentence: A long text."]
     #[effect(repeatable)]
-    #[touches(model)]
+    #[touches(MODEL)]
     async assist(text: str, instruction: str, options: opt_str) -> ptr: str ! EACCESS EREMOTE EBUDGET EPARSE ETIME = assist;
 
     /// Returns a text's embedding, a JSON array of numbers
     #[example = r#"(ret (json.type (ai.embed "a text") ""))"# => "array"]
     #[prompt(name)]
     #[effect(repeatable)]
-    #[touches(model)]
+    #[touches(MODEL)]
     async embed(text: str) -> ptr: str ! EACCESS EREMOTE EBUDGET ETIME ENOMEM = embed;
 
     /// Returns the label that fits a text best, spelled as in the array
     #[example = r#"(ret (ai.classify "this is ham" (str.split "spam,ham" ",")))"# => "ham"]
     #[effect(repeatable)]
-    #[touches(model)]
+    #[touches(MODEL)]
     async classify(text: str, labels: arr) -> ptr: str ! EACCESS EBOUND EREMOTE EBUDGET ETIME ETRFM = classify;
 
     /// Extracts data from a text, as JSON that matches a JSON Schema
     #[example = r#"(ret (ai.extract "{\"name\":\"Ada\"}" "{\"type\":\"object\",\"required\":[\"name\"]}"))"# => r#"{"name":"Ada"}"#]
     #[effect(repeatable)]
-    #[touches(model)]
+    #[touches(MODEL)]
     async extract(text: str, schema: str) -> ptr: str ! EACCESS EPARSE EREMOTE EBUDGET ETIME ETRFM = extract;
 }
 
@@ -133,7 +145,7 @@ pub struct Ai {
 }
 
 impl Config for Ai {
-    const CAPABILITY: &'static str = "ai";
+    const CAPABILITIES: &'static [&'static str] = &["ai"];
 }
 
 impl Ai {

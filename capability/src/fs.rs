@@ -79,7 +79,7 @@ capability! {
 pub struct Fs(pub Arc<Files>);
 
 impl Config for Fs {
-    const CAPABILITY: &'static str = "fs";
+    const CAPABILITIES: &'static [&'static str] = &["fs", "vfs"];
 }
 
 /// Returns the run's files for use by `function`, such as `fs.read`. The run's guard checks each

@@ -28,7 +28,7 @@ pub trait Manual: Send + Sync {
 pub struct Help(pub Arc<dyn Manual>);
 
 impl Config for Help {
-    const CAPABILITY: &'static str = "help";
+    const CAPABILITIES: &'static [&'static str] = &["help"];
 }
 
 fn about(run: &mut Run, topic: &str) -> Result<String, Failure> {

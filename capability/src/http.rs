@@ -63,7 +63,7 @@ impl Http {
 }
 
 impl Config for Http {
-    const CAPABILITY: &'static str = "http";
+    const CAPABILITIES: &'static [&'static str] = &["http"];
 }
 
 /// A response whose body is charged to the run's account.

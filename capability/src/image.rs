@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use wattle_rt::{Code, Config, Failure, Run, capability};
+use wattle_rt::{Code, Config, Failure, Run, Service, capability};
 
 use crate::PortFuture;
 use crate::egress::Passage;
@@ -15,15 +15,27 @@ use crate::fs;
 
 pub use endpoint::Endpoint;
 
+/// A model that generates images.
+pub const IMAGES: Service = Service {
+    name: "images",
+    label: "images model",
+    verb: "request an image",
+    capability: "image",
+    is_class: false,
+    depends_on: &["http", "ai"],
+    leaves_machine: true,
+    kept_in: None,
+};
+
 capability! {
     /// Image generation, in trusted runs.
-    pub const IMAGE: "image" 1;
+    pub const IMAGE: "image" 1 for "fs";
 
     /// Generates an image from a prompt and writes it to a file; at most two per run
     #[example = r#"(ret (image.make "a lighthouse at dawn" "banner.png"))"# => "wrote banner.png (67 bytes, PNG)"]
     #[prompt(name)]
     #[effect(changes)]
-    #[touches(images)]
+    #[touches(IMAGES)]
     async make(prompt: str, path: write_path) -> ptr: str ! EACCESS EBOUND EBUDGET EEXIST ENOMEM EREMOTE ETIME = make;
 }
 
@@ -88,7 +100,7 @@ impl ImageUse {
 }
 
 impl Config for Image {
-    const CAPABILITY: &'static str = "image";
+    const CAPABILITIES: &'static [&'static str] = &["image"];
 }
 
 impl Image {

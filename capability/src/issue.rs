@@ -4,11 +4,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde::Serialize;
-use wattle_rt::{Code, Config, Failure, Run, capability};
+use wattle_rt::{Code, Config, Failure, Run, Service, capability};
 
 use crate::PortFuture;
+use crate::files::ISSUES_FILE;
 use crate::history::RunHistoryGrant;
 use crate::sys::now_ms;
+
+/// The destination of tickets: a file on the host, or the tenant's state.
+pub const TICKETS: Service = Service {
+    name: "tickets",
+    label: "tickets",
+    verb: "file a ticket",
+    capability: "issue",
+    is_class: false,
+    depends_on: &["fs", "kv"],
+    leaves_machine: true,
+    kept_in: Some(ISSUES_FILE),
+};
 
 capability! {
     /// Tickets about missing features, for the operators.
@@ -19,7 +32,7 @@ capability! {
     #[example = r#"(ret (str.slice (issue.file "no PDF reader" "read invoices" 0) 0 5))"# => "filed"]
     #[prompt(name)]
     #[effect(once)]
-    #[touches(tickets)]
+    #[touches(TICKETS)]
     async file(title: str, need: str, tried: opt_str) -> ptr: str ! EBOUND EBUDGET EREMOTE = file;
 }
 
@@ -68,7 +81,7 @@ impl Issues {
 }
 
 impl Config for Issues {
-    const CAPABILITY: &'static str = "issue";
+    const CAPABILITIES: &'static [&'static str] = &["issue"];
 }
 
 async fn file(
@@ -92,7 +105,7 @@ async fn file(
             format!("the run has filed {MAX_TICKETS} tickets, the maximum; continue without");
         return Err(Failure::new(Code::EBUDGET, message));
     }
-    let id = run.config::<RunHistoryGrant>().ok().map(|history| history.0.run_id().to_owned());
+    let id = run.grants().config::<RunHistoryGrant>().map(|history| history.0.run_id().to_owned());
     let reply = format!(
         "filed: {title}\nMention in your answer that this is missing, and continue with what you \
          have."

@@ -191,7 +191,7 @@ impl Kv {
 }
 
 impl Config for Kv {
-    const CAPABILITY: &'static str = "kv";
+    const CAPABILITIES: &'static [&'static str] = &["kv"];
 }
 
 /// In-memory state, which is lost when the process ends.

@@ -14,12 +14,25 @@ use std::sync::Arc;
 use serde_json::json;
 use wattle_rt::{Code, Config, Failure, Gate, Run, Service, Target, capability, quote};
 
+use crate::ai::MODEL;
 use crate::search::{Allowance, Embedder, Query, fuse, rank_by_meaning};
 use crate::{QUOTED, egress};
 
 pub use in_memory::InMemory;
 pub use item::{Item, MAX_ITEMS, MAX_TEXT, Memory, MemoryText, NewItem, Scope, full};
 use vectors::ItemVectors;
+
+/// The memory of the tenant and of the session.
+pub const STORE: Service = Service {
+    name: "memory",
+    label: "memory",
+    verb: "use the memory",
+    capability: "memory",
+    is_class: false,
+    depends_on: &["kv"],
+    leaves_machine: false,
+    kept_in: None,
+};
 
 capability! {
     /// Texts that outlive the session, for later conversations of the tenant.
@@ -30,7 +43,7 @@ capability! {
     #[example = r#"(memory.add "Ada drinks tea") (ret (json.get (memory.search "tea" 0) "[0].text"))"# => "Ada drinks tea"]
     #[prompt(name)]
     #[effect(repeatable)]
-    #[touches(memory)]
+    #[touches(STORE)]
     async add(text: str, scope: opt_str) -> id: int ! EBOUND EBUDGET EREMOTE = add;
 
     /// Returns the items that best match words or a conversation, best first, as JSON [{id, text,
@@ -38,21 +51,21 @@ capability! {
     #[example = r#"(memory.add "The office closes at six") (ret (json.get (memory.search "closing office" 0) "[0].text"))"# => "The office closes at six"]
     #[prompt(name)]
     #[effect(reads)]
-    #[touches(memory)]
+    #[touches(STORE)]
     async search(words: str, n: int) -> ptr: str ! EBOUND ENOMEM EREMOTE = search;
 
     /// Returns the newest items, newest first, as JSON [{id, text, scope}]; n is 1 to 100, 0 for 20
     #[example = r#"(memory.add "one") (memory.add "two") (ret (json.get (memory.list 1) "[0].text"))"# => "two"]
     #[prompt(omitted)]
     #[effect(reads)]
-    #[touches(memory)]
+    #[touches(STORE)]
     async list(n: int) -> ptr: str ! EBOUND ENOMEM EREMOTE = list;
 
     /// Removes an item
     #[example = r#"(let $id (memory.add "Ada drinks tea")) (memory.remove $id) (ret (memory.list 0))"# => "[]"]
     #[prompt(omitted)]
     #[effect(repeatable)]
-    #[touches(memory)]
+    #[touches(STORE)]
     async remove(id: int) ! ENOENT EREMOTE = remove;
 }
 
@@ -87,7 +100,7 @@ impl MemoryGrant {
 }
 
 impl Config for MemoryGrant {
-    const CAPABILITY: &'static str = "memory";
+    const CAPABILITIES: &'static [&'static str] = &["memory"];
 }
 
 async fn add(run: &mut Run, text: String, scope: Option<String>) -> Result<i32, Failure> {
@@ -148,7 +161,7 @@ async fn by_meaning(
     by_words: &[(i32, f64)],
 ) -> Option<Vec<(i32, f64)>> {
     let embedder = grant.embedder.as_ref()?;
-    Gate::of(run, "memory.search").admit(Target::Service(Service::Model), "").ok()?;
+    Gate::of(run, "memory.search").admit(Target::Service(&MODEL), "").ok()?;
     let out = egress::Passage::of(run, MEMORY.name);
     let skipped = words.chars().count().saturating_sub(MAX_EMBEDDED);
     let words: String = words.chars().skip(skipped).collect();

@@ -111,7 +111,7 @@ impl Par {
 }
 
 impl Config for Par {
-    const CAPABILITY: &'static str = "par";
+    const CAPABILITIES: &'static [&'static str] = &["par", "workbook"];
 }
 
 /// A program to run, with its arguments.

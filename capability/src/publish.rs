@@ -6,20 +6,32 @@
 
 use std::sync::Arc;
 
-use wattle_rt::{Code, Config, Failure, Run, capability};
+use wattle_rt::{Code, Config, Failure, Run, Service, capability};
 
 use crate::files::{EntryKind, Files, FilesError};
 use crate::fs;
 
+/// The public folder.
+pub const PUBLIC: Service = Service {
+    name: "public",
+    label: "public folder",
+    verb: "write to the public folder",
+    capability: "publish",
+    is_class: false,
+    depends_on: &["fs"],
+    leaves_machine: true,
+    kept_in: None,
+};
+
 capability! {
     /// The public folder, in trusted runs.
-    pub const PUBLISH: "publish" 1;
+    pub const PUBLISH: "publish" 1 for "fs";
 
     /// Copies the files below content/ and blog/ to the public folder, and returns their names
     #[example = r#"(fs.write "blog/first.md" "hello") (ret (publish.run))"# => "published 1 file (5 bytes): blog/first.md"]
     #[prompt(name)]
     #[effect(once)]
-    #[touches(reads "content", reads "blog", public)]
+    #[touches(reads "content", reads "blog", PUBLIC)]
     async run() -> ptr: str ! EACCESS EBOUND EEXIST ENOENT ENOMEM ETRFM = publish;
 }
 
@@ -36,7 +48,7 @@ const MAX_NAMES: usize = 20;
 pub struct Publish(pub Option<Arc<Files>>);
 
 impl Config for Publish {
-    const CAPABILITY: &'static str = "publish";
+    const CAPABILITIES: &'static [&'static str] = &["publish"];
 }
 
 async fn publish(run: &mut Run) -> Result<String, Failure> {

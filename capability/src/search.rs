@@ -20,9 +20,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::json;
-use wattle_rt::{Code, Config, Failure, Run, Service, Target, Unadmitted, capability};
+use wattle_rt::{Code, Config, Failure, Run, Target, Unadmitted, capability};
 
-use crate::ai::Inference;
+use crate::ai::{Inference, MODEL};
 use crate::egress;
 use crate::files::Files;
 use crate::fs::Fs;
@@ -44,7 +44,7 @@ pub use walk::{MAX_BYTES, MAX_FILE_BYTES, MAX_FILES};
 
 capability! {
     /// Search in the run's files.
-    pub const SEARCH: "search" 1;
+    pub const SEARCH: "search" 1 for "fs";
 
     /// Returns the passages of the run's text files that best match a query, best first, as JSON
     /// [{path, lines, passage, score}]; max is 1 to 20, 0 for 5
@@ -104,7 +104,7 @@ pub fn index_file(folder: &Path, workdir: &Path) -> PathBuf {
 }
 
 impl Config for Search {
-    const CAPABILITY: &'static str = "search";
+    const CAPABILITIES: &'static [&'static str] = &["search"];
 }
 
 async fn find(run: &mut Run, query: Unadmitted<String>, max: i32) -> Result<String, Failure> {
@@ -133,10 +133,8 @@ async fn find(run: &mut Run, query: Unadmitted<String>, max: i32) -> Result<Stri
     let stop = walk::Stop::new(run.account(), deadline);
     let _stops = stop.stop_on_drop();
     // If the policy denies the model or requires approval for it, only the keyword search runs.
-    let embedder = search
-        .embedder
-        .as_ref()
-        .filter(|_| gate.admit(Target::Service(Service::Model), "").is_ok());
+    let embedder =
+        search.embedder.as_ref().filter(|_| gate.admit(Target::Service(&MODEL), "").is_ok());
     let work = move || {
         let admits = |path: &str| gate.admit(Target::Read, path).is_ok();
         let files = SearchedFiles { all: &all, admitted: &admitted, admits: &admits };

@@ -15,7 +15,7 @@ use crate::{PortFuture, fs};
 
 capability! {
     /// A shell over the run's files; its commands run in the sandbox.
-    pub const SHELL: "shell" 1;
+    pub const SHELL: "shell" 1 for "fs";
 
     /// Runs a command line, with optional stdin, and returns its stdout; ETRFM if its status is not
     /// 0
@@ -63,7 +63,7 @@ pub struct ShellOutput {
 pub struct Sh(pub Arc<dyn Shell>);
 
 impl Config for Sh {
-    const CAPABILITY: &'static str = "shell";
+    const CAPABILITIES: &'static [&'static str] = &["shell"];
 }
 
 async fn captured(

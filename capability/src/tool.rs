@@ -34,7 +34,7 @@ pub trait ToolBox: Send + Sync {
 pub struct Tools(pub Arc<dyn ToolBox>);
 
 impl Config for Tools {
-    const CAPABILITY: &'static str = "tool";
+    const CAPABILITIES: &'static [&'static str] = &["tool"];
 }
 
 /// Maximum size of a result, in bytes.

@@ -6,7 +6,7 @@ use crate::fs::on_files;
 
 capability! {
     /// The run's files; each call reads or writes a whole file.
-    pub const VFS: "vfs" 2;
+    pub const VFS: "vfs" 2 for "fs";
 
     /// Returns a file's content
     #[example = r#"(vfs.write "a.txt" "hello") (ret (vfs.read "a.txt"))"# => "hello"]

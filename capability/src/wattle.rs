@@ -15,7 +15,7 @@ use crate::too_large;
 
 capability! {
     /// Commands about this run and its programs.
-    pub const WATTLE: "wattle" 1;
+    pub const WATTLE: "wattle" 1 for "par";
 
     /// Runs a command and returns its output: `vars`, `catalog` or `trace` with arguments, or
     /// `help` for the list
@@ -54,7 +54,7 @@ pub struct ProgramSummary {
 pub struct Wattle(pub Arc<dyn CatalogIndex>);
 
 impl Config for Wattle {
-    const CAPABILITY: &'static str = "wattle";
+    const CAPABILITIES: &'static [&'static str] = &["wattle"];
 }
 
 /// The usage and the description of each command.
@@ -187,7 +187,7 @@ async fn run_program(
 }
 
 fn trace(run: &Run) -> Result<String, Failure> {
-    let history = run.config::<RunHistoryGrant>().map_err(|_| {
+    let history = run.grants().config::<RunHistoryGrant>().ok_or_else(|| {
         Failure::new(Code::ENOENT, "there is no trace: the program was not started by a run's step")
     })?;
     let steps = history.0.steps();

@@ -18,9 +18,21 @@ use guest::{NoText, Page, Text};
 
 pub use engine::{Engine, EngineKind, EngineSettings};
 
+/// A web search engine.
+pub const ENGINE: Service = Service {
+    name: "engine",
+    label: "search engine",
+    verb: "ask the search engine",
+    capability: "web",
+    is_class: false,
+    depends_on: &["http"],
+    leaves_machine: true,
+    kept_in: None,
+};
+
 capability! {
     /// Pages as readable text, and web search.
-    pub const WEB: "web" 1;
+    pub const WEB: "web" 1 for "http";
 
     /// Fetches a URL as text, HTML as Markdown; returns at most 4,000 characters from offset, then
     /// a line with the total length
@@ -34,7 +46,7 @@ capability! {
     #[example = r#"(ret (json.get (web.search "example") "[0].url"))"# => "https://example.com/"]
     #[prompt(name)]
     #[effect(reads)]
-    #[touches(engine)]
+    #[touches(ENGINE)]
     async search(query: str) -> ptr: str ! EACCESS EREMOTE ETIME EBOUND ENOMEM EBUDGET = search;
 }
 
@@ -69,7 +81,7 @@ impl Web {
 }
 
 impl Config for Web {
-    const CAPABILITY: &'static str = "web";
+    const CAPABILITIES: &'static [&'static str] = &["web"];
 }
 
 async fn fetch(run: &mut Run, url: String, offset: i32) -> Result<String, Failure> {
@@ -157,7 +169,7 @@ async fn search(run: &mut Run, query: String) -> Result<String, Failure> {
             format!("a query must have 1 to {MAX_QUERY} characters, and this one has {length}");
         return Err(Failure::new(Code::EBOUND, why));
     }
-    run.admit("web.search", Target::Service(Service::Engine), engine.url().as_str())?;
+    run.admit("web.search", Target::Service(&ENGINE), engine.url().as_str())?;
     let passage = Passage::of(run, WEB.name);
     passage.check_text("the query", query.as_bytes()).await?;
     guest::prepare();

@@ -22,7 +22,7 @@ pub use outline::{ComponentOutline, lint, outline};
 
 capability! {
     /// Workbooks: programs that use each other's results.
-    pub const WORKBOOK: "workbook" 1;
+    pub const WORKBOOK: "workbook" 1 for "par";
 
     /// Runs a workbook, TOML with [components.NAME] (program or source, args, needs) and [exports],
     /// or an Org document whose headlines are components, and returns its exports as a JSON object

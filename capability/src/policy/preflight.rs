@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use wattle_rt::{Guard, GuardFuture, Preview, QuestionReply, Target, truncate};
 
-use super::decide::{Decision, Question, START, with_service};
+use super::decide::{Decision, Question, START};
 use super::resource::Resource;
 use super::{ApprovalScope, Directory, Policy, Rule, TouchedResource, Verdict};
 
@@ -276,7 +276,7 @@ impl Guard for Preflight {
             Verdict::Deny => "the policy denies it",
         };
         let what = match target {
-            Target::Service(service) => with_service(service).to_owned(),
+            Target::Service(service) => service.verb.to_owned(),
             _ => format!("touch {text:?}"),
         };
         let rule = ruling.rule.map(|rule| format!(" (rule `{rule}`)")).unwrap_or_default();

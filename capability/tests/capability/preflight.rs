@@ -32,7 +32,7 @@ fn hit(run: &mut Run) -> Result<(), Failure> {
 struct Probe(Arc<AtomicUsize>);
 
 impl wattle_rt::Config for Probe {
-    const CAPABILITY: &'static str = "probe";
+    const CAPABILITIES: &'static [&'static str] = &["probe"];
 }
 
 /// A backend that answers every request and records it.

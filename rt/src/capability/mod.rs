@@ -20,6 +20,9 @@ pub struct Capability {
     pub version: u32,
     /// A one-sentence description of the namespace.
     pub about: &'static str,
+    /// The classes of effects that are the purpose of the namespace, such as `fs`, besides its
+    /// [services](crate::Service). A policy that allows the namespace allows only these effects.
+    pub purpose: &'static [&'static str],
     /// The functions, in the same order as in the manual.
     pub functions: &'static [Function],
 }
@@ -70,7 +73,10 @@ pub enum PromptDetail {
 /// fn name(param: type, …) -> result: type ! CODE CODE = rust_function;
 /// ```
 ///
-/// The attributes:
+/// A namespace whose functions have effects of a class, such as requests, names the class:
+/// `pub const NAME: "name" 1 for "http";` ([`Capability::purpose`]).
+///
+/// The attributes of a row:
 ///
 /// - `#[prompt(signature)]`, `#[prompt(name)]` or `#[prompt(omitted)]` selects the part of the row
 ///   that a model's prompt contains ([`PromptDetail`](crate::PromptDetail)). Without it, the prompt
@@ -80,11 +86,11 @@ pub enum PromptDetail {
 ///   `changes`. Without it, a call to an `fn` row has no effect, and a call to an `async` row must
 ///   not be performed twice.
 /// - `#[touches(…)]` lists the resources that every call accesses besides those that its arguments
-///   name ([`Touch`](crate::Touch)). An item is a [`Service`](crate::Service) (`model`, `engine`,
-///   `images`, `remote`, `public`, `tickets`, `memory`), `reads "folder"` (including everything
-///   below it) or `writes "path"`. The run's guard is asked about each item before the function is
-///   called. A row that waits or has an effect, and whose arguments name nothing, must say
-///   `#[touches(nothing)]` if it accesses nothing. Otherwise the table does not compile.
+///   name ([`Touch`](crate::Touch)). An item is the name of a constant [`Service`](crate::Service),
+///   `reads "folder"` (including everything below it) or `writes "path"`. The run's guard is asked
+///   about each item before the function is called. A row that waits or has an effect, and whose
+///   arguments name nothing, must say `#[touches(nothing)]` if it accesses nothing. Otherwise the
+///   table does not compile.
 ///
 /// A row whose name has a suffix, such as `sort/2`, is an overload of `sort` with different
 /// parameters ([`Signature::form`](crate::Signature::form)).
@@ -133,7 +139,7 @@ pub enum PromptDetail {
 macro_rules! capability {
     (
         $(#[doc = $about:literal])+
-        $vis:vis const $constant:ident : $module:literal $version:literal;
+        $vis:vis const $constant:ident : $module:literal $version:literal $(for $purpose:literal)?;
         $(
             $(#[doc = $sentence:literal])+
             #[example = $example:literal $(=> $($output:literal),+)?]
@@ -149,6 +155,7 @@ macro_rules! capability {
             name: $module,
             version: $version,
             about: concat!($($about),+).trim_ascii(),
+            purpose: &[$($purpose)?],
             functions: &[$(
                 $crate::Function {
                     name: concat!($module, ".", stringify!($name) $(, "/", stringify!($suffix))?),
@@ -179,12 +186,19 @@ macro_rules! capability {
                     prompt_detail: $crate::__prompt_detail!($($detail)?),
                     waits: $crate::__waits!($kind),
                     effect: $crate::__effect!($kind $($effect)?),
-                    link: |linker| $crate::__link!(
-                        $kind [$($effect)?], linker, $module,
-                        concat!(stringify!($name) $(, "/", stringify!($suffix))?),
-                        ($($param : $ty),*), [$($rty)?], [$($($code)+)?],
-                        $crate::__touches!($($($touch $($at)?),+)?), $function
-                    ),
+                    link: |linker| {
+                        const ROW: $crate::host::Row = $crate::host::Row {
+                            module: $module,
+                            name: concat!(stringify!($name) $(, "/", stringify!($suffix))?),
+                            function: concat!($module, ".", stringify!($name) $(, "/", stringify!($suffix))?),
+                            effect: $crate::__effect!($kind $($effect)?),
+                            touches: $crate::__touches!($($($touch $($at)?),+)?),
+                        };
+                        $crate::__link!(
+                            $kind, linker, ROW, ROW.is_taped(), ($($param : $ty),*), [$($rty)?],
+                            [$($($code)+)?], $function
+                        )
+                    },
                 },
             )*],
         };

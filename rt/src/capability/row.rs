@@ -66,35 +66,14 @@ macro_rules! __touches {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __touch {
-    (model) => {
-        $crate::Touch { target: $crate::Target::Service($crate::Service::Model), text: "" }
-    };
-    (engine) => {
-        $crate::Touch { target: $crate::Target::Service($crate::Service::Engine), text: "" }
-    };
-    (images) => {
-        $crate::Touch { target: $crate::Target::Service($crate::Service::Images), text: "" }
-    };
-    (remote) => {
-        $crate::Touch { target: $crate::Target::Service($crate::Service::Remote), text: "" }
-    };
-    (public) => {
-        $crate::Touch { target: $crate::Target::Service($crate::Service::Public), text: "" }
-    };
-    (tickets) => {
-        $crate::Touch { target: $crate::Target::Service($crate::Service::Tickets), text: "" }
-    };
-    (memory) => {
-        $crate::Touch { target: $crate::Target::Service($crate::Service::Memory), text: "" }
-    };
-    (artifacts) => {
-        $crate::Touch { target: $crate::Target::Service($crate::Service::Artifacts), text: "" }
-    };
     (reads $at:literal) => {
         $crate::Touch { target: $crate::Target::ReadTree, text: $at }
     };
     (writes $at:literal) => {
         $crate::Touch { target: $crate::Target::Write, text: $at }
+    };
+    ($service:ident) => {
+        $crate::Touch { target: $crate::Target::Service(&$service), text: "" }
     };
 }
 

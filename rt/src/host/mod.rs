@@ -8,50 +8,108 @@ mod value;
 use wasmtime::{AsContext, AsContextMut, WasmBacktrace};
 
 use crate::deadline::SharedDeadline;
-use crate::{Code, Failure, Run, Touch};
+use crate::kind::Params;
+use crate::{CallEffect, Code, Failure, Run, Touch};
 
 pub(crate) use heap::{PAGE, memory, out_of_memory, reserve};
-pub use taped::{CallError, CallValue, TapedCall, add, halted, not_performed, split_halt};
+use taped::not_performed;
+pub use taped::{CallValue, TapedCall};
 pub use value::{Allocation, Record, Value, wrong_recorded_type};
 
 /// The engine's handle to a call in progress.
 pub type Caller<'a> = wasmtime::Caller<'a, Box<Run>>;
 
-/// Runs the admission checks for a call.
+/// What a call to a row's function needs to know about the row.
 #[doc(hidden)]
-pub fn check(checks: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
-    checks()
+pub struct Row {
+    pub module: &'static str,
+    pub name: &'static str,
+    /// The full name, such as `kv.get`.
+    pub function: &'static str,
+    pub effect: CallEffect,
+    /// The resources that every call accesses.
+    pub touches: &'static [Touch],
 }
 
-/// Asks the run's guard about the resources that every call to a function accesses.
-#[doc(hidden)]
-#[inline]
-pub fn touch(run: &Run, function: &'static str, touches: &[Touch]) -> Result<(), Failure> {
-    touches.iter().try_for_each(|touch| run.admit(function, touch.target, touch.text))
+impl Row {
+    /// Returns true if calls have an effect, which the run's tape records.
+    #[must_use]
+    pub const fn is_taped(&self) -> bool {
+        !matches!(self.effect, CallEffect::None)
+    }
+
+    /// Asks the run's guard about everything that a call accesses.
+    #[inline]
+    fn admit<P: Params>(&self, run: &Run, args: &P::Borrowed<'_>) -> Result<(), Failure> {
+        P::admit(run, self.function, args)?;
+        self.touches.iter().try_for_each(|touch| run.admit(self.function, touch.target, touch.text))
+    }
 }
 
 /// Performs a synchronous call, which borrows its arguments from the program's memory.
+///
+/// # Errors
+/// If the tape ends the program.
 #[doc(hidden)]
-pub fn call<R, E: From<Failure>>(
+#[inline]
+pub fn call<P: Params, const TAPED: bool, V: Record>(
     caller: &mut Caller<'_>,
-    function: &'static str,
-    f: impl FnOnce(&[u8], &mut Run) -> Result<R, E>,
-) -> Result<R, E> {
-    let memory = memory(caller)?;
+    row: &Row,
+    raw: P::Raw,
+    function: impl FnOnce(&mut Run, P::Borrowed<'_>) -> Result<V, Failure>,
+) -> wasmtime::Result<Result<CallValue<V>, Failure>> {
+    let memory = match memory(caller) {
+        Ok(memory) => memory,
+        Err(failure) => return Ok(Err(failure)),
+    };
     let (bytes, run) = memory.data_and_store_mut(caller.as_context_mut());
-    run.count(function);
-    f(bytes, run)
+    run.count(row.function);
+    let args = match P::read(bytes, raw, row.function) {
+        Ok(args) => args,
+        Err(failure) => return Ok(Err(failure)),
+    };
+    if !TAPED {
+        let admitted = row.admit::<P>(run, &args);
+        return Ok(admitted.and_then(|()| function(run, args)).map(CallValue::Returned));
+    }
+    let call = TapedCall::begin(run, row.function, row.effect, |all| P::feed(&args, all));
+    let call = call.map_err(wasmtime::Error::new)?;
+    let admitted =
+        if call.is_performed() { row.admit::<P>(run, &args) } else { Err(not_performed()) };
+    let outcome = admitted.and_then(|()| function(run, args));
+    Ok(call.finish(run, outcome))
 }
 
-/// Reads the arguments of an asynchronous call.
+/// Starts an asynchronous call, which owns its arguments. Returns the call and its arguments, or
+/// the failure that is the call's outcome.
+///
+/// # Errors
+/// If the tape ends the program.
 #[doc(hidden)]
-pub fn begin<R>(
+pub async fn start<P: Params, const TAPED: bool>(
     caller: &mut Caller<'_>,
-    function: &'static str,
-    f: impl FnOnce(&[u8]) -> Result<R, Failure>,
-) -> Result<R, Failure> {
-    caller.data_mut().count(function);
-    f(memory(caller)?.data(caller.as_context()))
+    row: &Row,
+    raw: P::Raw,
+) -> wasmtime::Result<(TapedCall, Result<P::Owned, Failure>)> {
+    caller.data_mut().count(row.function);
+    let read = memory(caller).and_then(|memory| {
+        P::read(memory.data(caller.as_context()), raw, row.function).map(P::own)
+    });
+    let (run, args) = match read {
+        Ok(args) => (caller.data_mut(), args),
+        Err(failure) => return Ok((TapedCall::untaped(), Err(failure))),
+    };
+    let mut call = TapedCall::untaped();
+    if TAPED {
+        call = TapedCall::begin(run, row.function, row.effect, |all| P::feed(&P::lend(&args), all))
+            .map_err(wasmtime::Error::new)?;
+        if !call.is_performed() {
+            return Ok((call, Err(not_performed())));
+        }
+        call.flush().await.map_err(wasmtime::Error::new)?;
+    }
+    let admitted = row.admit::<P>(caller.data(), &P::lend(&args));
+    Ok((call, admitted.map(|()| args)))
 }
 
 /// The error that ends a program whose deadline passed while it waited for a host function.

@@ -52,7 +52,7 @@ struct Other {
 }
 
 impl wattle_rt::Config for Other {
-    const CAPABILITY: &'static str = "break";
+    const CAPABILITIES: &'static [&'static str] = &["break"];
 }
 
 async fn nested(run: &mut Run) -> Result<(), Failure> {
@@ -119,7 +119,7 @@ async fn other_programs_run_after_panics() {
         bug(&runtime, "(call $break.nested) (i32.const 0)").await;
         bug(&runtime, "(call $break.later) (i32.const 0)").await;
     }
-    let grants = Arc::new(Grants::new().allow("break"));
+    let grants = Arc::new(Grants::without_state(["break"]));
     let program = runtime
         .prepare("(drop (call $break.value 0)) (drop) (call $break.nothing) (i32.const 0)")
         .await
