@@ -42,7 +42,7 @@ capability! {
     #[prompt(name)]
     #[effect(once)]
     #[touches(reads "/", writes ".git", REMOTE)]
-    async commit_push(message: str) -> ptr: str ! EACCESS EBOUND EEXIST EREMOTE ETIME ETRFM = commit_push;
+    async commit_push(message: str) with Git -> ptr: str ! EACCESS EBOUND EEXIST EREMOTE ETIME ETRFM = commit_push;
 }
 
 /// Maximum length of a commit message, in bytes.
@@ -90,8 +90,7 @@ impl Repository for NoRepository {
     }
 }
 
-async fn commit_push(run: &mut Run, message: String) -> Result<String, Failure> {
-    let git = run.config::<Git>()?;
+async fn commit_push(git: Arc<Git>, run: &mut Run, message: String) -> Result<String, Failure> {
     let message = validate(&message)?;
     Passage::of(run, GIT.name).check_text("the commit message", message.as_bytes()).await?;
     git.0.commit_push(message).await

@@ -7,11 +7,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use wattle_rt::{Code, Config, Failure, Run, Service, capability};
+use wattle_rt::{Code, Config, Failure, Gate, Run, Service, capability};
 
 use crate::PortFuture;
 use crate::egress::Passage;
-use crate::fs;
+use crate::fs::Fs;
 
 pub use endpoint::Endpoint;
 
@@ -36,7 +36,7 @@ capability! {
     #[prompt(name)]
     #[effect(changes)]
     #[touches(IMAGES)]
-    async make(prompt: str, path: write_path) -> ptr: str ! EACCESS EBOUND EBUDGET EEXIST ENOMEM EREMOTE ETIME = make;
+    async make(prompt: str, path: write_path) with Image, Fs -> ptr: str ! EACCESS EBOUND EBUDGET EEXIST ENOMEM EREMOTE ETIME = make;
 }
 
 /// Maximum number of images per run, including failed attempts.
@@ -174,7 +174,13 @@ impl fmt::Display for Kind {
     }
 }
 
-async fn make(run: &mut Run, prompt: String, path: String) -> Result<String, Failure> {
+async fn make(
+    image: Arc<Image>,
+    fs: Arc<Fs>,
+    run: &mut Run,
+    prompt: String,
+    path: String,
+) -> Result<String, Failure> {
     let bound = |message: String| Err(Failure::new(Code::EBOUND, message));
     match prompt.trim().len() {
         0 => return bound("the prompt is empty; describe the image".to_owned()),
@@ -191,9 +197,8 @@ async fn make(run: &mut Run, prompt: String, path: String) -> Result<String, Fai
                 .to_owned(),
         );
     };
-    let files = fs::files(run, "image.make")?;
+    let files = fs.confined(Gate::of(run, "image.make"));
     files.check_write(&path).map_err(|error| Failure::new(error.code(), error.to_string()))?;
-    let image = run.config::<Image>()?;
     let Some(generator) = &image.generator else {
         let message = "no images endpoint is configured; the operator sets `image.base_url` in the \
                        user file, or `WATTLE_IMAGE_BASE_URL`";
@@ -213,7 +218,8 @@ async fn make(run: &mut Run, prompt: String, path: String) -> Result<String, Fai
     if picture.len() > MAX_IMAGE {
         return remote(format!("the image has {} bytes, more than {MAX_IMAGE}", picture.len()));
     }
-    let (size, name) = (picture.len(), path.clone());
+    let size = picture.len();
+    let name = path.clone();
     let written = tokio::task::spawn_blocking(move || files.write(&name, &picture)).await;
     let written = written.map_err(|_| Failure::new(Code::ECANCEL, "the host is shutting down"))?;
     written.map_err(|error| after_request(Failure::new(error.code(), error.to_string())))?;

@@ -33,7 +33,7 @@ capability! {
     #[prompt(name)]
     #[effect(once)]
     #[touches(TICKETS)]
-    async file(title: str, need: str, tried: opt_str) -> ptr: str ! EBOUND EBUDGET EREMOTE = file;
+    async file(title: str, need: str, tried: opt_str) with Issues -> ptr: str ! EBOUND EBUDGET EREMOTE = file;
 }
 
 /// Maximum number of tickets per run.
@@ -85,6 +85,7 @@ impl Config for Issues {
 }
 
 async fn file(
+    issues: Arc<Issues>,
     run: &mut Run,
     title: String,
     need: String,
@@ -98,7 +99,6 @@ async fn file(
     )?;
     let need = validate("need", &need, MAX_TEXT, true)?;
     let tried = validate("tried", &tried.unwrap_or_default(), MAX_TEXT, false)?;
-    let issues = run.config::<Issues>()?;
     let count = |filed: u32| (filed < MAX_TICKETS).then_some(filed + 1);
     if issues.filed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, count).is_err() {
         let message =

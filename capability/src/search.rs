@@ -51,7 +51,7 @@ capability! {
     #[example = r#"(fs.write "pets/cats.md" "Cats sleep a lot.") (ret (json.get (search.query "sleeping cat" 0) "[0].path"))"# => "pets/cats.md"]
     #[prompt(name)]
     #[effect(reads)]
-    async query(query: file_query, max: int) -> ptr: str ! EBOUND EACCESS ETIME EREMOTE = find;
+    async query(query: file_query, max: int) with Search, Fs -> ptr: str ! EBOUND EACCESS ETIME EREMOTE = find;
 }
 
 /// Default number of passages in a result.
@@ -107,9 +107,14 @@ impl Config for Search {
     const CAPABILITIES: &'static [&'static str] = &["search"];
 }
 
-async fn find(run: &mut Run, query: Unadmitted<String>, max: i32) -> Result<String, Failure> {
+async fn find(
+    search: Arc<Search>,
+    fs: Arc<Fs>,
+    run: &mut Run,
+    query: Unadmitted<String>,
+    max: i32,
+) -> Result<String, Failure> {
     let (query, gate) = query.open(run);
-    let search = run.config::<Search>()?;
     let max = match usize::try_from(max) {
         Ok(0) => DEFAULT_PASSAGES,
         Ok(max) if max <= MAX_PASSAGES => max,
@@ -124,8 +129,8 @@ async fn find(run: &mut Run, query: Unadmitted<String>, max: i32) -> Result<Stri
     }
     let words = Query::read(&query).ok_or_else(|| bad("the query has no words".to_owned()))?;
 
-    let all = Arc::clone(&run.config::<Fs>()?.0);
-    let admitted = crate::fs::confined(run, gate.clone())?;
+    let all = Arc::clone(&fs.0);
+    let admitted = fs.confined(gate.clone());
     let readable = Arc::clone(&admitted);
     let index = Arc::clone(&search.index);
     let path = search.path.clone();
@@ -163,9 +168,8 @@ async fn find(run: &mut Run, query: Unadmitted<String>, max: i32) -> Result<Stri
         None => found.by_words.clone(),
         Some(embedder) => {
             let out = egress::Passage::of(run, SEARCH.name);
-            let through = (&search.allowance, &out);
             let passages = PassageVectors { index: &search.index, found: &found };
-            match rank_by_meaning(&passages, embedder, through, &query).await {
+            match rank_by_meaning(&passages, embedder, &search.allowance, &out, &query).await {
                 Ok(by_meaning) => fuse(&found.by_words, &by_meaning),
                 Err(why) => {
                     run.log(&format!("search: by words only: {}", why.reason));

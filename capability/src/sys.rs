@@ -183,9 +183,10 @@ fn context(run: &mut Run, name: &str) -> Result<String, Failure> {
     value.ok_or_else(|| {
         let names: Vec<&str> =
             context.iter().flat_map(|context| context.0.keys()).map(String::as_str).collect();
-        let known = match names.is_empty() {
-            true => "this program has no context".to_owned(),
-            false => format!("the context has `{}`", names.join("`, `")),
+        let known = if names.is_empty() {
+            "this program has no context".to_owned()
+        } else {
+            format!("the context has `{}`", names.join("`, `"))
         };
         Failure::new(Code::ENOENT, format!("no value {}: {known}", quote(name, crate::QUOTED)))
     })

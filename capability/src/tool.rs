@@ -17,7 +17,7 @@ capability! {
     #[example = r#"(ret (tool.call "add_user" "{\"name\":\"Ada\"}"))"# => "the result of add_user: {\"name\":\"Ada\"}"]
     #[prompt(omitted)]
     #[effect(once)]
-    async call(tool: tool, arguments: str) -> ptr: str ! ENOENT EPARSE EBOUND EREMOTE ETIME ECANCEL = call;
+    async call(tool: tool, arguments: str) with Tools -> ptr: str ! ENOENT EPARSE EBOUND EREMOTE ETIME ECANCEL = call;
 }
 
 /// The port to the application's tools.
@@ -40,8 +40,12 @@ impl Config for Tools {
 /// Maximum size of a result, in bytes.
 const MAX_RESULT: usize = 16 << 20;
 
-async fn call(run: &mut Run, name: String, arguments: String) -> Result<String, Failure> {
-    let tools = run.config::<Tools>()?;
+async fn call(
+    tools: Arc<Tools>,
+    run: &mut Run,
+    name: String,
+    arguments: String,
+) -> Result<String, Failure> {
     let pause = run.pause();
     let result = tools.0.call(name, arguments).await;
     drop(pause);

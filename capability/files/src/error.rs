@@ -197,7 +197,8 @@ impl FilesError {
             [] => "is empty".to_owned(),
             names => format!("has: {}", listed(names, more)),
         };
-        let (name, nearest) = (printable(path), printable(folder));
+        let name = printable(path);
+        let nearest = printable(folder);
         let text = match path.parent() {
             Some(parent) if parent == *folder => {
                 format!("no such file or folder `{name}`; the folder `{nearest}` {has}")
@@ -327,6 +328,18 @@ impl FilesError {
             Intent::Write => "name a file in it",
         };
         FilesError::folder_not_file(path, hint)
+    }
+}
+
+/// Names the path at which the operating system returned an error.
+pub(crate) trait AtPath<T> {
+    /// Converts the error into a [`FilesError`] about `path`.
+    fn at(self, intent: Intent, path: &RunPath) -> Result<T, FilesError>;
+}
+
+impl<T> AtPath<T> for io::Result<T> {
+    fn at(self, intent: Intent, path: &RunPath) -> Result<T, FilesError> {
+        self.map_err(|cause| FilesError::io(intent, path, cause))
     }
 }
 

@@ -156,7 +156,7 @@ impl Policy {
     fn judge(&self, decision: &mut Decision, at: usize, function: &str, subject: &Subject) {
         let ruling = self.before(function, subject);
         let permits = |wider: &Policy| wider.before(function, subject).verdict == Verdict::Allow;
-        self.add(decision, (at, function), (subject, ruling), permits);
+        self.add(decision, at, function, subject, ruling, permits);
     }
 
     /// Adds a question or a refusal for a program that is about to start. Adds nothing if its start
@@ -169,7 +169,7 @@ impl Policy {
             _ => String::new(),
         };
         let subject = Subject::Known(Target::Program, program.clone(), text);
-        self.add(decision, (usize::MAX, START), (&subject, ruling), permits);
+        self.add(decision, usize::MAX, START, &subject, ruling, permits);
     }
 
     /// Adds a question or a refusal for a ruling on one resource to the decision. Adds nothing if
@@ -177,8 +177,10 @@ impl Policy {
     fn add(
         &self,
         decision: &mut Decision,
-        (at, function): (usize, &str),
-        (subject, ruling): (&Subject, Ruling<'_>),
+        at: usize,
+        function: &str,
+        subject: &Subject,
+        ruling: Ruling<'_>,
         permits: impl Fn(&Policy) -> bool,
     ) {
         if ruling.verdict == Verdict::Allow {

@@ -149,9 +149,10 @@ impl Preflight {
         let directory = Directory::of(preview.grants);
         let mut decision =
             self.policy.decide_with(preview.program.authority(), preview.args, &directory);
-        let program = match self.policy.rules().any(Rule::is_on_programs) {
-            true => Some(directory.program(&self.policy, &preview).await),
-            false => None,
+        let program = if self.policy.rules().any(Rule::is_on_programs) {
+            Some(directory.program(&self.policy, &preview).await)
+        } else {
+            None
         };
         if let Some(program) = &program {
             self.policy.judge_start(&mut decision, program.clone());

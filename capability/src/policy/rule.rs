@@ -180,9 +180,10 @@ impl Rule {
                 (covers && names.starts_with(own)).then_some((0, own.len(), 0))
             }
             (Scope::Key(own), Resource::Key { key, whole }) => {
-                let covers = match restricts {
-                    true => key.starts_with(own.as_str()),
-                    false => start::is_key_below(own, key, *whole),
+                let covers = if restricts {
+                    key.starts_with(own.as_str())
+                } else {
+                    start::is_key_below(own, key, *whole)
                 };
                 covers.then_some((0, own.len(), 0))
             }

@@ -20,11 +20,11 @@ wattle_rt::capability! {
 
     /// Increments the counter.
     #[example = "(call $probe.hit) (i32.const 0)"]
-    fn hit() = hit;
+    fn hit() with Probe = hit;
 }
 
-fn hit(run: &mut Run) -> Result<(), Failure> {
-    run.config::<Probe>()?.0.fetch_add(1, Ordering::Relaxed);
+fn hit(probe: Arc<Probe>, _run: &mut Run) -> Result<(), Failure> {
+    probe.0.fetch_add(1, Ordering::Relaxed);
     Ok(())
 }
 

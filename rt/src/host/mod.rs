@@ -33,51 +33,66 @@ pub struct Row {
 
 impl Row {
     /// Returns true if calls have an effect, which the run's tape records.
-    #[must_use]
-    pub const fn is_taped(&self) -> bool {
+    fn is_taped(&self) -> bool {
         !matches!(self.effect, CallEffect::None)
     }
 
     /// Asks the run's guard about everything that a call accesses.
-    #[inline]
     fn admit<P: Params>(&self, run: &Run, args: &P::Borrowed<'_>) -> Result<(), Failure> {
         P::admit(run, self.function, args)?;
-        self.touches.iter().try_for_each(|touch| run.admit(self.function, touch.target, touch.text))
+        touch(run, self.function, self.touches)
     }
 }
 
-/// Performs a synchronous call, which borrows its arguments from the program's memory.
+/// Asks the run's guard about the resources that every call to a function accesses.
+#[doc(hidden)]
+#[inline]
+pub fn touch(run: &Run, function: &'static str, touches: &[Touch]) -> Result<(), Failure> {
+    touches.iter().try_for_each(|touch| run.admit(function, touch.target, touch.text))
+}
+
+/// Performs a synchronous call without an effect, which borrows its arguments from the program's
+/// memory.
+#[doc(hidden)]
+pub fn call<V>(
+    caller: &mut Caller<'_>,
+    function: &'static str,
+    perform: impl FnOnce(&[u8], &mut Run) -> Result<V, Failure>,
+) -> Result<V, Failure> {
+    let memory = memory(caller)?;
+    let (bytes, run) = memory.data_and_store_mut(caller.as_context_mut());
+    run.count(function);
+    perform(bytes, run)
+}
+
+/// Performs a synchronous call with an effect, which the run's tape records or replays.
 ///
 /// # Errors
 /// If the tape ends the program.
 #[doc(hidden)]
-#[inline]
-pub fn call<P: Params, const TAPED: bool, V: Record>(
+pub fn taped_call<P: Params, V: Record>(
     caller: &mut Caller<'_>,
     row: &Row,
     raw: P::Raw,
     function: impl FnOnce(&mut Run, P::Borrowed<'_>) -> Result<V, Failure>,
 ) -> wasmtime::Result<Result<CallValue<V>, Failure>> {
-    let memory = match memory(caller) {
-        Ok(memory) => memory,
-        Err(failure) => return Ok(Err(failure)),
-    };
-    let (bytes, run) = memory.data_and_store_mut(caller.as_context_mut());
-    run.count(row.function);
-    let args = match P::read(bytes, raw, row.function) {
-        Ok(args) => args,
-        Err(failure) => return Ok(Err(failure)),
-    };
-    if !TAPED {
-        let admitted = row.admit::<P>(run, &args);
-        return Ok(admitted.and_then(|()| function(run, args)).map(CallValue::Returned));
-    }
-    let call = TapedCall::begin(run, row.function, row.effect, |all| P::feed(&args, all));
-    let call = call.map_err(wasmtime::Error::new)?;
-    let admitted =
-        if call.is_performed() { row.admit::<P>(run, &args) } else { Err(not_performed()) };
-    let outcome = admitted.and_then(|()| function(run, args));
-    Ok(call.finish(run, outcome))
+    let mut halted = None;
+    let outcome = call(caller, row.function, |bytes, run| {
+        let args = P::read(bytes, raw, row.function)?;
+        let call = TapedCall::begin(run, row.function, row.effect, |all| P::feed(&args, all));
+        let call = match call {
+            Ok(call) => call,
+            Err(halt) => {
+                halted = Some(halt);
+                return Err(not_performed());
+            }
+        };
+        let admitted =
+            if call.is_performed() { row.admit::<P>(run, &args) } else { Err(not_performed()) };
+        let outcome = admitted.and_then(|()| function(run, args));
+        call.finish(run, outcome)
+    });
+    halted.map_or(Ok(outcome), |halt| Err(wasmtime::Error::new(halt)))
 }
 
 /// Starts an asynchronous call, which owns its arguments. Returns the call and its arguments, or
@@ -86,7 +101,7 @@ pub fn call<P: Params, const TAPED: bool, V: Record>(
 /// # Errors
 /// If the tape ends the program.
 #[doc(hidden)]
-pub async fn start<P: Params, const TAPED: bool>(
+pub async fn start<P: Params>(
     caller: &mut Caller<'_>,
     row: &Row,
     raw: P::Raw,
@@ -100,7 +115,7 @@ pub async fn start<P: Params, const TAPED: bool>(
         Err(failure) => return Ok((TapedCall::untaped(), Err(failure))),
     };
     let mut call = TapedCall::untaped();
-    if TAPED {
+    if row.is_taped() {
         call = TapedCall::begin(run, row.function, row.effect, |all| P::feed(&P::lend(&args), all))
             .map_err(wasmtime::Error::new)?;
         if !call.is_performed() {
@@ -195,7 +210,8 @@ pub fn value_and_err<V: Value>(
 
 /// Records the failure of a host function and returns the error code that the program gets.
 fn record_failure(caller: &mut Caller<'_>, function: &'static str, failure: Failure) -> i32 {
-    let (offset, code) = (call_offset(caller), failure.code.number());
+    let offset = call_offset(caller);
+    let code = failure.code.number();
     caller.data_mut().fail(function, failure.truncated(), offset);
     code
 }
@@ -203,7 +219,8 @@ fn record_failure(caller: &mut Caller<'_>, function: &'static str, failure: Fail
 /// Records the failure of a host function that has no error result. Returns the error that ends the
 /// program.
 fn trap(caller: &mut Caller<'_>, function: &'static str, failure: Failure) -> wasmtime::Error {
-    let (offset, failure) = (call_offset(caller), failure.truncated());
+    let offset = call_offset(caller);
+    let failure = failure.truncated();
     caller.data_mut().fail(function, failure.clone(), offset);
     wasmtime::Error::new(failure)
 }

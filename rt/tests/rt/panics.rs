@@ -23,7 +23,7 @@ wattle_rt::capability! {
     /// Runs another program that panics
     #[example = "(call $break.nested) (i32.const 0)"]
     #[touches(nothing)]
-    async nested() = nested;
+    async nested() with Other = nested;
     /// Does nothing
     #[example = "(call $break.nothing) (i32.const 0)"]
     fn nothing() = nothing;
@@ -55,8 +55,7 @@ impl wattle_rt::Config for Other {
     const CAPABILITIES: &'static [&'static str] = &["break"];
 }
 
-async fn nested(run: &mut Run) -> Result<(), Failure> {
-    let other = run.config::<Other>()?;
+async fn nested(other: Arc<Other>, run: &mut Run) -> Result<(), Failure> {
     let (grants, place): (_, NestedContext) = (Arc::clone(run.grants()), run.nested()?);
     let time = Duration::from_secs(10);
     match other.runtime.run_nested(&other.program, &grants, Vec::new(), time, place).await {

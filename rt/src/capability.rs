@@ -1,8 +1,5 @@
 //! Capabilities: namespaces of host functions, declared as tables of rows.
 
-mod link;
-mod row;
-
 use wasmtime::Linker;
 
 use crate::{CallEffect, Run, Signature};
@@ -70,7 +67,7 @@ pub enum PromptDetail {
 /// #[example = "a program that uses it" => "what it prints", …]
 /// #[prompt(signature)]
 /// #[effect(reads)]
-/// fn name(param: type, …) -> result: type ! CODE CODE = rust_function;
+/// fn name(param: type, …) with State -> result: type ! CODE CODE = rust_function;
 /// ```
 ///
 /// A namespace whose functions have effects of a class, such as requests, names the class:
@@ -112,6 +109,9 @@ pub enum PromptDetail {
 ///   [`Unadmitted`](crate::Unadmitted), opens it to get the value and a [`Gate`](crate::Gate), and
 ///   asks the gate about each name.
 ///
+/// A row names the [state](crate::Config) that its function works on, of one type or several. The
+/// function is called with each as an `Arc` before the run, so it does not compile without.
+///
 /// The Rust function takes [`&mut Run`](Run) and the arguments (`&str`, `Option<&str>`, `&[u8]`,
 /// `Option<&[u8]>`, `i32`, `Option<i32>`, `i64`, `f64`, `abi::Untyped`; owned in `async` rows) and
 /// returns `Result<V, Failure>`, where `V` implements [`Value`](crate::Value).
@@ -147,7 +147,7 @@ macro_rules! capability {
             $(#[effect($effect:ident)])?
             $(#[touches($($touch:ident $($at:literal)?),+)])?
             $kind:ident $name:ident $(/ $suffix:tt)? ( $($param:ident : $ty:ident),* $(,)? )
-                $(-> $result:ident : $rty:ident)? $(! $($code:ident)+)? = $function:path;
+                $(with $($state:ident),+)? $(-> $result:ident : $rty:ident)? $(! $($code:ident)+)? = $function:path;
         )*
     ) => {
         $(#[doc = $about])+
@@ -195,12 +195,204 @@ macro_rules! capability {
                             touches: $crate::__touches!($($($touch $($at)?),+)?),
                         };
                         $crate::__link!(
-                            $kind, linker, ROW, ROW.is_taped(), ($($param : $ty),*), [$($rty)?],
-                            [$($($code)+)?], $function
+                            $kind [$($effect)?], linker, ROW, ($($param : $ty),*),
+                            [$($($state),+)?], [$($rty)?], [$($($code)+)?], $function
                         )
                     },
                 },
             )*],
         };
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __effect {
+    (fn) => {
+        $crate::CallEffect::None
+    };
+    (async) => {
+        $crate::CallEffect::Once
+    };
+    ($kind:ident none) => {
+        $crate::CallEffect::None
+    };
+    ($kind:ident reads) => {
+        $crate::CallEffect::Reads
+    };
+    ($kind:ident repeatable) => {
+        $crate::CallEffect::Repeatable
+    };
+    ($kind:ident once) => {
+        $crate::CallEffect::Once
+    };
+    ($kind:ident writes) => {
+        $crate::CallEffect::Writes
+    };
+    ($kind:ident changes) => {
+        $crate::CallEffect::Changes
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __prompt_detail {
+    () => {
+        $crate::PromptDetail::Sentence
+    };
+    (signature) => {
+        $crate::PromptDetail::Signature
+    };
+    (name) => {
+        $crate::PromptDetail::Name
+    };
+    (omitted) => {
+        $crate::PromptDetail::Omitted
+    };
+}
+
+// The resources that every call to a row's function accesses. A row that waits or has an effect,
+// but accesses nothing, is marked `nothing`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __touches {
+    () => {
+        &[]
+    };
+    (nothing) => {
+        &[]
+    };
+    ($($touch:ident $($at:literal)?),+) => {
+        &[$($crate::__touch!($touch $($at)?)),+]
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __touch {
+    (reads $at:literal) => {
+        $crate::Touch { target: $crate::Target::ReadTree, text: $at }
+    };
+    (writes $at:literal) => {
+        $crate::Touch { target: $crate::Target::Write, text: $at }
+    };
+    ($service:ident) => {
+        $crate::Touch { target: $crate::Target::Service(&$service), text: "" }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __waits {
+    (fn) => {
+        false
+    };
+    (async) => {
+        true
+    };
+}
+
+// Expands to the code that links one row. A synchronous row without an effect has an arm of its own,
+// because such calls are frequent and cost the least if nothing is generic. `host` does the work of
+// all other calls.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __link {
+    (fn [none], $($rest:tt)*) => {
+        $crate::__link!(fn [], $($rest)*)
+    };
+    (
+        fn [], $linker:ident, $row:ident, ($($p:ident : $ty:ident),*), [$($state:ident),*],
+        [$($rty:ident)?], [$($code:ident)*], $function:path
+    ) => {
+        $linker
+            .func_wrap($row.module, $row.name, move |
+                mut caller: $crate::host::Caller<'_>,
+                $($p: $crate::kind::Raw<$crate::kind::word::$ty>),*
+            | {
+                let outcome = $crate::host::call(&mut caller, $row.function, |memory, run| {
+                    let _ = memory;
+                    $(let $p = <$crate::kind::word::$ty as $crate::kind::Kind>::read(
+                        memory, $p, $row.function,
+                    )?;)*
+                    $(<$crate::kind::word::$ty as $crate::kind::Kind>::admit(
+                        run, $row.function, &$p,
+                    )?;)*
+                    $crate::host::touch(run, $row.function, $row.touches)?;
+                    $function($(run.config::<$state>()?,)* run, $($p),*)
+                });
+                $crate::__push!(caller, $row.function, outcome, [$($rty)?], [$($code)*])
+            })
+            .map(drop)
+    };
+    (
+        fn [$effect:ident], $linker:ident, $row:ident, ($($p:ident : $ty:ident),*),
+        [$($state:ident),*], [$($rty:ident)?], [$($code:ident)*], $function:path
+    ) => {
+        $linker
+            .func_wrap($row.module, $row.name, move |
+                mut caller: $crate::host::Caller<'_>,
+                $($p: $crate::kind::Raw<$crate::kind::word::$ty>),*
+            | {
+                let outcome = $crate::host::taped_call::<($($crate::kind::word::$ty,)*), _>(
+                    &mut caller,
+                    &$row,
+                    ($($p,)*),
+                    |run, ($($p,)*)| $function($(run.config::<$state>()?,)* run, $($p),*),
+                )?;
+                $crate::__push!(caller, $row.function, outcome, [$($rty)?], [$($code)*])
+            })
+            .map(drop)
+    };
+    (
+        async [$($effect:ident)?], $linker:ident, $row:ident, ($($p:ident : $ty:ident),*),
+        [$($state:ident),*], [$($rty:ident)?], [$($code:ident)*], $function:path
+    ) => {
+        $linker
+            .func_wrap_async($row.module, $row.name, move |
+                mut caller: $crate::host::Caller<'_>,
+                ($($p,)*): ($($crate::kind::Raw<$crate::kind::word::$ty>,)*)
+            | {
+                let time = $crate::host::CallTime::of(&caller, $row.function);
+                Box::new(time.limit(async move {
+                    let (call, args) = $crate::host::start::<($($crate::kind::word::$ty,)*)>(
+                        &mut caller,
+                        &$row,
+                        ($($p,)*),
+                    )
+                    .await?;
+                    let outcome = async {
+                        let ($($p,)*) = args?;
+                        $function(
+                            $(caller.data().config::<$state>()?,)*
+                            caller.data_mut(),
+                            $($p),*
+                        )
+                        .await
+                    };
+                    let outcome = outcome.await;
+                    let outcome = call.finish_and_flush(&mut caller, outcome).await?;
+                    $crate::__push!(caller, $row.function, outcome, [$($rty)?], [$($code)*])
+                }))
+            })
+            .map(drop)
+    };
+}
+
+// Pushes the result of a call. It depends on whether the row has a value and whether it has codes.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __push {
+    ($caller:ident, $called:expr, $outcome:ident, [], []) => {
+        $crate::host::unit_or_trap(&mut $caller, $called, $outcome)
+    };
+    ($caller:ident, $called:expr, $outcome:ident, [$rty:ident], []) => {
+        $crate::host::value_or_trap(&mut $caller, $called, $outcome)
+    };
+    ($caller:ident, $called:expr, $outcome:ident, [], [$($code:ident)+]) => {
+        $crate::host::unit_and_err(&mut $caller, $called, $outcome)
+    };
+    ($caller:ident, $called:expr, $outcome:ident, [$rty:ident], [$($code:ident)+]) => {
+        $crate::host::value_and_err(&mut $caller, $called, $outcome)
     };
 }
