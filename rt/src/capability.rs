@@ -187,7 +187,7 @@ macro_rules! capability {
                     waits: $crate::__waits!($kind),
                     effect: $crate::__effect!($kind $($effect)?),
                     link: |linker| {
-                        const ROW: $crate::host::Row = $crate::host::Row {
+                        static ROW: $crate::host::Row = $crate::host::Row {
                             module: $module,
                             name: concat!(stringify!($name) $(, "/", stringify!($suffix))?),
                             function: concat!($module, ".", stringify!($name) $(, "/", stringify!($suffix))?),
