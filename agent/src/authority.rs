@@ -76,7 +76,7 @@ impl Touched {
             }
             Target::Key | Target::Keys => self.keys.push(text),
             Target::Program | Target::Agent | Target::Tool => self.programs.push(text),
-            Target::Service(service) => self.services.push(format!("{service:?}").to_lowercase()),
+            Target::Service(service) => self.services.push(service.name.to_owned()),
         }
     }
 

@@ -20,7 +20,6 @@ use wattle_capability::secrets::{Secrets, Vault};
 use wattle_capability::shell::{Sh, Shell};
 use wattle_capability::wattle::{CatalogIndex, Wattle};
 use wattle_capability::web::{Engine, Web};
-use wattle_capability::{vfs, workbook};
 use wattle_rt::Grants;
 use wattle_runs::Host;
 
@@ -119,9 +118,7 @@ impl Access {
             .with(Fs(self.files))
             .with(Search::new(self.index, self.embedder))
             .with(Web::new(self.engine))
-            .allow(vfs::VFS.name)
             .with(Par::new(self.programs))
-            .allow(workbook::WORKBOOK.name)
             .with(Wattle(self.catalog_index))
             .with(Issues::new(tracker))
             .with(Help(self.manual));

@@ -18,7 +18,7 @@ capability! {
     #[example = r#"(ret (agent.delegate "coder" "Reverse a list in WAT."))"# => "the answer of coder: Reverse a list in WAT."]
     #[prompt(omitted)]
     #[effect(writes)]
-    async delegate(agent: agent, message: str) -> ptr: str ! ENOENT EACCESS EBOUND EBUDGET EREMOTE ETIME ECANCEL = delegate;
+    async delegate(agent: agent, message: str) with Agents -> ptr: str ! ENOENT EACCESS EBOUND EBUDGET EREMOTE ETIME ECANCEL = delegate;
 }
 
 /// A request to another agent to do a part of the task.
@@ -63,14 +63,18 @@ pub trait Delegates: Send + Sync {
 pub struct Agents(pub Arc<dyn Delegates>);
 
 impl Config for Agents {
-    const CAPABILITY: &'static str = "agent";
+    const CAPABILITIES: &'static [&'static str] = &["agent"];
 }
 
-async fn delegate(run: &mut Run, agent: String, message: String) -> Result<String, Failure> {
+async fn delegate(
+    agents: Arc<Agents>,
+    run: &mut Run,
+    agent: String,
+    message: String,
+) -> Result<String, Failure> {
     if message.trim().is_empty() {
         return Err(Failure::new(Code::EBOUND, "the message is empty; describe the task in it"));
     }
-    let agents = run.config::<Agents>()?;
     let key = run.change_key();
     let pause = run.pause();
     let delegated = agents.0.ask(Delegation { agent, message, key }).await;

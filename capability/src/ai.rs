@@ -9,7 +9,7 @@ mod used;
 use std::sync::Arc;
 
 use serde::Deserialize;
-use wattle_rt::{Code, Config, Failure, Run, capability};
+use wattle_rt::{Code, Config, Failure, Run, Service, capability};
 
 use crate::PortFuture;
 use crate::arr::{Arrays, Handle};
@@ -17,6 +17,18 @@ use crate::egress::Passage;
 use crate::schema::Schema;
 
 pub use used::AiUse;
+
+/// A language model or an embedding model.
+pub const MODEL: Service = Service {
+    name: "model",
+    label: "model",
+    verb: "send a message to the model",
+    capability: "ai",
+    is_class: true,
+    depends_on: &["http"],
+    leaves_machine: true,
+    kept_in: None,
+};
 
 capability! {
     /// Model calls, within the run's budget of calls and tokens.
@@ -26,27 +38,27 @@ capability! {
     /// max_tokens}
     #[example = r#"(ret (ai.assist "A long text." "Summarize in one sentence:" 0))"# => "Summarize in one sentence: A long text."]
     #[effect(repeatable)]
-    #[touches(model)]
-    async assist(text: str, instruction: str, options: opt_str) -> ptr: str ! EACCESS EREMOTE EBUDGET EPARSE ETIME = assist;
+    #[touches(MODEL)]
+    async assist(text: str, instruction: str, options: opt_str) with Ai -> ptr: str ! EACCESS EREMOTE EBUDGET EPARSE ETIME = assist;
 
     /// Returns a text's embedding, a JSON array of numbers
     #[example = r#"(ret (json.type (ai.embed "a text") ""))"# => "array"]
     #[prompt(name)]
     #[effect(repeatable)]
-    #[touches(model)]
-    async embed(text: str) -> ptr: str ! EACCESS EREMOTE EBUDGET ETIME ENOMEM = embed;
+    #[touches(MODEL)]
+    async embed(text: str) with Ai -> ptr: str ! EACCESS EREMOTE EBUDGET ETIME ENOMEM = embed;
 
     /// Returns the label that fits a text best, spelled as in the array
     #[example = r#"(ret (ai.classify "this is ham" (str.split "spam,ham" ",")))"# => "ham"]
     #[effect(repeatable)]
-    #[touches(model)]
-    async classify(text: str, labels: arr) -> ptr: str ! EACCESS EBOUND EREMOTE EBUDGET ETIME ETRFM = classify;
+    #[touches(MODEL)]
+    async classify(text: str, labels: arr) with Ai -> ptr: str ! EACCESS EBOUND EREMOTE EBUDGET ETIME ETRFM = classify;
 
     /// Extracts data from a text, as JSON that matches a JSON Schema
     #[example = r#"(ret (ai.extract "{\"name\":\"Ada\"}" "{\"type\":\"object\",\"required\":[\"name\"]}"))"# => r#"{"name":"Ada"}"#]
     #[effect(repeatable)]
-    #[touches(model)]
-    async extract(text: str, schema: str) -> ptr: str ! EACCESS EPARSE EREMOTE EBUDGET ETIME ETRFM = extract;
+    #[touches(MODEL)]
+    async extract(text: str, schema: str) with Ai -> ptr: str ! EACCESS EPARSE EREMOTE EBUDGET ETIME ETRFM = extract;
 }
 
 /// The settings that a program may choose for one request.
@@ -133,7 +145,7 @@ pub struct Ai {
 }
 
 impl Config for Ai {
-    const CAPABILITY: &'static str = "ai";
+    const CAPABILITIES: &'static [&'static str] = &["ai"];
 }
 
 impl Ai {
@@ -206,6 +218,7 @@ async fn check(run: &Run, parts: &[(&str, &str)]) -> Result<Passage, Failure> {
 }
 
 async fn assist(
+    ai: Arc<Ai>,
     run: &mut Run,
     text: String,
     instruction: String,
@@ -222,19 +235,24 @@ async fn assist(
     };
     let passage = check(run, &[("the text", &text), ("the instruction", &instruction)]).await?;
     let question = Question { instruction, text, options, rejected: None };
-    run.config::<Ai>()?.ask(&passage, question).await
+    ai.ask(&passage, question).await
 }
 
-async fn embed(run: &mut Run, text: String) -> Result<String, Failure> {
+async fn embed(ai: Arc<Ai>, run: &mut Run, text: String) -> Result<String, Failure> {
     let passage = check(run, &[("the text", &text)]).await?;
-    let vector = run.config::<Ai>()?.embed(&passage, text).await?;
+    let vector = ai.embed(&passage, text).await?;
     if vector.is_empty() || vector.iter().any(|n| !n.is_finite()) {
         return Err(Failure::new(Code::EREMOTE, "the model returned no embedding"));
     }
     Ok(serde_json::json!(vector).to_string())
 }
 
-async fn classify(run: &mut Run, text: String, labels: i32) -> Result<String, Failure> {
+async fn classify(
+    ai: Arc<Ai>,
+    run: &mut Run,
+    text: String,
+    labels: i32,
+) -> Result<String, Failure> {
     let labels = Arrays::of(run).get(Handle(labels))?;
     let labels: Vec<String> =
         labels.iter().map(|label| String::from_utf8_lossy(label).into_owned()).collect();
@@ -262,7 +280,7 @@ async fn classify(run: &mut Run, text: String, labels: i32) -> Result<String, Fa
             )
         })
     };
-    run.config::<Ai>()?.ask_until(&passage, question, read).await
+    ai.ask_until(&passage, question, read).await
 }
 
 /// Returns the label that an answer names: the label that equals the answer or, failing that, the
@@ -294,7 +312,12 @@ fn has_word(text: &str, word: &str) -> bool {
         })
 }
 
-async fn extract(run: &mut Run, text: String, schema: String) -> Result<String, Failure> {
+async fn extract(
+    ai: Arc<Ai>,
+    run: &mut Run,
+    text: String,
+    schema: String,
+) -> Result<String, Failure> {
     let passage = check(run, &[("the text", &text), ("the schema", &schema)]).await?;
     let checked = Schema::parse(&schema)
         .map_err(|why| Failure::new(Code::EPARSE, format!("the schema cannot be used: {why}")))?;
@@ -318,7 +341,7 @@ async fn extract(run: &mut Run, text: String, schema: String) -> Result<String, 
             Err(why) => Err(format!("that JSON is not valid against the schema: {why}; {again}")),
         }
     };
-    run.config::<Ai>()?.ask_until(&passage, question, read).await
+    ai.ask_until(&passage, question, read).await
 }
 
 #[cfg(test)]

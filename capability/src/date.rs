@@ -86,9 +86,12 @@ fn read(s: &str, zone: TimeZone) -> Result<Zoned, Failure> {
         Ok(pieces) => pieces,
         Err(error) => {
             let is_seconds = (9..=13).contains(&s.len()) && s.bytes().all(|b| b.is_ascii_digit());
-            return rfc2822::parse(s).map_err(|_| match is_seconds {
-                true => invalid(s, "seconds since 1970 are read by (date.parse S \"%s\")"),
-                false => bad(error),
+            return rfc2822::parse(s).map_err(|_| {
+                if is_seconds {
+                    invalid(s, "seconds since 1970 are read by (date.parse S \"%s\")")
+                } else {
+                    bad(error)
+                }
             });
         }
     };

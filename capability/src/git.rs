@@ -12,7 +12,7 @@ mod repository;
 
 use std::sync::Arc;
 
-use wattle_rt::{Code, Config, Failure, Run, capability};
+use wattle_rt::{Code, Config, Failure, Run, Service, capability};
 
 use crate::PortFuture;
 use crate::egress::Passage;
@@ -20,17 +20,29 @@ use crate::egress::Passage;
 pub use broker::{Author, Broker, PushTo, find_git};
 pub use remote::{Branch, Remote, RemoteError, RemoteFiles};
 
+/// The remote of the workdir's repository.
+pub const REMOTE: Service = Service {
+    name: "remote",
+    label: "remote",
+    verb: "push to the remote",
+    capability: "git",
+    is_class: false,
+    depends_on: &["http"],
+    leaves_machine: true,
+    kept_in: None,
+};
+
 capability! {
     /// The workdir's repository, in trusted runs.
-    pub const GIT: "git" 1;
+    pub const GIT: "git" 1 for "fs";
 
     /// Commits everything in the workdir with the message, pushes it to the operator's remote, and
     /// returns the outcome
     #[example = r#"(ret (git.commit_push "add the notes"))"# => "committed and pushed: add the notes"]
     #[prompt(name)]
     #[effect(once)]
-    #[touches(reads "/", writes ".git", remote)]
-    async commit_push(message: str) -> ptr: str ! EACCESS EBOUND EEXIST EREMOTE ETIME ETRFM = commit_push;
+    #[touches(reads "/", writes ".git", REMOTE)]
+    async commit_push(message: str) with Git -> ptr: str ! EACCESS EBOUND EEXIST EREMOTE ETIME ETRFM = commit_push;
 }
 
 /// Maximum length of a commit message, in bytes.
@@ -51,7 +63,7 @@ pub trait Repository: Send + Sync {
 pub struct Git(pub Arc<dyn Repository>);
 
 impl Config for Git {
-    const CAPABILITY: &'static str = "git";
+    const CAPABILITIES: &'static [&'static str] = &["git"];
 }
 
 /// A [`Repository`] whose calls always fail, for example because the operator configured no remote
@@ -78,8 +90,7 @@ impl Repository for NoRepository {
     }
 }
 
-async fn commit_push(run: &mut Run, message: String) -> Result<String, Failure> {
-    let git = run.config::<Git>()?;
+async fn commit_push(git: Arc<Git>, run: &mut Run, message: String) -> Result<String, Failure> {
     let message = validate(&message)?;
     Passage::of(run, GIT.name).check_text("the commit message", message.as_bytes()).await?;
     git.0.commit_push(message).await

@@ -14,7 +14,7 @@ capability! {
     #[prompt(name)]
     #[effect(reads)]
     #[touches(nothing)]
-    fn about(topic: str) -> ptr: str ! ENOENT = about;
+    fn about(topic: str) with Help -> ptr: str ! ENOENT = about;
 }
 
 /// The port to the manual.
@@ -28,12 +28,11 @@ pub trait Manual: Send + Sync {
 pub struct Help(pub Arc<dyn Manual>);
 
 impl Config for Help {
-    const CAPABILITY: &'static str = "help";
+    const CAPABILITIES: &'static [&'static str] = &["help"];
 }
 
-fn about(run: &mut Run, topic: &str) -> Result<String, Failure> {
-    let Help(manual) = &*run.config::<Help>()?;
-    manual.about(topic).ok_or_else(|| {
+fn about(help: Arc<Help>, _run: &mut Run, topic: &str) -> Result<String, Failure> {
+    help.0.about(topic).ok_or_else(|| {
         let topic = quote(topic, 60);
         Failure::new(
             Code::ENOENT,

@@ -18,5 +18,5 @@ pub trait RunHistory: Send + Sync {
 pub struct RunHistoryGrant(pub Arc<dyn RunHistory>);
 
 impl Config for RunHistoryGrant {
-    const CAPABILITY: &'static str = "sys";
+    const CAPABILITIES: &'static [&'static str] = &[];
 }

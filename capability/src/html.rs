@@ -81,6 +81,6 @@ async fn select(
         return Err(Failure::new(Code::EPARSE, message));
     }
     let attribute = attribute.as_deref();
-    let found = guest::select(run.account(), (&css, attribute), &html, run.deadline()).await?;
+    let found = guest::select(run.account(), &css, attribute, &html, run.deadline()).await?;
     Arrays::make(run, found)
 }

@@ -24,7 +24,7 @@ capability! {
     #[example = r#"(ret (http.get "https://example.com/"))"# => "Example Domain"]
     #[prompt(signature)]
     #[effect(reads)]
-    async get(url: url) -> ptr: bytes ! EREMOTE EACCESS ETIME EPARSE ENOMEM EBUDGET = get;
+    async get(url: url) with Http -> ptr: bytes ! EREMOTE EACCESS ETIME EPARSE ENOMEM EBUDGET = get;
 
     /// Posts a body and returns the response body; sends an `Idempotency-Key` header that stays the
     /// same if the call is repeated after a crash, as `http.request` does for POST and PATCH unless
@@ -32,19 +32,19 @@ capability! {
     #[example = r#"(ret (http.post "https://example.com/echo" "{\"a\":1}" "application/json"))"# => r#"{"a":1}"#]
     #[prompt(signature)]
     #[effect(once)]
-    async post(url: url, body: bytes, content_type: str) -> ptr: bytes ! EREMOTE EACCESS ETIME EPARSE ENOMEM EBUDGET = post;
+    async post(url: url, body: bytes, content_type: str) with Http -> ptr: bytes ! EREMOTE EACCESS ETIME EPARSE ENOMEM EBUDGET = post;
 
     /// Sends any request and returns JSON {status, headers, body}, whatever the status; headers is
     /// a JSON object
     #[example = r#"(ret (http.request "HEAD" "https://example.com/" 0 ""))"# => r#"{"status":200,"headers":{},"body":""}"#]
     #[effect(once)]
-    async request(method: str, url: url, headers: opt_str, body: bytes) -> ptr: str ! EREMOTE EACCESS ETIME EPARSE ENOMEM EBUDGET = request;
+    async request(method: str, url: url, headers: opt_str, body: bytes) with Http -> ptr: str ! EREMOTE EACCESS ETIME EPARSE ENOMEM EBUDGET = request;
 
     /// Fetches URLs concurrently; returns, in order, JSON {url, status, body}, or {url, status,
     /// code, error} if `http.get` would fail
     #[example = r#"(each $page (http.get_all (str.split "https://example.com/ https://example.com/b" " ")) (out (json.get $page "body")))"# => "Example Domain", "b"]
     #[effect(reads)]
-    async get_all(urls: urls) -> arr: arr ! EBOUND ENOMEM EBUDGET = get_all;
+    async get_all(urls: urls) with Http -> arr: arr ! EBOUND ENOMEM EBUDGET = get_all;
 }
 
 /// The `http` grant: a backend for requests.
@@ -63,7 +63,7 @@ impl Http {
 }
 
 impl Config for Http {
-    const CAPABILITY: &'static str = "http";
+    const CAPABILITIES: &'static [&'static str] = &["http"];
 }
 
 /// A response whose body is charged to the run's account.
@@ -104,11 +104,11 @@ pub(crate) async fn receive(
 }
 
 async fn send(
+    http: &Http,
     run: &mut Run,
     function: &'static str,
     request: Request,
 ) -> Result<ChargedResponse, Failure> {
-    let http = run.config::<Http>()?;
     Sender::of(run).send(&*http.backend, function, request).await
 }
 
@@ -184,21 +184,22 @@ fn get_request(url: &str) -> Request {
     Request::get(url)
 }
 
-async fn get(run: &mut Run, url: String) -> Result<Vec<u8>, Failure> {
-    successful_body(&url, send(run, "http.get", get_request(&url)).await?)
+async fn get(http: Arc<Http>, run: &mut Run, url: String) -> Result<Vec<u8>, Failure> {
+    successful_body(&url, send(&http, run, "http.get", get_request(&url)).await?)
 }
 
-async fn get_all(run: &mut Run, urls: Unadmitted<i32>) -> Result<Handle, Failure> {
+async fn get_all(http: Arc<Http>, run: &mut Run, urls: Unadmitted<i32>) -> Result<Handle, Failure> {
     // Each URL is admitted when it is fetched.
     let (urls, _) = urls.open(run);
-    let http = run.config::<Http>()?;
     let urls = Arrays::of(run).get(Handle(urls))?.clone();
     let mut items = vec![String::new(); urls.len()];
-    let (mut room, mut held) = (run.remaining_memory(), run.account().nothing());
+    let mut room = run.remaining_memory();
+    let mut held = run.account().nothing();
     let sender = Sender::of(run);
     let count = urls.len();
     let answers = urls.into_iter().enumerate().map(|(at, url)| {
-        let (http, sender) = (Arc::clone(&http), sender.clone());
+        let http = Arc::clone(&http);
+        let sender = sender.clone();
         async move { (at, fetch_item(&*http.backend, &sender, &url).await) }
     });
     let mut answers =
@@ -243,6 +244,7 @@ async fn fetch_item(backend: &dyn Backend, sender: &Sender, url: &[u8]) -> Strin
 }
 
 async fn post(
+    http: Arc<Http>,
     run: &mut Run,
     url: String,
     body: Vec<u8>,
@@ -254,10 +256,11 @@ async fn post(
     let mut request =
         Request { method: Method::POST, url: url.clone(), headers, body: body.into() };
     add_idempotency_key(run, &mut request)?;
-    successful_body(&url, send(run, "http.post", request).await?)
+    successful_body(&url, send(&http, run, "http.post", request).await?)
 }
 
 async fn request(
+    http: Arc<Http>,
     run: &mut Run,
     method: String,
     url: String,
@@ -269,7 +272,7 @@ async fn request(
     let headers = read_headers(headers.as_deref().unwrap_or_default())?;
     let mut request = Request { method, url, headers, body: body.into() };
     add_idempotency_key(run, &mut request)?;
-    let answer = send(run, "http.request", request).await?;
+    let answer = send(&http, run, "http.request", request).await?;
     let mut shown = Map::new();
     for (name, value) in &answer.headers {
         let value = String::from_utf8_lossy(value.as_bytes());

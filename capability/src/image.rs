@@ -7,24 +7,36 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use wattle_rt::{Code, Config, Failure, Run, capability};
+use wattle_rt::{Code, Config, Failure, Gate, Run, Service, capability};
 
 use crate::PortFuture;
 use crate::egress::Passage;
-use crate::fs;
+use crate::fs::Fs;
 
 pub use endpoint::Endpoint;
 
+/// A model that generates images.
+pub const IMAGES: Service = Service {
+    name: "images",
+    label: "images model",
+    verb: "request an image",
+    capability: "image",
+    is_class: false,
+    depends_on: &["http", "ai"],
+    leaves_machine: true,
+    kept_in: None,
+};
+
 capability! {
     /// Image generation, in trusted runs.
-    pub const IMAGE: "image" 1;
+    pub const IMAGE: "image" 1 for "fs";
 
     /// Generates an image from a prompt and writes it to a file; at most two per run
     #[example = r#"(ret (image.make "a lighthouse at dawn" "banner.png"))"# => "wrote banner.png (67 bytes, PNG)"]
     #[prompt(name)]
     #[effect(changes)]
-    #[touches(images)]
-    async make(prompt: str, path: write_path) -> ptr: str ! EACCESS EBOUND EBUDGET EEXIST ENOMEM EREMOTE ETIME = make;
+    #[touches(IMAGES)]
+    async make(prompt: str, path: write_path) with Image, Fs -> ptr: str ! EACCESS EBOUND EBUDGET EEXIST ENOMEM EREMOTE ETIME = make;
 }
 
 /// Maximum number of images per run, including failed attempts.
@@ -88,7 +100,7 @@ impl ImageUse {
 }
 
 impl Config for Image {
-    const CAPABILITY: &'static str = "image";
+    const CAPABILITIES: &'static [&'static str] = &["image"];
 }
 
 impl Image {
@@ -162,7 +174,13 @@ impl fmt::Display for Kind {
     }
 }
 
-async fn make(run: &mut Run, prompt: String, path: String) -> Result<String, Failure> {
+async fn make(
+    image: Arc<Image>,
+    fs: Arc<Fs>,
+    run: &mut Run,
+    prompt: String,
+    path: String,
+) -> Result<String, Failure> {
     let bound = |message: String| Err(Failure::new(Code::EBOUND, message));
     match prompt.trim().len() {
         0 => return bound("the prompt is empty; describe the image".to_owned()),
@@ -179,9 +197,8 @@ async fn make(run: &mut Run, prompt: String, path: String) -> Result<String, Fai
                 .to_owned(),
         );
     };
-    let files = fs::files(run, "image.make")?;
+    let files = fs.confined(Gate::of(run, "image.make"));
     files.check_write(&path).map_err(|error| Failure::new(error.code(), error.to_string()))?;
-    let image = run.config::<Image>()?;
     let Some(generator) = &image.generator else {
         let message = "no images endpoint is configured; the operator sets `image.base_url` in the \
                        user file, or `WATTLE_IMAGE_BASE_URL`";
@@ -201,7 +218,8 @@ async fn make(run: &mut Run, prompt: String, path: String) -> Result<String, Fai
     if picture.len() > MAX_IMAGE {
         return remote(format!("the image has {} bytes, more than {MAX_IMAGE}", picture.len()));
     }
-    let (size, name) = (picture.len(), path.clone());
+    let size = picture.len();
+    let name = path.clone();
     let written = tokio::task::spawn_blocking(move || files.write(&name, &picture)).await;
     let written = written.map_err(|_| Failure::new(Code::ECANCEL, "the host is shutting down"))?;
     written.map_err(|error| after_request(Failure::new(error.code(), error.to_string())))?;

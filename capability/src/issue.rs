@@ -4,11 +4,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde::Serialize;
-use wattle_rt::{Code, Config, Failure, Run, capability};
+use wattle_rt::{Code, Config, Failure, Run, Service, capability};
 
 use crate::PortFuture;
+use crate::files::ISSUES_FILE;
 use crate::history::RunHistoryGrant;
 use crate::sys::now_ms;
+
+/// The destination of tickets: a file on the host, or the tenant's state.
+pub const TICKETS: Service = Service {
+    name: "tickets",
+    label: "tickets",
+    verb: "file a ticket",
+    capability: "issue",
+    is_class: false,
+    depends_on: &["fs", "kv"],
+    leaves_machine: true,
+    kept_in: Some(ISSUES_FILE),
+};
 
 capability! {
     /// Tickets about missing features, for the operators.
@@ -19,8 +32,8 @@ capability! {
     #[example = r#"(ret (str.slice (issue.file "no PDF reader" "read invoices" 0) 0 5))"# => "filed"]
     #[prompt(name)]
     #[effect(once)]
-    #[touches(tickets)]
-    async file(title: str, need: str, tried: opt_str) -> ptr: str ! EBOUND EBUDGET EREMOTE = file;
+    #[touches(TICKETS)]
+    async file(title: str, need: str, tried: opt_str) with Issues -> ptr: str ! EBOUND EBUDGET EREMOTE = file;
 }
 
 /// Maximum number of tickets per run.
@@ -68,10 +81,11 @@ impl Issues {
 }
 
 impl Config for Issues {
-    const CAPABILITY: &'static str = "issue";
+    const CAPABILITIES: &'static [&'static str] = &["issue"];
 }
 
 async fn file(
+    issues: Arc<Issues>,
     run: &mut Run,
     title: String,
     need: String,
@@ -85,14 +99,13 @@ async fn file(
     )?;
     let need = validate("need", &need, MAX_TEXT, true)?;
     let tried = validate("tried", &tried.unwrap_or_default(), MAX_TEXT, false)?;
-    let issues = run.config::<Issues>()?;
     let count = |filed: u32| (filed < MAX_TICKETS).then_some(filed + 1);
     if issues.filed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, count).is_err() {
         let message =
             format!("the run has filed {MAX_TICKETS} tickets, the maximum; continue without");
         return Err(Failure::new(Code::EBUDGET, message));
     }
-    let id = run.config::<RunHistoryGrant>().ok().map(|history| history.0.run_id().to_owned());
+    let id = run.grants().config::<RunHistoryGrant>().map(|history| history.0.run_id().to_owned());
     let reply = format!(
         "filed: {title}\nMention in your answer that this is missing, and continue with what you \
          have."

@@ -21,38 +21,38 @@ capability! {
     #[example = r#"(kv.set "name" "Ada") (ret (kv.get "name"))"# => "Ada"]
     #[prompt(signature)]
     #[effect(reads)]
-    async get(k: key) -> ptr: str ! ENOENT EBOUND EREMOTE ENOMEM = get;
+    async get(k: key) with Kv -> ptr: str ! ENOENT EBOUND EREMOTE ENOMEM = get;
 
     /// Sets a key
     #[example = r#"(kv.set "name" "Ada") (ret (kv.get "name"))"# => "Ada"]
     #[prompt(signature)]
     #[effect(repeatable)]
-    async set(k: key, v: bytes) ! EBOUND EBUDGET EREMOTE = set;
+    async set(k: key, v: bytes) with Kv ! EBOUND EBUDGET EREMOTE = set;
 
     /// Removes a key
     #[example = r#"(kv.set "name" "Ada") (kv.del "name") (ret (default (kv.get "name") "gone"))"# => "gone"]
     #[prompt(signature)]
     #[effect(repeatable)]
-    async del(k: key) ! ENOENT EBOUND EREMOTE = del;
+    async del(k: key) with Kv ! ENOENT EBOUND EREMOTE = del;
 
     /// Returns the sorted keys that start with prefix
     #[example = r#"(kv.set "user:1" "Ada") (kv.set "user:2" "Bob") (ret (str.join (kv.list "user:") " "))"# => "user:1 user:2"]
     #[prompt(signature)]
     #[effect(reads)]
-    async list(prefix: key_prefix) -> arr: arr ! EREMOTE ENOMEM = list;
+    async list(prefix: key_prefix) with Kv -> arr: arr ! EREMOTE ENOMEM = list;
 
     /// Adds n to a key's integer (0 if missing) and returns the sum
     #[example = r#"(kv.incr "count" 2) (ret (str.from_int (kv.incr "count" 3)))"# => "5"]
     #[prompt(signature)]
     #[effect(repeatable)]
-    async incr(k: key, n: int) -> sum: int ! EPARSE EBOUND EBUDGET EREMOTE = incr;
+    async incr(k: key, n: int) with Kv -> sum: int ! EPARSE EBOUND EBUDGET EREMOTE = incr;
 
     /// Sets a key to new if its value is old, and returns 1 if it was; if old is 0, the key must be
     /// missing; if new is 0, the key is removed
     #[example = r#"(kv.cas "lock" 0 "mine") (ret (str.from_int (kv.cas "lock" 0 "yours")))"# => "0"]
     #[prompt(name)]
     #[effect(repeatable)]
-    async cas(k: key, old: opt_bytes, new: opt_bytes) -> swapped: bool ! EBOUND EBUDGET EREMOTE = cas;
+    async cas(k: key, old: opt_bytes, new: opt_bytes) with Kv -> swapped: bool ! EBOUND EBUDGET EREMOTE = cas;
 }
 
 /// Prefix of the keys that refer to the tenant's state.
@@ -145,9 +145,10 @@ impl Kept {
     pub fn restore(&self, record: Option<Vec<u8>>) -> Option<Vec<u8>> {
         let Kept::Equality(expected) = self else { return record };
         let hash = expected.as_deref().map(|value| blake3::hash(value).as_bytes().to_vec());
-        match record == hash || record == *expected {
-            true => expected.clone(),
-            false => Kept::other(expected.as_deref()),
+        if record == hash || record == *expected {
+            expected.clone()
+        } else {
+            Kept::other(expected.as_deref())
         }
     }
 
@@ -191,7 +192,7 @@ impl Kv {
 }
 
 impl Config for Kv {
-    const CAPABILITY: &'static str = "kv";
+    const CAPABILITIES: &'static [&'static str] = &["kv"];
 }
 
 /// In-memory state, which is lost when the process ends.
@@ -292,8 +293,7 @@ fn no_key(key: &str) -> Failure {
     Failure::new(Code::ENOENT, format!("the {whose}'s state has no key {key:?}"))
 }
 
-pub(crate) async fn get(run: &mut Run, k: String) -> Result<Vec<u8>, Failure> {
-    let kv = run.config::<Kv>()?;
+pub(crate) async fn get(kv: Arc<Kv>, run: &mut Run, k: String) -> Result<Vec<u8>, Failure> {
     let (backend, name) = kv.locate(&k);
     let name = validate(name)?;
     // The size of the value is unknown until it is read. If the account has no room for the largest
@@ -305,23 +305,20 @@ pub(crate) async fn get(run: &mut Run, k: String) -> Result<Vec<u8>, Failure> {
     Ok(value)
 }
 
-pub(crate) async fn set(run: &mut Run, k: String, v: Vec<u8>) -> Result<(), Failure> {
+pub(crate) async fn set(kv: Arc<Kv>, run: &mut Run, k: String, v: Vec<u8>) -> Result<(), Failure> {
     check_size(&v)?;
     let call = run.change_key();
-    run.config::<Kv>()?
-        .update(call, &k, Kept::Nothing, Box::new(move |_| Ok(Some(v.clone()))))
-        .await
+    kv.update(call, &k, Kept::Nothing, Box::new(move |_| Ok(Some(v.clone())))).await
 }
 
-async fn del(run: &mut Run, k: String) -> Result<(), Failure> {
+async fn del(kv: Arc<Kv>, run: &mut Run, k: String) -> Result<(), Failure> {
     let missing = no_key(&k);
     let call = run.change_key();
     let change: Change = Box::new(move |old| old.map(|_| None).ok_or_else(|| missing.clone()));
-    run.config::<Kv>()?.update(call, &k, Kept::Presence, change).await
+    kv.update(call, &k, Kept::Presence, change).await
 }
 
-async fn list(run: &mut Run, prefix: String) -> Result<Handle, Failure> {
-    let kv = run.config::<Kv>()?;
+async fn list(kv: Arc<Kv>, run: &mut Run, prefix: String) -> Result<Handle, Failure> {
     let (backend, start) = kv.locate(&prefix);
     let scope = prefix.strip_suffix(start).unwrap_or_default();
     let keys = backend.keys(start.to_owned()).await?;
@@ -331,8 +328,7 @@ async fn list(run: &mut Run, prefix: String) -> Result<Handle, Failure> {
     Arrays::make(run, keys.into_iter().map(|key| format!("{scope}{key}")))
 }
 
-async fn incr(run: &mut Run, k: String, n: i32) -> Result<i32, Failure> {
-    let kv = run.config::<Kv>()?;
+async fn incr(kv: Arc<Kv>, run: &mut Run, k: String, n: i32) -> Result<i32, Failure> {
     let name = k.clone();
     update_and_return(run, &kv, &k, Kept::Number, move |old| {
         let old = match old {
@@ -356,13 +352,13 @@ fn integer(text: &[u8]) -> Option<i32> {
 }
 
 async fn cas(
+    kv: Arc<Kv>,
     run: &mut Run,
     k: String,
     old: Option<Vec<u8>>,
     new: Option<Vec<u8>>,
 ) -> Result<bool, Failure> {
     new.as_deref().map_or(Ok(()), check_size)?;
-    let kv = run.config::<Kv>()?;
     update_and_return(run, &kv, &k, Kept::Equality(old.clone()), move |found| {
         if found == old { Ok((new.clone(), true)) } else { Ok((found, false)) }
     })

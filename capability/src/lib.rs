@@ -50,7 +50,7 @@ pub use wattle_egress as egress;
 pub use wattle_egress::secrets;
 pub use wattle_files as files;
 pub use wattle_rt::PortFuture;
-use wattle_rt::{Capability, Code, Failure, Grants};
+use wattle_rt::{Capability, Code, Config, Failure, Grants};
 pub use wattle_schema as schema;
 
 /// All capabilities of this crate, in the order used by the prompt and the manual.
@@ -97,11 +97,18 @@ pub const PURE: &[&str] =
 /// cannot be undone.
 pub const TRUSTED: &[&str] = &["git", "publish", "image"];
 
+/// The state of the capabilities without effects outside the run: none.
+struct Pure;
+
+impl Config for Pure {
+    const CAPABILITIES: &'static [&'static str] = PURE;
+}
+
 /// Creates the grants that every run starts with. They allow the capabilities without effects
 /// outside the run.
 #[must_use]
 pub fn pure_grants() -> Grants {
-    PURE.iter().copied().fold(Grants::new(), Grants::allow)
+    Grants::new().with(Pure)
 }
 
 /// Maximum length of a string that one call creates, in bytes. The memory limit of the program may

@@ -14,12 +14,25 @@ use std::sync::Arc;
 use serde_json::json;
 use wattle_rt::{Code, Config, Failure, Gate, Run, Service, Target, capability, quote};
 
+use crate::ai::MODEL;
 use crate::search::{Allowance, Embedder, Query, fuse, rank_by_meaning};
 use crate::{QUOTED, egress};
 
 pub use in_memory::InMemory;
 pub use item::{Item, MAX_ITEMS, MAX_TEXT, Memory, MemoryText, NewItem, Scope, full};
 use vectors::ItemVectors;
+
+/// The memory of the tenant and of the session.
+pub const STORE: Service = Service {
+    name: "memory",
+    label: "memory",
+    verb: "use the memory",
+    capability: "memory",
+    is_class: false,
+    depends_on: &["kv"],
+    leaves_machine: false,
+    kept_in: None,
+};
 
 capability! {
     /// Texts that outlive the session, for later conversations of the tenant.
@@ -30,37 +43,43 @@ capability! {
     #[example = r#"(memory.add "Ada drinks tea") (ret (json.get (memory.search "tea" 0) "[0].text"))"# => "Ada drinks tea"]
     #[prompt(name)]
     #[effect(repeatable)]
-    #[touches(memory)]
-    async add(text: str, scope: opt_str) -> id: int ! EBOUND EBUDGET EREMOTE = add;
+    #[touches(STORE)]
+    async add(text: str, scope: opt_str) with MemoryGrant -> id: int ! EBOUND EBUDGET EREMOTE = add;
 
     /// Returns the items that best match words or a conversation, best first, as JSON [{id, text,
     /// scope}]; n is 1 to 20, 0 for 5
     #[example = r#"(memory.add "The office closes at six") (ret (json.get (memory.search "closing office" 0) "[0].text"))"# => "The office closes at six"]
     #[prompt(name)]
     #[effect(reads)]
-    #[touches(memory)]
-    async search(words: str, n: int) -> ptr: str ! EBOUND ENOMEM EREMOTE = search;
+    #[touches(STORE)]
+    async search(words: str, n: int) with MemoryGrant -> ptr: str ! EBOUND ENOMEM EREMOTE = search;
 
     /// Returns the newest items, newest first, as JSON [{id, text, scope}]; n is 1 to 100, 0 for 20
     #[example = r#"(memory.add "one") (memory.add "two") (ret (json.get (memory.list 1) "[0].text"))"# => "two"]
     #[prompt(omitted)]
     #[effect(reads)]
-    #[touches(memory)]
-    async list(n: int) -> ptr: str ! EBOUND ENOMEM EREMOTE = list;
+    #[touches(STORE)]
+    async list(n: int) with MemoryGrant -> ptr: str ! EBOUND ENOMEM EREMOTE = list;
 
     /// Removes an item
     #[example = r#"(let $id (memory.add "Ada drinks tea")) (memory.remove $id) (ret (memory.list 0))"# => "[]"]
     #[prompt(omitted)]
     #[effect(repeatable)]
-    #[touches(memory)]
-    async remove(id: int) ! ENOENT EREMOTE = remove;
+    #[touches(STORE)]
+    async remove(id: int) with MemoryGrant ! ENOENT EREMOTE = remove;
 }
 
-/// Default and maximum number of items that a search returns.
-const FOUND: (usize, usize) = (5, 20);
+/// The default and the maximum number of items that a call returns.
+struct ItemCount {
+    default: usize,
+    max: usize,
+}
 
-/// Default and maximum number of items that `list` returns.
-const LISTED: (usize, usize) = (20, 100);
+/// The number of items that a search returns.
+const FOUND: ItemCount = ItemCount { default: 5, max: 20 };
+
+/// The number of items that `list` returns.
+const LISTED: ItemCount = ItemCount { default: 20, max: 100 };
 
 /// Maximum length of a search query, in characters. This is enough for the text of a recent
 /// conversation.
@@ -87,10 +106,15 @@ impl MemoryGrant {
 }
 
 impl Config for MemoryGrant {
-    const CAPABILITY: &'static str = "memory";
+    const CAPABILITIES: &'static [&'static str] = &["memory"];
 }
 
-async fn add(run: &mut Run, text: String, scope: Option<String>) -> Result<i32, Failure> {
+async fn add(
+    grant: Arc<MemoryGrant>,
+    run: &mut Run,
+    text: String,
+    scope: Option<String>,
+) -> Result<i32, Failure> {
     let text = MemoryText::new(&text)?;
     let scope = match scope.as_deref() {
         None | Some("") => Scope::Tenant,
@@ -99,25 +123,31 @@ async fn add(run: &mut Run, text: String, scope: Option<String>) -> Result<i32, 
         })?,
     };
     let call = run.change_key();
-    run.config::<MemoryGrant>()?.memory.add(call, NewItem { text, scope }).await
+    grant.memory.add(call, NewItem { text, scope }).await
 }
 
-async fn list(run: &mut Run, n: i32) -> Result<String, Failure> {
+async fn list(grant: Arc<MemoryGrant>, run: &mut Run, n: i32) -> Result<String, Failure> {
     let max = number(n, LISTED)?;
     let _held = run.account().hold(max * MAX_TEXT)?;
-    let items = run.config::<MemoryGrant>()?.memory.list(max).await?;
+    let items = grant.memory.list(max).await?;
     Ok(render(&items))
 }
 
-async fn remove(run: &mut Run, id: i32) -> Result<(), Failure> {
+async fn remove(grant: Arc<MemoryGrant>, run: &mut Run, id: i32) -> Result<(), Failure> {
     let call = run.change_key();
-    match run.config::<MemoryGrant>()?.memory.remove(call, id).await? {
-        true => Ok(()),
-        false => Err(Failure::new(Code::ENOENT, format!("the memory has no item {id}"))),
+    if grant.memory.remove(call, id).await? {
+        Ok(())
+    } else {
+        Err(Failure::new(Code::ENOENT, format!("the memory has no item {id}")))
     }
 }
 
-async fn search(run: &mut Run, words: String, n: i32) -> Result<String, Failure> {
+async fn search(
+    grant: Arc<MemoryGrant>,
+    run: &mut Run,
+    words: String,
+    n: i32,
+) -> Result<String, Failure> {
     let max = number(n, FOUND)?;
     let length = words.chars().count();
     if length > MAX_WORDS {
@@ -127,7 +157,6 @@ async fn search(run: &mut Run, words: String, n: i32) -> Result<String, Failure>
     // a conversation best describes what is relevant now.
     let last_first = words.split_whitespace().rev().collect::<Vec<_>>().join(" ");
     let Some(query) = Query::read(&last_first) else { return Ok(render(&[])) };
-    let grant = run.config::<MemoryGrant>()?;
     let by_words = grant.memory.by_words(query).await?;
     let ranked = match by_meaning(run, &grant, &words, &by_words).await {
         Some(by_meaning) => fuse(&by_words, &by_meaning),
@@ -148,12 +177,12 @@ async fn by_meaning(
     by_words: &[(i32, f64)],
 ) -> Option<Vec<(i32, f64)>> {
     let embedder = grant.embedder.as_ref()?;
-    Gate::of(run, "memory.search").admit(Target::Service(Service::Model), "").ok()?;
+    Gate::of(run, "memory.search").admit(Target::Service(&MODEL), "").ok()?;
     let out = egress::Passage::of(run, MEMORY.name);
     let skipped = words.chars().count().saturating_sub(MAX_EMBEDDED);
     let words: String = words.chars().skip(skipped).collect();
     let items = ItemVectors { memory: &*grant.memory, by_words };
-    match rank_by_meaning(&items, embedder, (&grant.allowance, &out), &words).await {
+    match rank_by_meaning(&items, embedder, &grant.allowance, &out, &words).await {
         Ok(near) => Some(near),
         Err(why) => {
             run.log(&format!("memory: by words only: {}", why.reason));
@@ -163,7 +192,7 @@ async fn by_meaning(
 }
 
 /// Returns the number of items that a program's argument requests. 0 means the default.
-fn number(n: i32, (default, max): (usize, usize)) -> Result<usize, Failure> {
+fn number(n: i32, ItemCount { default, max }: ItemCount) -> Result<usize, Failure> {
     match usize::try_from(n) {
         Ok(0) => Ok(default),
         Ok(n) if n <= max => Ok(n),

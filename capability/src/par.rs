@@ -29,21 +29,21 @@ capability! {
     /// outputs in order; fails with the first failure
     #[example = r#"(fs.write "a.txt" "hello") (ret (str.join (par.map "file_read" (str.split "a.txt,a.txt" ",")) "+"))"# => "hello+hello"]
     #[effect(none)]
-    async map(program: program, items: arr) -> arr: arr ! ENOENT EBOUND EACCESS EPARSE ENOMEM ETRFM EREMOTE ETIME EBUDGET EEXIST ECANCEL EKIND = map;
+    async map(program: program, items: arr) with Par -> arr: arr ! ENOENT EBOUND EACCESS EPARSE ENOMEM ETRFM EREMOTE ETIME EBUDGET EEXIST ECANCEL EKIND = map;
 
     /// Runs a catalog program with the arguments in args and returns its output (several results,
     /// one per line); fails with the program's failure
     #[example = r#"(fs.write "a.txt" "hello") (ret (call "file_read" "a.txt"))"# => "hello"]
     #[prompt(omitted)]
     #[effect(none)]
-    async call(program: program, args: arr) -> ptr: bytes ! ENOENT EBOUND EACCESS EPARSE ENOMEM ETRFM EREMOTE ETIME EBUDGET EEXIST ECANCEL EKIND = call;
+    async call(program: program, args: arr) with Par -> ptr: bytes ! ENOENT EBOUND EACCESS EPARSE ENOMEM ETRFM EREMOTE ETIME EBUDGET EEXIST ECANCEL EKIND = call;
 
     /// Runs calls concurrently, each JSON ["program", "argument", …], and returns, in order, JSON
     /// {result} or {code, error} for each
     #[example = r#"(fs.write "a.txt" "hello") (each $result (par.run (arr.from_json """[["file_read", "a.txt"]]""")) (out $result))"# => "{\"result\":\"hello\"}"]
     #[prompt(name)]
     #[effect(none)]
-    async run(calls: programs) -> arr: arr ! EBOUND ENOMEM = run_calls;
+    async run(calls: programs) with Par -> arr: arr ! EBOUND ENOMEM = run_calls;
 }
 
 /// The program that a call runs.
@@ -111,7 +111,7 @@ impl Par {
 }
 
 impl Config for Par {
-    const CAPABILITY: &'static str = "par";
+    const CAPABILITIES: &'static [&'static str] = &["par", "workbook"];
 }
 
 /// A program to run, with its arguments.
@@ -120,14 +120,16 @@ pub(crate) struct Call {
     pub(crate) args: Vec<String>,
 }
 
-async fn map(run: &mut Run, program: String, items: i32) -> Result<Handle, Failure> {
+async fn map(par: Arc<Par>, run: &mut Run, program: String, items: i32) -> Result<Handle, Failure> {
     let call = |item: &Vec<u8>| match str::from_utf8(item) {
         Ok(item) => Ok(Call { work: Work::Named(program.clone()), args: vec![item.to_owned()] }),
         Err(_) => Err(Failure::new(Code::EPARSE, "it is not UTF-8")),
     };
     let calls = Arrays::of(run).get(Handle(items))?.iter().map(call).collect();
     let mut results = Vec::new();
-    for (at, result) in run_all(run, calls, OnFailure::StopLater).await?.into_iter().enumerate() {
+    for (at, result) in
+        run_all(par, run, calls, OnFailure::StopLater).await?.into_iter().enumerate()
+    {
         match result {
             Ok(result) => results.push(result),
             Err(failure) => {
@@ -141,17 +143,26 @@ async fn map(run: &mut Run, program: String, items: i32) -> Result<Handle, Failu
     Arrays::make(run, results)
 }
 
-async fn call(run: &mut Run, program: String, args: i32) -> Result<Vec<u8>, Failure> {
+async fn call(
+    par: Arc<Par>,
+    run: &mut Run,
+    program: String,
+    args: i32,
+) -> Result<Vec<u8>, Failure> {
     let args = Arrays::of(run).get(Handle(args))?.iter().map(|arg| {
         String::from_utf8(arg.clone())
             .map_err(|_| Failure::new(Code::EPARSE, "an argument is not UTF-8"))
     });
     let call = args.collect::<Result<_, _>>().map(|args| Call { work: Work::Named(program), args });
-    let mut results = run_all(run, vec![call], OnFailure::StopLater).await?;
+    let mut results = run_all(par, run, vec![call], OnFailure::StopLater).await?;
     results.pop().unwrap_or_else(|| Ok(Vec::new()))
 }
 
-async fn run_calls(run: &mut Run, calls: Unadmitted<i32>) -> Result<Handle, Failure> {
+async fn run_calls(
+    par: Arc<Par>,
+    run: &mut Run,
+    calls: Unadmitted<i32>,
+) -> Result<Handle, Failure> {
     let (calls, gate) = calls.open(run);
     let calls: Vec<_> =
         Arrays::of(run).get(Handle(calls))?.iter().map(|call| parse_call(call)).collect();
@@ -161,7 +172,7 @@ async fn run_calls(run: &mut Run, calls: Unadmitted<i32>) -> Result<Handle, Fail
         Ok(Call { work: Work::Named(program), args })
     });
     let calls = admitted.collect();
-    let results = run_all(run, calls, OnFailure::Continue).await?;
+    let results = run_all(par, run, calls, OnFailure::Continue).await?;
     let items = results.into_iter().map(|result| match result {
         Ok(bytes) => json!({"result": String::from_utf8_lossy(&bytes)}).to_string(),
         Err(failure) => json!({"code": failure.code.name(), "error": failure.reason}).to_string(),
@@ -199,6 +210,7 @@ enum OnFailure {
 /// Runs the calls concurrently and returns the result of each call, in order. If a failure stops
 /// later calls, the results end with that failure.
 async fn run_all(
+    par: Arc<Par>,
     run: &mut Run,
     calls: Vec<Result<Call, Failure>>,
     on_failure: OnFailure,
@@ -206,7 +218,7 @@ async fn run_all(
     let arguments = calls.iter().flatten().flat_map(|call| &call.args);
     let size = arguments.map(|arg| arg.len() + size_of::<String>()).sum();
     let _held = run.account().hold(size)?;
-    let mut team = Team::new(run)?;
+    let mut team = Team::new(par, run)?;
     let mut done: Vec<Option<Result<Vec<u8>, Failure>>> = Vec::new();
     done.resize_with(calls.len(), || None);
     let mut waiting = calls.into_iter().enumerate();

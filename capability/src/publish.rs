@@ -6,21 +6,33 @@
 
 use std::sync::Arc;
 
-use wattle_rt::{Code, Config, Failure, Run, capability};
+use wattle_rt::{Code, Config, Failure, Gate, Run, Service, capability};
 
 use crate::files::{EntryKind, Files, FilesError};
-use crate::fs;
+use crate::fs::Fs;
+
+/// The public folder.
+pub const PUBLIC: Service = Service {
+    name: "public",
+    label: "public folder",
+    verb: "write to the public folder",
+    capability: "publish",
+    is_class: false,
+    depends_on: &["fs"],
+    leaves_machine: true,
+    kept_in: None,
+};
 
 capability! {
     /// The public folder, in trusted runs.
-    pub const PUBLISH: "publish" 1;
+    pub const PUBLISH: "publish" 1 for "fs";
 
     /// Copies the files below content/ and blog/ to the public folder, and returns their names
     #[example = r#"(fs.write "blog/first.md" "hello") (ret (publish.run))"# => "published 1 file (5 bytes): blog/first.md"]
     #[prompt(name)]
     #[effect(once)]
-    #[touches(reads "content", reads "blog", public)]
-    async run() -> ptr: str ! EACCESS EBOUND EEXIST ENOENT ENOMEM ETRFM = publish;
+    #[touches(reads "content", reads "blog", PUBLIC)]
+    async run() with Publish, Fs -> ptr: str ! EACCESS EBOUND EEXIST ENOENT ENOMEM ETRFM = publish;
 }
 
 /// The published folders.
@@ -36,16 +48,16 @@ const MAX_NAMES: usize = 20;
 pub struct Publish(pub Option<Arc<Files>>);
 
 impl Config for Publish {
-    const CAPABILITY: &'static str = "publish";
+    const CAPABILITIES: &'static [&'static str] = &["publish"];
 }
 
-async fn publish(run: &mut Run) -> Result<String, Failure> {
-    let Some(public) = run.config::<Publish>()?.0.clone() else {
+async fn publish(publish: Arc<Publish>, fs: Arc<Fs>, run: &mut Run) -> Result<String, Failure> {
+    let Some(public) = publish.0.clone() else {
         let message = "no public folder is configured; the operator sets `publish.root` in the \
                        user file, or `WATTLE_PUBLISH_ROOT`";
         return Err(Failure::new(Code::EACCESS, message));
     };
-    let files = fs::files(run, "publish.run")?;
+    let files = fs.confined(Gate::of(run, "publish.run"));
     match tokio::task::spawn_blocking(move || copy(&files, &public)).await {
         Ok(done) => done,
         Err(_) => Err(Failure::new(Code::ECANCEL, "the host is shutting down")),
@@ -79,7 +91,9 @@ fn copy(files: &Files, public: &Files) -> Result<String, Failure> {
     for path in &found.files {
         public.check_write(path).map_err(failure)?;
     }
-    let (mut names, mut bytes, mut same) = (Vec::new(), 0, 0);
+    let mut names = Vec::new();
+    let mut bytes = 0;
+    let mut same = 0;
     for path in found.files {
         let data = files.read(&path).map_err(failure)?;
         if public.read(&path).is_ok_and(|there| there == data) {

@@ -20,9 +20,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::json;
-use wattle_rt::{Code, Config, Failure, Run, Service, Target, Unadmitted, capability};
+use wattle_rt::{Code, Config, Failure, Run, Target, Unadmitted, capability};
 
-use crate::ai::Inference;
+use crate::ai::{Inference, MODEL};
 use crate::egress;
 use crate::files::Files;
 use crate::fs::Fs;
@@ -44,14 +44,14 @@ pub use walk::{MAX_BYTES, MAX_FILE_BYTES, MAX_FILES};
 
 capability! {
     /// Search in the run's files.
-    pub const SEARCH: "search" 1;
+    pub const SEARCH: "search" 1 for "fs";
 
     /// Returns the passages of the run's text files that best match a query, best first, as JSON
     /// [{path, lines, passage, score}]; max is 1 to 20, 0 for 5
     #[example = r#"(fs.write "pets/cats.md" "Cats sleep a lot.") (ret (json.get (search.query "sleeping cat" 0) "[0].path"))"# => "pets/cats.md"]
     #[prompt(name)]
     #[effect(reads)]
-    async query(query: file_query, max: int) -> ptr: str ! EBOUND EACCESS ETIME EREMOTE = find;
+    async query(query: file_query, max: int) with Search, Fs -> ptr: str ! EBOUND EACCESS ETIME EREMOTE = find;
 }
 
 /// Default number of passages in a result.
@@ -104,12 +104,17 @@ pub fn index_file(folder: &Path, workdir: &Path) -> PathBuf {
 }
 
 impl Config for Search {
-    const CAPABILITY: &'static str = "search";
+    const CAPABILITIES: &'static [&'static str] = &["search"];
 }
 
-async fn find(run: &mut Run, query: Unadmitted<String>, max: i32) -> Result<String, Failure> {
+async fn find(
+    search: Arc<Search>,
+    fs: Arc<Fs>,
+    run: &mut Run,
+    query: Unadmitted<String>,
+    max: i32,
+) -> Result<String, Failure> {
     let (query, gate) = query.open(run);
-    let search = run.config::<Search>()?;
     let max = match usize::try_from(max) {
         Ok(0) => DEFAULT_PASSAGES,
         Ok(max) if max <= MAX_PASSAGES => max,
@@ -124,8 +129,8 @@ async fn find(run: &mut Run, query: Unadmitted<String>, max: i32) -> Result<Stri
     }
     let words = Query::read(&query).ok_or_else(|| bad("the query has no words".to_owned()))?;
 
-    let all = Arc::clone(&run.config::<Fs>()?.0);
-    let admitted = crate::fs::confined(run, gate.clone())?;
+    let all = Arc::clone(&fs.0);
+    let admitted = fs.confined(gate.clone());
     let readable = Arc::clone(&admitted);
     let index = Arc::clone(&search.index);
     let path = search.path.clone();
@@ -133,10 +138,8 @@ async fn find(run: &mut Run, query: Unadmitted<String>, max: i32) -> Result<Stri
     let stop = walk::Stop::new(run.account(), deadline);
     let _stops = stop.stop_on_drop();
     // If the policy denies the model or requires approval for it, only the keyword search runs.
-    let embedder = search
-        .embedder
-        .as_ref()
-        .filter(|_| gate.admit(Target::Service(Service::Model), "").is_ok());
+    let embedder =
+        search.embedder.as_ref().filter(|_| gate.admit(Target::Service(&MODEL), "").is_ok());
     let work = move || {
         let admits = |path: &str| gate.admit(Target::Read, path).is_ok();
         let files = SearchedFiles { all: &all, admitted: &admitted, admits: &admits };
@@ -165,9 +168,8 @@ async fn find(run: &mut Run, query: Unadmitted<String>, max: i32) -> Result<Stri
         None => found.by_words.clone(),
         Some(embedder) => {
             let out = egress::Passage::of(run, SEARCH.name);
-            let through = (&search.allowance, &out);
             let passages = PassageVectors { index: &search.index, found: &found };
-            match rank_by_meaning(&passages, embedder, through, &query).await {
+            match rank_by_meaning(&passages, embedder, &search.allowance, &out, &query).await {
                 Ok(by_meaning) => fuse(&found.by_words, &by_meaning),
                 Err(why) => {
                     run.log(&format!("search: by words only: {}", why.reason));

@@ -10,26 +10,27 @@ use std::time::Instant;
 use serde_json::json;
 use wattle_rt::{Account, Code, Config, Failure, Run, Unadmitted, capability};
 
+use crate::PortFuture;
 use crate::files::Files;
-use crate::{PortFuture, fs};
+use crate::fs::Fs;
 
 capability! {
     /// A shell over the run's files; its commands run in the sandbox.
-    pub const SHELL: "shell" 1;
+    pub const SHELL: "shell" 1 for "fs";
 
     /// Runs a command line, with optional stdin, and returns its stdout; ETRFM if its status is not
     /// 0
     #[example = r#"(ret (shell.run "tr a-z A-Z" "hello"))"# => "HELLO"]
     #[prompt(name)]
     #[effect(changes)]
-    async run(line: script, stdin: opt_str) -> ptr: bytes ! ETRFM EACCESS ENOMEM ETIME = run_line;
+    async run(line: script, stdin: opt_str) with Sh, Fs -> ptr: bytes ! ETRFM EACCESS ENOMEM ETIME = run_line;
 
     /// Runs a command line, with optional stdin, and returns JSON {stdout, stderr, status},
     /// whatever the status
     #[example = r#"(ret (shell.result "cat nothing.txt"))"# => r#"{"stdout":"","stderr":"cat: nothing.txt: no such file\n","status":1}"#]
     #[prompt(name)]
     #[effect(changes)]
-    async result(line: script, stdin: opt_str) -> ptr: str ! EACCESS ENOMEM ETIME = result;
+    async result(line: script, stdin: opt_str) with Sh, Fs -> ptr: str ! EACCESS ENOMEM ETIME = result;
 }
 
 /// The port to a shell.
@@ -63,17 +64,18 @@ pub struct ShellOutput {
 pub struct Sh(pub Arc<dyn Shell>);
 
 impl Config for Sh {
-    const CAPABILITY: &'static str = "shell";
+    const CAPABILITIES: &'static [&'static str] = &["shell"];
 }
 
 async fn captured(
+    shell: &Sh,
+    fs: &Fs,
     run: &Run,
     line: Unadmitted<String>,
     stdin: Option<String>,
 ) -> Result<ShellOutput, Failure> {
     let (line, gate) = line.open(run);
-    let shell = run.config::<Sh>()?;
-    let files = fs::confined(run, gate)?;
+    let files = fs.confined(gate);
     shell
         .0
         .run(run.account(), files, line, stdin.unwrap_or_default().into_bytes(), run.deadline())
@@ -81,11 +83,13 @@ async fn captured(
 }
 
 async fn run_line(
+    shell: Arc<Sh>,
+    fs: Arc<Fs>,
     run: &mut Run,
     line: Unadmitted<String>,
     stdin: Option<String>,
 ) -> Result<Vec<u8>, Failure> {
-    let ShellOutput { stdout, stderr, status } = captured(run, line, stdin).await?;
+    let ShellOutput { stdout, stderr, status } = captured(&shell, &fs, run, line, stdin).await?;
     if status == 0 {
         return Ok(stdout);
     }
@@ -100,11 +104,13 @@ async fn run_line(
 }
 
 async fn result(
+    shell: Arc<Sh>,
+    fs: Arc<Fs>,
     run: &mut Run,
     line: Unadmitted<String>,
     stdin: Option<String>,
 ) -> Result<String, Failure> {
-    let ShellOutput { stdout, stderr, status } = captured(run, line, stdin).await?;
+    let ShellOutput { stdout, stderr, status } = captured(&shell, &fs, run, line, stdin).await?;
     let (stdout, stderr) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
     Ok(json!({"stdout": stdout, "stderr": stderr, "status": status}).to_string())
 }

@@ -6,7 +6,19 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::arr::{Arrays, Handle};
 use wattle_rt::tape::RecordedValue;
-use wattle_rt::{Allocation, Code, Config, Failure, MAX_REASON, Run, capability, quote};
+use wattle_rt::{Allocation, Code, Config, Failure, MAX_REASON, Run, Service, capability, quote};
+
+/// The artifacts of the run, which the application that started it receives.
+pub const ARTIFACTS: Service = Service {
+    name: "artifacts",
+    label: "artifacts",
+    verb: "leave an artifact",
+    capability: "sys",
+    is_class: false,
+    depends_on: &[],
+    leaves_machine: true,
+    kept_in: None,
+};
 
 capability! {
     /// Arguments, results, memory, time.
@@ -46,7 +58,7 @@ capability! {
     /// model sees the data
     #[example = r#"(sys.artifact "sums.csv" "a,1") (out "saved")"# => "saved"]
     #[prompt(omitted)]
-    #[touches(artifacts)]
+    #[touches(ARTIFACTS)]
     fn artifact(name: str, data: bytes) ! EBOUND EACCESS ENOMEM = artifact;
 
     /// Fails with the code (ETRFM for 0) and the reason
@@ -98,7 +110,7 @@ capability! {
 pub struct Context(pub Arc<BTreeMap<String, String>>);
 
 impl Config for Context {
-    const CAPABILITY: &'static str = "sys";
+    const CAPABILITIES: &'static [&'static str] = &[];
 }
 
 /// The `sys` grant with a fixed clock and predefined random numbers, so that a program returns the
@@ -142,7 +154,7 @@ impl FixedSources {
 }
 
 impl Config for FixedSources {
-    const CAPABILITY: &'static str = "sys";
+    const CAPABILITIES: &'static [&'static str] = &[];
 }
 
 fn argc(run: &mut Run) -> Result<i32, Failure> {
@@ -166,14 +178,15 @@ fn args(run: &mut Run) -> Result<Handle, Failure> {
 }
 
 fn context(run: &mut Run, name: &str) -> Result<String, Failure> {
-    let context = run.config::<Context>().ok();
+    let context = run.grants().config::<Context>();
     let value = context.as_ref().and_then(|context| context.0.get(name).cloned());
     value.ok_or_else(|| {
         let names: Vec<&str> =
             context.iter().flat_map(|context| context.0.keys()).map(String::as_str).collect();
-        let known = match names.is_empty() {
-            true => "this program has no context".to_owned(),
-            false => format!("the context has `{}`", names.join("`, `")),
+        let known = if names.is_empty() {
+            "this program has no context".to_owned()
+        } else {
+            format!("the context has `{}`", names.join("`, `"))
         };
         Failure::new(Code::ENOENT, format!("no value {}: {known}", quote(name, crate::QUOTED)))
     })
@@ -263,7 +276,7 @@ fn time(run: &mut Run) -> Result<i64, Failure> {
 
 /// Returns the time of the run's clock, in milliseconds since 1970.
 pub(crate) fn now_ms(run: &Run) -> i64 {
-    if let Some(now) = run.config::<FixedSources>().ok().and_then(|fixed| fixed.now) {
+    if let Some(now) = run.grants().config::<FixedSources>().and_then(|fixed| fixed.now) {
         return now;
     }
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
@@ -277,7 +290,7 @@ fn random(run: &mut Run, below: i32) -> Result<i32, Failure> {
             format!("the bound of a random number must be positive, not {below}"),
         )
     })?;
-    let word = match run.config::<FixedSources>().ok().and_then(|fixed| fixed.next()) {
+    let word = match run.grants().config::<FixedSources>().and_then(|fixed| fixed.next()) {
         Some(number) => number,
         None => Dice::of(run)?.next(),
     };

@@ -17,7 +17,7 @@ capability! {
     #[example = r#"(ret (tool.call "add_user" "{\"name\":\"Ada\"}"))"# => "the result of add_user: {\"name\":\"Ada\"}"]
     #[prompt(omitted)]
     #[effect(once)]
-    async call(tool: tool, arguments: str) -> ptr: str ! ENOENT EPARSE EBOUND EREMOTE ETIME ECANCEL = call;
+    async call(tool: tool, arguments: str) with Tools -> ptr: str ! ENOENT EPARSE EBOUND EREMOTE ETIME ECANCEL = call;
 }
 
 /// The port to the application's tools.
@@ -34,14 +34,18 @@ pub trait ToolBox: Send + Sync {
 pub struct Tools(pub Arc<dyn ToolBox>);
 
 impl Config for Tools {
-    const CAPABILITY: &'static str = "tool";
+    const CAPABILITIES: &'static [&'static str] = &["tool"];
 }
 
 /// Maximum size of a result, in bytes.
 const MAX_RESULT: usize = 16 << 20;
 
-async fn call(run: &mut Run, name: String, arguments: String) -> Result<String, Failure> {
-    let tools = run.config::<Tools>()?;
+async fn call(
+    tools: Arc<Tools>,
+    run: &mut Run,
+    name: String,
+    arguments: String,
+) -> Result<String, Failure> {
     let pause = run.pause();
     let result = tools.0.call(name, arguments).await;
     drop(pause);

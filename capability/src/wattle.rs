@@ -10,19 +10,19 @@ use wattle_rt::{
 
 use crate::history::RunHistoryGrant;
 use crate::kv::{self, Kv, TENANT};
-use crate::par::{self, Call, Team, Work};
+use crate::par::{self, Call, Par, Team, Work};
 use crate::too_large;
 
 capability! {
     /// Commands about this run and its programs.
-    pub const WATTLE: "wattle" 1;
+    pub const WATTLE: "wattle" 1 for "par";
 
     /// Runs a command and returns its output: `vars`, `catalog` or `trace` with arguments, or
     /// `help` for the list
     #[example = r#"(wattle.run "vars set city 'New York'") (ret (wattle.run "vars get city"))"# => "New York"]
     #[prompt(name)]
     #[effect(once)]
-    async run(command: command) -> ptr: bytes
+    async run(command: command) with Wattle, Kv, Par -> ptr: bytes
         ! EPARSE ENOENT EACCESS EBOUND EBUDGET EREMOTE ETRFM ENOMEM ETIME EEXIST ECANCEL EKIND = perform;
 }
 
@@ -54,7 +54,7 @@ pub struct ProgramSummary {
 pub struct Wattle(pub Arc<dyn CatalogIndex>);
 
 impl Config for Wattle {
-    const CAPABILITY: &'static str = "wattle";
+    const CAPABILITIES: &'static [&'static str] = &["wattle"];
 }
 
 /// The usage and the description of each command.
@@ -70,7 +70,13 @@ const COMMANDS: &[(&str, &str)] = &[
     ("help", "print this list"),
 ];
 
-async fn perform(run: &mut Run, command: Unadmitted<String>) -> Result<Vec<u8>, Failure> {
+async fn perform(
+    wattle: Arc<Wattle>,
+    kv: Arc<Kv>,
+    par: Arc<Par>,
+    run: &mut Run,
+    command: Unadmitted<String>,
+) -> Result<Vec<u8>, Failure> {
     let (command, gate) = command.open(run);
     let Some(words) = shlex::split(&command) else {
         return Err(Failure::new(
@@ -83,16 +89,20 @@ async fn perform(run: &mut Run, command: Unadmitted<String>) -> Result<Vec<u8>, 
     let words = words.strip_prefix(&["wattle"]).unwrap_or(&words);
     let text = match words {
         [] | ["help" | "--help" | "-h"] => help(),
-        ["vars", "list"] => vars(run, &gate).await?,
-        ["vars", "get", name] => return kv::get(run, key(&gate, name)?).await,
+        ["vars", "list"] => vars(&kv, run, &gate).await?,
+        ["vars", "get", name] => return kv::get(kv, run, key(&gate, name)?).await,
         ["vars", "set", name, value] => {
-            kv::set(run, key(&gate, name)?, value.as_bytes().to_vec()).await?;
+            kv::set(kv, run, key(&gate, name)?, value.as_bytes().to_vec()).await?;
             format!("{name} is set")
         }
-        ["catalog", "list"] => list(run.config::<Wattle>()?.0.list()),
-        ["catalog", "search", query @ ..] if !query.is_empty() => search(run, &query.join(" "))?,
-        ["catalog", "show", name] => run.config::<Wattle>()?.0.show(name)?,
-        ["catalog", "run", name, args @ ..] => return run_program(run, &gate, name, args).await,
+        ["catalog", "list"] => list(wattle.0.list()),
+        ["catalog", "search", query @ ..] if !query.is_empty() => {
+            search(&wattle, &query.join(" "))?
+        }
+        ["catalog", "show", name] => wattle.0.show(name)?,
+        ["catalog", "run", name, args @ ..] => {
+            return run_program(par, run, &gate, name, args).await;
+        }
         ["trace"] | ["trace", "show"] => trace(run)?,
         other => return Err(unknown(other)),
     };
@@ -134,13 +144,12 @@ fn key(gate: &Gate, name: &str) -> Result<String, Failure> {
 }
 
 /// Lists the variables with their values, one per line. Long values are truncated.
-async fn vars(run: &mut Run, gate: &Gate) -> Result<String, Failure> {
+async fn vars(kv: &Kv, run: &Run, gate: &Gate) -> Result<String, Failure> {
     const SHOWN: usize = 200;
     gate.admit(Target::Keys, TENANT)?;
-    let state = Arc::clone(&run.config::<Kv>()?.tenant);
     let mut text = String::new();
-    for name in state.keys(String::new()).await? {
-        let value = state.get(name.clone()).await?.unwrap_or_default();
+    for name in kv.tenant.keys(String::new()).await? {
+        let value = kv.tenant.get(name.clone()).await?.unwrap_or_default();
         let value = String::from_utf8_lossy(&value);
         _ = writeln!(text, "{name}={}", truncate(&value, SHOWN).replace('\n', "\\n"));
         if text.len() > run.remaining_memory() {
@@ -158,8 +167,8 @@ fn list(programs: Vec<ProgramSummary>) -> String {
     })
 }
 
-fn search(run: &Run, words: &str) -> Result<String, Failure> {
-    let found = run.config::<Wattle>()?.0.search(words);
+fn search(wattle: &Wattle, words: &str) -> Result<String, Failure> {
+    let found = wattle.0.search(words);
     if found.is_empty() {
         let words = quote(words, 60);
         let message =
@@ -171,13 +180,14 @@ fn search(run: &Run, words: &str) -> Result<String, Failure> {
 
 /// Runs a catalog program and returns its results, one per line.
 async fn run_program(
+    par: Arc<Par>,
     run: &mut Run,
     gate: &Gate,
     name: &str,
     args: &[&str],
 ) -> Result<Vec<u8>, Failure> {
     gate.admit(Target::Program, name)?;
-    let mut team = Team::new(run)?;
+    let mut team = Team::new(par, run)?;
     let args = args.iter().map(|arg| (*arg).to_owned()).collect();
     team.start(0, Ok(Call { work: Work::Named(name.to_owned()), args }));
     match team.next(run).await? {
@@ -187,7 +197,7 @@ async fn run_program(
 }
 
 fn trace(run: &Run) -> Result<String, Failure> {
-    let history = run.config::<RunHistoryGrant>().map_err(|_| {
+    let history = run.grants().config::<RunHistoryGrant>().ok_or_else(|| {
         Failure::new(Code::ENOENT, "there is no trace: the program was not started by a run's step")
     })?;
     let steps = history.0.steps();

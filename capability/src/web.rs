@@ -18,24 +18,36 @@ use guest::{NoText, Page, Text};
 
 pub use engine::{Engine, EngineKind, EngineSettings};
 
+/// A web search engine.
+pub const ENGINE: Service = Service {
+    name: "engine",
+    label: "search engine",
+    verb: "ask the search engine",
+    capability: "web",
+    is_class: false,
+    depends_on: &["http"],
+    leaves_machine: true,
+    kept_in: None,
+};
+
 capability! {
     /// Pages as readable text, and web search.
-    pub const WEB: "web" 1;
+    pub const WEB: "web" 1 for "http";
 
     /// Fetches a URL as text, HTML as Markdown; returns at most 4,000 characters from offset, then
     /// a line with the total length
     #[example = r#"(ret (web.fetch "https://example.com/" 0))"# => "Example Domain\n\n[characters 0–14 of 14]"]
     #[prompt(name)]
     #[effect(reads)]
-    async fetch(url: url, offset: int) -> ptr: str ! EREMOTE EACCESS ETIME EPARSE EBOUND ENOMEM EBUDGET = fetch;
+    async fetch(url: url, offset: int) with Http -> ptr: str ! EREMOTE EACCESS ETIME EPARSE EBOUND ENOMEM EBUDGET = fetch;
 
     /// Queries the operator's search engine and returns at most 8 results as JSON [{title, url,
     /// snippet}]
     #[example = r#"(ret (json.get (web.search "example") "[0].url"))"# => "https://example.com/"]
     #[prompt(name)]
     #[effect(reads)]
-    #[touches(engine)]
-    async search(query: str) -> ptr: str ! EACCESS EREMOTE ETIME EBOUND ENOMEM EBUDGET = search;
+    #[touches(ENGINE)]
+    async search(query: str) with Web -> ptr: str ! EACCESS EREMOTE ETIME EBOUND ENOMEM EBUDGET = search;
 }
 
 /// Maximum length of the piece of a page that a call returns, in characters.
@@ -69,16 +81,21 @@ impl Web {
 }
 
 impl Config for Web {
-    const CAPABILITY: &'static str = "web";
+    const CAPABILITIES: &'static [&'static str] = &["web"];
 }
 
-async fn fetch(run: &mut Run, url: String, offset: i32) -> Result<String, Failure> {
+async fn fetch(
+    http: Arc<Http>,
+    run: &mut Run,
+    url: String,
+    offset: i32,
+) -> Result<String, Failure> {
     let offset = usize::try_from(offset).map_err(|_| {
         Failure::new(Code::EBOUND, format!("the offset must be 0 or more, not {offset}"))
     })?;
     let until = deadline(run);
     guest::prepare();
-    let (response, base) = within(run, until, get(run, &url, until)).await?;
+    let (response, base) = within(run, until, get(&http, run, &url, until)).await?;
     // The wait for the guest's compilation does not count towards the time for the conversion.
     guest::ready().await?;
     let until = deadline(run);
@@ -131,8 +148,12 @@ fn piece(Text { text, plain }: &Text, offset: usize, bytes: usize) -> Result<Str
 
 /// Fetches a URL and returns the response and the final URL. The run's guard checks the URL and
 /// every redirect.
-async fn get(run: &Run, url: &str, until: Instant) -> Result<(ChargedResponse, String), Failure> {
-    let http = run.config::<Http>()?;
+async fn get(
+    http: &Http,
+    run: &Run,
+    url: &str,
+    until: Instant,
+) -> Result<(ChargedResponse, String), Failure> {
     let mut headers = HeaderMap::new();
     headers.insert(header::ACCEPT, HeaderValue::from_static(ACCEPT));
     let request = Request { headers, ..Request::get(url) };
@@ -147,8 +168,7 @@ async fn get(run: &Run, url: &str, until: Instant) -> Result<(ChargedResponse, S
     Ok((response, last))
 }
 
-async fn search(run: &mut Run, query: String) -> Result<String, Failure> {
-    let web = run.config::<Web>()?;
+async fn search(web: Arc<Web>, run: &mut Run, query: String) -> Result<String, Failure> {
     let engine = web.engine.as_ref().map_err(|why| Failure::new(Code::EACCESS, why.as_str()))?;
     let query = query.split_whitespace().collect::<Vec<_>>().join(" ");
     let length = query.chars().count();
@@ -157,7 +177,7 @@ async fn search(run: &mut Run, query: String) -> Result<String, Failure> {
             format!("a query must have 1 to {MAX_QUERY} characters, and this one has {length}");
         return Err(Failure::new(Code::EBOUND, why));
     }
-    run.admit("web.search", Target::Service(Service::Engine), engine.url().as_str())?;
+    run.admit("web.search", Target::Service(&ENGINE), engine.url().as_str())?;
     let passage = Passage::of(run, WEB.name);
     passage.check_text("the query", query.as_bytes()).await?;
     guest::prepare();

@@ -11,6 +11,7 @@ mod outline;
 mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::{Map, Value as Json};
 use wattle_rt::{Failure, Gate, Run, Target, Unadmitted, capability};
@@ -22,7 +23,7 @@ pub use outline::{ComponentOutline, lint, outline};
 
 capability! {
     /// Workbooks: programs that use each other's results.
-    pub const WORKBOOK: "workbook" 1;
+    pub const WORKBOOK: "workbook" 1 for "par";
 
     /// Runs a workbook, TOML with [components.NAME] (program or source, args, needs) and [exports],
     /// or an Org document whose headlines are components, and returns its exports as a JSON object
@@ -38,7 +39,7 @@ greeting = "whole"
 """))"# => r#"{"greeting":"hello ADA"}"#]
     #[prompt(name)]
     #[effect(none)]
-    async run(book: plan) -> ptr: str
+    async run(book: plan) with Par -> ptr: str
         ! EPARSE ENOENT EACCESS EBOUND ENOMEM ETRFM EREMOTE ETIME EBUDGET EEXIST ECANCEL EKIND = perform;
 }
 
@@ -46,11 +47,15 @@ greeting = "whole"
 /// that has not succeeded is `None`.
 type Outputs = Vec<Option<Vec<Vec<u8>>>>;
 
-async fn perform(run: &mut Run, book: Unadmitted<String>) -> Result<String, Failure> {
+async fn perform(
+    par: Arc<Par>,
+    run: &mut Run,
+    book: Unadmitted<String>,
+) -> Result<String, Failure> {
     let (book, gate) = book.open(run);
     let graph = Graph::read(&book)?;
-    check(run, &gate, &graph).await?;
-    let (outputs, failures) = run_all(run, &graph).await?;
+    check(&par, &gate, &graph).await?;
+    let (outputs, failures) = run_all(par, run, &graph).await?;
     if let Some(code) = failures.values().next().map(|failure| failure.code) {
         return Err(Failure::new(code, describe(&graph, &outputs, &failures)));
     }
@@ -66,8 +71,7 @@ async fn perform(run: &mut Run, book: Unadmitted<String>) -> Result<String, Fail
 
 /// Checks that each component's program may run, exists and compiles. Reports all components that
 /// fail the check.
-async fn check(run: &Run, gate: &Gate, graph: &Graph) -> Result<(), Failure> {
-    let par = run.config::<Par>()?;
+async fn check(par: &Par, gate: &Gate, graph: &Graph) -> Result<(), Failure> {
     let mut wrong: Vec<String> = Vec::new();
     let mut code = None;
     for component in &graph.components {
@@ -90,10 +94,11 @@ async fn check(run: &Run, gate: &Gate, graph: &Graph) -> Result<(), Failure> {
 /// Runs each component as soon as its inputs are available. After the first failure, no more
 /// components are started, but running components finish.
 async fn run_all(
+    par: Arc<Par>,
     run: &mut Run,
     graph: &Graph,
 ) -> Result<(Outputs, BTreeMap<usize, Failure>), Failure> {
-    let mut team = Team::new(run)?;
+    let mut team = Team::new(par, run)?;
     let mut outputs: Outputs = vec![None; graph.components.len()];
     let mut failures = BTreeMap::new();
     let mut started = BTreeSet::new();

@@ -225,7 +225,8 @@ impl Account {
     }
 
     fn out_of_memory(&self, bytes: usize) -> Failure {
-        let (limit, held) = (amount(self.0.limits.memory as u64), amount(self.held() as u64));
+        let limit = amount(self.0.limits.memory as u64);
+        let held = amount(self.held() as u64);
         let reason = match self.0.process {
             Some(_) => format!(
                 "the run holds {held} of its {limit} of memory, and this takes {} more; work on \
@@ -248,9 +249,10 @@ impl Account {
     /// `EBUDGET` if the limit on processor time is exceeded.
     pub fn spend_cpu(&self, time: Duration) -> Result<(), Failure> {
         self.add_cpu(time);
-        match self.is_out_of_cpu() {
-            false => Ok(()),
-            true => Err(Failure::new(Code::EBUDGET, self.out_of_cpu())),
+        if self.is_out_of_cpu() {
+            Err(Failure::new(Code::EBUDGET, self.out_of_cpu()))
+        } else {
+            Ok(())
         }
     }
 
@@ -338,7 +340,8 @@ impl Account {
         started: Instant,
         work: F,
     ) -> (F::Output, Instant) {
-        let (mut work, mut started) = (pin!(work), Some(started));
+        let mut work = pin!(work);
+        let mut started = Some(started);
         std::future::poll_fn(|context| {
             let began = started.take().unwrap_or_else(Instant::now);
             let metering = Metering::start(Meter::Wall(began));

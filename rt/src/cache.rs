@@ -131,7 +131,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_text_is_prepared_again_after_the_host_was_busy() {
-        let (programs, attempts) = (Programs::new(1 << 20), Cell::new(0));
+        let programs = Programs::new(1 << 20);
+        let attempts = Cell::new(0);
         for _ in 0..3 {
             let prepare = async {
                 attempts.set(attempts.get() + 1);
@@ -155,7 +156,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_text_that_takes_too_long_stays_refused() {
-        let (programs, attempts) = (Programs::new(1 << 20), Cell::new(0));
+        let programs = Programs::new(1 << 20);
+        let attempts = Cell::new(0);
         for _ in 0..3 {
             let prepare = async {
                 attempts.set(attempts.get() + 1);

@@ -37,7 +37,9 @@ pub(crate) fn separate(binary: &[u8]) -> (Cow<'_, [u8]>, Vec<Segment>) {
 
 /// Returns the position of the data section, including its head, and its segments.
 fn find(binary: &[u8]) -> Option<(Range<usize>, Vec<Segment>)> {
-    let (mut end, mut size, mut found) = (HEADER, None, None);
+    let mut end = HEADER;
+    let mut size = None;
+    let mut found = None;
     for payload in Parser::new(0).parse_all(binary) {
         let payload = payload.ok()?;
         let content = payload.as_section().map(|(_, content)| content);

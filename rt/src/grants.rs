@@ -1,4 +1,4 @@
-//! Grants: the capabilities that a run may use, and their configuration.
+//! Grants: the capabilities that a run may use, and their state.
 
 use std::any::{Any, TypeId};
 use std::sync::Arc;
@@ -6,12 +6,14 @@ use std::sync::Arc;
 use crate::tape::Tape;
 use crate::{Account, Guard};
 
-/// The configuration of a granted capability, such as its backend, its root folder or its policy.
+/// The state of granted capabilities, such as their backend or their root folder. Functions look it
+/// up by its type.
 ///
-/// A type configures exactly one capability, so a configuration is looked up by its type.
+/// A capability is granted by its state, so a run that performs calls has none without its state.
 pub trait Config: Any + Send + Sync {
-    /// The name of the configured capability, such as `kv`.
-    const CAPABILITY: &'static str;
+    /// The names of the capabilities that work on this state, such as `kv`, and that it grants.
+    /// Empty for state that functions can do without.
+    const CAPABILITIES: &'static [&'static str];
 }
 
 /// The capabilities and resources that a run may use. Grants are built once for a session or an
@@ -20,9 +22,9 @@ pub trait Config: Any + Send + Sync {
 /// ```
 /// use wattle_rt::{Config, Grants};
 /// struct Store;
-/// impl Config for Store { const CAPABILITY: &'static str = "kv"; }
-/// let grants = Grants::new().allow("str").with(Store);
-/// assert!(grants.allows("str") && grants.allows("kv") && !grants.allows("http"));
+/// impl Config for Store { const CAPABILITIES: &'static [&'static str] = &["kv"]; }
+/// let grants = Grants::new().with(Store);
+/// assert!(grants.allows("kv") && !grants.allows("http"));
 /// ```
 #[derive(Clone, Default)]
 pub struct Grants {
@@ -40,23 +42,25 @@ impl Grants {
         Grants::default()
     }
 
-    /// Grants a capability that needs no configuration.
+    /// Creates grants that name capabilities without their state. They are for prompts and for
+    /// replays, in which a tape returns the results of all calls and nothing is performed.
     #[must_use]
-    pub fn allow(mut self, capability: &'static str) -> Self {
-        if !self.allows(capability) {
-            self.allowed.push(capability);
-        }
-        self
+    pub fn without_state(capabilities: impl IntoIterator<Item = &'static str>) -> Self {
+        Grants { allowed: capabilities.into_iter().collect(), ..Grants::default() }
     }
 
-    /// Grants a capability with its configuration. A second configuration of the same type replaces
-    /// the first.
+    /// Adds state, and grants the capabilities that work on it. Replaces earlier state of the same
+    /// type.
     #[must_use]
-    pub fn with<C: Config>(self, config: C) -> Self {
-        let mut grants = self.allow(C::CAPABILITY);
-        grants.configs.retain(|(id, _)| *id != TypeId::of::<C>());
-        grants.configs.push((TypeId::of::<C>(), Arc::new(config)));
-        grants
+    pub fn with<C: Config>(mut self, config: C) -> Self {
+        for capability in C::CAPABILITIES {
+            if !self.allows(capability) {
+                self.allowed.push(capability);
+            }
+        }
+        self.configs.retain(|(id, _)| *id != TypeId::of::<C>());
+        self.configs.push((TypeId::of::<C>(), Arc::new(config)));
+        self
     }
 
     /// Sets the guard of every program that runs with these grants. It replaces the current guard.
@@ -110,7 +114,7 @@ impl Grants {
         self.allowed.iter().copied()
     }
 
-    /// Returns the configuration of type `C`, if one was granted.
+    /// Returns the state of type `C`, if there is one.
     #[must_use]
     pub fn config<C: Config>(&self) -> Option<Arc<C>> {
         let (_, config) = self.configs.iter().find(|(id, _)| *id == TypeId::of::<C>())?;

@@ -36,7 +36,8 @@ impl<'a> Preview<'a> {
     pub(crate) fn new(
         runtime: &'a Runtime,
         program: &'a Program,
-        (args, grants): (&'a [String], &'a Grants),
+        args: &'a [String],
+        grants: &'a Grants,
         tape: Option<&'a TapeCursor>,
     ) -> Self {
         Preview { program, args, grants, runtime, tape }

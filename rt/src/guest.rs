@@ -145,7 +145,8 @@ impl Guest {
     pub async fn call(
         &self,
         account: &Account,
-        (head, body): (&[u8], &[u8]),
+        head: &[u8],
+        body: &[u8],
         now: f64,
         bounds: GuestBounds,
     ) -> Result<GuestAnswer, GuestFault> {
@@ -158,7 +159,8 @@ impl Guest {
         store.set_epoch_deadline(1);
         let spent = Arc::new(AtomicU64::new(0));
         let limit = u64::try_from(bounds.cpu.as_nanos()).unwrap_or(u64::MAX);
-        let (watched, owner) = (Arc::clone(&spent), account.clone());
+        let watched = Arc::clone(&spent);
+        let owner = account.clone();
         store.epoch_deadline_callback(move |_| {
             let over = watched.load(Relaxed) > limit
                 || Instant::now() >= bounds.until
@@ -205,9 +207,11 @@ impl Guest {
         if length > max_output {
             return Ok(Err(GuestFault::Output));
         }
-        let output =
-            memory.data(&*store).get(at..at.saturating_add(length)).unwrap_or_default().to_vec();
-        Ok(Ok(GuestAnswer { status, output }))
+        match memory.data(&*store).get(at..at.saturating_add(length)) {
+            Some(output) => Ok(Ok(GuestAnswer { status, output: output.to_vec() })),
+            // The guest names bytes beyond its memory.
+            None => Ok(Err(GuestFault::Crash)),
+        }
     }
 }
 

@@ -164,57 +164,92 @@ pub trait Kind: sealed::Sealed {
 /// The type of a kind's values on the stack.
 pub type Raw<K> = <K as Kind>::Raw;
 
-/// Reads an argument of the given function from a program's memory.
-///
-/// # Errors
-/// The same as for [`Form::read`].
-#[inline]
-pub fn read<'m, K: Kind>(
-    memory: &'m [u8],
-    raw: K::Raw,
-    function: &'static str,
-) -> Result<K::Borrowed<'m>, Failure> {
-    K::read(memory, raw, function)
+/// The kinds of the parameters of a row, as a tuple.
+pub trait Params {
+    /// The types of the arguments on the stack.
+    type Raw;
+    /// The types that a synchronous function receives.
+    type Borrowed<'m>;
+    /// The types that an asynchronous function receives.
+    type Owned: Send;
+
+    /// Reads the arguments of the given function from a program's memory.
+    ///
+    /// # Errors
+    /// The same as for [`Form::read`].
+    fn read<'m>(
+        memory: &'m [u8],
+        raw: Self::Raw,
+        function: &'static str,
+    ) -> Result<Self::Borrowed<'m>, Failure>;
+
+    /// Copies the arguments out of the program's memory.
+    fn own(args: Self::Borrowed<'_>) -> Self::Owned;
+
+    /// Borrows copied arguments.
+    fn lend(args: &Self::Owned) -> Self::Borrowed<'_>;
+
+    /// Asks the run's guard for access to the resources that the arguments themselves name.
+    ///
+    /// # Errors
+    /// The same as for [`Kind::admit`].
+    fn admit(run: &Run, function: &'static str, args: &Self::Borrowed<'_>) -> Result<(), Failure>;
+
+    /// Adds the arguments to a call's identity on the tape.
+    fn feed(args: &Self::Borrowed<'_>, all: &mut Args);
 }
 
-/// Reads an argument of the given function and copies it out of the program's memory.
-///
-/// # Errors
-/// The same as for [`Form::read`].
-#[inline]
-pub fn own<K: Kind>(
-    memory: &[u8],
-    raw: K::Raw,
-    function: &'static str,
-) -> Result<K::Owned, Failure> {
-    K::read(memory, raw, function).map(K::own)
-}
+macro_rules! params {
+    ($($kind:ident $arg:ident),*) => {
+        #[allow(unused_variables, clippy::unused_unit, reason = "a row may have no parameters")]
+        impl<$($kind: Kind),*> Params for ($($kind,)*) {
+            type Raw = ($($kind::Raw,)*);
+            type Borrowed<'m> = ($($kind::Borrowed<'m>,)*);
+            type Owned = ($($kind::Owned,)*);
 
-/// Asks the run's guard for access to the resource that a value names.
-///
-/// # Errors
-/// The same as for [`Kind::admit`].
-#[inline]
-pub fn admit<K: Kind>(
-    run: &Run,
-    function: &'static str,
-    value: &K::Borrowed<'_>,
-) -> Result<(), Failure> {
-    K::admit(run, function, value)
-}
+            #[inline]
+            fn read<'m>(
+                memory: &'m [u8],
+                ($($arg,)*): Self::Raw,
+                function: &'static str,
+            ) -> Result<Self::Borrowed<'m>, Failure> {
+                Ok(($($kind::read(memory, $arg, function)?,)*))
+            }
 
-/// Asks the run's guard for access to the resource that a copied value names.
-///
-/// # Errors
-/// The same as for [`Kind::admit`].
-#[inline]
-pub fn admit_owned<K: Kind>(
-    run: &Run,
-    function: &'static str,
-    value: &K::Owned,
-) -> Result<(), Failure> {
-    K::admit(run, function, &K::lend(value))
+            #[inline]
+            fn own(($($arg,)*): Self::Borrowed<'_>) -> Self::Owned {
+                ($($kind::own($arg),)*)
+            }
+
+            #[inline]
+            fn lend(($($arg,)*): &Self::Owned) -> Self::Borrowed<'_> {
+                ($($kind::lend($arg),)*)
+            }
+
+            #[inline]
+            fn admit(
+                run: &Run,
+                function: &'static str,
+                ($($arg,)*): &Self::Borrowed<'_>,
+            ) -> Result<(), Failure> {
+                $($kind::admit(run, function, $arg)?;)*
+                Ok(())
+            }
+
+            #[inline]
+            fn feed(($($arg,)*): &Self::Borrowed<'_>, all: &mut Args) {
+                $(all.add($arg);)*
+            }
+        }
+    };
 }
+params!();
+params!(A a);
+params!(A a, B b);
+params!(A a, B b, C c);
+params!(A a, B b, C c, D d);
+params!(A a, B b, C c, D d, E e);
+params!(A a, B b, C c, D d, E e, F f);
 
 /// The kind of a value that does not name a resource outside the program.
 #[derive(Debug)]

@@ -310,17 +310,15 @@ impl Run {
         outcome.calls.iter().for_each(|calls| add_calls(&mut self.nested_calls, calls.clone()));
     }
 
-    /// Returns the configuration of a granted capability.
+    /// Returns the state of the capability that the calling function belongs to, or of another one
+    /// whose state it also needs.
     ///
     /// # Errors
-    /// `EACCESS` if the capability was granted without a configuration.
+    /// `EACCESS` if the other capability is not granted.
     pub fn config<C: Config>(&self) -> Result<Arc<C>, Failure> {
-        let name = C::CAPABILITY;
         self.grants.config::<C>().ok_or_else(|| {
-            Failure::new(
-                Code::EACCESS,
-                format!("`{name}` was granted without a backend in this run"),
-            )
+            let names = C::CAPABILITIES.join("` or `");
+            Failure::new(Code::EACCESS, format!("this needs `{names}`, which this run has not"))
         })
     }
 

@@ -147,7 +147,7 @@ fn compare_start(host: &Host, run: &RunRecord) -> Option<Difference> {
 fn grants(host: &Host, start: &RunStart) -> Grants {
     let known = host.runtime().capabilities().iter().map(|capability| capability.name);
     let granted = known.filter(|name| start.granted.iter().any(|granted| granted == name));
-    let grants = granted.fold(Grants::new(), Grants::allow);
+    let grants = Grants::without_state(granted);
     if grants.allows("par") { grants.with(Par::new(host.programs())) } else { grants }
 }
 

@@ -45,7 +45,8 @@ impl Clients {
     pub(crate) async fn send(
         &self,
         reach: Reach,
-        (method, url): (Method, Url),
+        method: Method,
+        url: Url,
         headers: HeaderMap,
         body: Bytes,
         limit: Duration,

@@ -123,37 +123,6 @@ impl EgressError {
         error(EgressErrorKind::Refused, text)
     }
 
-    pub(crate) fn other_origin(asked: &Url, origin: &str) -> Self {
-        let text =
-            format!("refused: {} is outside the configured endpoint {origin}", origin_of(asked));
-        error(EgressErrorKind::Refused, text)
-    }
-
-    pub(crate) fn downgrade(to: &Url) -> Self {
-        let text = format!(
-            "refused: redirect from https to plain http ({}); ask for that URL itself",
-            origin_of(to)
-        );
-        error(EgressErrorKind::Refused, text)
-    }
-
-    pub(crate) fn userinfo(url: &Url) -> Self {
-        let text = format!(
-            "refused: the URL for {} carries a user name or password before `@`; send an \
-             `authorization` header instead",
-            url.host_str().unwrap_or("the host")
-        );
-        error(EgressErrorKind::Refused, text)
-    }
-
-    pub(crate) fn scheme(scheme: &str) -> Self {
-        let scheme = truncate(scheme, 40);
-        error(
-            EgressErrorKind::Refused,
-            format!("refused: the scheme `{scheme}` is not `http` or `https`"),
-        )
-    }
-
     pub(crate) fn bad_url(why: url::ParseError) -> Self {
         let text = match why {
             url::ParseError::RelativeUrlWithoutBase => {
@@ -162,67 +131,6 @@ impl EgressError {
             why => format!("invalid URL: {why}"),
         };
         error(EgressErrorKind::BadUrl, text)
-    }
-
-    pub(crate) fn long_url(limit: usize) -> Self {
-        error(
-            EgressErrorKind::BadUrl,
-            format!("invalid URL: it is longer than {limit} bytes; send the data in the body"),
-        )
-    }
-
-    pub(crate) fn no_host(url: &Url) -> Self {
-        error(
-            EgressErrorKind::BadUrl,
-            format!("invalid URL: `{}` has no host", truncate(url.as_str(), 100)),
-        )
-    }
-
-    pub(crate) fn method(method: &str) -> Self {
-        let text = format!(
-            "method `{}` is not sent; use GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS",
-            truncate(method, 20)
-        );
-        error(EgressErrorKind::BadRequest, text)
-    }
-
-    pub(crate) fn header(name: &str) -> Self {
-        let text = format!("header `{name}` is set by the host and cannot be given; leave it out");
-        error(EgressErrorKind::BadRequest, text)
-    }
-
-    /// Returns the error for a redirect that the run's guard denies.
-    pub(crate) fn not_admitted(url: &Url, why: &str) -> Self {
-        error(EgressErrorKind::Refused, format!("redirected to {}: {why}", origin_of(url)))
-    }
-
-    pub(crate) fn unresolved(name: &str, why: &str) -> Self {
-        error(EgressErrorKind::Resolve, format!("failed to resolve {name}: {why}"))
-    }
-
-    pub(crate) fn timeout(url: &Url, limit: Duration) -> Self {
-        let text = format!(
-            "{} returned no complete response within {}",
-            origin_of(url),
-            format_time(limit)
-        );
-        error(EgressErrorKind::Timeout, text)
-    }
-
-    pub(crate) fn too_large(url: &Url, limit: usize) -> Self {
-        let text =
-            format!("the response of {} is larger than the limit of {limit} bytes", origin_of(url));
-        error(EgressErrorKind::TooLarge, text)
-    }
-
-    pub(crate) fn redirects(limit: usize, to: &Url) -> Self {
-        let text =
-            format!("more than {limit} redirects, the last to {}", truncate(to.as_str(), 200));
-        error(EgressErrorKind::Redirect, text)
-    }
-
-    pub(crate) fn location(why: &str) -> Self {
-        error(EgressErrorKind::Redirect, format!("redirect to an invalid location: {why}"))
     }
 
     /// Returns the error for an endpoint that responds with a redirect. The message omits the
@@ -244,33 +152,70 @@ impl EgressError {
         error(EgressErrorKind::Redirect, text)
     }
 
-    pub(crate) fn no_client(why: &str) -> Self {
-        error(
-            EgressErrorKind::Connect,
-            format!(
-                "failed to set up the HTTP client: {why}; https needs the system's CA certificates"
-            ),
-        )
-    }
-
-    pub(crate) fn unconnected(url: &Url, why: &str) -> Self {
-        error(
-            EgressErrorKind::Connect,
-            format!("failed to connect to {}: {}", origin_of(url), truncate(why, 200)),
-        )
-    }
-
-    pub(crate) fn broken(url: &Url, why: &str) -> Self {
-        error(
-            EgressErrorKind::Broken,
-            format!("the connection to {} broke: {}", origin_of(url), truncate(why, 200)),
-        )
-    }
-
     /// Returns the error with `text` as its message.
     pub(crate) fn with_text(self, text: String) -> Self {
         error(self.kind, text)
     }
+}
+
+/// Declares the errors that have one message: for each, a function that makes it. The values after a
+/// message are what it shows in place of the arguments.
+macro_rules! messages {
+    ($(
+        $(#[$doc:meta])*
+        $name:ident($($arg:ident: $ty:ty),*) => $kind:ident,
+            $text:literal $(, $shown:ident = $value:expr)*;
+    )*) => {
+        impl EgressError {$(
+            $(#[$doc])*
+            pub(crate) fn $name($($arg: $ty),*) -> Self {
+                error(EgressErrorKind::$kind, format!($text $(, $shown = $value)*))
+            }
+        )*}
+    };
+}
+
+messages! {
+    other_origin(asked: &Url, origin: &str) => Refused,
+        "refused: {asked} is outside the configured endpoint {origin}", asked = origin_of(asked);
+    downgrade(to: &Url) => Refused,
+        "refused: redirect from https to plain http ({to}); ask for that URL itself",
+        to = origin_of(to);
+    userinfo(url: &Url) => Refused,
+        "refused: the URL for {host} carries a user name or password before `@`; send an \
+         `authorization` header instead",
+        host = url.host_str().unwrap_or("the host");
+    scheme(scheme: &str) => Refused,
+        "refused: the scheme `{scheme}` is not `http` or `https`", scheme = truncate(scheme, 40);
+    long_url(limit: usize) => BadUrl,
+        "invalid URL: it is longer than {limit} bytes; send the data in the body";
+    no_host(url: &Url) => BadUrl,
+        "invalid URL: `{url}` has no host", url = truncate(url.as_str(), 100);
+    method(method: &str) => BadRequest,
+        "method `{method}` is not sent; use GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS",
+        method = truncate(method, 20);
+    header(name: &str) => BadRequest,
+        "header `{name}` is set by the host and cannot be given; leave it out";
+    /// Returns the error for a redirect that the run's guard denies.
+    not_admitted(url: &Url, why: &str) => Refused,
+        "redirected to {url}: {why}", url = origin_of(url);
+    unresolved(name: &str, why: &str) => Resolve,
+        "failed to resolve {name}: {why}";
+    timeout(url: &Url, limit: Duration) => Timeout,
+        "{url} returned no complete response within {limit}",
+        url = origin_of(url), limit = format_time(limit);
+    too_large(url: &Url, limit: usize) => TooLarge,
+        "the response of {url} is larger than the limit of {limit} bytes", url = origin_of(url);
+    redirects(limit: usize, to: &Url) => Redirect,
+        "more than {limit} redirects, the last to {to}", to = truncate(to.as_str(), 200);
+    location(why: &str) => Redirect,
+        "redirect to an invalid location: {why}";
+    no_client(why: &str) => Connect,
+        "failed to set up the HTTP client: {why}; https needs the system's CA certificates";
+    unconnected(url: &Url, why: &str) => Connect,
+        "failed to connect to {url}: {why}", url = origin_of(url), why = truncate(why, 200);
+    broken(url: &Url, why: &str) => Broken,
+        "the connection to {url} broke: {why}", url = origin_of(url), why = truncate(why, 200);
 }
 
 /// Returns the scheme, host and port of a URL for messages. The path and the query may contain

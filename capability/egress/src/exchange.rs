@@ -34,7 +34,7 @@ impl Exchange {
         hop: &Hop,
     ) -> Result<StreamedResponse, EgressError> {
         let Hop { url, method, headers, body } = hop.clone();
-        let sent = clients.send(reach, (method, url.clone()), headers, body, self.limits.time);
+        let sent = clients.send(reach, method, url.clone(), headers, body, self.limits.time);
         match timeout_at(self.deadline, sent).await {
             Err(_) => Err(EgressError::timeout(&url, self.limits.time)),
             Ok(Err(why)) => Err(why),

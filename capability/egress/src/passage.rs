@@ -141,7 +141,8 @@ impl Passage {
         function: &'static str,
         mut request: Request,
     ) -> Result<Outgoing, Failure> {
-        let (guard, capability) = (self.guard.clone(), self.capability);
+        let guard = self.guard.clone();
+        let capability = self.capability;
         let admit = move |url: &str| {
             guard
                 .as_ref()

@@ -105,10 +105,8 @@ pub(crate) fn completes_layout<E>(
         if !is_repository_part(name) {
             continue;
         }
-        let has_part = |part: &str| match is_named(name, part) {
-            true => Ok(true),
-            false => has(&folder, part),
-        };
+        let has_part =
+            |part: &str| if is_named(name, part) { Ok(true) } else { has(&folder, part) };
         if has_repository_layout(has_part)? {
             return Ok(true);
         }

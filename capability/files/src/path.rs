@@ -5,6 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use wattle_lang::Target;
 
+use crate::error::FilesError;
+
 /// Maximum size of a path in bytes: the operating system's limit, minus the final NUL.
 const MAX_PATH: usize = 4095;
 /// Maximum size of a name in bytes, as in common file systems.
@@ -106,6 +108,12 @@ impl RunPath {
             return Err(PathFault::TooDeep);
         }
         Ok(RunPath(format!("{}/{name}", self.0)))
+    }
+
+    /// Returns the path of the entry `name` in this folder, as [`join`](RunPath::join) does, or the
+    /// error for this folder.
+    pub(crate) fn child(&self, name: &str, intent: Intent) -> Result<RunPath, FilesError> {
+        self.join(name).map_err(|fault| FilesError::path(intent, self.as_str(), fault))
     }
 
     /// Appends names to this path.

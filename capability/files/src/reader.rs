@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use bytes::Bytes;
 
 use crate::READ_LIMIT;
-use crate::error::FilesError;
+use crate::error::{AtPath as _, FilesError};
 use crate::jail::regular_file_meta;
 use crate::path::{Intent, RunPath};
 use crate::stamp::FileStamp as Version;
@@ -85,7 +85,7 @@ impl Reader {
             Source::Base { file, size, .. } => {
                 read_range(file, offset, len, size.saturating_sub(offset))
                     .map(Bytes::from)
-                    .map_err(|cause| FilesError::io(Intent::Read, &self.path, cause))
+                    .at(Intent::Read, &self.path)
             }
         }
     }

@@ -68,10 +68,8 @@ impl Schema {
         let options = jsonschema::options().offline().with_pattern_options(
             PatternOptions::regex().size_limit(MAX_PATTERN).dfa_size_limit(MAX_PATTERN),
         );
-        let options = match limits.checks_formats {
-            true => options.should_validate_formats(true),
-            false => options,
-        };
+        let options =
+            if limits.checks_formats { options.should_validate_formats(true) } else { options };
         let validator = options.build(document).map_err(|error| error.to_string())?;
         Ok(Schema { validator })
     }
@@ -101,10 +99,7 @@ impl Schema {
 }
 
 fn check_length(length: usize, limit: usize) -> Result<(), String> {
-    match length > limit {
-        true => Err(format!("it has {length} bytes, more than {limit}")),
-        false => Ok(()),
-    }
+    if length > limit { Err(format!("it has {length} bytes, more than {limit}")) } else { Ok(()) }
 }
 
 /// Maximum length of a reported fault, in characters. A fault quotes the value, which may be long.
@@ -160,9 +155,10 @@ impl<'a> Cost<'a> {
 
     fn add_patterns(&mut self, count: usize) -> Result<(), String> {
         self.patterns += count;
-        match self.patterns > MAX_PATTERNS {
-            true => Err(format!("it has more than {MAX_PATTERNS} regular expressions")),
-            false => Ok(()),
+        if self.patterns > MAX_PATTERNS {
+            Err(format!("it has more than {MAX_PATTERNS} regular expressions"))
+        } else {
+            Ok(())
         }
     }
 

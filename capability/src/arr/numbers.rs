@@ -12,9 +12,10 @@ pub(super) fn sum(run: &mut Run, h: i32) -> Result<f64, Failure> {
         .try_fold(Decimal::ZERO, |sum, (_, text)| sum.plus(Decimal::read(text)?))
         .map(Decimal::to_float);
     let sum = exact.unwrap_or_else(|| numbers.iter().map(|(number, _)| number).sum());
-    match sum.is_finite() {
-        true => Ok(sum),
-        false => Err(Failure::new(Code::EBOUND, "the sum is out of the range of a float")),
+    if sum.is_finite() {
+        Ok(sum)
+    } else {
+        Err(Failure::new(Code::EBOUND, "the sum is out of the range of a float"))
     }
 }
 

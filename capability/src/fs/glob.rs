@@ -3,9 +3,11 @@
 mod pattern;
 
 use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
 
 use wattle_rt::{Code, Failure, Run, Unadmitted};
 
+use super::Fs;
 use crate::arr::{Arrays, Handle};
 use crate::files::{EntryKind, ErrorKind, Files, FilesError};
 use crate::search::Stop;
@@ -16,10 +18,14 @@ const MAX_FOUND: usize = 50_000;
 /// Maximum number of folders that a call lists.
 const MAX_LISTED: usize = 100_000;
 
-pub(super) async fn glob(run: &mut Run, pattern: Unadmitted<String>) -> Result<Handle, Failure> {
+pub(super) async fn glob(
+    fs: Arc<Fs>,
+    run: &mut Run,
+    pattern: Unadmitted<String>,
+) -> Result<Handle, Failure> {
     let (pattern, gate) = pattern.open(run);
     let patterns = Pattern::read(&pattern)?;
-    let files = super::confined(run, gate)?;
+    let files = fs.confined(gate);
     let stop = Stop::new(run.account(), run.deadline());
     let _stops = stop.stop_on_drop();
     let account = run.account().clone();
@@ -180,9 +186,10 @@ impl<'f> Search<'f> {
 
     fn add(&mut self, path: String) -> Result<(), Failure> {
         self.found.insert(path);
-        match self.found.len() > MAX_FOUND {
-            true => Err(too_many("matches more than 50,000 paths")),
-            false => Ok(()),
+        if self.found.len() > MAX_FOUND {
+            Err(too_many("matches more than 50,000 paths"))
+        } else {
+            Ok(())
         }
     }
 }

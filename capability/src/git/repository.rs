@@ -104,12 +104,11 @@ fn plain(folder: &Path, left: &mut usize) -> Result<(), String> {
         if kind.is_dir() {
             return plain(path, left);
         }
-        match kind.is_file() {
-            true => Ok(()),
-            false => Err("the repository has a link or a device in its `.git`; the operator \
-                          removes it"
-                .to_owned()),
+        if kind.is_file() {
+            return Ok(());
         }
+        Err("the repository has a link or a device in its `.git`; the operator removes it"
+            .to_owned())
     })
 }
 
@@ -120,14 +119,12 @@ fn no_nested(folder: &Path, is_top: bool, left: &mut usize) -> Result<(), String
             .file_name()
             .and_then(OsStr::to_str)
             .is_some_and(|name| name.eq_ignore_ascii_case(".git"));
-        match is_git {
-            true if is_top && path.ends_with(".git") => Ok(()),
-            true => Err("the workdir contains another repository, a folder with a `.git` in it; \
-                         move it away first"
-                .to_owned()),
-            false if kind.is_dir() => no_nested(path, false, left),
-            false => Ok(()),
+        if is_git && !(is_top && path.ends_with(".git")) {
+            return Err("the workdir contains another repository, a folder with a `.git` in it; \
+                        move it away first"
+                .to_owned());
         }
+        if kind.is_dir() && !is_git { no_nested(path, false, left) } else { Ok(()) }
     })
 }
 

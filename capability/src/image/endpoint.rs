@@ -93,9 +93,10 @@ impl Endpoint {
     async fn fetch(&self, url: &str, passage: &Passage) -> Result<Vec<u8>, Failure> {
         let own = Url::parse(url).is_ok_and(|url| url.origin() == self.url.origin());
         let request = Request::get(url);
-        let sent = match own {
-            true => passage.ask(&self.client, request).await,
-            false => passage.send(&self.public, "image.make", request).await,
+        let sent = if own {
+            passage.ask(&self.client, request).await
+        } else {
+            passage.send(&self.public, "image.make", request).await
         };
         let no_picture = |why: Failure| {
             Failure::new(why.code, format!("no image was generated: {}", self.clean(&why.reason)))

@@ -35,7 +35,7 @@ pub(super) async fn query_with(
         Some(map) => variables(run, map)?,
         None => "{}".to_owned(),
     };
-    apply(run.account(), (&vars, &filter), doc.as_bytes(), now, run.deadline()).await
+    apply(run.account(), &vars, &filter, doc.as_bytes(), now, run.deadline()).await
 }
 
 /// Returns the time that the filter's `now` returns, in milliseconds since 1970. The time is the
@@ -76,12 +76,13 @@ fn variables(run: &mut Run, map: i32) -> Result<String, Failure> {
 /// If the filter or the document is invalid, or if the filter fails or needs too much time or
 /// memory.
 pub async fn jq(filter: &str, doc: &[u8], now: f64, deadline: Instant) -> Result<Vec<u8>, Failure> {
-    apply(&Account::of_process(usize::MAX), ("{}", filter), doc, now, deadline).await
+    apply(&Account::of_process(usize::MAX), "{}", filter, doc, now, deadline).await
 }
 
 async fn apply(
     account: &Account,
-    (vars, filter): (&str, &str),
+    vars: &str,
+    filter: &str,
     doc: &[u8],
     now: f64,
     until: Instant,
@@ -106,7 +107,7 @@ async fn apply(
     }
     let head = format!("{vars}\0{filter}");
     let bounds = GuestBounds { memory: MAX_MEMORY, cpu: Duration::MAX, output: MAX_OUTPUT, until };
-    let answer = JQ.get().await?.call(account, (head.as_bytes(), doc), now, bounds).await;
+    let answer = JQ.get().await?.call(account, head.as_bytes(), doc, now, bounds).await;
     let answer = answer.map_err(|fault| match fault {
         GuestFault::Time => Failure::new(
             Code::ETIME,

@@ -220,9 +220,10 @@ fn pointer(text: &str) -> Vec<(Step<'_>, usize)> {
             let step = if part == "-" {
                 Step::AfterLast
             } else {
-                Step::Name(match part.contains('~') {
-                    true => Cow::Owned(part.replace("~1", "/").replace("~0", "~")),
-                    false => Cow::Borrowed(part),
+                Step::Name(if part.contains('~') {
+                    Cow::Owned(part.replace("~1", "/").replace("~0", "~"))
+                } else {
+                    Cow::Borrowed(part)
                 })
             };
             (step, end)

@@ -52,7 +52,8 @@ impl Items {
             return Err(full());
         }
         self.last = self.last.checked_add(1).ok_or_else(full)?;
-        let (id, made) = (self.last, milliseconds_now());
+        let id = self.last;
+        let made = milliseconds_now();
         self.items.push(Item { id, text: text.into_string(), scope, made });
         Ok(id)
     }

@@ -31,10 +31,10 @@ impl Team {
     /// Creates an empty team with the run's grants, at the next nesting level.
     ///
     /// # Errors
-    /// If the run has no `par` grant or is nested too deeply.
-    pub(crate) fn new(run: &mut Run) -> Result<Team, Failure> {
+    /// If the run is nested too deeply.
+    pub(crate) fn new(par: Arc<Par>, run: &mut Run) -> Result<Team, Failure> {
         Ok(Team {
-            par: run.config::<Par>()?,
+            par,
             grants: Arc::clone(run.grants()),
             context: run.nested()?,
             exclusion: Arc::default(),

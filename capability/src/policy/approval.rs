@@ -19,7 +19,7 @@ enum Scope {
     /// The calls that touch no resource.
     Nothing,
     /// The use of a service.
-    Service(Service),
+    Service(&'static Service),
     /// A known resource.
     One(Resource),
     /// The resources that `rule` covers and for which a partly known name can stand.
@@ -35,7 +35,7 @@ impl ApprovalScope {
     /// Creates the scope of a known resource.
     pub(super) fn one(resource: &Resource) -> ApprovalScope {
         ApprovalScope(match resource {
-            Resource::Service { service, .. } => Scope::Service(*service),
+            Resource::Service { service, .. } => Scope::Service(service),
             resource => Scope::One(resource.clone()),
         })
     }
@@ -100,6 +100,8 @@ fn is_same_or_part(approved: &Resource, touched: &Resource) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ai::MODEL;
+    use crate::memory::STORE;
 
     fn permits(scope: &ApprovalScope, function: &str, target: Target, text: &str) -> bool {
         scope.contains(function, target, Resource::of(target, text).as_ref())
@@ -207,9 +209,9 @@ mod tests {
 
     #[test]
     fn an_approval_of_a_service_permits_no_other_service() {
-        let scope = ApprovalScope::any("f", Target::Service(Service::Memory), "");
-        assert!(permits(&scope, "f", Target::Service(Service::Memory), ""));
-        assert!(!permits(&scope, "f", Target::Service(Service::Model), ""));
-        assert!(!permits(&ApprovalScope::nothing(), "f", Target::Service(Service::Model), ""));
+        let scope = ApprovalScope::any("f", Target::Service(&STORE), "");
+        assert!(permits(&scope, "f", Target::Service(&STORE), ""));
+        assert!(!permits(&scope, "f", Target::Service(&MODEL), ""));
+        assert!(!permits(&ApprovalScope::nothing(), "f", Target::Service(&MODEL), ""));
     }
 }

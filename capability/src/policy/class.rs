@@ -5,6 +5,8 @@
 
 use wattle_rt::{Service, Target};
 
+use crate::ai::MODEL;
+
 /// A class of effects that reach outside the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Class {
@@ -23,8 +25,18 @@ pub(super) enum Class {
     /// A call to one of the application's tools.
     Tools,
     /// The use of a service that the operator configured.
-    Service(Service),
+    Service(&'static Service),
 }
+
+/// The rule for every effect that leaves the machine.
+pub(super) const EGRESS: &str = "egress";
+
+/// The word of rules for [`Class::Requests`].
+pub(super) const REQUESTS: &str = "http";
+/// The word of rules for [`Class::Files`].
+pub(super) const FILES: &str = "fs";
+/// The word of rules for [`Class::State`].
+pub(super) const STATE: &str = "kv";
 
 impl Class {
     /// Returns the class of the effects on a kind of resource.
@@ -40,81 +52,54 @@ impl Class {
         }
     }
 
+    /// Returns the word that refers to the class in rules, which is the name of a capability.
+    /// Returns `None` if only the capability whose purpose it is refers to it.
+    pub(super) fn word(self) -> Option<&'static str> {
+        Some(match self {
+            Class::Requests => REQUESTS,
+            Class::Files => FILES,
+            Class::State => STATE,
+            Class::Programs => "par",
+            Class::Agents | Class::AgentsElsewhere => "agent",
+            Class::Tools => "tool",
+            Class::Service(service) => return service.is_class.then_some(service.capability),
+        })
+    }
+
     /// Returns true if effects of this class carry data out of the machine, or hand it to somebody
-    /// who may: to a host, a provider, the readers of public files or tickets, or the application
-    /// that started the run. Every channel out of a run is listed here and nowhere else.
+    /// who may. Every channel out of a run is listed here or is a service that says so.
     ///
     /// The run's own model is no such channel: it reads all results of the run's programs anyway.
     pub(super) fn leaves_machine(self) -> bool {
         match self {
             Class::Requests | Class::AgentsElsewhere | Class::Tools => true,
-            Class::Service(service) => match service {
-                Service::Model
-                | Service::Engine
-                | Service::Images
-                | Service::Remote
-                | Service::Public
-                | Service::Tickets
-                | Service::Artifacts => true,
-                Service::Memory => false,
-            },
+            Class::Service(service) => service.leaves_machine,
             Class::Files | Class::State | Class::Programs | Class::Agents => false,
         }
     }
 
-    /// Returns the class whose name stands for this class in rules.
-    pub(super) fn named(self) -> Class {
-        if self == Class::AgentsElsewhere { Class::Agents } else { self }
-    }
-
-    /// Returns the classes that this class depends on. A rule that denies a dependency also denies
-    /// this class, but a rule that allows a dependency does not allow this class.
-    pub(super) fn dependencies(self) -> &'static [Class] {
+    /// Returns true if this class depends on the one that `word` refers to. A rule that denies a
+    /// dependency also denies this class, but a rule that allows a dependency does not allow this
+    /// class.
+    pub(super) fn depends_on(self, word: &str) -> bool {
         match self {
-            Class::Service(Service::Engine | Service::Model | Service::Remote) => {
-                &[Class::Requests]
-            }
-            Class::AgentsElsewhere => &[Class::Requests, Class::Service(Service::Model)],
-            Class::Service(Service::Images) => &[Class::Requests, Class::Service(Service::Model)],
-            Class::Service(Service::Public) => &[Class::Files],
-            Class::Service(Service::Tickets) => &[Class::Files, Class::State],
-            Class::Service(Service::Memory) => &[Class::State],
-            _ => &[],
+            Class::AgentsElsewhere => word == REQUESTS || word == MODEL.capability,
+            Class::Service(service) => service.depends_on.contains(&word),
+            _ => false,
         }
     }
-}
 
-/// The rule for every effect that leaves the machine.
-pub(super) const EGRESS: &str = "egress";
-
-/// Returns the class that the name of a capability refers to, if any.
-pub(super) fn class_of_capability(name: &str) -> Option<Class> {
-    Some(match name {
-        "http" => Class::Requests,
-        "fs" => Class::Files,
-        "kv" => Class::State,
-        "par" => Class::Programs,
-        "agent" => Class::Agents,
-        "tool" => Class::Tools,
-        "ai" => Class::Service(Service::Model),
-        _ => return None,
-    })
-}
-
-/// Returns true if effects of a class are the purpose of a capability. A rule that allows the
-/// capability allows only these effects, even if its functions have other effects.
-pub(super) fn is_purpose(capability: &str, class: Class) -> bool {
-    match capability {
-        "web" => matches!(class, Class::Requests | Class::Service(Service::Engine)),
-        "vfs" | "shell" | "search" => class == Class::Files,
-        "workbook" | "wattle" => class == Class::Programs,
-        "sys" => class == Class::Service(Service::Artifacts),
-        "issue" => class == Class::Service(Service::Tickets),
-        "memory" => class == Class::Service(Service::Memory),
-        "git" => matches!(class, Class::Files | Class::Service(Service::Remote)),
-        "publish" => matches!(class, Class::Files | Class::Service(Service::Public)),
-        "image" => matches!(class, Class::Files | Class::Service(Service::Images)),
-        _ => false,
+    /// Returns true if effects of this class are the purpose of a capability. A rule that allows
+    /// the capability allows only these effects, even if its functions have other effects.
+    pub(super) fn is_purpose_of(self, capability: &str) -> bool {
+        let is_named = |word| {
+            let known = crate::ALL.iter().find(|known| known.name == capability);
+            known.is_some_and(|known| known.purpose.contains(&word))
+        };
+        match self {
+            Class::Service(service) => service.capability == capability,
+            class => class.word().is_some_and(is_named),
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use wattle_rt::{Argument, Authority, Reach, Service, Target, Text, Touch as Fixed};
+use wattle_rt::{Argument, Authority, Reach, Target, Text, Touch as Fixed};
 
 use super::resource::Resource;
 use super::start::Start;
@@ -156,7 +156,7 @@ impl Policy {
     fn judge(&self, decision: &mut Decision, at: usize, function: &str, subject: &Subject) {
         let ruling = self.before(function, subject);
         let permits = |wider: &Policy| wider.before(function, subject).verdict == Verdict::Allow;
-        self.add(decision, (at, function), (subject, ruling), permits);
+        self.add(decision, at, function, subject, ruling, permits);
     }
 
     /// Adds a question or a refusal for a program that is about to start. Adds nothing if its start
@@ -169,7 +169,7 @@ impl Policy {
             _ => String::new(),
         };
         let subject = Subject::Known(Target::Program, program.clone(), text);
-        self.add(decision, (usize::MAX, START), (&subject, ruling), permits);
+        self.add(decision, usize::MAX, START, &subject, ruling, permits);
     }
 
     /// Adds a question or a refusal for a ruling on one resource to the decision. Adds nothing if
@@ -177,8 +177,10 @@ impl Policy {
     fn add(
         &self,
         decision: &mut Decision,
-        (at, function): (usize, &str),
-        (subject, ruling): (&Subject, Ruling<'_>),
+        at: usize,
+        function: &str,
+        subject: &Subject,
+        ruling: Ruling<'_>,
         permits: impl Fn(&Policy) -> bool,
     ) {
         if ruling.verdict == Verdict::Allow {
@@ -262,20 +264,6 @@ fn subject_of(target: Target, text: &Text) -> Subject {
     }
 }
 
-/// Describes the use of a service, as a verb phrase.
-pub(super) fn with_service(service: Service) -> &'static str {
-    match service {
-        Service::Model => "send a message to the model",
-        Service::Engine => "ask the search engine",
-        Service::Images => "request an image",
-        Service::Remote => "push to the remote",
-        Service::Public => "write to the public folder",
-        Service::Tickets => "file a ticket",
-        Service::Memory => "use the memory",
-        Service::Artifacts => "leave an artifact",
-    }
-}
-
 /// Describes an effect, as a verb phrase.
 fn what(function: &str, subject: &Subject) -> String {
     match subject {
@@ -290,7 +278,7 @@ fn what(function: &str, subject: &Subject) -> String {
                 Target::Program => "run any program",
                 Target::Agent => "ask any agent",
                 Target::Tool => "call any tool",
-                Target::Service(service) => with_service(*service),
+                Target::Service(service) => service.verb,
             };
             format!("{what}{}", Start::of(*target, prefix))
         }
@@ -316,7 +304,7 @@ fn what(function: &str, subject: &Subject) -> String {
             }
             Resource::Agent { .. } => format!("ask the agent {text}"),
             Resource::Tool(_) => format!("call the tool {text}"),
-            Resource::Service { service, .. } => with_service(*service).to_owned(),
+            Resource::Service { service, .. } => service.verb.to_owned(),
         },
     }
 }

@@ -63,10 +63,7 @@ impl Directory {
             let Some(source) = source else { continue };
             if preview.is_code_of(&source).await {
                 // An alias names a program only in a rule that restricts it.
-                match is_alias {
-                    true => called = name.to_owned(),
-                    false => names.push(name.to_owned()),
-                }
+                if is_alias { called = name.to_owned() } else { names.push(name.to_owned()) }
             }
         }
         Resource::Program { names, called }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use wattle_rt::{Guard, GuardFuture, Preview, QuestionReply, Target, truncate};
 
-use super::decide::{Decision, Question, START, with_service};
+use super::decide::{Decision, Question, START};
 use super::resource::Resource;
 use super::{ApprovalScope, Directory, Policy, Rule, TouchedResource, Verdict};
 
@@ -149,9 +149,10 @@ impl Preflight {
         let directory = Directory::of(preview.grants);
         let mut decision =
             self.policy.decide_with(preview.program.authority(), preview.args, &directory);
-        let program = match self.policy.rules().any(Rule::is_on_programs) {
-            true => Some(directory.program(&self.policy, &preview).await),
-            false => None,
+        let program = if self.policy.rules().any(Rule::is_on_programs) {
+            Some(directory.program(&self.policy, &preview).await)
+        } else {
+            None
         };
         if let Some(program) = &program {
             self.policy.judge_start(&mut decision, program.clone());
@@ -276,7 +277,7 @@ impl Guard for Preflight {
             Verdict::Deny => "the policy denies it",
         };
         let what = match target {
-            Target::Service(service) => with_service(service).to_owned(),
+            Target::Service(service) => service.verb.to_owned(),
             _ => format!("touch {text:?}"),
         };
         let rule = ruling.rule.map(|rule| format!(" (rule `{rule}`)")).unwrap_or_default();

@@ -28,7 +28,7 @@ pub(super) enum Resource {
     /// An application tool, by name.
     Tool(String),
     /// A service that the operator configured, with its host and port if known.
-    Service { service: Service, at: Option<(String, u16)> },
+    Service { service: &'static Service, at: Option<(String, u16)> },
 }
 
 impl Resource {

@@ -9,7 +9,6 @@ use super::class::{self, Class};
 use super::resource::{self, Resource, names};
 use super::start;
 use crate::egress::{HostRule, Url};
-use crate::files::ISSUES_FILE;
 use crate::kv::TENANT;
 
 /// A rule of a [`Policy`](super::Policy). Its text form is the form used in settings.
@@ -143,8 +142,8 @@ impl Rule {
             Scope::Function(own) if own == function => Some((1, 0, 0)),
             Scope::Capability(own) if own == capability => match class {
                 None => Some((0, 0, 0)),
-                Some(class) if class::class_of_capability(own) == Some(class.named()) => None,
-                Some(class) => (restricts || class::is_purpose(own, class)).then_some((0, 0, 0)),
+                Some(class) if class.word() == Some(own.as_str()) => None,
+                Some(class) => (restricts || class.is_purpose_of(own)).then_some((0, 0, 0)),
             },
             _ => None,
         }
@@ -155,9 +154,10 @@ impl Rule {
     pub(super) fn on_class(&self, class: Class, restricts: bool) -> Option<Rank> {
         match &self.0 {
             Scope::Capability(word) => {
-                let own = class::class_of_capability(word)?;
-                let depends = restricts && class.dependencies().contains(&own);
-                (own == class.named()).then_some((3, 0, 0)).or(depends.then_some((2, 0, 0)))
+                let depends = restricts && class.depends_on(word);
+                (class.word() == Some(word.as_str()))
+                    .then_some((3, 0, 0))
+                    .or(depends.then_some((2, 0, 0)))
             }
             Scope::Egress => class.leaves_machine().then_some((1, 0, 0)),
             Scope::Everything => Some((0, 0, 0)),
@@ -180,9 +180,10 @@ impl Rule {
                 (covers && names.starts_with(own)).then_some((0, own.len(), 0))
             }
             (Scope::Key(own), Resource::Key { key, whole }) => {
-                let covers = match restricts {
-                    true => key.starts_with(own.as_str()),
-                    false => start::is_key_below(own, key, *whole),
+                let covers = if restricts {
+                    key.starts_with(own.as_str())
+                } else {
+                    start::is_key_below(own, key, *whole)
                 };
                 covers.then_some((0, own.len(), 0))
             }
@@ -203,7 +204,7 @@ impl Rule {
                 Resource::Agent { elsewhere: true, .. },
             ) if restricts => Some((0, 0, 0)),
             (_, Resource::Service { service, at }) if restricts => {
-                self.on_service(*service, at.as_ref())
+                self.on_service(service, at.as_ref())
             }
             _ => None,
         }
@@ -212,22 +213,22 @@ impl Rule {
     /// Returns the rank of a restrictive rule for a service, or `None` if the rule does not cover
     /// the service. The rule covers the service if it covers all resources of a class that the
     /// service depends on, or the service's own host, file or key.
-    fn on_service(&self, service: Service, at: Option<&(String, u16)>) -> Option<Rank> {
-        let depends_on = |class| Class::Service(service).dependencies().contains(&class);
-        let is_tickets = service == Service::Tickets;
+    fn on_service(&self, service: &Service, at: Option<&(String, u16)>) -> Option<Rank> {
+        let depends_on = |word| service.depends_on.contains(&word);
         let covers = match &self.0 {
-            Scope::Host { host: Hosts::All, port: None } => depends_on(Class::Requests),
+            Scope::Host { host: Hosts::All, port: None } => depends_on(class::REQUESTS),
             Scope::Host { host, port } => {
                 return at.and_then(|(own, own_port)| host.rank(*port, own, *own_port));
             }
             Scope::Path { names, write: true, .. } => {
-                let file = is_tickets && *names == [ISSUES_FILE];
-                file || (names.is_empty() && depends_on(Class::Files))
+                let is_own = service.kept_in.is_some_and(|own| *names == [own]);
+                is_own || (names.is_empty() && depends_on(class::FILES))
             }
-            Scope::Key(prefix) if is_tickets => {
-                format!("{TENANT}{ISSUES_FILE}").starts_with(prefix.as_str())
+            Scope::Key(prefix) => {
+                let own = service.kept_in.map(|own| format!("{TENANT}{own}"));
+                own.is_some_and(|own| own.starts_with(prefix.as_str()))
+                    || (prefix.is_empty() && depends_on(class::STATE))
             }
-            Scope::Key(prefix) => prefix.is_empty() && depends_on(Class::State),
             _ => false,
         };
         covers.then_some((0, 0, 0))

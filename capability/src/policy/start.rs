@@ -52,9 +52,10 @@ impl Start {
                 let (folder, name) = prefix.rsplit_once('/').unwrap_or(("", prefix));
                 // No resource has a path that climbs above the root.
                 names(folder).map_or(Start::Names(text()), |folder| {
-                    match folder.is_empty() && matches!(name, "" | ".") {
-                        true => Start::Any,
-                        false => Start::Paths { folder, name: name.to_owned() },
+                    if folder.is_empty() && matches!(name, "" | ".") {
+                        Start::Any
+                    } else {
+                        Start::Paths { folder, name: name.to_owned() }
                     }
                 })
             }
@@ -146,12 +147,11 @@ fn hosts(prefix: &str) -> Start {
         return Start::Any;
     };
     let is_complete = end.is_some() || host.contains(['.', ':']) || name.contains(':');
-    match is_complete {
-        true => Start::Host { host, port: (!open_port).then_some(port) },
-        false => Start::Hosts {
-            start: if name.ends_with('.') { format!("{host}.") } else { host },
-            shown: prefix.to_owned(),
-        },
+    if is_complete {
+        Start::Host { host, port: (!open_port).then_some(port) }
+    } else {
+        let start = if name.ends_with('.') { format!("{host}.") } else { host };
+        Start::Hosts { start, shown: prefix.to_owned() }
     }
 }
 

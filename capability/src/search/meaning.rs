@@ -93,10 +93,11 @@ impl<Id: Copy + Ord> Nearest<Id> {
 pub(crate) async fn rank<V: Vectors>(
     texts: &V,
     embedder: &Embedder,
-    (allowance, out): (&Allowance, &egress::Passage),
+    allowance: &Allowance,
+    out: &egress::Passage,
     query: &str,
 ) -> Result<Vec<(V::Id, f64)>, Failure> {
-    let work = nearest(texts, embedder, (allowance, out), query);
+    let work = nearest(texts, embedder, allowance, out, query);
     let late = |_| Failure::new(Code::ETIME, "the model for embeddings did not answer in time");
     tokio::time::timeout(TIMEOUT, work).await.map_err(late)?
 }
@@ -104,7 +105,8 @@ pub(crate) async fn rank<V: Vectors>(
 async fn nearest<V: Vectors>(
     texts: &V,
     embedder: &Embedder,
-    (allowance, out): (&Allowance, &egress::Passage),
+    allowance: &Allowance,
+    out: &egress::Passage,
     query: &str,
 ) -> Result<Vec<(V::Id, f64)>, Failure> {
     out.check_text("the query", query.as_bytes()).await?;
@@ -120,7 +122,8 @@ async fn nearest<V: Vectors>(
         .into_iter()
         .map(|(id, text)| async move { (id, embed(embedder, allowance, text).await) });
     let mut answers = futures_util::stream::iter(answers).buffer_unordered(MAX_CONCURRENT);
-    let (mut vectors, mut failed) = (Vec::new(), None);
+    let mut vectors = Vec::new();
+    let mut failed = None;
     while let Some((id, answer)) = answers.next().await {
         match answer {
             Ok(vector) => vectors.push((id, vector.iter().flat_map(|x| x.to_le_bytes()).collect())),

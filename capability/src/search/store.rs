@@ -95,7 +95,9 @@ impl Store {
         if files.is_empty() && before.is_empty() && self.connection.is_none() {
             return Ok(timed_out);
         }
-        let (mut view, mut unread, mut used) = (HashSet::new(), Vec::new(), Vec::new());
+        let mut view = HashSet::new();
+        let mut unread = Vec::new();
+        let mut used = Vec::new();
         let now = now();
         let connection = self.connection()?;
         let mut known = known(connection)?;
@@ -136,7 +138,8 @@ impl Store {
         if self.view.is_empty() {
             return Ok(Vec::new());
         }
-        let (own, view) = (self.own, self.view.clone());
+        let own = self.own;
+        let view = self.view.clone();
         let found = by_words(self.connection()?, query, &view)?;
         Ok(found.into_iter().map(|(id, score)| (PassageId { own, id }, score)).collect())
     }

@@ -20,7 +20,8 @@ impl Vectors for PassageVectors<'_> {
     type Id = PassageId;
 
     fn missing(&self, model: &str, max: usize) -> PortFuture<'_, Vec<(PassageId, String)>> {
-        let (model, by_words) = (model.to_owned(), self.found.by_words.clone());
+        let model = model.to_owned();
+        let by_words = self.found.by_words.clone();
         let view = self.found.view.clone();
         self.work(move |index| index.without_vector(&model, &by_words, &view, max))
     }
@@ -35,7 +36,8 @@ impl Vectors for PassageVectors<'_> {
         model: &str,
         mut nearest: Nearest<PassageId>,
     ) -> PortFuture<'_, Vec<(PassageId, f64)>> {
-        let (model, view) = (model.to_owned(), self.found.view.clone());
+        let model = model.to_owned();
+        let view = self.found.view.clone();
         self.work(move |index| {
             index.for_each_vector(&model, &view, |id, vector| nearest.compare(id, vector))?;
             Ok(nearest.ranked())

@@ -130,7 +130,8 @@ pub(super) fn walk(
                 EntryKind::Folder if !SKIPPED_FOLDERS.contains(&name) => folders.push_back(path),
                 EntryKind::File if (1..=MAX_FILE_BYTES).contains(&entry.size) && admits(&path) => {
                     if walked.files.len() == bounds.files || bytes + entry.size > bounds.bytes {
-                        let (files, mib) = (bounds.files, bounds.bytes >> 20);
+                        let files = bounds.files;
+                        let mib = bounds.bytes >> 20;
                         walked
                             .notes
                             .push(format!("searched only the first {files} files or {mib} MiB"));

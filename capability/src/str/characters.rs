@@ -28,7 +28,8 @@ pub(super) fn code(_: &mut Run, s: &[u8], i: i32) -> Result<i32, Failure> {
 /// at once.
 fn offset(s: &[u8], index: usize) -> Option<usize> {
     let starts = |byte: &u8| !is_continuation(Some(byte));
-    let (mut left, mut at) = (index, 0);
+    let mut left = index;
+    let mut at = 0;
     for block in s.chunks(BLOCK) {
         let count = block.iter().filter(|byte| starts(byte)).count();
         if left < count {
@@ -118,7 +119,8 @@ pub(super) fn chunk_overlap(
     n: i32,
     overlap: i32,
 ) -> Result<Handle, Failure> {
-    let (n, overlap) = (count(n, 1, "a piece")?, count(overlap, 0, "an overlap")?);
+    let n = count(n, 1, "a piece")?;
+    let overlap = count(overlap, 0, "an overlap")?;
     if overlap >= n {
         let message =
             format!("the overlap of {overlap} characters must be smaller than the piece of {n}");
@@ -185,7 +187,8 @@ mod tests {
         let characters: Vec<&str> = text.graphemes(true).collect();
         for n in 1..characters.len() + 2 {
             for overlap in 0..n {
-                let (mut expected, mut start) = (Vec::new(), 0);
+                let mut expected = Vec::new();
+                let mut start = 0;
                 while start == 0 || start + overlap < characters.len() {
                     let end = (start + n).min(characters.len());
                     expected.push(characters.get(start..end).unwrap().concat());

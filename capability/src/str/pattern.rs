@@ -247,9 +247,10 @@ fn check_time(run: &Run) -> Result<(), Failure> {
         let why = "the run's time ended before all matches were found";
         return Err(Failure::new(Code::ETIME, why));
     }
-    match run.account().cpu_left().is_zero() {
-        true => Err(Failure::new(Code::ETIME, run.account().out_of_cpu())),
-        false => Ok(()),
+    if run.account().cpu_left().is_zero() {
+        Err(Failure::new(Code::ETIME, run.account().out_of_cpu()))
+    } else {
+        Ok(())
     }
 }
 
@@ -315,7 +316,8 @@ pub(super) async fn replace(
     let mut search = Search::begin(run, &s, &pattern)?;
     let parts = template(&with, &search.pattern)?;
     let grouped = parts.iter().any(|part| matches!(part, Part::Group(n) if *n > 0));
-    let (mut text, mut held) = (String::new(), run.account().nothing());
+    let mut text = String::new();
+    let mut held = run.account().nothing();
     let mut end = 0;
     while let Some(found) = search.next(run).await? {
         text.push_str(s.get(end..found.start()).unwrap_or_default());

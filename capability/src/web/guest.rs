@@ -165,7 +165,8 @@ pub(crate) async fn links(
 /// of that attribute.
 pub(crate) async fn select(
     account: &Account,
-    (css, attribute): (&str, Option<&str>),
+    css: &str,
+    attribute: Option<&str>,
     html: &[u8],
     until: Instant,
 ) -> Result<Vec<String>, Failure> {
@@ -208,7 +209,7 @@ async fn ask(
 ) -> Result<GuestAnswer, GuestFault> {
     let guest = PAGES.get().await.map_err(GuestFault::Account)?;
     let bounds = GuestBounds { memory: MEMORY, cpu, output: OUTPUT, until };
-    guest.call(account, (request.to_string().as_bytes(), body), 0.0, bounds).await
+    guest.call(account, request.to_string().as_bytes(), body, 0.0, bounds).await
 }
 
 fn failed(fault: &GuestFault, url: &str) -> Failure {

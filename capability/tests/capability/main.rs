@@ -4,7 +4,8 @@
 //!   tables and the manuals;
 //! - `programs`, `effects`, `search`, `web`: programs that call the functions;
 //! - `authority`, `authority_sound`: the resources that a program can access;
-//! - `policy`, `policy_effects`, `policy_oracle`, `preflight`: decisions, and their enforcement;
+//! - `policy`, `policy_effects`, `policy_oracle`, `preflight`, `service`: decisions, and their
+//!   enforcement;
 //! - `hostile`, `any_calls`: hostile programs, and arbitrary calls;
 //! - `trust`, `remotes`: hostile repositories, servers, paths and requests, and real remotes.
 //!
@@ -41,6 +42,7 @@ mod remotes;
 mod row_effects;
 mod rows;
 mod search;
+mod service;
 mod trust;
 #[path = "../watch/mod.rs"]
 mod watch;

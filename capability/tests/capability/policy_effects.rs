@@ -6,23 +6,23 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use wattle_capability::ALL;
 use wattle_capability::agent::{Agents, Delegates};
-use wattle_capability::ai::{Ai, Budget, Inference};
+use wattle_capability::ai::{self, Ai, Budget, Inference};
 use wattle_capability::files::Files;
 use wattle_capability::fs::Fs;
-use wattle_capability::git::{Git, Repository};
+use wattle_capability::git::{self, Git, Repository};
 use wattle_capability::http::{self, Http};
-use wattle_capability::image::{Image, ImageGenerator};
-use wattle_capability::issue::{IssueTracker, Issues};
+use wattle_capability::image::{self, Image, ImageGenerator};
+use wattle_capability::issue::{self, IssueTracker, Issues};
 use wattle_capability::kv::{self, InMemory, Kv};
 use wattle_capability::memory::{self, Memory, MemoryGrant};
 use wattle_capability::par::{Par, Programs};
 use wattle_capability::policy::Verdict;
-use wattle_capability::publish::Publish;
+use wattle_capability::publish::{self, Publish};
 use wattle_capability::tool::{ToolBox, Tools};
-use wattle_capability::web::{Engine, EngineKind, Web};
-use wattle_rt::{Argument, Function, Guard, Program, Reach, Service, Target};
+use wattle_capability::web::{self, Engine, EngineKind, Web};
+use wattle_capability::{ALL, sys};
+use wattle_rt::{Argument, Function, Guard, Program, Reach, Target};
 
 use crate::reference;
 use crate::watch::{self, Log};
@@ -53,7 +53,7 @@ async fn attempt(
     let (files, public) = (Arc::new(files), Arc::new(Files::overlay(None, 1 << 20)));
     let (before, public_before) = (watch::snapshot(&files), watch::snapshot(&public));
     let engine = Engine::with_backend(
-        log.of(network(), service(Service::Engine), ""),
+        log.of(network(), service(&web::ENGINE), ""),
         EngineKind::Searxng,
         "https://search.example/",
     );
@@ -66,7 +66,7 @@ async fn attempt(
         .with(MemoryGrant::new(
             log.of(
                 Arc::new(memory::InMemory::default()) as Arc<dyn Memory>,
-                service(Service::Memory),
+                service(&memory::STORE),
                 "",
             ),
             None,
@@ -77,22 +77,22 @@ async fn attempt(
         .with(Tools(log.of(Arc::new(world::Echo) as Arc<dyn ToolBox>, Target::Tool, "")))
         .with(Issues::new(log.of(
             Arc::clone(&world.tracker) as Arc<dyn IssueTracker>,
-            service(Service::Tickets),
+            service(&issue::TICKETS),
             "",
         )))
         .with(Git(log.of(
             Arc::new(world::Pushed) as Arc<dyn Repository>,
-            service(Service::Remote),
+            service(&git::REMOTE),
             "",
         )))
         .with(Publish(Some(Arc::clone(&public))))
         .with(Image::new(Some(log.of(
             Arc::new(world::OnePicture) as Arc<dyn ImageGenerator>,
-            service(Service::Images),
+            service(&image::IMAGES),
             "",
         ))))
         .with(Ai::new(
-            log.of(Arc::new(world::Echo) as Arc<dyn Inference>, service(Service::Model), ""),
+            log.of(Arc::new(world::Echo) as Arc<dyn Inference>, service(&ai::MODEL), ""),
             Budget { calls: 3, tokens: 1_000 },
         ));
     if let Some(guard) = guard {
@@ -103,12 +103,12 @@ async fn attempt(
     let after = watch::snapshot(&files);
     watch::written(&before, &after).into_iter().for_each(|path| log.add(Target::Write, path));
     if !watch::written(&public_before, &watch::snapshot(&public)).is_empty() {
-        log.add(service(Service::Public), "");
+        log.add(service(&publish::PUBLIC), "");
     }
     let mut as_documented = false;
     if let Ok(outcome) = outcome {
         if !outcome.artifacts.is_empty() {
-            log.add(service(Service::Artifacts), "");
+            log.add(service(&sys::ARTIFACTS), "");
         }
         let shown = format!("{:?} {:?} {:?}", outcome.texts(), outcome.log, outcome.failure);
         watch::read(&shown).into_iter().for_each(|(target, path)| log.add(target, path));

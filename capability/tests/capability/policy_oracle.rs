@@ -2,9 +2,9 @@
 //! calls.
 
 use proptest::prelude::*;
-use wattle_capability::ALL;
 use wattle_capability::policy::{Policy, Rule, Verdict};
-use wattle_rt::{Service, Target};
+use wattle_capability::{ALL, ai, git, image, issue, memory, publish, sys, web};
+use wattle_rt::Target;
 
 use crate::reference;
 
@@ -91,16 +91,16 @@ fn touched() -> impl Strategy<Value = (Target, &'static str)> {
     };
     use Target::{Agent, Key, Keys, Program, Read, ReadTree, Tool, Tree, Url, Write};
     let services = [
-        Service::Model,
-        Service::Images,
-        Service::Remote,
-        Service::Public,
-        Service::Tickets,
-        Service::Memory,
-        Service::Artifacts,
+        &ai::MODEL,
+        &image::IMAGES,
+        &git::REMOTE,
+        &publish::PUBLIC,
+        &issue::TICKETS,
+        &memory::STORE,
+        &sys::ARTIFACTS,
     ];
     prop_oneof![
-        of(vec![Url, Target::Service(Service::Engine)], URLS),
+        of(vec![Url, Target::Service(&web::ENGINE)], URLS),
         of(vec![Read, ReadTree, Write, Tree], PATHS),
         of(vec![Key, Keys], KEYS),
         of(vec![Program, Agent, Tool], NAMES),

@@ -20,11 +20,11 @@ wattle_rt::capability! {
 
     /// Increments the counter.
     #[example = "(call $probe.hit) (i32.const 0)"]
-    fn hit() = hit;
+    fn hit() with Probe = hit;
 }
 
-fn hit(run: &mut Run) -> Result<(), Failure> {
-    run.config::<Probe>()?.0.fetch_add(1, Ordering::Relaxed);
+fn hit(probe: Arc<Probe>, _run: &mut Run) -> Result<(), Failure> {
+    probe.0.fetch_add(1, Ordering::Relaxed);
     Ok(())
 }
 
@@ -32,7 +32,7 @@ fn hit(run: &mut Run) -> Result<(), Failure> {
 struct Probe(Arc<AtomicUsize>);
 
 impl wattle_rt::Config for Probe {
-    const CAPABILITY: &'static str = "probe";
+    const CAPABILITIES: &'static [&'static str] = &["probe"];
 }
 
 /// A backend that answers every request and records it.

@@ -66,8 +66,6 @@ impl World {
                 Engine::with_backend(Arc::new(Web), EngineKind::Searxng, "https://search.example/")
                     .map(Arc::new),
             ))
-            .allow("vfs")
-            .allow("workbook")
             .with(Sh(Arc::new(Toy)))
             .with(Wattle(Arc::new(ProgramTexts(self.runtime.clone()))))
             .with(Agents(Arc::new(Echo)))

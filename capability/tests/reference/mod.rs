@@ -1,7 +1,8 @@
 //! A minimal second implementation of the policy, for comparison with the real one.
 
 use wattle_capability::policy::Verdict;
-use wattle_rt::{Service, Target};
+use wattle_capability::{ai, git, image, issue, memory, publish, sys, web};
+use wattle_rt::Target;
 
 /// The capabilities whose names, used as rules, refer to classes of effects.
 const LEADS: &[&str] = &["http", "fs", "kv", "par", "agent", "tool", "ai"];
@@ -59,14 +60,15 @@ fn kind(target: Target) -> (&'static str, &'static [&'static str]) {
         Target::Program => ("par", &[]),
         Target::Agent => ("agent", &[]),
         Target::Tool => ("tool", &[]),
-        Target::Service(Service::Model) => ("ai", &["http"]),
-        Target::Service(Service::Engine) => ("engine", &["http"]),
-        Target::Service(Service::Remote) => ("remote", &["http"]),
-        Target::Service(Service::Images) => ("images", &["http", "ai"]),
-        Target::Service(Service::Public) => ("public", &["fs"]),
-        Target::Service(Service::Tickets) => ("tickets", &["fs", "kv"]),
-        Target::Service(Service::Memory) => ("memory", &["kv"]),
-        Target::Service(Service::Artifacts) => ("artifacts", &[]),
+        Target::Service(&ai::MODEL) => ("ai", &["http"]),
+        Target::Service(&web::ENGINE) => ("engine", &["http"]),
+        Target::Service(&git::REMOTE) => ("remote", &["http"]),
+        Target::Service(&image::IMAGES) => ("images", &["http", "ai"]),
+        Target::Service(&publish::PUBLIC) => ("public", &["fs"]),
+        Target::Service(&issue::TICKETS) => ("tickets", &["fs", "kv"]),
+        Target::Service(&memory::STORE) => ("memory", &["kv"]),
+        Target::Service(&sys::ARTIFACTS) => ("artifacts", &[]),
+        Target::Service(other) => panic!("no class for {other:?}"),
     }
 }
 
@@ -110,16 +112,16 @@ fn place(rule: &str, refuses: bool, target: Target, text: &str) -> Option<(u8, u
             (refuses && kind(target).1.contains(&"http")).then_some((0, 0, false))
         }
         ("host", Target::Service(_)) => host(what, text).filter(|_| refuses),
-        ("write" | "path", Target::Service(Service::Tickets)) if what == "/_issues.jsonl" => {
+        ("write" | "path", Target::Service(&issue::TICKETS)) if what == "/_issues.jsonl" => {
             refuses.then_some((0, 0, false))
         }
         ("write" | "path", Target::Service(_)) => {
             (refuses && what == "/" && kind(target).1.contains(&"fs")).then_some((0, 0, false))
         }
-        ("key", Target::Service(Service::Tickets)) => {
+        ("key", Target::Service(&issue::TICKETS)) => {
             (refuses && "tenant:_issues.jsonl".starts_with(what)).then_some((0, 0, false))
         }
-        ("key", Target::Service(Service::Memory)) => {
+        ("key", Target::Service(&memory::STORE)) => {
             (refuses && what.is_empty()).then_some((0, 0, false))
         }
         ("read" | "write" | "path", _) if kind(target).0 == "fs" => {

@@ -12,7 +12,6 @@ use wattle_capability::ai::{Embedding, Inference, Question, Reply};
 use wattle_capability::egress::{Incoming, Outgoing, Passage};
 use wattle_capability::files::{EntryKind, Files};
 use wattle_capability::git::Repository;
-use wattle_capability::http;
 use wattle_capability::image::ImageGenerator;
 use wattle_capability::issue::{IssueTracker, Ticket};
 use wattle_capability::kv::{self, Change};
@@ -21,7 +20,8 @@ use wattle_capability::par::{Programs, Work};
 use wattle_capability::policy::{Policy, Preflight, Rule, Verdict};
 use wattle_capability::search::{Nearest, Query};
 use wattle_capability::tool::ToolBox;
-use wattle_rt::{Grants, Guard, GuardFuture, NestedContext, Outcome, Preview, Service, Target};
+use wattle_capability::{http, web};
+use wattle_rt::{Grants, Guard, GuardFuture, NestedContext, Outcome, Preview, Target};
 
 /// The recorded effects, in order.
 #[derive(Clone, Default)]
@@ -295,7 +295,7 @@ pub(crate) fn rules_about(done: &[(Target, String)]) -> Vec<String> {
     let mut rules: Vec<String> = words.chain(["*".to_owned()]).collect();
     for (target, text) in done {
         rules.extend(match target {
-            Target::Url | Target::Service(Service::Engine) => {
+            &Target::Url | &Target::Service(&web::ENGINE) => {
                 let host = text.split('/').nth(2).unwrap_or_default();
                 vec!["host:*".to_owned(), format!("host:{host}")]
             }

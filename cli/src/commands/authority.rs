@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 use wattle_agent::capability::policy;
 use wattle_agent::rt::{
-    Argument, Names, Part, Position, Program, Reach, Runtime, Service, Target, Text, Touch, Use,
+    Argument, Names, Part, Position, Program, Reach, Runtime, Target, Text, Touch, Use,
 };
 
 use crate::output::{DIM, NAME, paint, visible};
@@ -110,14 +110,7 @@ fn noun(target: Target) -> &'static str {
         Target::Program => "program",
         Target::Agent => "agent",
         Target::Tool => "tool",
-        Target::Service(Service::Model) => "model",
-        Target::Service(Service::Engine) => "search engine",
-        Target::Service(Service::Images) => "images model",
-        Target::Service(Service::Remote) => "remote",
-        Target::Service(Service::Public) => "public folder",
-        Target::Service(Service::Tickets) => "tickets",
-        Target::Service(Service::Memory) => "memory",
-        Target::Service(Service::Artifacts) => "artifacts",
+        Target::Service(service) => service.label,
     }
 }
 

@@ -6,7 +6,6 @@ use serde_json::{Value as Json, json};
 use wattle_agent::capability::egress::{Limits, Request};
 use wattle_agent::capability::files::Files;
 use wattle_agent::model::{ApiKey, CLASS_PREFIX};
-use wattle_agent::rt::Grants;
 use wattle_agent::{Privacy, privacy};
 
 use crate::args::DoctorArgs;
@@ -94,7 +93,7 @@ async fn engine(setup: &Setup) -> Found {
         .prepare("(resv \"well\") (i32.const 0)")
         .await
         .map_err(|error| wrong(error, FIX))?;
-    let grants = std::sync::Arc::new(Grants::new().allow("sys"));
+    let grants = std::sync::Arc::new(wattle_agent::capability::pure_grants());
     let outcome =
         runtime.run(&program, &grants, Vec::new()).await.map_err(|error| wrong(error, FIX))?;
     match outcome.success() && outcome.texts() == ["well"] {

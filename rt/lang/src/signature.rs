@@ -157,28 +157,37 @@ pub enum Target {
     Tool,
     /// A service that the operator configured. Programs do not name it. The resource's name is
     /// empty or is the service's URL.
-    Service(Service),
+    Service(&'static Service),
 }
 
 /// A service that the operator configures. Programs use the service but do not choose its location.
+///
+/// The capability that uses the service declares it beside its table, and a policy knows nothing
+/// else about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Service {
-    /// A language model or an embedding model.
-    Model,
-    /// A web search engine.
-    Engine,
-    /// A model that generates images.
-    Images,
-    /// The remote of the workdir's repository.
-    Remote,
-    /// The public folder.
-    Public,
-    /// The destination of tickets: a file on the host, or the tenant's state.
-    Tickets,
-    /// The memory of the tenant and of the session.
-    Memory,
-    /// The artifacts of the run, which the application that started it receives.
-    Artifacts,
+pub struct Service {
+    /// The name, such as `engine`.
+    pub name: &'static str,
+    /// The name that people read, such as `search engine`.
+    pub label: &'static str,
+    /// The use of the service, as a verb phrase, such as `ask the search engine`.
+    pub verb: &'static str,
+    /// The capability whose purpose is the use of the service. A rule that allows the capability
+    /// allows the use of the service by the capability's functions.
+    pub capability: &'static str,
+    /// If true, a rule on the capability covers every use of the service, no matter which function
+    /// uses it.
+    pub is_class: bool,
+    /// The words of the classes that the service depends on, such as `http`. A rule that denies a
+    /// class, or asks about it, also covers the service. A rule that allows it does not.
+    pub depends_on: &'static [&'static str],
+    /// If true, the use of the service carries data out of the machine, or hands it to somebody who
+    /// may: to a host, a provider, the readers of public files or tickets, or the application that
+    /// started the run.
+    pub leaves_machine: bool,
+    /// The file on the host, and the key of the tenant's state, where the service may keep what it
+    /// is given. A rule that denies writing it, or asks about it, also covers the service.
+    pub kept_in: Option<&'static str>,
 }
 
 /// The resources outside the program that an argument names.

@@ -176,7 +176,8 @@ mod tests {
 
     #[test]
     fn a_join_costs_as_much_as_the_pieces_of_both_sides() {
-        let (mut value, mut effort) = (text(0, 30), Effort::new(100));
+        let mut value = text(0, 30);
+        let mut effort = Effort::new(100);
         assert_eq!(value.join(&text(50, 30), &mut effort), Some(true), "60 of 100 are spent");
         assert_eq!(value.join(&text(100, 30), &mut effort), None, "90 more are too many");
         assert_eq!(value.weight(), 60, "the value is unchanged");
@@ -184,7 +185,8 @@ mod tests {
 
     #[test]
     fn a_join_without_anything_new_does_not_grow() {
-        let (mut value, mut effort) = (Value::number(1), Effort::new(10));
+        let mut value = Value::number(1);
+        let mut effort = Effort::new(10);
         assert_eq!(value.join(&Value::number(1), &mut effort), Some(false));
         assert_eq!(value.join(&Value::none(), &mut effort), Some(false));
         assert_eq!(value.join(&Value::Any, &mut effort), Some(true));

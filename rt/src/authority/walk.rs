@@ -72,7 +72,8 @@ pub(super) fn uses(module: &Module<'_>, imports: &[Signature]) -> Option<Vec<Use
     let signatures: Option<Vec<Signature>> = (0..module.imports.len()).map(signature).collect();
     let mut walk = Walk::new(module, signatures?)?;
     walk.run()?;
-    let (mut uses, mut room) = (Vec::new(), MAX_TEXTS);
+    let mut uses = Vec::new();
+    let mut room = MAX_TEXTS;
     for ((offset, import), values) in std::mem::take(&mut walk.calls) {
         let function = *walk.imports.get(import as usize)?;
         let mut arguments = Vec::new();
@@ -255,9 +256,10 @@ impl<'m, 'b> Walk<'m, 'b> {
             value.texts().iter().filter_map(|pieces| self.text(pieces, room)).collect();
         texts.sort_unstable();
         texts.dedup();
-        Some(match texts.iter().any(|text| text.parts() == [Part::Unknown]) {
-            true => Argument::Unknown,
-            false => Argument::OneOf(texts),
+        Some(if texts.iter().any(|text| text.parts() == [Part::Unknown]) {
+            Argument::Unknown
+        } else {
+            Argument::OneOf(texts)
         })
     }
 

@@ -8,19 +8,40 @@ mod value;
 use wasmtime::{AsContext, AsContextMut, WasmBacktrace};
 
 use crate::deadline::SharedDeadline;
-use crate::{Code, Failure, Run, Touch};
+use crate::kind::Params;
+use crate::{CallEffect, Code, Failure, Run, Touch};
 
 pub(crate) use heap::{PAGE, memory, out_of_memory, reserve};
-pub use taped::{CallError, CallValue, TapedCall, add, halted, not_performed, split_halt};
+use taped::not_performed;
+pub use taped::{CallValue, TapedCall};
 pub use value::{Allocation, Record, Value, wrong_recorded_type};
 
 /// The engine's handle to a call in progress.
 pub type Caller<'a> = wasmtime::Caller<'a, Box<Run>>;
 
-/// Runs the admission checks for a call.
+/// What a call to a row's function needs to know about the row.
 #[doc(hidden)]
-pub fn check(checks: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
-    checks()
+pub struct Row {
+    pub module: &'static str,
+    pub name: &'static str,
+    /// The full name, such as `kv.get`.
+    pub function: &'static str,
+    pub effect: CallEffect,
+    /// The resources that every call accesses.
+    pub touches: &'static [Touch],
+}
+
+impl Row {
+    /// Returns true if calls have an effect, which the run's tape records.
+    fn is_taped(&self) -> bool {
+        !matches!(self.effect, CallEffect::None)
+    }
+
+    /// Asks the run's guard about everything that a call accesses.
+    fn admit<P: Params>(&self, run: &Run, args: &P::Borrowed<'_>) -> Result<(), Failure> {
+        P::admit(run, self.function, args)?;
+        touch(run, self.function, self.touches)
+    }
 }
 
 /// Asks the run's guard about the resources that every call to a function accesses.
@@ -30,28 +51,80 @@ pub fn touch(run: &Run, function: &'static str, touches: &[Touch]) -> Result<(),
     touches.iter().try_for_each(|touch| run.admit(function, touch.target, touch.text))
 }
 
-/// Performs a synchronous call, which borrows its arguments from the program's memory.
+/// Performs a synchronous call without an effect, which borrows its arguments from the program's
+/// memory.
 #[doc(hidden)]
-pub fn call<R, E: From<Failure>>(
+pub fn call<V>(
     caller: &mut Caller<'_>,
     function: &'static str,
-    f: impl FnOnce(&[u8], &mut Run) -> Result<R, E>,
-) -> Result<R, E> {
+    perform: impl FnOnce(&[u8], &mut Run) -> Result<V, Failure>,
+) -> Result<V, Failure> {
     let memory = memory(caller)?;
     let (bytes, run) = memory.data_and_store_mut(caller.as_context_mut());
     run.count(function);
-    f(bytes, run)
+    perform(bytes, run)
 }
 
-/// Reads the arguments of an asynchronous call.
+/// Performs a synchronous call with an effect, which the run's tape records or replays.
+///
+/// # Errors
+/// If the tape ends the program.
 #[doc(hidden)]
-pub fn begin<R>(
+pub fn taped_call<P: Params, V: Record>(
     caller: &mut Caller<'_>,
-    function: &'static str,
-    f: impl FnOnce(&[u8]) -> Result<R, Failure>,
-) -> Result<R, Failure> {
-    caller.data_mut().count(function);
-    f(memory(caller)?.data(caller.as_context()))
+    row: &Row,
+    raw: P::Raw,
+    function: impl FnOnce(&mut Run, P::Borrowed<'_>) -> Result<V, Failure>,
+) -> wasmtime::Result<Result<CallValue<V>, Failure>> {
+    let mut halted = None;
+    let outcome = call(caller, row.function, |bytes, run| {
+        let args = P::read(bytes, raw, row.function)?;
+        let call = TapedCall::begin(run, row.function, row.effect, |all| P::feed(&args, all));
+        let call = match call {
+            Ok(call) => call,
+            Err(halt) => {
+                halted = Some(halt);
+                return Err(not_performed());
+            }
+        };
+        let admitted =
+            if call.is_performed() { row.admit::<P>(run, &args) } else { Err(not_performed()) };
+        let outcome = admitted.and_then(|()| function(run, args));
+        call.finish(run, outcome)
+    });
+    halted.map_or(Ok(outcome), |halt| Err(wasmtime::Error::new(halt)))
+}
+
+/// Starts an asynchronous call, which owns its arguments. Returns the call and its arguments, or
+/// the failure that is the call's outcome.
+///
+/// # Errors
+/// If the tape ends the program.
+#[doc(hidden)]
+pub async fn start<P: Params>(
+    caller: &mut Caller<'_>,
+    row: &Row,
+    raw: P::Raw,
+) -> wasmtime::Result<(TapedCall, Result<P::Owned, Failure>)> {
+    caller.data_mut().count(row.function);
+    let read = memory(caller).and_then(|memory| {
+        P::read(memory.data(caller.as_context()), raw, row.function).map(P::own)
+    });
+    let (run, args) = match read {
+        Ok(args) => (caller.data_mut(), args),
+        Err(failure) => return Ok((TapedCall::untaped(), Err(failure))),
+    };
+    let mut call = TapedCall::untaped();
+    if row.is_taped() {
+        call = TapedCall::begin(run, row.function, row.effect, |all| P::feed(&P::lend(&args), all))
+            .map_err(wasmtime::Error::new)?;
+        if !call.is_performed() {
+            return Ok((call, Err(not_performed())));
+        }
+        call.flush().await.map_err(wasmtime::Error::new)?;
+    }
+    let admitted = row.admit::<P>(caller.data(), &P::lend(&args));
+    Ok((call, admitted.map(|()| args)))
 }
 
 /// The error that ends a program whose deadline passed while it waited for a host function.
@@ -137,7 +210,8 @@ pub fn value_and_err<V: Value>(
 
 /// Records the failure of a host function and returns the error code that the program gets.
 fn record_failure(caller: &mut Caller<'_>, function: &'static str, failure: Failure) -> i32 {
-    let (offset, code) = (call_offset(caller), failure.code.number());
+    let offset = call_offset(caller);
+    let code = failure.code.number();
     caller.data_mut().fail(function, failure.truncated(), offset);
     code
 }
@@ -145,7 +219,8 @@ fn record_failure(caller: &mut Caller<'_>, function: &'static str, failure: Fail
 /// Records the failure of a host function that has no error result. Returns the error that ends the
 /// program.
 fn trap(caller: &mut Caller<'_>, function: &'static str, failure: Failure) -> wasmtime::Error {
-    let (offset, failure) = (call_offset(caller), failure.truncated());
+    let offset = call_offset(caller);
+    let failure = failure.truncated();
     caller.data_mut().fail(function, failure.clone(), offset);
     wasmtime::Error::new(failure)
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Caller, Record, Value};
-use crate::tape::{Arg, Args, CallId, CallResult, Halt, RecordedValue, Replay, Tape, TapeCursor};
+use crate::tape::{Args, CallId, CallResult, Halt, RecordedValue, Replay, Tape, TapeCursor};
 use crate::{CallEffect, Code, Failure, Run};
 
 /// The value of a call, either just returned by the function or recorded earlier on the tape.
@@ -35,20 +35,6 @@ impl<V: Value> Value for CallValue<V> {
     }
 }
 
-/// The reason why a call returns no value: a failure that the program handles, or a halt that ends
-/// the program.
-#[doc(hidden)]
-pub enum CallError {
-    Failed(Failure),
-    Halted(Halt),
-}
-
-impl From<Failure> for CallError {
-    fn from(failure: Failure) -> CallError {
-        CallError::Failed(failure)
-    }
-}
-
 /// A call with an effect. If the run has a tape, the tape records or replays the call.
 #[doc(hidden)]
 pub struct TapedCall {
@@ -60,6 +46,11 @@ pub struct TapedCall {
 }
 
 impl TapedCall {
+    /// Returns a call that no tape records or replays.
+    pub(super) fn untaped() -> TapedCall {
+        TapedCall { recording: None, recorded: None, is_performed: true }
+    }
+
     /// Begins a call to a function.
     pub fn begin(
         run: &mut Run,
@@ -69,7 +60,7 @@ impl TapedCall {
     ) -> Result<TapedCall, Halt> {
         // A call made by another host call is part of that call and is not recorded separately.
         let Some(cursor) = run.tape.as_mut().filter(|cursor| !cursor.is_busy()) else {
-            return Ok(TapedCall { recording: None, recorded: None, is_performed: true });
+            return Ok(TapedCall::untaped());
         };
         let mut all = Args::default();
         args(&mut all);
@@ -123,48 +114,28 @@ impl TapedCall {
 
     /// Ends the call like [`TapedCall::finish`] and flushes the tape if the call must not be
     /// performed twice.
+    ///
+    /// # Errors
+    /// If the tape ends the program.
     pub async fn finish_and_flush<V: Record + Send>(
         self,
         caller: &mut Caller<'_>,
         outcome: Result<V, Failure>,
-    ) -> Result<Result<CallValue<V>, Failure>, Halt> {
+    ) -> wasmtime::Result<Result<CallValue<V>, Failure>> {
         let only_once = |id: &CallId| matches!(id.effect, CallEffect::Once | CallEffect::Changes);
         let tape =
             self.recording.as_ref().filter(|(tape, id)| only_once(id) && tape.needs_flush(id));
         let tape = tape.map(|(tape, _)| Arc::clone(tape));
         let value = self.finish(caller.data_mut(), outcome);
         match tape {
-            Some(tape) => tape.flush().await.map(|()| value),
+            Some(tape) => tape.flush().await.map(|()| value).map_err(wasmtime::Error::new),
             None => Ok(value),
         }
     }
 }
 
-/// Adds an argument to a call's identity on the tape.
-#[doc(hidden)]
-pub fn add(args: &mut Args, arg: &impl Arg) {
-    args.add(arg);
-}
-
 /// Returns a placeholder for the outcome of a call that is not performed. The recorded result
 /// replaces the placeholder.
-#[doc(hidden)]
-pub fn not_performed() -> Result<(), Failure> {
-    Err(Failure::new(Code::ECANCEL, "the call is not performed"))
-}
-
-/// Converts a halt into the error that ends the program.
-#[doc(hidden)]
-pub fn halted(halt: Halt) -> wasmtime::Error {
-    wasmtime::Error::new(halt)
-}
-
-/// Separates a halt, which ends the program, from a failure, which the program handles.
-#[doc(hidden)]
-pub fn split_halt<V>(outcome: Result<V, CallError>) -> wasmtime::Result<Result<V, Failure>> {
-    match outcome {
-        Ok(value) => Ok(Ok(value)),
-        Err(CallError::Failed(failure)) => Ok(Err(failure)),
-        Err(CallError::Halted(halt)) => Err(halted(halt)),
-    }
+pub(super) fn not_performed() -> Failure {
+    Failure::new(Code::ECANCEL, "the call is not performed")
 }

@@ -154,7 +154,7 @@ impl Runtime {
     ) -> Result<Arc<Grants>, RunError> {
         let Some(guard) = grants.guard() else { return Ok(Arc::clone(grants)) };
         let decided = guard
-            .before(Preview::new(self, program, (&launch.args, grants), launch.tape.as_ref()))
+            .before(Preview::new(self, program, &launch.args, grants, launch.tape.as_ref()))
             .await;
         let decided = decided.map_err(|why| {
             if let Some((tape, id)) = opened.filter(|(cursor, _)| cursor.tape.halted().is_none()) {

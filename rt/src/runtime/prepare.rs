@@ -116,7 +116,8 @@ impl Runtime {
         {
             return Ok(compiled);
         }
-        let (assembled, cache) = (Arc::clone(assembled), cache.map(Path::to_owned));
+        let assembled = Arc::clone(assembled);
+        let cache = cache.map(Path::to_owned);
         self.pooled(source, move |inner, source| {
             inner.compile(source, &assembled, cache.as_deref())
         })
@@ -143,7 +144,8 @@ impl Runtime {
         source: &str,
         work: impl FnOnce(&Inner, &str) -> T + Send + 'static,
     ) -> Result<T, PrepareError> {
-        let (inner, source) = (Arc::clone(&self.inner), source.to_owned());
+        let inner = Arc::clone(&self.inner);
+        let source = source.to_owned();
         self.inner.pool.run(move || work(&inner, &source)).await.map_err(PrepareError::Unfinished)
     }
 
@@ -278,7 +280,8 @@ impl Inner {
                 .get_export_index(name)
                 .ok_or_else(|| wasmtime::Error::msg(format!("the module has no export `{name}`")))
         };
-        let (run, memory) = (export("run")?, export("mem.tape")?);
+        let run = export("run")?;
+        let memory = export("mem.tape")?;
         let instance = self.linker.instantiate_pre(module)?;
         let mut capabilities: Vec<&'static str> =
             assembled.imports.iter().map(|import| import.module).collect();

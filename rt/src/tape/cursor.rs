@@ -197,7 +197,8 @@ impl TimedOut {
     fn decode(parts: Vec<Vec<u8>>) -> Option<TimedOut> {
         let mut parts = parts.into_iter();
         let mut text = || parts.next().and_then(|bytes| String::from_utf8(bytes).ok());
-        let (message, position) = (text()?, text()?);
+        let message = text()?;
+        let position = text()?;
         let position = position.split_once(' ').and_then(|(line, column)| {
             Some(Position { line: line.parse().ok()?, column: column.parse().ok()? })
         });

@@ -54,7 +54,8 @@ pub fn decode(bytes: &[u8]) -> Option<CallResult> {
         FLOAT => RecordedValue::Float(f64::from_bits(u64::from_le_bytes(rest.try_into().ok()?))),
         BYTES => RecordedValue::Bytes(rest.to_vec()),
         ITEMS => {
-            let (mut items, mut rest) = (Vec::new(), rest);
+            let mut items = Vec::new();
+            let mut rest = rest;
             while !rest.is_empty() {
                 let (head, body) = rest.split_first_chunk::<4>()?;
                 let (item, after) = body.split_at_checked(u32::from_le_bytes(*head) as usize)?;

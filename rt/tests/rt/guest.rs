@@ -42,7 +42,7 @@ async fn call(
     account: &Account,
     bounds: GuestBounds,
 ) -> Result<GuestAnswer, GuestFault> {
-    guest.call(account, (b"head", b"body"), 0.0, bounds).await
+    guest.call(account, b"head", b"body", 0.0, bounds).await
 }
 
 #[tokio::test]

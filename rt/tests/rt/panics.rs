@@ -23,7 +23,7 @@ wattle_rt::capability! {
     /// Runs another program that panics
     #[example = "(call $break.nested) (i32.const 0)"]
     #[touches(nothing)]
-    async nested() = nested;
+    async nested() with Other = nested;
     /// Does nothing
     #[example = "(call $break.nothing) (i32.const 0)"]
     fn nothing() = nothing;
@@ -52,11 +52,10 @@ struct Other {
 }
 
 impl wattle_rt::Config for Other {
-    const CAPABILITY: &'static str = "break";
+    const CAPABILITIES: &'static [&'static str] = &["break"];
 }
 
-async fn nested(run: &mut Run) -> Result<(), Failure> {
-    let other = run.config::<Other>()?;
+async fn nested(other: Arc<Other>, run: &mut Run) -> Result<(), Failure> {
     let (grants, place): (_, NestedContext) = (Arc::clone(run.grants()), run.nested()?);
     let time = Duration::from_secs(10);
     match other.runtime.run_nested(&other.program, &grants, Vec::new(), time, place).await {
@@ -119,7 +118,7 @@ async fn other_programs_run_after_panics() {
         bug(&runtime, "(call $break.nested) (i32.const 0)").await;
         bug(&runtime, "(call $break.later) (i32.const 0)").await;
     }
-    let grants = Arc::new(Grants::new().allow("break"));
+    let grants = Arc::new(Grants::without_state(["break"]));
     let program = runtime
         .prepare("(drop (call $break.value 0)) (drop) (call $break.nothing) (i32.const 0)")
         .await

@@ -6,7 +6,8 @@
 use libfuzzer_sys::fuzz_target;
 use wattle_capability::ALL;
 use wattle_capability::policy::{Policy, Rule, Verdict};
-use wattle_rt::{Service, Target};
+use wattle_capability::{ai, git, image, issue, memory, publish, sys, web};
+use wattle_rt::Target;
 
 #[path = "../../../capability/tests/reference/mod.rs"]
 mod reference;
@@ -60,17 +61,17 @@ fuzz_target!(|data: &[u8]| {
     let functions: Vec<&str> = ALL.iter().flat_map(|c| c.functions).map(|f| f.name).collect();
     let function = pick(&mut bytes, &functions);
     let services = [
-        Service::Model,
-        Service::Images,
-        Service::Remote,
-        Service::Public,
-        Service::Tickets,
-        Service::Memory,
-        Service::Artifacts,
+        &ai::MODEL,
+        &image::IMAGES,
+        &git::REMOTE,
+        &publish::PUBLIC,
+        &issue::TICKETS,
+        &memory::STORE,
+        &sys::ARTIFACTS,
     ];
     let (target, text) = match bytes.next().unwrap_or(0) % 5 {
         0 => {
-            let target = pick(&mut bytes, &[Target::Url, Target::Service(Service::Engine)]);
+            let target = pick(&mut bytes, &[Target::Url, Target::Service(&web::ENGINE)]);
             (target, format!("https://{}/", pick(&mut bytes, HOSTS)))
         }
         1 => {

@@ -10,7 +10,7 @@ use wattle_capability::egress::{Egress, Policy};
 use wattle_capability::files::Files;
 use wattle_catalog::Folders;
 use wattle_machine::{Message, Role};
-use wattle_rt::{Grants, Limits};
+use wattle_rt::Limits;
 use wattle_tests::{Job, Scripted, built_in_host};
 
 fn host(folder: &Path) -> Host {
@@ -198,5 +198,5 @@ fn the_manual_answers_by_name_and_by_words() {
 async fn help_needs_its_grant_and_touches_nothing() {
     let host = built_in_host(Limits::default());
     let program = host.runtime().prepare("(ret (help.about? \"str\"))").await.unwrap();
-    assert_eq!(program.missing(&Grants::new().allow("sys")), ["help"]);
+    assert_eq!(program.missing(&wattle_capability::pure_grants()), ["help"]);
 }

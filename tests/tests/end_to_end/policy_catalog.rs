@@ -12,8 +12,9 @@ use watch::Log;
 use wattle_agent::{Access, Host, Scene, Trusted};
 use wattle_capability::files::Files;
 use wattle_capability::policy::Verdict;
+use wattle_capability::{ai, git, image, publish};
 use wattle_catalog::{Catalog, Entry, Example, Fixtures};
-use wattle_rt::{Guard, Limits, Program, Service, Target};
+use wattle_rt::{Guard, Limits, Program, Target};
 use wattle_tests::built_in_host;
 
 /// Runs an example and returns all of its effects.
@@ -44,12 +45,12 @@ async fn effects_of(
         inference: access
             .inference
             .clone()
-            .map(|model| log.of(model, service(Service::Model), "") as Arc<_>),
+            .map(|model| log.of(model, service(&ai::MODEL), "") as Arc<_>),
         trusted: Some(Trusted {
-            repository: log.of(repository, service(Service::Remote), ""),
+            repository: log.of(repository, service(&git::REMOTE), ""),
             public: Some(Arc::clone(&public)),
             image_generator: image_generator
-                .map(|inner| log.of(inner, service(Service::Images), "") as Arc<_>),
+                .map(|inner| log.of(inner, service(&image::IMAGES), "") as Arc<_>),
         }),
         ..access
     };
@@ -68,7 +69,7 @@ async fn effects_of(
         .into_iter()
         .for_each(|path| log.add(Target::Write, path));
     if !watch::written(&public_before, &watch::snapshot(&public)).is_empty() {
-        log.add(service(Service::Public), "");
+        log.add(service(&publish::PUBLIC), "");
     }
     log.take()
 }

@@ -236,7 +236,7 @@ impl KnownSecrets {
 }
 
 impl Config for Vault {
-    const CAPABILITY: &'static str = "http";
+    const CAPABILITIES: &'static [&'static str] = &[];
 }
 
 impl Default for Vault {

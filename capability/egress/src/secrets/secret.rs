@@ -155,7 +155,8 @@ impl Secret {
     /// Checks that the secret may be sent to a URL. The error names the setting that would permit
     /// it.
     pub fn admits(&self, url: &Url) -> Result<(), String> {
-        let (name, host) = (self.name(), url.host_str().unwrap_or("that URL"));
+        let name = self.name();
+        let host = url.host_str().unwrap_or("that URL");
         let listed = self.0.hosts.iter().filter(|entry| entry.matches(url)).collect::<Vec<_>>();
         if listed.is_empty() {
             return Err(format!(

@@ -215,7 +215,8 @@ impl Search {
             }
             match (step.with, step.next) {
                 (Some(unescaped), Some(next)) => {
-                    let (start, set) = (open.start, open.set.clone());
+                    let start = open.start;
+                    let set = open.set.clone();
                     ended.push((open, unescaped));
                     self.open.push(OpenEscape { start, escape: next, set });
                 }

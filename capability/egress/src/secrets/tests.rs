@@ -54,9 +54,10 @@ fn spell(byte: u8, way: u8) -> Vec<u8> {
 fn base64(value: &[u8], shift: usize, url: bool) -> Vec<u8> {
     use base64::Engine as _;
     let whole = [&b"xyz"[..shift % 3], value, &b"!!!"[..shift / 3 % 3]].concat();
-    let letters = match url {
-        true => base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(whole),
-        false => base64::engine::general_purpose::STANDARD.encode(whole),
+    let letters = if url {
+        base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(whole)
+    } else {
+        base64::engine::general_purpose::STANDARD.encode(whole)
     };
     letters.into_bytes()
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Base, EntryInfo};
 use crate::ENTRY_LIMIT;
-use crate::error::FilesError;
+use crate::error::{AtPath as _, FilesError};
 use crate::git_names::{has_repository_layout, is_named, is_repository, is_repository_part};
 use crate::host_files::is_project_file;
 use crate::path::{Intent, RunPath};
@@ -20,9 +20,8 @@ pub(crate) struct WalkedEntry {
 impl Base {
     /// Returns the current state of an entry.
     pub(crate) fn stamp(&self, path: &RunPath) -> Result<Stamp, FilesError> {
-        let io = |cause| FilesError::io(Intent::Write, path, cause);
-        let Some(meta) = self.meta(path).map_err(io)? else { return Ok(Stamp::Absent) };
-        Ok(match self.entry(path).map_err(io)? {
+        let Some(meta) = self.meta(path).at(Intent::Write, path)? else { return Ok(Stamp::Absent) };
+        Ok(match self.entry(path).at(Intent::Write, path)? {
             EntryInfo::Absent => Stamp::Absent,
             EntryInfo::File { .. } => Stamp::File(FileStamp::of(&meta)),
             EntryInfo::Folder { .. } => Stamp::Tree(self.tree_hash(path)?),
@@ -38,8 +37,7 @@ impl Base {
         max: usize,
         intent: Intent,
     ) -> Result<Option<Vec<(String, EntryInfo)>>, FilesError> {
-        let listed =
-            self.list(path, max, |_| true).map_err(|cause| FilesError::io(intent, path, cause))?;
+        let listed = self.list(path, max, |_| true).at(intent, path)?;
         Ok(listed.map(|listed| {
             let mut children: Vec<(String, EntryInfo)> =
                 listed.into_iter().map(|child| (child.name, child.entry)).collect();
@@ -85,16 +83,14 @@ impl Base {
         while let Some(folder) = folders.pop() {
             let mut children = self
                 .list(&folder, ENTRY_LIMIT.saturating_sub(walked.len()), |_| true)
-                .map_err(|cause| FilesError::io(Intent::Write, &folder, cause))?
+                .at(Intent::Write, &folder)?
                 .ok_or_else(|| FilesError::too_many(top, ENTRY_LIMIT))?;
             children.sort_by(|a, b| a.name.cmp(&b.name));
             for child in children {
                 if child.not_utf8 {
                     return Err(FilesError::name_not_utf8(&folder));
                 }
-                let path = folder
-                    .join(&child.name)
-                    .map_err(|fault| FilesError::path(Intent::Write, folder.as_str(), fault))?;
+                let path = folder.child(&child.name, Intent::Write)?;
                 if let EntryInfo::Folder { .. } = child.entry {
                     folders.push(path.clone());
                 }

@@ -41,10 +41,7 @@ impl Inodes {
         }
         add_with_entries(&top.join(REPOSITORY), &mut inodes.repository);
         for rule in rules {
-            let list = match rule.file.hidden {
-                true => &mut inodes.hidden,
-                false => &mut inodes.protected,
-            };
+            let list = if rule.file.hidden { &mut inodes.hidden } else { &mut inodes.protected };
             if rule.loads.is_some() {
                 // Neither the workdir nor the other entries of the folder are protected.
                 let is_loaded = |path: &Path, kind: FileType| {

@@ -80,9 +80,12 @@ impl HostPaths {
 
 impl Located {
     fn covers(&self, path: &Path) -> bool {
-        let is_in = |folder: &PathBuf| match self.holds_workdir {
-            true => path.parent() == Some(folder.as_path()) && self.file.has_loaded_extension(path),
-            false => path.starts_with(folder),
+        let is_in = |folder: &PathBuf| {
+            if self.holds_workdir {
+                path.parent() == Some(folder.as_path()) && self.file.has_loaded_extension(path)
+            } else {
+                path.starts_with(folder)
+            }
         };
         self.passed.iter().any(|passed| passed == path) || self.paths.iter().any(is_in)
     }

@@ -34,7 +34,9 @@ impl Route {
 
     /// Follows all links on an absolute path and returns the resulting path.
     fn follow(&mut self, path: &Path) -> PathBuf {
-        let (mut at, mut rest, mut links) = (PathBuf::new(), path.to_owned(), 0);
+        let mut at = PathBuf::new();
+        let mut rest = path.to_owned();
+        let mut links = 0;
         while let Some((first, after)) = split_first(&rest) {
             if first == ".." {
                 self.passed.push(at.clone());

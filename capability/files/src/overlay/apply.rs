@@ -58,8 +58,10 @@ impl Overlay {
         let results = apply_steps(base, staging.path(), steps, check);
         drop(staging);
         self.reads.clear();
-        let (mut done, mut failed) = (Vec::new(), Vec::new());
-        let (mut applied, mut folders) = (BTreeSet::new(), Vec::new());
+        let mut done = Vec::new();
+        let mut failed = Vec::new();
+        let mut applied = BTreeSet::new();
+        let mut folders = Vec::new();
         for (step, result) in results {
             match result {
                 Ok(()) => {
@@ -160,7 +162,8 @@ pub(super) fn apply_steps(
             group.push(job);
         }
     }
-    let (mut any_failed, mut moved) = (false, MovedFiles::default());
+    let mut any_failed = false;
+    let mut moved = MovedFiles::default();
     for (order, group) in groups.into_iter().enumerate() {
         let failed_before = any_failed;
         for job in group {

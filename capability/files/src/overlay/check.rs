@@ -32,9 +32,10 @@ impl Overlay {
             Action::Remove => contents::check_in_base(base, &step.path),
             Action::Link(target) => {
                 base.check_leads_to_no_host_file(&step.path)?;
-                match leaves(base, &step.path, target) && !carried.contains(target) {
-                    true => Err(FilesError::link_leaves(&step.path)),
-                    false => Ok(()),
+                if leaves(base, &step.path, target) && !carried.contains(target) {
+                    Err(FilesError::link_leaves(&step.path))
+                } else {
+                    Ok(())
                 }
             }
             Action::Folder | Action::File { .. } => Ok(()),

@@ -10,7 +10,7 @@ use super::layer::{Body, Node};
 use crate::ENTRY_LIMIT;
 use crate::base::EntryInfo;
 use crate::base::primitives::Disk as _;
-use crate::error::FilesError;
+use crate::error::{AtPath as _, FilesError};
 use crate::path::{Intent, RunPath};
 use crate::stamp::Stamp;
 
@@ -42,9 +42,7 @@ impl Overlay {
     /// Returns true if the base has an entry at a path, whether or not the overlay hides it.
     fn is_in_base(&self, path: &RunPath) -> Result<bool, FilesError> {
         let Some(base) = &self.base else { return Ok(false) };
-        let entry = |path: &RunPath| {
-            base.entry(path).map_err(|cause| FilesError::io(Intent::Write, path, cause))
-        };
+        let entry = |path: &RunPath| base.entry(path).at(Intent::Write, path);
         for parent in path.parents() {
             if !matches!(entry(&parent)?, EntryInfo::Folder { .. }) {
                 return Ok(false);
@@ -66,9 +64,7 @@ impl Overlay {
                 if child.not_utf8 {
                     return Err(FilesError::name_not_utf8(folder));
                 }
-                let path = folder
-                    .join(&child.name)
-                    .map_err(|fault| FilesError::path(Intent::Write, folder.as_str(), fault))?;
+                let path = folder.child(&child.name, Intent::Write)?;
                 let seen = base.stamp(&path)?;
                 stamps.push((path, seen));
             }

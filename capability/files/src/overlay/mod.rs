@@ -15,7 +15,7 @@ use std::time::SystemTime;
 
 use crate::base::{Base, EntryInfo};
 use crate::entry::Change;
-use crate::error::FilesError;
+use crate::error::{AtPath as _, FilesError};
 use crate::jail::is_absent;
 use crate::path::{Intent, RunPath};
 use crate::reader::Reader;
@@ -82,9 +82,7 @@ impl Overlay {
                 Lookup::Node(_) => true,
                 Lookup::Hidden => false,
                 Lookup::Base => {
-                    let entry = base
-                        .entry(&parent)
-                        .map_err(|cause| FilesError::io(Intent::Write, &parent, cause))?;
+                    let entry = base.entry(&parent).at(Intent::Write, &parent)?;
                     matches!(entry, EntryInfo::Folder { .. })
                 }
             };
@@ -117,8 +115,7 @@ impl Overlay {
         let seen = self.seen(path)?;
         let in_base = match &self.base {
             Some(base) if self.layer.shows_base(path) => {
-                let entry =
-                    base.entry(path).map_err(|cause| FilesError::io(Intent::Write, path, cause))?;
+                let entry = base.entry(path).at(Intent::Write, path)?;
                 entry != EntryInfo::Absent
             }
             _ => false,
@@ -139,7 +136,7 @@ impl Overlay {
         }
         let reader = self.open_file(path)?;
         let mode = self.base.as_ref().map(|base| base.mode(path)).transpose();
-        let mode = mode.map_err(|cause| FilesError::io(Intent::Write, path, cause))?.flatten();
+        let mode = mode.at(Intent::Write, path)?.flatten();
         Ok((reader.read_at(0, max)?.into(), mode))
     }
 }
@@ -158,9 +155,7 @@ impl Tree for Overlay {
     fn entry(&self, path: &RunPath, intent: Intent) -> Result<EntryInfo, FilesError> {
         match (self.layer.lookup(path), &self.base) {
             (Lookup::Node(node), _) => Ok(node.entry()),
-            (Lookup::Base, Some(base)) => {
-                base.entry(path).map_err(|cause| FilesError::io(intent, path, cause))
-            }
+            (Lookup::Base, Some(base)) => base.entry(path).at(intent, path),
             (Lookup::Hidden, _) | (Lookup::Base, None) => Ok(EntryInfo::Absent),
         }
     }
@@ -193,8 +188,7 @@ impl Tree for Overlay {
         };
         let mut children: Vec<(String, EntryInfo)> = Vec::new();
         for name in folder.iter().flat_map(|folder| folder.children.keys()) {
-            let child =
-                path.join(name).map_err(|fault| FilesError::path(intent, path.as_str(), fault))?;
+            let child = path.child(name, intent)?;
             let entry = self.entry(&child, intent)?;
             if entry != EntryInfo::Absent {
                 children.push((name.clone(), entry));
@@ -207,7 +201,7 @@ impl Tree for Overlay {
                 // Another process removed a merged folder from the base. The overlay's own entries
                 // in the folder remain.
                 Err(cause) if folder.is_some() && is_absent(&cause) => Some(Vec::new()),
-                listed => listed.map_err(|cause| FilesError::io(intent, path, cause))?,
+                listed => listed.at(intent, path)?,
             };
             let Some(listed) = listed else { return Ok(None) };
             children.extend(listed.into_iter().map(|child| (child.name, child.entry)));
@@ -223,9 +217,7 @@ impl Tree for Overlay {
         // An entry that the overlay hides counts too, because it is in the base until the changes
         // have been applied.
         let Some(base) = &self.base else { return Ok(false) };
-        let path = folder
-            .join(name)
-            .map_err(|fault| FilesError::path(Intent::Write, folder.as_str(), fault))?;
+        let path = folder.child(name, Intent::Write)?;
         // If the lookup fails, the folder exists only in the overlay.
         Ok(base.entry(&path).is_ok_and(|entry| entry != EntryInfo::Absent))
     }

@@ -7,7 +7,7 @@ use super::layer::{Body, Content, Folder, Layer};
 use crate::ENTRY_LIMIT;
 use crate::base::{Base, EntryInfo};
 use crate::entry::{Change, ChangeKind, EntryKind};
-use crate::error::FilesError;
+use crate::error::{AtPath as _, FilesError};
 use crate::path::{Intent, RunPath};
 use crate::stamp::Stamp;
 
@@ -70,13 +70,9 @@ impl Plan<'_> {
         displaces: bool,
     ) -> Result<(), FilesError> {
         for (name, node) in &folder.children {
-            let path = path
-                .join(name)
-                .map_err(|fault| FilesError::path(Intent::Write, path.as_str(), fault))?;
+            let path = path.child(name, Intent::Write)?;
             let old = match self.base {
-                Some(base) if in_base => base
-                    .entry(&path)
-                    .map_err(|cause| FilesError::io(Intent::Write, &path, cause))?,
+                Some(base) if in_base => base.entry(&path).at(Intent::Write, &path)?,
                 _ => EntryInfo::Absent,
             };
             // A folder that the run created at an unused path hides nothing. Entries that another
@@ -131,14 +127,12 @@ impl Plan<'_> {
     fn removed_children(&mut self, site: &Site<'_>, folder: &Folder) -> Result<(), FilesError> {
         let Some(base) = self.base else { return Ok(()) };
         let listed = base.list(site.path, ENTRY_LIMIT, |name| !folder.children.contains_key(name));
-        let listed = listed.map_err(|cause| FilesError::io(Intent::Write, site.path, cause))?;
+        let listed = listed.at(Intent::Write, site.path)?;
         for child in listed.ok_or_else(|| FilesError::too_many(site.path, ENTRY_LIMIT))? {
             if child.not_utf8 {
                 return Err(FilesError::name_not_utf8(site.path));
             }
-            let path = site.path.join(&child.name);
-            let path =
-                path.map_err(|fault| FilesError::path(Intent::Write, site.path.as_str(), fault))?;
+            let path = site.path.child(&child.name, Intent::Write)?;
             if let Some(entry) = child.entry.kind() {
                 let site = Site { path: &path, displaces: false, ..*site };
                 self.add(&site, ChangeKind::Deleted, entry, child.entry.size(), Action::Remove);

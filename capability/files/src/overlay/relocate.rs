@@ -77,9 +77,7 @@ impl Overlay {
             if let EntryInfo::Other(what) = entry {
                 return Err(FilesError::special(Intent::Write, path, what));
             }
-            let child = path
-                .join(&name)
-                .map_err(|fault| FilesError::path(Intent::Write, path.as_str(), fault))?;
+            let child = path.child(&name, Intent::Write)?;
             folder.children.insert(name, self.copy(&child, progress)?);
         }
         Ok(Body::Folder(folder))

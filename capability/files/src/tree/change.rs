@@ -128,8 +128,10 @@ pub(crate) fn check_movable(tree: &dyn Tree, from: &RunPath) -> Result<EntryInfo
 /// `to` is the result of resolving `to_text`.
 pub(crate) fn rename(
     tree: &mut dyn Tree,
-    (from, entry): (&RunPath, &EntryInfo),
-    (to, to_text): (&RunPath, &str),
+    from: &RunPath,
+    entry: &EntryInfo,
+    to: &RunPath,
+    to_text: &str,
 ) -> Result<(), FilesError> {
     if let EntryInfo::Other(what) = entry {
         return Err(FilesError::special(Intent::Write, from, what));

@@ -42,14 +42,10 @@ pub(super) fn check_move(tree: &dyn Tree, from: &RunPath, to: &RunPath) -> Resul
             .map_err(|fault| FilesError::path(Intent::Write, folder.as_str(), fault))?;
         // Entries in the base that an overlay hides at the new path count, too, because they exist
         // until the changes are applied.
-        let has = |part: &str| match contains(children, part) {
-            true => Ok(true),
-            false => tree.has_repository_part(&moved, part),
+        let has = |part: &str| {
+            if contains(children, part) { Ok(true) } else { tree.has_repository_part(&moved, part) }
         };
-        match has_repository_layout(has)? {
-            true => Err(FilesError::repository(&moved)),
-            false => Ok(()),
-        }
+        if has_repository_layout(has)? { Err(FilesError::repository(&moved)) } else { Ok(()) }
     })
 }
 
@@ -81,9 +77,10 @@ fn check(
         left = left.saturating_sub(children.len());
         let has = |part: &str| -> Result<bool, FilesError> { Ok(contains(&children, part)) };
         if has_repository_layout(has)? {
-            return Err(match folder == *top {
-                true => FilesError::repository(top),
-                false => FilesError::holds_host_file(top, &folder, A_REPOSITORY),
+            return Err(if folder == *top {
+                FilesError::repository(top)
+            } else {
+                FilesError::holds_host_file(top, &folder, A_REPOSITORY)
             });
         }
         for (name, entry) in &children {
@@ -91,9 +88,7 @@ fn check(
             if what.is_none() && !matches!(entry, EntryInfo::Folder { .. }) {
                 continue;
             }
-            let path = folder
-                .join(name)
-                .map_err(|fault| FilesError::path(Intent::Write, folder.as_str(), fault))?;
+            let path = folder.child(name, Intent::Write)?;
             match what {
                 Some(what) => return Err(FilesError::holds_host_file(top, &path, what)),
                 None => folders.push(path),

@@ -8,7 +8,6 @@ pub(crate) mod change;
 pub(crate) mod contents;
 pub(crate) mod lookup;
 pub(crate) mod open_paths;
-mod repository;
 pub(crate) mod resolve;
 
 use std::fs::File;

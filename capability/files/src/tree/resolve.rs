@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use wattle_lang::Target;
 
-use super::{Tree, repository};
+use super::Tree;
 use crate::base::EntryInfo;
 use crate::error::FilesError;
+use crate::git_names::{completes_layout, path_is_in_repository};
 use crate::host_files::HostFileRules;
 use crate::path::{Intent, RunPath};
 
@@ -131,7 +132,18 @@ pub(crate) fn check_access(
         return Err(FilesError::host_file(intent, &refusal));
     }
     if intent == Intent::Write {
-        repository::check(tree, path)?;
+        check_repository(tree, path)?;
+    }
+    Ok(())
+}
+
+/// Rejects a write to a path that is in a repository, whose content can make `git` start programs,
+/// or that would complete the layout of one. A repository is a folder named `.git`, in any spelling,
+/// or any folder with the layout of a repository, which `git` accepts as a bare repository.
+fn check_repository(tree: &dyn Tree, path: &RunPath) -> Result<(), FilesError> {
+    let has = |folder: &RunPath, part: &str| tree.has_repository_part(folder, part);
+    if path_is_in_repository(path) || completes_layout(path, has)? {
+        return Err(FilesError::repository(path));
     }
     Ok(())
 }

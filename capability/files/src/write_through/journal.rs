@@ -6,7 +6,7 @@ use std::io::{self, Read};
 
 use crate::base::{Base, EntryInfo};
 use crate::entry::{Change, ChangeKind, EntryKind};
-use crate::error::FilesError;
+use crate::error::{AtPath as _, FilesError};
 use crate::path::{Intent, RunPath};
 
 /// Maximum number of bytes that are hashed for one operation. A write to a file that is larger than
@@ -18,14 +18,11 @@ pub(super) struct Journal {
     before: BTreeMap<RunPath, Snapshot>,
 }
 
-/// The recorded state of an entry.
+/// The recorded state of an entry. A file whose content was not hashed has no digest.
 #[derive(Debug)]
-enum Snapshot {
-    Absent,
-    File { size: u64, digest: Option<blake3::Hash> },
-    Folder,
-    Link(String),
-    Other,
+struct Snapshot {
+    entry: EntryInfo,
+    digest: Option<blake3::Hash>,
 }
 
 impl Journal {
@@ -47,7 +44,7 @@ impl Journal {
     /// Removes the record of an entry that did not exist before the run and does not exist now, so
     /// that the journal of a run that creates and removes many files stays small.
     pub(super) fn forget(&mut self, path: &RunPath) {
-        if let Some(Snapshot::Absent) = self.before.get(path) {
+        if self.before.get(path).is_some_and(|before| before.entry == EntryInfo::Absent) {
             self.before.remove(path);
         }
     }
@@ -61,25 +58,20 @@ impl Journal {
             let now = snapshot(base, path, &mut budget)?;
             let mut add =
                 |kind, snapshot: &Snapshot| changes.push((path, change(path, kind, snapshot)));
-            match (before, &now) {
-                (Snapshot::Absent, Snapshot::Absent) => {}
-                (Snapshot::Absent, now) => add(ChangeKind::Created, now),
-                (Snapshot::Folder, Snapshot::Folder) | (Snapshot::Other, Snapshot::Other) => {}
-                (Snapshot::Link(a), Snapshot::Link(b)) if a == b => {}
-                (
-                    Snapshot::File { digest: Some(a), .. },
-                    Snapshot::File { digest: Some(b), .. },
-                ) if a == b => {}
-                (Snapshot::File { .. }, Snapshot::File { .. })
-                | (Snapshot::Link(_), Snapshot::Link(_)) => {
-                    add(ChangeKind::Modified, &now);
-                }
-                (before, now) => {
+            use EntryInfo::{Absent, File, Folder, Link, Other};
+            match (&before.entry, &now.entry) {
+                (Absent, Absent) | (Folder { .. }, Folder { .. }) | (Other(_), Other(_)) => {}
+                (Absent, _) => add(ChangeKind::Created, &now),
+                (Link(a), Link(b)) if a == b => {}
+                (File { .. }, File { .. })
+                    if before.digest.is_some() && before.digest == now.digest => {}
+                (File { .. }, File { .. }) | (Link(_), Link(_)) => add(ChangeKind::Modified, &now),
+                (old, new) => {
                     add(ChangeKind::Deleted, before);
-                    if !matches!(now, Snapshot::Absent) {
-                        add(ChangeKind::Created, now);
+                    if *new != Absent {
+                        add(ChangeKind::Created, &now);
                     }
-                    if matches!(before, Snapshot::Folder) {
+                    if matches!(old, Folder { .. }) {
                         removed_folders.insert(path.clone());
                     }
                 }
@@ -94,29 +86,18 @@ impl Journal {
     }
 }
 
-fn change(path: &RunPath, kind: ChangeKind, snapshot: &Snapshot) -> Change {
-    let (entry, size) = match snapshot {
-        Snapshot::File { size, .. } => (EntryKind::File, *size),
-        Snapshot::Folder => (EntryKind::Folder, 0),
-        Snapshot::Link(_) => (EntryKind::Link, 0),
-        Snapshot::Other | Snapshot::Absent => (EntryKind::Other, 0),
-    };
-    Change { path: path.as_str().to_owned(), kind, entry, size }
+fn change(path: &RunPath, kind: ChangeKind, Snapshot { entry, .. }: &Snapshot) -> Change {
+    let (path, size) = (path.as_str().to_owned(), entry.size());
+    Change { path, kind, entry: entry.kind().unwrap_or(EntryKind::Other), size }
 }
 
 fn snapshot(base: &Base, path: &RunPath, budget: &mut u64) -> Result<Snapshot, FilesError> {
-    let mut read = || -> io::Result<Snapshot> {
-        Ok(match base.entry(path)? {
-            EntryInfo::Absent => Snapshot::Absent,
-            EntryInfo::Folder { .. } => Snapshot::Folder,
-            EntryInfo::Link(target) => Snapshot::Link(target),
-            EntryInfo::Other(_) => Snapshot::Other,
-            EntryInfo::File { size, .. } => {
-                Snapshot::File { size, digest: digest(base, path, size, budget) }
-            }
-        })
+    let entry = base.entry(path).at(Intent::Write, path)?;
+    let digest = match entry {
+        EntryInfo::File { size, .. } => digest(base, path, size, budget),
+        _ => None,
     };
-    read().map_err(|cause| FilesError::io(Intent::Write, path, cause))
+    Ok(Snapshot { entry, digest })
 }
 
 /// Returns the hash of a file's content and subtracts `size` from the budget. Returns `None` if

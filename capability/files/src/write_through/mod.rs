@@ -11,7 +11,7 @@ use rustix::fs::OFlags;
 use crate::FILE_LIMIT;
 use crate::base::{Base, EntryInfo};
 use crate::entry::Change;
-use crate::error::FilesError;
+use crate::error::{AtPath as _, FilesError};
 use crate::path::{Intent, RunPath};
 use crate::reader::Reader;
 use crate::stamp::FileStamp;
@@ -47,7 +47,7 @@ impl WriteThrough {
         change: impl FnOnce(&Base) -> io::Result<()>,
     ) -> Result<(), FilesError> {
         self.journal.record(&self.base, [path])?;
-        change(&self.base).map_err(|cause| FilesError::io(Intent::Write, path, cause))
+        change(&self.base).at(Intent::Write, path)
     }
 
     /// Returns an entry and, if it is a folder, all of its descendants.
@@ -77,12 +77,12 @@ impl Tree for WriteThrough {
     }
 
     fn entry(&self, path: &RunPath, intent: Intent) -> Result<EntryInfo, FilesError> {
-        self.base.entry(path).map_err(|cause| FilesError::io(intent, path, cause))
+        self.base.entry(path).at(intent, path)
     }
 
     fn open_file(&mut self, path: &RunPath) -> Result<Reader, FilesError> {
         let opened = self.base.open_file(path);
-        let (file, meta) = opened.map_err(|cause| FilesError::io(Intent::Read, path, cause))?;
+        let (file, meta) = opened.at(Intent::Read, path)?;
         Ok(Reader::base(path.clone(), file, FileStamp::of(&meta)))
     }
 
@@ -96,9 +96,7 @@ impl Tree for WriteThrough {
     }
 
     fn has_repository_part(&self, folder: &RunPath, name: &str) -> Result<bool, FilesError> {
-        let path = folder
-            .join(name)
-            .map_err(|fault| FilesError::path(Intent::Write, folder.as_str(), fault))?;
+        let path = folder.child(name, Intent::Write)?;
         match self.entry(&path, Intent::Write) {
             Ok(entry) => Ok(entry != EntryInfo::Absent),
             // A link replaced the folder. The caller resolves the path again.
@@ -160,9 +158,7 @@ impl Tree for WriteThrough {
         let entries = self.with_descendants(path, entry.clone())?;
         self.journal.record(&self.base, entries.iter().map(|(path, _)| path))?;
         for (path, entry) in entries.iter().rev() {
-            self.base
-                .remove(path, entry)
-                .map_err(|cause| FilesError::io(Intent::Write, path, cause))?;
+            self.base.remove(path, entry).at(Intent::Write, path)?;
             self.journal.forget(path);
         }
         Ok(())
@@ -186,7 +182,7 @@ impl Tree for WriteThrough {
             &self.base,
             moves.iter().map(|(old, _)| old).chain(moves.iter().map(|(_, new)| new)),
         )?;
-        self.base.rename(from, to).map_err(|cause| FilesError::io(Intent::Write, from, cause))?;
+        self.base.rename(from, to).at(Intent::Write, from)?;
         for (old, _) in &moves {
             self.journal.forget(old);
         }
@@ -196,7 +192,7 @@ impl Tree for WriteThrough {
     fn open_for_writing(&mut self, path: &RunPath) -> Result<OpenFile, FilesError> {
         self.journal.record(&self.base, [path])?;
         let opened = self.base.open_in_place(path, OFlags::empty());
-        let file = opened.map_err(|cause| FilesError::io(Intent::Write, path, cause))?;
+        let file = opened.at(Intent::Write, path)?;
         Ok(OpenFile::Base { path: path.clone(), file })
     }
 

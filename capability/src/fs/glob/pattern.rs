@@ -230,7 +230,8 @@ impl Token {
 /// by one character. The time is therefore at most proportional to the product of the lengths of
 /// the pattern and the name.
 fn matches(tokens: &[Token], name: &str) -> bool {
-    let (mut at, mut rest) = (0, name.chars());
+    let mut at = 0;
+    let mut rest = name.chars();
     // The index of the token after the last `*`, and the text that this `*` has not consumed.
     let mut retry: Option<(usize, std::str::Chars<'_>)> = None;
     loop {

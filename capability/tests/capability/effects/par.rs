@@ -193,7 +193,7 @@ async fn nested_programs_have_the_same_grants_and_state() {
         (resv $n) (i32.const 0)"#;
     assert_eq!(world.run(counted, &[]).await.unwrap().texts(), ["8"]);
     // The nested program needs the `kv` grant, although the calling program does not.
-    let less = wattle_rt::Grants::new().allow("sys").allow("arr").allow("str");
+    let less = wattle_capability::pure_grants();
     let par = world.grants().config::<wattle_capability::par::Par>().unwrap();
     let less = Arc::new(less.with(wattle_capability::par::Par {
         programs: Arc::clone(&par.programs),

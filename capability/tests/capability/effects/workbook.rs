@@ -8,7 +8,7 @@ use serde_json::json as value;
 use wattle_capability::http::Http;
 use wattle_capability::par::Par;
 use wattle_capability::policy::{Policy, Preflight};
-use wattle_rt::{Code, Grants};
+use wattle_rt::Code;
 
 use super::site::Slow;
 use super::{failure, json};
@@ -234,8 +234,7 @@ async fn components_have_exactly_the_grants_of_the_run() {
         assert!(why.1.contains(&words.replace("program:/", "program:")), "{deny}: {}", why.1);
     }
     let par = world.grants().config::<Par>().unwrap();
-    let less =
-        Grants::new().allow("sys").allow("workbook").with(Par::new(Arc::clone(&par.programs)));
+    let less = wattle_capability::pure_grants().with(Par::new(Arc::clone(&par.programs)));
     let why = failure(&world.run_granted(RUN, &[reads], &Arc::new(less)).await.unwrap());
     assert!(
         why.0 == Code::EACCESS && why.1.contains("component `b` failed: not granted"),

@@ -69,7 +69,8 @@ pub(super) fn walk(walk: &mut Walk<'_, '_>, body: usize) -> Option<()> {
     let module = walk.module;
     let function = walk.functions.get(body)?;
     walk.effort.spend(function.params.len())?;
-    let (mut locals, results) = (function.params.clone(), function.results.len());
+    let mut locals = function.params.clone();
+    let results = function.results.len();
     let code = module.bodies.get(body)?;
     for group in code.get_locals_reader().ok()? {
         let (count, ty) = group.ok()?;

@@ -65,7 +65,7 @@ async fn it_can_be_switched_off_and_an_empty_workdir_shows_nothing() {
     let shown = opening(&world, &Settings::default(), world.job("read a.txt")).await;
     assert!(shown.ends_with("\na.txt 3\n--- a.txt 3\none"), "{shown}");
     // In a run without access to files, the model sees only the message.
-    let job = Job::new("read a.txt", wattle_rt::Grants::new().allow("str"));
+    let job = Job::new("read a.txt", wattle_agent::capability::pure_grants());
     assert_eq!(opening(&world, &Settings::default(), job).await, "read a.txt");
 }
 

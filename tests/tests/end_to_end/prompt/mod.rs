@@ -18,12 +18,8 @@ const MAX_TOKENS: usize = 3_600;
 #[tokio::test]
 async fn the_prompt_with_every_capability_is_as_committed() {
     let world = World::new();
-    let everything = world
-        .host
-        .runtime()
-        .capabilities()
-        .iter()
-        .fold(Grants::new(), |grants, c| grants.allow(c.name));
+    let capabilities = world.host.runtime().capabilities().iter();
+    let everything = Grants::without_state(capabilities.map(|capability| capability.name));
     let prompt = || {
         let listing = world.host.listing(None, "");
         world.host.prompt(&Settings::default(), &everything, &listing, Dialect::Text).to_string()
@@ -53,12 +49,8 @@ async fn the_prompt_with_every_capability_is_as_committed() {
 #[tokio::test]
 async fn the_prompt_of_the_native_dialect_is_as_committed() {
     let world = World::new();
-    let everything = world
-        .host
-        .runtime()
-        .capabilities()
-        .iter()
-        .fold(Grants::new(), |grants, c| grants.allow(c.name));
+    let capabilities = world.host.runtime().capabilities().iter();
+    let everything = Grants::without_state(capabilities.map(|capability| capability.name));
     let listing = world.host.listing(None, "");
     let system = world.host.prompt(&Settings::default(), &everything, &listing, Dialect::Native);
     let system = system.to_string();

@@ -35,8 +35,7 @@ fn host(folder: &Path, own: usize) -> Host {
 }
 
 fn everything(host: &Host) -> Grants {
-    let capabilities = host.runtime().capabilities().iter();
-    capabilities.fold(Grants::new(), |grants, capability| grants.allow(capability.name))
+    Grants::without_state(host.runtime().capabilities().iter().map(|capability| capability.name))
 }
 
 #[test]

@@ -59,7 +59,8 @@ impl World {
     pub(super) fn file(&mut self, path: &str, data: &str) {
         self.clock += 1;
         self.inodes += 1;
-        let (inode, now) = (self.inodes, self.clock);
+        let inode = self.inodes;
+        let now = self.clock;
         self.nodes.insert(
             path.into(),
             Node::File { inode, data: data.into(), modified: now, changed: now },
