@@ -11,11 +11,14 @@ use std::time::Duration;
 
 use futures_util::future::{BoxFuture, ready};
 use wattle_agent::agents::{AgentBase, AgentSpec, Agents};
-use wattle_agent::capability::files::Files;
-use wattle_agent::capability::policy::Preflight;
+use wattle_agent::host::capability::files::Files;
+use wattle_agent::host::capability::policy::Preflight;
+use wattle_agent::host::service::{
+    AssembleFuture, Outcome, RunAssembler, RunService, ServiceLimits,
+};
+use wattle_agent::host::{RunParts, RunRequest, TenantStore};
 use wattle_agent::model::{Model, ModelError, ModelReply, ModelRequest};
-use wattle_agent::service::{AssembleFuture, Outcome, RunAssembler, RunService, ServiceLimits};
-use wattle_agent::{Access, Host, RunParts, RunRequest, Settings, Store, Tenant, TenantStore};
+use wattle_agent::{Host, Resources, Settings, Store, Tenant};
 
 const BOSS: &str =
     "name = \"boss\"\nprompt = \"You coordinate.\"\ndelegates = [{ id = \"clerk\" }]";
@@ -61,7 +64,7 @@ impl Assembler {
         // A child run works on the files of its parent.
         let files = files.cloned().unwrap_or_else(|| Arc::new(Files::overlay(None, 1 << 20)));
         let guard = Arc::new(Preflight::new(agent.policy, None));
-        let grants = Access::new(&agent.host, files).grants().guarded(guard);
+        let grants = Resources::new(&agent.host, files).grants().guarded(guard);
         let parts = RunParts::new(agent.host, Arc::new(Script), grants);
         Ok(RunParts { settings: agent.settings, ..parts })
     }

@@ -9,7 +9,7 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use wattle_agent::capability::files::Files;
+use wattle_agent::host::capability::files::Files;
 use wattle_agent::model::Cassette;
 use wattle_agent::prelude::*;
 
@@ -28,9 +28,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let report = run.await?;
     println!("{}", report.data);
     let changed: Vec<String> = files.changes()?.into_iter().map(|change| change.path).collect();
-    println!("{} rounds to the model, changed files: {}", report.trips.len(), changed.join(", "));
+    println!(
+        "{} rounds to the model, changed files: {}",
+        report.model_calls.len(),
+        changed.join(", ")
+    );
 
     assert_eq!(report.data, "Two and two is four.");
-    assert_eq!((report.trips.len(), changed), (2, vec!["sum.txt".to_owned()]));
+    assert_eq!((report.model_calls.len(), changed), (2, vec!["sum.txt".to_owned()]));
     Ok(())
 }

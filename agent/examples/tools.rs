@@ -51,7 +51,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let agent = Agent::builder(Cassette::parse(RECORDING)?).tool(add_user).build()?;
     let report = agent.execute("Add Ada Lovelace, who is 36.").await?;
-    let calls = report.trips.iter().flat_map(|trip| &trip.calls);
+    let calls = report.model_calls.iter().flat_map(|model_call| &model_call.calls);
     let calls: Vec<(&str, bool)> = calls.map(|call| (call.name.as_str(), call.success)).collect();
     println!("{calls:?}\n{}", report.data);
 

@@ -39,6 +39,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
     println!("{:?}", report.data);
 
     assert_eq!(report.data, City { name: "Oslo".to_owned(), population: 724_290 });
-    assert_eq!(report.trips.len(), 2);
+    assert_eq!(report.model_calls.len(), 2);
     Ok(())
 }

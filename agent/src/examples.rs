@@ -8,8 +8,8 @@ use wattle_catalog::{Entry, Example, Results};
 use wattle_rt::{Exit, Outcome};
 use wattle_runs::Host;
 
-use crate::scene::Scene;
-use crate::wiring::Access;
+use crate::scene::ExampleWorld;
+use crate::wiring::Resources;
 
 /// The error for an example that could not be executed, or whose result differs from its
 /// expectation.
@@ -97,8 +97,8 @@ async fn differences(
     let args = entry.arguments(&example.args).map_err(|e| e.to_string())?;
     let runtime = host.runtime();
     let program = runtime.prepare(entry.source()).await.map_err(|d| d.to_string())?;
-    let scene = Scene::new(&example.fixtures).await?;
-    let access = Access { trusted: Some(scene.trusted()), ..scene.access(host) };
+    let scene = ExampleWorld::new(&example.fixtures).await?;
+    let access = Resources { trusted: Some(scene.trusted()), ..scene.access(host) };
     let grants = Arc::new(scene.grants(access));
     let time = entry.meta().timeout.unwrap_or(runtime.limits().time);
     let outcome =

@@ -1,87 +1,40 @@
-//! Agents: models that answer each step with a program, and the runtime that runs the program.
+//! Agents for applications: models that answer each step with a program, and the runtime that runs
+//! the program.
 //!
-//! [`run`] drives the loop of `wattle_machine` to completion. It sends requests to the [`model`],
-//! runs the requested programs on the shared [`Host`] with the grants of the [`RunParts`], and reports
-//! each event to the [`Sink`].
+//! An [`Agent`] combines a model, a prompt, [tools](Tool), delegates and an output type. The module
+//! [`host`] has everything that a program needs to host agents itself, as the command line and the
+//! server do: the run service, the store, the policy, and the crates below.
 //!
 //! ```
-//! use std::sync::Arc;
-//! use std::time::Duration;
-//! use wattle_agent::{
-//!     Access, Host, RunParts, RunRequest, Store, Tenant, capability, catalog, model::Cassette, rt,
-//! };
+//! use wattle_agent::Agent;
+//! use wattle_agent::model::Cassette;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let host = Host::new(
-//!     rt::Limits::default(),
-//!     catalog::Catalog::built_in(),
-//!     capability::egress::Egress::new(Default::default()),
-//! )?;
-//! let model = Cassette::parse(
-//!     "{\"wattle_cassette\":1,\"model\":\"demo\"}\n\
-//!      {\"reply\":\"ToolCall::Response(\\\"four\\\")\"}\n",
-//! )?;
-//! let files = Arc::new(capability::files::Files::overlay(None, 1 << 20));
-//! let store = Store::in_memory(Duration::from_secs(3600))?.tenant(&Tenant::default());
-//! let access = Access { state: Arc::new(store.state("a session")), ..Access::new(&host, files) };
-//! let parts = RunParts::new(host, Arc::new(model), access.grants());
-//! let request = RunRequest::new("two and two?");
-//! let report = wattle_agent::run(parts, &request, &|_: &_| {}).await;
-//! assert_eq!(report.ending.text(), "four");
+//! # let text = "{\"wattle_cassette\":1,\"model\":\"demo\"}\n\
+//! #     {\"reply\":\"ToolCall::Response(\\\"four\\\")\"}\n";
+//! // An application names a model: `Agent::builder("openai:gpt-5")`.
+//! let agent = Agent::builder(Cassette::parse(text)?).build()?;
+//! assert_eq!(agent.execute("two and two?").await?.data, "four");
 //! # Ok(()) }
 //! ```
 
 mod authority;
 mod embed;
 mod examples;
+pub mod host;
 mod issues;
 pub mod prelude;
 mod scene;
 mod wiring;
 
-pub use authority::{Touched, touched};
 pub use embed::{
-    Agent, AgentBuilder, CallReport, CallResult, Execute, Handler, Middleware, NextCall, NextTrip,
-    ReportStatus, RunEvent, RunEventKind, RunFailure, RunReport, RunState, RunStream, Runner,
-    RunnerStats, StepCall, StepError, StepOptions, StepReply, StreamItem, Subscription, Tool,
-    ToolContext, ToolError, Trip, TripRequest,
+    Agent, AgentBuilder, CallReport, CallResult, Handler, Middleware, ModelCall, ModelCallRequest,
+    NextCall, NextModelCall, ReportStatus, RunBuilder, RunEvent, RunEventKind, RunFailure,
+    RunReport, RunState, RunStream, Runner, RunnerStats, StepCall, StepError, StepOptions,
+    StepReply, StreamItem, Subscription, Tool, ToolContext, ToolError,
 };
-pub use examples::{Difference, ExampleFault, check_example};
-pub use issues::IssueFile;
-pub use scene::Scene;
-pub use wattle_machine::{Artifact, RecallContract};
-pub use wattle_model::{DialectSetting, IntoModel, Meter, moderation, output};
-pub use wattle_runs::trace::{STEPS_FILE, Step};
-pub use wattle_runs::{
-    AgentPrograms, Cancel, CatalogDiff, ChildEnd, ChildError, ChildRequest, ChildRuns,
-    DelegateNames, Host, HostError, Listing, ModelInference, NO_ENGINE, Perform, Programs, Report,
-    RunHooks, RunParts, RunTree, Settings, Settle, Sink, Span, agents, denied, otel, perform, run,
-    service, trace,
-};
-pub use wattle_store::journal::RunRequest;
-pub use wattle_store::{
-    BlobStore, CopiedTable, CopyPhase, CopyProgress, DEFAULT_TENANT, ExportedSession, Finding,
-    Inspection, Integration, LazyMemory, LazySecrets, LazyState, NextDelta, Privacy, PruneError,
-    Pruned, QueueState, Retention, Rewind, S3Bucket, SESSION_ID, SameConversation, Scope,
-    SessionDeltas, SessionFiles, SessionFilesError, SessionLine, State, StateValue, Store,
-    StoreAddress, StoreCopy, StoreError, StoreLimits, StoreStats, StoreTransaction, Stored,
-    StoredMemory, StoredSecrets, TableStats, Tenant, TenantError, TenantStore, TokenLine,
-    copy_store, create_folder, is_session_id, ledger, now_ms, own_session, privacy,
-};
-pub use wiring::{Access, Trusted};
-
-pub use {
-    wattle_capability as capability, wattle_catalog as catalog, wattle_machine as machine,
-    wattle_model as model, wattle_rt as rt, wattle_shell as shell,
-};
-
-/// The journal of runs: its records, and the functions that run, resume, replay and fork runs with
-/// it.
-pub mod journal {
-    pub use wattle_runs::journal::*;
-    pub use wattle_runs::{
-        ParkedRun, ReplayReport, RunOutcome, artifacts, conversation, end, replay, resume,
-        run_journaled as run,
-    };
-}
+pub use wattle_model::{self as model, IntoModel, output};
+pub use wattle_runs::{Cancel, Host, Settings, agents};
+pub use wattle_store::{Store, Tenant};
+pub use wiring::Resources;

@@ -22,7 +22,7 @@ use wattle_catalog::{AiAnswer, Fixtures, HttpAnswer, ShellAnswer};
 use wattle_rt::{Account, Code, Failure, Grants};
 use wattle_runs::Host;
 
-use crate::wiring::{Access, Trusted};
+use crate::wiring::{Resources, Trusted};
 
 /// Maximum total size of a scene's files, in bytes.
 const FILE_BYTES: u64 = 64 << 20;
@@ -36,16 +36,15 @@ const ENGINE: &str = "https://search.example";
 /// An environment that consists of fixtures. A program that runs in it sees only the files, the
 /// state and the scripted responses that the fixtures define.
 /// ```
-/// use wattle_agent::{
-///     Host, Scene, capability::egress::Egress, catalog::{Catalog, Fixtures}, rt::Limits,
-/// };
+/// use wattle_agent::host::{ExampleWorld, capability::egress::Egress, catalog::{Catalog, Fixtures},
+/// rt::Limits}; use wattle_agent::Host;
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
 /// let fixtures = Fixtures {
 ///     files: [("a.txt".to_owned(), "one".to_owned())].into(),
 ///     ..Fixtures::default()
 /// };
-/// let scene = Scene::new(&fixtures).await.unwrap();
+/// let scene = ExampleWorld::new(&fixtures).await.unwrap();
 /// let egress = Egress::new(Default::default());
 /// let host = Host::new(Limits::default(), Catalog::built_in(), egress).unwrap();
 /// assert!(scene.access(&host).grants().allows("fs"));
@@ -53,7 +52,7 @@ const ENGINE: &str = "https://search.example";
 /// assert!(scene.file("b.txt").is_err());
 /// # }
 /// ```
-pub struct Scene {
+pub struct ExampleWorld {
     files: Arc<Files>,
     state: Arc<InMemory>,
     tenant: Arc<InMemory>,
@@ -64,14 +63,14 @@ pub struct Scene {
     fixed: FixedSources,
 }
 
-impl Scene {
+impl ExampleWorld {
     /// Creates a scene from its fixtures.
     ///
     /// # Errors
     /// If a fixture contains an invalid path, header or time.
-    pub async fn new(fixtures: &Fixtures) -> Result<Scene, String> {
+    pub async fn new(fixtures: &Fixtures) -> Result<ExampleWorld, String> {
         let files = Files::overlay(None, FILE_BYTES);
-        let scene = Scene {
+        let scene = ExampleWorld {
             files: Arc::new(files),
             state: Arc::new(InMemory::default()),
             tenant: Arc::new(InMemory::default()),
@@ -111,8 +110,8 @@ impl Scene {
     /// Returns the resources of a run in the scene. Only the catalog and the manual come from the
     /// host.
     #[must_use]
-    pub fn access(&self, host: &Host) -> Access {
-        Access {
+    pub fn access(&self, host: &Host) -> Resources {
+        Resources {
             state: Arc::<InMemory>::clone(&self.state),
             tenant: Arc::<InMemory>::clone(&self.tenant),
             memory: Arc::<memory::InMemory>::clone(&self.memory),
@@ -125,7 +124,7 @@ impl Scene {
             )
             .map(Arc::new),
             shell: Some(Arc::<ScriptedShell>::clone(&self.shell)),
-            ..Access::new(host, Arc::clone(&self.files))
+            ..Resources::new(host, Arc::clone(&self.files))
         }
     }
 
@@ -144,7 +143,7 @@ impl Scene {
     /// Returns the grants of a run in the scene: `access`, with the scene's clock and random
     /// numbers.
     #[must_use]
-    pub fn grants(&self, access: Access) -> Grants {
+    pub fn grants(&self, access: Resources) -> Grants {
         access.grants().with(self.fixed.clone())
     }
 
@@ -180,7 +179,7 @@ impl Scene {
     }
 }
 
-/// Maximum number of memory items that [`Scene::memory`] reads.
+/// Maximum number of memory items that [`ExampleWorld::memory`] reads.
 const ITEMS: usize = 1_000;
 
 /// A repository that accepts every commit.
@@ -397,14 +396,14 @@ mod tests {
         };
         let fixtures = Fixtures { http: vec![bad], ..Fixtures::default() };
         assert_eq!(
-            Scene::new(&fixtures).await.err().as_deref(),
+            ExampleWorld::new(&fixtures).await.err().as_deref(),
             Some("`a b: x` is not a valid header")
         );
         let fixtures =
             Fixtures { files: [("../a".to_owned(), String::new())].into(), ..Fixtures::default() };
-        assert!(Scene::new(&fixtures).await.is_err());
+        assert!(ExampleWorld::new(&fixtures).await.is_err());
         let fixtures = Fixtures { now: Some("noon".to_owned()), ..Fixtures::default() };
-        let error = Scene::new(&fixtures).await.err().unwrap();
+        let error = ExampleWorld::new(&fixtures).await.err().unwrap();
         assert!(error.starts_with("\"noon\" is not a timestamp"), "{error}");
     }
 

@@ -28,7 +28,7 @@ use crate::issues::IssueState;
 /// The resources of a run. They are set by the caller that starts the run, and no program or model
 /// can extend them.
 #[derive(Clone)]
-pub struct Access {
+pub struct Resources {
     /// The run's files.
     pub files: Arc<Files>,
     /// The session's state.
@@ -79,13 +79,13 @@ pub struct Trusted {
     pub image_generator: Option<Arc<dyn ImageGenerator>>,
 }
 
-impl Access {
+impl Resources {
     /// Creates the resources of a plain run that works on `files`. The run can use the host's
     /// shell, network, search engine, programs and manual. Its state and memory last as long as the
     /// run. It has no model and no secrets.
     #[must_use]
     pub fn new(host: &Host, files: Arc<Files>) -> Self {
-        Access {
+        Resources {
             files,
             state: Arc::new(InMemory::default()),
             tenant: Arc::new(InMemory::default()),

@@ -13,10 +13,11 @@ use std::time::Duration;
 
 use place::Place;
 use tokio_postgres::NoTls;
-use wattle_agent::capability::kv::Backend as _;
-use wattle_agent::journal::{Journal as _, RunRequest};
-use wattle_agent::machine::Message;
-use wattle_agent::{Store, StoreError, Tenant, TenantStore};
+use wattle_agent::host::capability::kv::Backend as _;
+use wattle_agent::host::journal::{Journal as _, RunRequest};
+use wattle_agent::host::machine::Message;
+use wattle_agent::host::{StoreError, TenantStore};
+use wattle_agent::{Store, Tenant};
 use wattle_cases::postgres;
 
 const HOUR: Duration = Duration::from_secs(3_600);

@@ -29,10 +29,10 @@ capability! {
     /// or an Org document whose headlines are components, and returns its exports as a JSON object
     #[example = r#"(ret (workbook.run """
 [components.part]
-source = '(ret (str.upper? (arg 0)))'
+source = '(ret (str.upper (arg 0)))'
 args = ["ada"]
 [components.whole]
-source = '(ret (str.cat? "hello " (arg 0)))'
+source = '(ret (str.cat "hello " (arg 0)))'
 args = [{ from = "part" }]
 [exports]
 greeting = "whole"

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use tokio::sync::Mutex;
-use wattle_agent::capability::policy::{Answer, Asker, Request};
+use wattle_agent::host::capability::policy::{Answer, Approver, Request};
 
 use crate::output::{self, DIM, WARN, highlight, paint, visible};
 use crate::{keyboard, stdin};
@@ -23,13 +23,13 @@ pub(crate) fn is_terminal() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// Returns an asker that prompts the user at the terminal, or `None` if stdin or stderr is not a
+/// Returns an approver that prompts the user at the terminal, or `None` if stdin or stderr is not a
 /// terminal.
-pub(crate) fn terminal() -> Option<Arc<dyn Asker>> {
-    is_terminal().then(|| Arc::new(Terminal::default()) as Arc<dyn Asker>)
+pub(crate) fn terminal() -> Option<Arc<dyn Approver>> {
+    is_terminal().then(|| Arc::new(Terminal::default()) as Arc<dyn Approver>)
 }
 
-impl Asker for Terminal {
+impl Approver for Terminal {
     fn ask<'a>(
         &'a self,
         request: Request<'a>,

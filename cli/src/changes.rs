@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde_json::{Value as Json, json};
-use wattle_agent::capability::files::{ApplyError, Change, ChangeKind, EntryKind, Files};
+use wattle_agent::host::capability::files::{ApplyError, Change, ChangeKind, EntryKind, Files};
 
 use crate::fault::{Exit, Fault};
 use crate::output::{self, DIM, NAME, paint};

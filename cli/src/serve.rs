@@ -145,9 +145,9 @@ fn parts(config: &Config, setup: &Setup) -> Result<TenantParts, Fault> {
     })
 }
 
-/// Returns a function that opens the store and the other components of another tenant. Runs of other
-/// tenants are never trusted, because trusted runs commit from the workdir of the operator, and have
-/// only those of the operator's secrets that are shared.
+/// Returns a function that opens the store and the other components of another tenant. Runs of
+/// other tenants are never trusted, because trusted runs commit from the workdir of the operator,
+/// and have only those of the operator's secrets that are shared.
 fn tenants(setup: &Setup) -> OpenTenant {
     let setup = setup.clone();
     Arc::new(move |tenant| {
@@ -243,7 +243,7 @@ fn kept() -> Result<Token, Fault> {
 /// Writes a file that only the user can read.
 fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
-        wattle_agent::create_folder(folder)?;
+        wattle_agent::host::create_folder(folder)?;
     }
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);

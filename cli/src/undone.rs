@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use wattle_agent::create_folder;
-use wattle_agent::journal::new_id;
+use wattle_agent::host::create_folder;
+use wattle_agent::host::journal::new_id;
 
 use crate::config::Places;
 

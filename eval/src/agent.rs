@@ -1,4 +1,4 @@
-//! Attempts by agents. Each attempt is a tree of runs that share the task's [`Scene`].
+//! Attempts by agents. Each attempt is a tree of runs that share the task's [`ExampleWorld`].
 //!
 //! An agent can send requests to other agents only in a run of the run service. Each attempt by an
 //! agent therefore has its own service and store, which exist only for that attempt.
@@ -8,16 +8,18 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use wattle_agent::agents::{AgentBase, AgentParts, AgentSpec, Agents};
-use wattle_agent::capability::files::Files;
-use wattle_agent::capability::policy::Preflight;
-use wattle_agent::journal::{Journal as _, RunFilter};
-use wattle_agent::machine::Ending;
-use wattle_agent::model::Model;
-use wattle_agent::service::{AssembleFuture, Outcome, RunAssembler, RunService, ServiceLimits};
-use wattle_agent::{
-    DialectSetting, Host, RunParts, RunRequest, Scene, Settings, Store, StoreError, Tenant,
-    TenantStore,
+use wattle_agent::host::capability::files::Files;
+use wattle_agent::host::capability::policy::Preflight;
+use wattle_agent::host::journal::{Journal as _, RunFilter};
+use wattle_agent::host::machine::Ending;
+use wattle_agent::host::service::{
+    AssembleFuture, Outcome, RunAssembler, RunService, ServiceLimits,
 };
+use wattle_agent::host::{
+    DialectSetting, ExampleWorld, RunParts, RunRequest, StoreError, TenantStore,
+};
+use wattle_agent::model::Model;
+use wattle_agent::{Host, Settings, Store, Tenant};
 
 use crate::tally::{Count, Tally};
 use crate::trial::{Run, grants};
@@ -34,7 +36,7 @@ pub(crate) struct AgentTask {
     /// The settings of the attempt, such as its dialect and its limits.
     pub(crate) settings: Settings,
     /// The scene in which all runs of the attempt work.
-    pub(crate) scene: Arc<Scene>,
+    pub(crate) scene: Arc<ExampleWorld>,
     /// The model that all agents use.
     pub(crate) model: Arc<dyn Model>,
     /// If true, programs may send prompts to a model.
@@ -133,7 +135,7 @@ pub(crate) async fn run(
 /// Returns the ids of the child runs, each with its number of steps.
 async fn children(store: &TenantStore, run: &str) -> Result<Vec<(String, u32)>, StoreError> {
     let filter = RunFilter { tree_of: Some(run.to_owned()), ..RunFilter::default() };
-    let steps = |run: &wattle_agent::journal::RunRecord| {
+    let steps = |run: &wattle_agent::host::journal::RunRecord| {
         run.summary.as_ref().map_or(0, |summary| summary.steps)
     };
     Ok(store.runs(filter).await?.into_iter().map(|run| (run.id.clone(), steps(&run))).collect())

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use wattle_agent::machine::Stop;
+use wattle_agent::host::machine::Stop;
 use wattle_agent::model::Mask;
 
 /// The approach that a model uses for a task.

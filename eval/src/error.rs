@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use strsim::osa_distance;
 use wattle_agent::agents::{AgentProblem, Agents};
-use wattle_agent::rt::truncate;
+use wattle_agent::host::rt::truncate;
 
 /// A hint that lists the keys for expectations.
 pub(crate) const EXPECTATIONS: &str =

@@ -3,8 +3,9 @@
 use std::path::{Component, Path, PathBuf};
 
 use serde::de::DeserializeOwned;
+use wattle_agent::Settings;
 use wattle_agent::agents::{AgentExample, AgentSpec, Agents};
-use wattle_agent::{DialectSetting, Settings};
+use wattle_agent::host::DialectSetting;
 
 use crate::error::{EXPECTATIONS, EvalError};
 use crate::expect::Expectation;

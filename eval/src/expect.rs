@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use wattle_agent::catalog::Fixtures;
-use wattle_agent::rt::{Code, Exit};
-use wattle_agent::{Host, Scene};
+use wattle_agent::Host;
+use wattle_agent::host::ExampleWorld;
+use wattle_agent::host::catalog::Fixtures;
+use wattle_agent::host::rt::{Code, Exit};
 
 use crate::rule::Rule;
 
@@ -49,7 +50,7 @@ impl Expectation {
     pub(crate) async fn problems(
         &self,
         host: &Host,
-        scene: &Scene,
+        scene: &ExampleWorld,
         fixtures: &Fixtures,
         answer: &str,
     ) -> Result<Vec<String>, String> {
@@ -80,7 +81,11 @@ impl Expectation {
 
     /// Returns one sentence for each file, key and memory item that has no rule and differs from
     /// the fixtures.
-    async fn damage(&self, scene: &Scene, fixtures: &Fixtures) -> Result<Vec<String>, String> {
+    async fn damage(
+        &self,
+        scene: &ExampleWorld,
+        fixtures: &Fixtures,
+    ) -> Result<Vec<String>, String> {
         let mut damage = Vec::new();
         for (path, before) in &fixtures.files {
             if !self.files.contains_key(path) && scene.file(path).ok().as_ref() != Some(before) {
@@ -106,7 +111,7 @@ impl Expectation {
 async fn run_check(
     source: &str,
     host: &Host,
-    scene: &Scene,
+    scene: &ExampleWorld,
     answer: &str,
 ) -> Result<Vec<String>, String> {
     let wrong = |why: String| format!("failed to run the expectation's program: {why}");

@@ -5,7 +5,7 @@ use std::num::NonZero;
 use std::time::Duration;
 
 use serde::Deserialize;
-use wattle_agent::catalog::{AiAnswer, Fixtures, HttpAnswer};
+use wattle_agent::host::catalog::{AiAnswer, Fixtures, HttpAnswer};
 
 use crate::expect::Expectation;
 use crate::rule::Rule;

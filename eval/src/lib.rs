@@ -11,7 +11,8 @@
 //! converts the examples in agents' files into tasks.
 //!
 //! ```
-//! use wattle_agent::{Host, capability::egress::Egress, catalog::Catalog, rt::Limits};
+//! use wattle_agent::host::{capability::egress::Egress, catalog::Catalog, rt::Limits};
+//! use wattle_agent::Host;
 //! use wattle_eval::{Answers, Approach, Contender, Plan, Suite, evaluate};
 //!
 //! # #[tokio::main(flavor = "current_thread")]

@@ -113,7 +113,7 @@ fn tokens(request: &ModelRequest<'_>, reply: &ModelReply) -> Tokens {
             estimated: false,
         };
     }
-    let calls = |calls: &[wattle_agent::machine::FunctionCall]| {
+    let calls = |calls: &[wattle_agent::host::machine::FunctionCall]| {
         calls.iter().map(|call| call.name.len() + call.arguments.len()).sum::<usize>()
     };
     let sent = request

@@ -7,7 +7,7 @@
 use std::io;
 use std::path::Path;
 
-use wattle_agent::capability::files::read_regular_file;
+use wattle_agent::host::capability::files::read_regular_file;
 
 use crate::error::EvalError;
 

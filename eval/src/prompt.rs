@@ -4,10 +4,11 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 use wattle_agent::agents::{AgentSpec, Agents};
-use wattle_agent::catalog::Fixtures;
-use wattle_agent::machine::Dialect;
+use wattle_agent::host::ExampleWorld;
+use wattle_agent::host::catalog::Fixtures;
+use wattle_agent::host::machine::Dialect;
 use wattle_agent::model::FunctionTool;
-use wattle_agent::{Host, Scene, Settings};
+use wattle_agent::{Host, Settings};
 
 use crate::agent::parts;
 use crate::attempt::Approach;
@@ -33,7 +34,7 @@ pub(crate) async fn fingerprint_of(
             (parts.host, parts.settings, tree_of(agent, agents)?)
         }
     };
-    let scene = Scene::new(&Fixtures::default()).await?;
+    let scene = ExampleWorld::new(&Fixtures::default()).await?;
     let grants = grants(&host, &scene, false);
     let listing = host.listing(None, "");
     let (prompt, functions) = match approach {

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use wattle_agent::capability::files::{open_lines, read_open_file, read_regular_file};
+use wattle_agent::host::capability::files::{open_lines, read_open_file, read_regular_file};
 
 use crate::attempt::{Attempt, Verdict};
 use crate::error::EvalError;

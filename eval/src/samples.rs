@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use wattle_agent::{Host, Scene};
+use wattle_agent::Host;
+use wattle_agent::host::ExampleWorld;
 
 use crate::suite::Suite;
 use crate::task::Task;
@@ -91,7 +92,7 @@ impl Suite {
 
 impl Task {
     async fn check(&self, host: &Host, faults: &mut Vec<String>) -> Result<(), String> {
-        if let Err(why) = Scene::new(&self.fixtures).await {
+        if let Err(why) = ExampleWorld::new(&self.fixtures).await {
             faults.push(format!("{}: failed to set up the fixtures: {why}", self.id));
             return Ok(());
         }
@@ -130,7 +131,7 @@ impl Task {
             part.removed.iter().for_each(|path| _ = fixtures.files.remove(path));
             part.removed.iter().for_each(|key| _ = fixtures.kv.remove(key));
         }
-        let scene = Scene::new(&fixtures).await?;
+        let scene = ExampleWorld::new(&fixtures).await?;
         let answer = parts.iter().rev().find_map(|part| part.answer.as_deref());
         self.problems(host, &scene, answer.unwrap_or_default()).await
     }

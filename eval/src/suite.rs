@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
+use wattle_agent::Settings;
 use wattle_agent::agents::{AgentSpec, Agents};
-use wattle_agent::{DialectSetting, Settings};
+use wattle_agent::host::DialectSetting;
 
 use crate::error::EvalError;
 use crate::keys::{SuiteKeys, TaskKeys};

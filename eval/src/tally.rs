@@ -4,8 +4,8 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use wattle_agent::machine::{Envelope, Event};
-use wattle_agent::rt::{Code, Runtime, truncate};
+use wattle_agent::host::machine::{Envelope, Event};
+use wattle_agent::host::rt::{Code, Runtime, truncate};
 
 use crate::attempt::FirstTryError;
 

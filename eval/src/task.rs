@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use wattle_agent::catalog::Fixtures;
-use wattle_agent::{Host, Scene};
+use wattle_agent::Host;
+use wattle_agent::host::ExampleWorld;
+use wattle_agent::host::catalog::Fixtures;
 
 use crate::expect::Expectation;
 use crate::samples::Samples;
@@ -44,7 +45,7 @@ impl Task {
     pub async fn problems(
         &self,
         host: &Host,
-        scene: &Scene,
+        scene: &ExampleWorld,
         answer: &str,
     ) -> Result<Vec<String>, String> {
         self.expect.problems(host, scene, &self.fixtures, answer).await

@@ -14,7 +14,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use wattle_agent::machine::{FunctionCall, Message, Role};
+use wattle_agent::host::machine::{FunctionCall, Message, Role};
 use wattle_agent::model::{Mask, ModelReply};
 
 use crate::attempt::{Attempt, Verdict};

@@ -5,10 +5,11 @@ use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 use wattle_agent::agents::{AgentSpec, Agents};
-use wattle_agent::machine::{Bound, Ending, Envelope, Settings as LoopSettings, Stop};
+use wattle_agent::host::machine::{Bound, Ending, Envelope, Settings as LoopSettings, Stop};
+use wattle_agent::host::rt::Grants;
+use wattle_agent::host::{DialectSetting, ExampleWorld, RunParts, RunRequest, now_ms};
 use wattle_agent::model::{Model, ModelErrorKind};
-use wattle_agent::rt::Grants;
-use wattle_agent::{DialectSetting, Host, RunParts, RunRequest, Scene, Settings, now_ms};
+use wattle_agent::{Host, Settings};
 
 use crate::agent::{self, AgentTask};
 use crate::attempt::{Approach, Attempt, Verdict};
@@ -44,7 +45,7 @@ pub(crate) struct Performance {
 
 /// Returns the grants for a task's programs. The grants include the host's shell. `ai` is granted
 /// only if `with_ai` is true.
-pub(crate) fn grants(host: &Host, scene: &Scene, with_ai: bool) -> Grants {
+pub(crate) fn grants(host: &Host, scene: &ExampleWorld, with_ai: bool) -> Grants {
     let mut access = scene.access(host);
     access.shell = Some(host.shell());
     if !with_ai {
@@ -70,7 +71,7 @@ impl Trial<'_> {
         cancel: &CancellationToken,
     ) -> Option<Performance> {
         let started = Instant::now();
-        let scene = match Scene::new(&self.task.fixtures).await {
+        let scene = match ExampleWorld::new(&self.task.fixtures).await {
             Ok(scene) => Arc::new(scene),
             Err(why) => {
                 let why = format!("failed to set up the task's fixtures: {why}");
@@ -128,7 +129,7 @@ impl Trial<'_> {
     }
 
     /// Returns the grants for the task's programs.
-    fn grants(&self, host: &Host, scene: &Scene) -> Grants {
+    fn grants(&self, host: &Host, scene: &ExampleWorld) -> Grants {
         grants(host, scene, !self.task.fixtures.ai.is_empty())
     }
 
@@ -138,7 +139,7 @@ impl Trial<'_> {
         host: &Host,
         settings: Settings,
         meter: &Arc<MeteredModel>,
-        scene: &Arc<Scene>,
+        scene: &Arc<ExampleWorld>,
     ) -> AgentTask {
         AgentTask {
             host: host.clone(),
@@ -156,7 +157,7 @@ impl Trial<'_> {
         host: &Host,
         settings: &Settings,
         meter: &Arc<MeteredModel>,
-        scene: &Scene,
+        scene: &ExampleWorld,
         cancel: CancellationToken,
     ) -> Run {
         let tally = Tally::default();
@@ -169,14 +170,14 @@ impl Trial<'_> {
         };
         let request = RunRequest::new(self.task.prompt.as_str());
         let sink = |envelope: &Envelope| tally.record(envelope);
-        let report = wattle_agent::run(parts, &request, &sink).await;
+        let report = wattle_agent::host::run(parts, &request, &sink).await;
         Run { ending: report.ending, steps: report.steps, count: tally.count(host.runtime()).await }
     }
 
     async fn judge(
         &self,
         host: &Host,
-        scene: &Scene,
+        scene: &ExampleWorld,
         meter: &MeteredModel,
         ending: &Ending,
     ) -> (Verdict, Vec<String>) {

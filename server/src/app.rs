@@ -8,22 +8,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value as Json;
 use wattle_agent::agents::{AgentBase, AgentParts, AgentSpec, Agents};
-use wattle_agent::capability::ai::Inference;
-use wattle_agent::capability::files::{Files, HostFiles};
-use wattle_agent::capability::issue::IssueTracker;
-use wattle_agent::capability::policy::{NoApprover, Policy, Preflight};
-use wattle_agent::capability::search::Embedder;
-use wattle_agent::capability::secrets::Secrets;
-use wattle_agent::journal::{RunLimits, RunRequest};
-use wattle_agent::ledger::Signer;
+use wattle_agent::host::capability::ai::Inference;
+use wattle_agent::host::capability::files::{Files, HostFiles};
+use wattle_agent::host::capability::issue::IssueTracker;
+use wattle_agent::host::capability::policy::{NoApprover, Policy, Preflight};
+use wattle_agent::host::capability::search::Embedder;
+use wattle_agent::host::capability::secrets::Secrets;
+use wattle_agent::host::journal::{RunLimits, RunRequest};
+use wattle_agent::host::ledger::Signer;
+use wattle_agent::host::rt::Grants;
+use wattle_agent::host::service::{AssembleError, AssembleFuture, RunAssembler};
+use wattle_agent::host::{
+    IssueFile, ModelInference, RunParts, SessionFilesError, StoreError, TenantStore, Trusted,
+    UsageMeter,
+};
 use wattle_agent::model::{CLASS_PREFIX, Model, Models, OneModel};
 use wattle_agent::output::{OutputSchema, OutputSettings};
-use wattle_agent::rt::Grants;
-use wattle_agent::service::{AssembleError, AssembleFuture, RunAssembler};
-use wattle_agent::{
-    Access, Host, IssueFile, Meter, ModelInference, RunParts, SessionFilesError, Settings,
-    StoreError, Tenant, TenantStore, Trusted,
-};
+use wattle_agent::{Host, Resources, Settings, Tenant};
 
 pub(crate) use files::delta_cost;
 
@@ -290,13 +291,13 @@ impl App {
         session: &UsedSession,
         files: Arc<Files>,
         trusted: Option<Trusted>,
-        (model, meter): (&Arc<dyn Model>, &Meter),
+        (model, meter): (&Arc<dyn Model>, &UsageMeter),
     ) -> Arc<Grants> {
         let inference = ModelInference::new(Arc::clone(model), &agent.settings);
         let inference: Arc<dyn Inference> = Arc::new(inference.metered(meter.clone()));
         let embedder =
             self.0.embed_model.clone().map(|name| Embedder { name, model: Arc::clone(&inference) });
-        let access = Access {
+        let access = Resources {
             embedder,
             secrets: parts.secrets.clone(),
             trusted,
@@ -309,7 +310,7 @@ impl App {
                 .trace_dir
                 .as_deref()
                 .map(|dir| Arc::new(IssueFile::of(dir)) as Arc<dyn IssueTracker>),
-            ..Access::new(&agent.host, files)
+            ..Resources::new(&agent.host, files)
         };
         let preflight = self.preflight(parts.store.tenant(), session);
         let preflight = match agent.policy.is_open() {
@@ -362,7 +363,7 @@ impl App {
             },
         };
         let keeps_files = trusted.is_none() && run.session.is_some();
-        let meter = Meter::default();
+        let meter = UsageMeter::default();
         let output = match origin.output {
             Some(OutputOrigin { name, schema }) => {
                 let schema = OutputSchema::new(name, schema).map_err(|why| why.to_string())?;

@@ -7,7 +7,9 @@ use std::vec;
 use axum::body::Body;
 use bytes::Bytes;
 use futures_util::stream;
-use wattle_agent::capability::files::{Change, ChangeKind, EntryKind, Files, FilesError, Reader};
+use wattle_agent::host::capability::files::{
+    Change, ChangeKind, EntryKind, Files, FilesError, Reader,
+};
 
 use crate::memory::{PART, RequestMemory};
 
@@ -116,8 +118,8 @@ mod tests {
 
     use http_body_util::BodyExt;
     use wattle_agent::Tenant;
-    use wattle_agent::capability::files::OVERLAY_LIMIT;
-    use wattle_agent::rt::Account;
+    use wattle_agent::host::capability::files::OVERLAY_LIMIT;
+    use wattle_agent::host::rt::Account;
 
     use super::*;
     use crate::memory::Accounts;

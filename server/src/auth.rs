@@ -6,7 +6,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use wattle_agent::Scope;
+use wattle_agent::host::Scope;
 
 use crate::caller::Caller;
 use crate::error::ApiError;

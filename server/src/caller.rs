@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use wattle_agent::{Scope, Stored, TenantStore};
+use wattle_agent::host::{Scope, Stored, TenantStore};
 
 use crate::error::ApiError;
 use crate::memory::RequestMemory;

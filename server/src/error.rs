@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use wattle_agent::StoreError;
+use wattle_agent::host::StoreError;
 
 use crate::names::HostName;
 
@@ -114,7 +114,7 @@ impl ApiError {
 
     /// Creates the error for an unknown id. Resources of other tenants count as unknown.
     pub(crate) fn not_found(what: &str, id: &str) -> Self {
-        let id = wattle_agent::rt::truncate(id, MAX_ID);
+        let id = wattle_agent::host::rt::truncate(id, MAX_ID);
         ApiError::new(StatusCode::NOT_FOUND, "not_found", format!("there is no {what} `{id}`"))
     }
 
@@ -261,7 +261,7 @@ impl ApiError {
     }
 
     pub(crate) fn unknown_model(name: &str, known: &[String]) -> Self {
-        let name = wattle_agent::rt::truncate(name, MAX_ID);
+        let name = wattle_agent::host::rt::truncate(name, MAX_ID);
         let message = format!("there is no model `{name}`");
         ApiError::new(StatusCode::NOT_FOUND, "model_not_found", message)
             .hint(format!("use one of {}", known.join(", ")))

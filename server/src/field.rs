@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de::Error as _};
-use wattle_agent::{SESSION_ID, is_session_id};
+use wattle_agent::host::{SESSION_ID, is_session_id};
 
 /// A message with at least one non-whitespace character.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -16,7 +16,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use wattle_agent::Tenant;
-use wattle_agent::rt::{Account, AccountLimits, MemoryCharge, Runtime};
+use wattle_agent::host::rt::{Account, AccountLimits, MemoryCharge, Runtime};
 
 use crate::error::ApiError;
 use crate::quota::Slot;

@@ -11,8 +11,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
-use wattle_agent::service::RunMoves;
-use wattle_agent::{QueueState, StoreTransaction};
+use wattle_agent::host::service::RunMoves;
+use wattle_agent::host::{QueueState, StoreTransaction};
 
 /// The metrics of a server.
 pub(crate) struct Metrics {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::routing::MethodRouter;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use wattle_agent::Scope;
+use wattle_agent::host::Scope;
 
 use crate::state::Shared;
 

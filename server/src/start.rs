@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use wattle_agent::RunRequest;
 use wattle_agent::agents::{AgentSpec, DEFAULT_AGENT};
-use wattle_agent::journal::Priority;
-use wattle_agent::service::RunHandle;
+use wattle_agent::host::RunRequest;
+use wattle_agent::host::journal::Priority;
+use wattle_agent::host::service::RunHandle;
 
 use crate::caller::Caller;
 use crate::error::ApiError;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use wattle_agent::service::{RunService, ServiceLimits};
+use wattle_agent::host::service::{RunService, ServiceLimits};
 
 use crate::app::App;
 use crate::error::ApiError;

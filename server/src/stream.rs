@@ -13,9 +13,9 @@ use futures_util::{Stream, StreamExt, stream};
 use serde::Serialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
-use wattle_agent::TenantStore;
-use wattle_agent::machine::{Envelope, Event};
-use wattle_agent::service::{Chunks, FollowError, Follower, RunService, TreeFollower};
+use wattle_agent::host::TenantStore;
+use wattle_agent::host::machine::{Envelope, Event};
+use wattle_agent::host::service::{Chunks, FollowError, Follower, RunService, TreeFollower};
 
 /// A guard that cancels a run if the guard is dropped before it is disarmed. Used for runs that
 /// must not continue without their client.

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use wattle_agent::Scene;
+use wattle_agent::host::ExampleWorld;
 use wattle_eval::{Suite, Task};
 use wattle_rt::{Grants, Program};
 use wattle_tests::World;
@@ -43,14 +43,14 @@ fn reference(name: &str) -> String {
 struct Version<'a> {
     world: &'a World,
     task: &'a Task,
-    scene: Scene,
+    scene: ExampleWorld,
     grants: Arc<Grants>,
     program: Program,
 }
 
 impl<'a> Version<'a> {
     async fn new(world: &'a World, task: &'a Task, text: &str) -> Version<'a> {
-        let scene = Scene::new(&task.fixtures).await.unwrap();
+        let scene = ExampleWorld::new(&task.fixtures).await.unwrap();
         let grants = Arc::new(scene.grants(scene.access(&world.host)));
         let program = world.host.runtime().prepare(text).await.unwrap();
         Version { world, task, scene, grants, program }

@@ -24,13 +24,14 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use serde_json::{Value as Json, json};
 use tokio::sync::watch;
-use wattle_agent::capability::files::Files;
-use wattle_agent::machine::Message;
-use wattle_agent::model::{Model, ModelError, ModelReply, ModelRequest};
-use wattle_agent::service::{
+use wattle_agent::host::capability::files::Files;
+use wattle_agent::host::machine::Message;
+use wattle_agent::host::service::{
     AssembleFuture, Outcome, RunAssembler, RunHandle, RunService, ServiceLimits,
 };
-use wattle_agent::{Access, Retention, RunParts, RunRequest, Settings, Store, Tenant, TenantStore};
+use wattle_agent::host::{Retention, RunParts, RunRequest, TenantStore};
+use wattle_agent::model::{Model, ModelError, ModelReply, ModelRequest};
+use wattle_agent::{Resources, Settings, Store, Tenant};
 use wattle_tests::World;
 
 const DAY: Duration = Duration::from_secs(24 * 3_600);
@@ -122,12 +123,12 @@ impl RunAssembler for Assembler {
         _: Option<&'a Arc<Files>>,
     ) -> AssembleFuture<'a> {
         let settings = Settings { timeout: None, orient: false, ..Settings::default() };
-        let inference = wattle_agent::ModelInference::new(Arc::clone(&self.model), &settings);
+        let inference = wattle_agent::host::ModelInference::new(Arc::clone(&self.model), &settings);
         let files = Arc::new(Files::overlay(None, 1 << 20));
-        let grants = Access {
+        let grants = Resources {
             state: Arc::new(store.state(&run.state_session())),
             inference: Some(Arc::new(inference)),
-            ..Access::new(&self.world.host, files)
+            ..Resources::new(&self.world.host, files)
         };
         let parts =
             RunParts::new(self.world.host.clone(), Arc::clone(&self.model), grants.grants());
@@ -142,7 +143,7 @@ fn service(
     model: Arc<dyn Model>,
     store: Option<&Store>,
 ) -> (RunService, TenantStore) {
-    let limits = wattle_agent::rt::Limits { instances, ..Default::default() };
+    let limits = wattle_agent::host::rt::Limits { instances, ..Default::default() };
     let world = World::with(limits);
     let store = store.cloned().unwrap_or_else(|| Store::in_memory(DAY).unwrap());
     let limits = ServiceLimits { runs: 100_000, waiting: 100_000, ..ServiceLimits::default() };

@@ -1,8 +1,8 @@
 //! Measures whole steps of the loop with a model that answers immediately: the answer is parsed,
 //! its program runs, the observation is added, the turn is recorded, and the next request is built.
 //!
-//! The steps of the last group also make a call that must not be repeated, so that its records are on
-//! the disk before and after it.
+//! The steps of the last group also make a call that must not be repeated, so that its records are
+//! on the disk before and after it.
 //!
 //! Each run has many steps, so that the benchmark also shows how a step's time grows with the
 //! length of the run. The program is cached, so it is not compiled.
@@ -19,9 +19,9 @@ use criterion::{
     BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main,
 };
 use futures_util::future::join_all;
-use wattle_agent::journal::{self, RunOutcome, SharedJournal};
+use wattle_agent::host::journal::{self, RunOutcome, SharedJournal};
 use wattle_agent::model::{Model, ModelError, ModelReply, ModelRequest};
-use wattle_agent::{Access, Settings, Store, Tenant};
+use wattle_agent::{Resources, Settings, Store, Tenant};
 use wattle_capability::egress::{HeaderMap, Incoming, Outgoing, StatusCode};
 use wattle_capability::files::Files;
 use wattle_capability::{PortFuture, http};
@@ -90,7 +90,8 @@ fn job(world: &World) -> Job {
 /// Returns a job whose programs send requests to the instant network.
 fn posting_job(world: &World) -> Job {
     let files = Arc::new(Files::overlay(None, 1 << 20));
-    let access = Access { network: Arc::new(InstantNetwork), ..Access::new(&world.host, files) };
+    let access =
+        Resources { network: Arc::new(InstantNetwork), ..Resources::new(&world.host, files) };
     Job::new("count", access.grants())
 }
 

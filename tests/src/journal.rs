@@ -9,7 +9,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use wattle_agent::journal::{
+use wattle_agent::host::journal::{
     CallTime, Priority, RecordedCall, RunEnd, RunFilter, RunRecord, RunRequest, RunStart,
     RunSummary, SharedJournal, Status, Turn,
 };

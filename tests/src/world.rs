@@ -6,13 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use serde_json::Value as Json;
+use wattle_agent::host::rt::Grants;
+use wattle_agent::host::{Report, RunParts, RunRequest, STEPS_FILE, TenantStore, UsageMeter};
 use wattle_agent::model::Model;
 use wattle_agent::output::OutputSettings;
-use wattle_agent::rt::Grants;
-use wattle_agent::{
-    Access, Cancel, Host, Meter, Report, RunParts, RunRequest, STEPS_FILE, Settings, Tenant,
-    TenantStore,
-};
+use wattle_agent::{Cancel, Host, Resources, Settings, Tenant};
 use wattle_capability::egress::{Egress, Policy};
 use wattle_capability::files::Files;
 use wattle_cases::guests::SharedGuests;
@@ -47,7 +45,7 @@ pub struct Job {
     /// The capabilities that the run's programs may use.
     pub grants: Arc<Grants>,
     /// The meter that counts the model usage of the run's programs.
-    pub meter: Meter,
+    pub meter: UsageMeter,
     /// The folder of the trace.
     pub trace_dir: Option<PathBuf>,
     /// The handle that cancels the run.
@@ -64,7 +62,7 @@ impl Job {
             history: Vec::new(),
             session_id: None,
             grants: Arc::new(grants),
-            meter: Meter::default(),
+            meter: UsageMeter::default(),
             trace_dir: None,
             cancel: Cancel::new(),
             output: None,
@@ -120,11 +118,11 @@ impl World {
     pub fn job(&self, message: &str) -> Job {
         let base = Files::open_base(self.workdir()).unwrap();
         let files = Arc::new(Files::overlay(Some(base), OVERLAY_BYTES));
-        let access = Access {
+        let access = Resources {
             state: Arc::new(self.store.state("s")),
             tenant: Arc::new(self.store.variables()),
             memory: Arc::new(self.store.memory(Some("s"))),
-            ..Access::new(&self.host, files)
+            ..Resources::new(&self.host, files)
         };
         Job { trace_dir: Some(self.workdir().to_owned()), ..Job::new(message, access.grants()) }
     }
@@ -139,7 +137,7 @@ impl World {
         let events = Mutex::new(Vec::new());
         let sink = |event: &Envelope| events.lock().unwrap().push(event.clone());
         let (parts, request) = job.on(&self.host, model, settings);
-        let report = wattle_agent::run(parts, &request, &sink).await;
+        let report = wattle_agent::host::run(parts, &request, &sink).await;
         (report, events.into_inner().unwrap())
     }
 

@@ -52,7 +52,7 @@ pub use deadline::{Timeouts, ask_within, turn_deadline};
 pub use dialect::DialectSetting;
 pub use endpoint::{Endpoint, EndpointSettings, Preset, presets, resolve};
 pub use error::{EndpointError, EndpointErrorKind, ModelError, ModelErrorKind};
-pub use meter::Meter;
+pub use meter::UsageMeter;
 pub use models::{BALANCED_CLASS, CLASS_PREFIX, Models, OneModel};
 pub use prices::{Price, Prices};
 pub use recording::MAX_RECORDING;
@@ -247,8 +247,8 @@ impl<M: Model + 'static> IntoModel for M {
     }
 }
 
-/// The name of a model, such as `openai:gpt-5`. See [`resolve`] for its preset, its endpoint and its
-/// key.
+/// The name of a model, such as `openai:gpt-5`. See [`resolve`] for its preset, its endpoint and
+/// its key.
 impl IntoModel for &str {
     fn into_model(self) -> Result<Arc<dyn Model>, EndpointError> {
         let settings = EndpointSettings { model: Some(self), ..EndpointSettings::default() };

@@ -6,9 +6,9 @@ use wattle_machine::Usage;
 
 /// A counter of model usage that has not yet been charged to the run. Clones share one counter.
 #[derive(Clone, Debug, Default)]
-pub struct Meter(Arc<Mutex<Usage>>);
+pub struct UsageMeter(Arc<Mutex<Usage>>);
 
-impl Meter {
+impl UsageMeter {
     /// Adds the usage of one request.
     pub fn add(&self, usage: Usage) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) += usage;

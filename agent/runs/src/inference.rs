@@ -6,7 +6,7 @@ use tokio::sync::Semaphore;
 use wattle_capability::PortFuture;
 use wattle_capability::ai::{Embedding, Inference, Question, Reply};
 use wattle_machine::{Message, Usage};
-use wattle_model::{Meter, Model, ModelError, ModelRequest, Prices, Timeouts, turn_deadline};
+use wattle_model::{Model, ModelError, ModelRequest, Prices, Timeouts, UsageMeter, turn_deadline};
 use wattle_rt::{Code, Failure};
 
 use crate::settings::Settings;
@@ -24,7 +24,7 @@ pub struct ModelInference {
     prices: Prices,
     /// Slots for concurrent requests. Copies created by `metered` share them.
     slots: Arc<Semaphore>,
-    meter: Meter,
+    meter: UsageMeter,
 }
 
 impl ModelInference {
@@ -41,13 +41,13 @@ impl ModelInference {
             max_tokens,
             prices,
             slots,
-            meter: Meter::default(),
+            meter: UsageMeter::default(),
         }
     }
 
     /// Returns a copy for one run. `meter` counts the model usage of the run's programs.
     #[must_use]
-    pub fn metered(&self, meter: Meter) -> Self {
+    pub fn metered(&self, meter: UsageMeter) -> Self {
         let Self { model, slots, prices, timeouts, temperature, max_tokens, .. } = self;
         let (timeouts, temperature, max_tokens) = (*timeouts, *temperature, *max_tokens);
         ModelInference {

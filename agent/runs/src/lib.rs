@@ -1,5 +1,5 @@
-//! Runs: the loop that lets a model answer with programs, its recording, and the service that starts
-//! runs and lets clients follow them.
+//! Runs: the loop that lets a model answer with programs, its recording, and the service that
+//! starts runs and lets clients follow them.
 
 mod act;
 pub mod agents;
@@ -58,5 +58,5 @@ pub use replay::{ReplayReport, replay};
 pub use report::Report;
 pub use settings::Settings;
 pub use sink::Sink;
-pub use span::Span;
+pub use span::Timeout;
 pub use tree::RunTree;

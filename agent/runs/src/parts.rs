@@ -8,7 +8,7 @@ use wattle_capability::files::Files;
 use wattle_capability::fs::Fs;
 use wattle_machine::{Message, TraitPurpose};
 use wattle_model::output::OutputSettings;
-use wattle_model::{Meter, Model};
+use wattle_model::{Model, UsageMeter};
 use wattle_rt::Grants;
 use wattle_store::Tenant;
 use wattle_store::journal::KeptFiles;
@@ -35,7 +35,7 @@ pub struct RunParts {
     pub grants: Arc<Grants>,
     /// The meter that counts the model usage of the run's programs. It must be the meter of the
     /// model that the programs use.
-    pub meter: Meter,
+    pub meter: UsageMeter,
     /// The settings for structured output, which replace those in `settings`. A resumed run keeps
     /// its recorded output settings.
     pub output: Option<OutputSettings>,
@@ -75,8 +75,8 @@ pub struct RunParts {
 pub type Settle = Box<dyn FnOnce(&Report) -> KeptFiles + Send + Sync>;
 
 impl RunParts {
-    /// Creates the parts of a root run of the tenant `default` with default settings. The run has no
-    /// history, no trace and no structured output, and its files are not kept.
+    /// Creates the parts of a root run of the tenant `default` with default settings. The run has
+    /// no history, no trace and no structured output, and its files are not kept.
     #[must_use]
     pub fn new(host: Host, model: Arc<dyn Model>, grants: impl Into<Arc<Grants>>) -> RunParts {
         RunParts {
@@ -84,7 +84,7 @@ impl RunParts {
             model,
             settings: Settings::default(),
             grants: grants.into(),
-            meter: Meter::default(),
+            meter: UsageMeter::default(),
             output: None,
             trace_dir: None,
             label: None,

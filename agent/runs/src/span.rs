@@ -6,23 +6,23 @@ use std::time::Duration;
 /// A duration greater than zero, such as `90s`, `2m` or `1h30m`.
 ///
 /// ```
-/// let span: wattle_runs::Span = "1h30m".parse().unwrap();
+/// let span: wattle_runs::Timeout = "1h30m".parse().unwrap();
 /// assert_eq!(span.0.as_secs(), 5_400);
 /// assert_eq!(span.to_string(), "90m");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Span(pub Duration);
+pub struct Timeout(pub Duration);
 
-impl Span {
+impl Timeout {
     /// Prefix of the error message for a string that is not a duration.
     pub const EXPECTED: &str = "expected a time such as `90s`, `2m`, `1h30m` or `500ms`";
 }
 
-impl std::str::FromStr for Span {
+impl std::str::FromStr for Timeout {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Span, String> {
-        let found = || format!("{}, found {text:?}", Span::EXPECTED);
+    fn from_str(text: &str) -> Result<Timeout, String> {
+        let found = || format!("{}, found {text:?}", Timeout::EXPECTED);
         let (mut rest, mut total) = (text.trim(), Duration::ZERO);
         if rest.is_empty() {
             return Err(found());
@@ -48,11 +48,11 @@ impl std::str::FromStr for Span {
         if total.is_zero() {
             return Err(format!("expected a time above zero, found {text:?}"));
         }
-        Ok(Span(total))
+        Ok(Timeout(total))
     }
 }
 
-impl fmt::Display for Span {
+impl fmt::Display for Timeout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let millis = self.0.as_millis();
         let units = [(3_600_000, "h"), (60_000, "m"), (1_000, "s")];
@@ -78,7 +78,7 @@ mod tests {
             ("1s1ms", 1_001, "1001ms"),
             ("1d", 86_400_000, "24h"),
         ] {
-            let span: Span = text.parse().unwrap();
+            let span: Timeout = text.parse().unwrap();
             assert_eq!((span.0.as_millis(), span.to_string().as_str()), (millis, shown), "{text}");
         }
         for text in [
@@ -95,7 +95,7 @@ mod tests {
             "18446744073709551615h",
             "９s",
         ] {
-            assert!(text.parse::<Span>().is_err(), "{text}");
+            assert!(text.parse::<Timeout>().is_err(), "{text}");
         }
     }
 }

@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 use wattle_capability::ai::{Ai, AiUse};
 use wattle_capability::image::{Image, ImageUse};
 use wattle_machine::Usage;
-use wattle_model::Meter;
+use wattle_model::UsageMeter;
 use wattle_rt::{Account, Code, Failure, Grants, Runtime};
 use wattle_store::journal::ParentRun;
 
@@ -64,7 +64,7 @@ struct Node {
     ai: AiUse,
     account: OnceLock<Account>,
     /// The usage of ended child runs that is not yet included in the run's own usage.
-    child_usage: Meter,
+    child_usage: UsageMeter,
     waiting: Waiting,
 }
 
@@ -233,7 +233,7 @@ impl RunTree {
     }
 
     /// Returns the usage of ended child runs that is not yet included in the run's own usage.
-    pub(crate) fn child_usage(&self) -> &Meter {
+    pub(crate) fn child_usage(&self) -> &UsageMeter {
         &self.node.child_usage
     }
 

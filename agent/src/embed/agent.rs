@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use wattle_capability::files::Files;
-use wattle_capability::policy::{Asker, Policy};
+use wattle_capability::policy::{Approver, Policy};
 use wattle_model::{IntoModel, Model};
 use wattle_runs::{Host, ModelInference, Settings};
 use wattle_store::TenantStore;
@@ -13,19 +13,19 @@ use wattle_store::ledger::Signer;
 
 use super::builder::AgentBuilder;
 use super::event::{Handler, Subscribers, Subscription};
-use super::execute::{Execute, Start};
+use super::execute::{RunBuilder, Start};
 use super::middleware::Middleware;
 use super::report::RunReport;
 use super::stream::RunStream;
 use super::team::Team;
 use super::tool::CompiledTool;
-use crate::wiring::Access;
+use crate::wiring::Resources;
 
 /// A function that returns the files of a run.
 pub(super) type NewFiles = dyn Fn() -> Arc<Files> + Send + Sync;
 
-/// A function that changes a run's [`Access`].
-pub(super) type ChangeAccess = dyn Fn(Access) -> Access + Send + Sync;
+/// A function that changes a run's [`Resources`].
+pub(super) type ChangeResources = dyn Fn(Resources) -> Resources + Send + Sync;
 
 /// The folder for an agent's traces, with the key that seals them.
 #[derive(Clone)]
@@ -53,7 +53,7 @@ pub(super) struct TraceFolder {
 /// )?;
 /// let agent = Agent::builder(model).prompt("Be brief.").build()?;
 /// let report = agent.execute("two and two?").await?;
-/// assert_eq!((report.data.as_str(), report.trips.len()), ("four", 1));
+/// assert_eq!((report.data.as_str(), report.model_calls.len()), ("four", 1));
 /// # Ok(()) }
 /// ```
 pub struct Agent<T = String> {
@@ -73,12 +73,12 @@ pub(super) struct Inner {
     pub(super) settings: Settings,
     /// The rules for the agent's programs.
     pub(super) policy: Policy,
-    pub(super) asker: Option<Arc<dyn Asker>>,
+    pub(super) approver: Option<Arc<dyn Approver>>,
     pub(super) inference: ModelInference,
     pub(super) store: Option<TenantStore>,
     pub(super) trace: Option<TraceFolder>,
     pub(super) files: Arc<NewFiles>,
-    pub(super) access: Vec<Arc<ChangeAccess>>,
+    pub(super) access: Vec<Arc<ChangeResources>>,
     pub(super) tools: Vec<CompiledTool>,
     /// The delegates of the agent.
     pub(super) team: Team,
@@ -137,19 +137,19 @@ impl<T> Agent<T> {
 
 impl<T: Send + 'static> Agent<T> {
     /// Prepares a run. The run starts when the returned value is awaited.
-    pub fn execute(&self, input: impl Into<String>) -> Execute<T> {
+    pub fn execute(&self, input: impl Into<String>) -> RunBuilder<T> {
         let start = Start::New { message: input.into(), history: Vec::new() };
-        Execute::new(self, new_id(), start)
+        RunBuilder::new(self, new_id(), start)
     }
 
     /// Prepares to resume a run of this agent that is waiting for approvals, or whose process
     /// ended. The run continues when the returned value is awaited. The report contains only the
-    /// [trips](super::Trip) since the run was resumed.
+    /// [model calls](super::ModelCall) since the run was resumed.
     ///
     /// The agent must have the same name as when the run started, so give an explicit name to an
     /// agent whose runs may be resumed.
-    pub fn resume(&self, run_id: impl Into<String>) -> Execute<T> {
-        Execute::new(self, run_id.into(), Start::Resume { answers: Vec::new() })
+    pub fn resume(&self, run_id: impl Into<String>) -> RunBuilder<T> {
+        RunBuilder::new(self, run_id.into(), Start::Resume { answers: Vec::new() })
     }
 
     /// Starts a run and returns a stream of its events and answers. Each answer arrives in pieces.

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Value as Json, json};
 use wattle_capability::files::Files;
-use wattle_capability::policy::{Asker, Policy};
+use wattle_capability::policy::{Approver, Policy};
 use wattle_catalog::{Entry, ToolRef};
 use wattle_model::output::{OutputSchema, OutputSettings, SchemaError};
 use wattle_model::{Model, Models};
@@ -17,12 +17,12 @@ use wattle_runs::{Host, ModelInference, Settings};
 use wattle_store::TenantStore;
 use wattle_store::ledger::Signer;
 
-use super::agent::{Agent, ChangeAccess, Inner, NewFiles, ReadData, TraceFolder};
+use super::agent::{Agent, ChangeResources, Inner, NewFiles, ReadData, TraceFolder};
 use super::event::Handler;
 use super::middleware::Middleware;
 use super::team::Team;
 use super::tool::{CompiledTool, Tool};
-use crate::wiring::Access;
+use crate::wiring::Resources;
 
 /// Maximum total size of a run's default in-memory files, in bytes.
 const MAX_FILES: u64 = 64 << 20;
@@ -38,11 +38,11 @@ pub(super) struct Base {
     pub(super) host: Option<Host>,
     pub(super) settings: Settings,
     pub(super) policy: Policy,
-    pub(super) asker: Option<Arc<dyn Asker>>,
+    pub(super) approver: Option<Arc<dyn Approver>>,
     pub(super) store: Option<TenantStore>,
     pub(super) trace: Option<TraceFolder>,
     pub(super) files: Arc<NewFiles>,
-    pub(super) access: Vec<Arc<ChangeAccess>>,
+    pub(super) access: Vec<Arc<ChangeResources>>,
     pub(super) middleware: Vec<Arc<dyn Middleware>>,
     pub(super) handlers: Vec<Arc<dyn Handler>>,
 }
@@ -86,7 +86,7 @@ impl AgentBuilder {
             host: None,
             settings: Settings::default(),
             policy: Policy::default(),
-            asker: None,
+            approver: None,
             store: None,
             trace: None,
             files: Arc::new(|| Arc::new(Files::overlay(None, MAX_FILES))),
@@ -161,11 +161,12 @@ impl<T> AgentBuilder<T> {
         self.with(|base| base.policy = base.policy.clone().and(policy))
     }
 
-    /// Sets the asker, which approves or denies the effects that the policy asks about. Delegates
-    /// that have no asker of their own use this one. Without an asker, these effects are denied. If
-    /// the asker defers its answer, a run with a [`store`](AgentBuilder::store) is parked.
-    pub fn asker(self, asker: Arc<dyn Asker>) -> Self {
-        self.with(|base| base.asker = Some(asker))
+    /// Sets the approver, which approves or denies the effects that the policy asks about.
+    /// Delegates that have no approver of their own use this one. Without an approver, these
+    /// effects are denied. If the approver defers its answer, a run with a
+    /// [`store`](AgentBuilder::store) is parked.
+    pub fn approver(self, approver: Arc<dyn Approver>) -> Self {
+        self.with(|base| base.approver = Some(approver))
     }
 
     /// Records the runs in a store, so that they can be resumed and replayed. The store also
@@ -196,7 +197,7 @@ impl<T> AgentBuilder<T> {
 
     /// Adds a function that changes the resources that each run can access, such as secrets or the
     /// search engine.
-    pub fn access(self, change: impl Fn(Access) -> Access + Send + Sync + 'static) -> Self {
+    pub fn access(self, change: impl Fn(Resources) -> Resources + Send + Sync + 'static) -> Self {
         self.with(|base| base.access.push(Arc::new(change)))
     }
 
@@ -234,8 +235,8 @@ impl<T> AgentBuilder<T> {
         self
     }
 
-    /// Adds middleware that wraps each [trip](super::Trip) and each call, including those of
-    /// declared delegates. The first middleware is the outermost.
+    /// Adds middleware that wraps each [model call](super::ModelCall) and each call, including
+    /// those of declared delegates. The first middleware is the outermost.
     pub fn middleware(self, middleware: impl Middleware + 'static) -> Self {
         self.with(|base| base.middleware.push(Arc::new(middleware)))
     }
@@ -377,7 +378,7 @@ impl<T> AgentBuilder<T> {
             model,
             settings,
             policy: base.policy.and(parts.policy),
-            asker: base.asker,
+            approver: base.approver,
             store: base.store,
             trace: base.trace,
             files: base.files,

@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use serde_json::Value as Json;
 use tokio_util::task::TaskTracker;
 use wattle_capability::files::Files;
-use wattle_capability::policy::{Asker, Policy};
+use wattle_capability::policy::{Approver, Policy};
 use wattle_machine::{Ending, Usage};
 use wattle_model::Model;
 use wattle_runs::journal::{Journal as _, RunRecord, Status};
@@ -27,7 +27,7 @@ pub(super) struct AgentChildren {
     observer: Arc<RunObserver>,
     /// The rules for the run's programs.
     policy: Policy,
-    asker: Option<Arc<dyn Asker>>,
+    approver: Option<Arc<dyn Approver>>,
     files: Arc<Files>,
     session_id: Option<String>,
     context: Arc<Json>,
@@ -41,7 +41,7 @@ impl AgentChildren {
             agent: Arc::clone(&run.inner),
             observer: Arc::clone(observer),
             policy: run.policy(),
-            asker: run.asker.clone(),
+            approver: run.approver.clone(),
             files: Arc::clone(&run.files),
             session_id: run.session_id.clone(),
             context: Arc::clone(&run.context),
@@ -81,7 +81,7 @@ impl AgentChildren {
                     () = cancel.cancelled() => None,
                 };
                 let run = Run {
-                    asker: agent.asker.clone().or_else(|| self.asker.clone()),
+                    approver: agent.approver.clone().or_else(|| self.approver.clone()),
                     inner: agent,
                     id,
                     session_id: self.session_id.clone(),
@@ -112,12 +112,12 @@ impl AgentChildren {
     }
 
     /// Returns the recorded outcome of a child run that ended before its parent was resumed. The
-    /// report contains no trips.
+    /// report contains no model calls.
     fn of_record(
         &self,
         run: RunRecord,
         agent: &Inner,
-        tree: &crate::RunTree,
+        tree: &wattle_runs::RunTree,
     ) -> Result<Finished, ChildError> {
         let root = tree.root(&run.id).to_owned();
         let (ending, usage): (Ending, Usage) = match run.summary {

@@ -11,7 +11,7 @@ use wattle_store::Tenant;
 
 use super::agent::Agent;
 use super::builder::AgentBuilder;
-use super::execute::Execute;
+use super::execute::RunBuilder;
 use super::failure::RunFailure;
 use super::report::RunReport;
 use super::tool::Tool;
@@ -115,7 +115,7 @@ impl Conversation {
 
     /// Prepares a run of the current agent with the messages so far, so that it can be streamed,
     /// cancelled or driven step by step. Pass its report to [`add`](Conversation::add).
-    pub fn prepare(&self, input: impl Into<String>) -> Execute<String> {
+    pub fn prepare(&self, input: impl Into<String>) -> RunBuilder<String> {
         self.agent.execute(input).history(self.messages.clone())
     }
 

@@ -39,19 +39,19 @@ pub enum RunEventKind {
         /// The input of the run.
         input: String,
     },
-    /// A [trip](super::Trip) started: a request is being sent to the model.
-    TripStarted {
-        /// The number of the trip, counted from 1.
-        trip: u32,
+    /// A [model call](super::ModelCall) started: a request is being sent to the model.
+    ModelCallStarted {
+        /// The number of the model call, counted from 1.
+        model_call: u32,
     },
-    /// A trip ended: the model answered, or the request failed.
-    TripEnded {
-        /// The number of the trip, counted from 1.
-        trip: u32,
+    /// A model call ended: the model answered, or the request failed.
+    ModelCallEnded {
+        /// The number of the model call, counted from 1.
+        model_call: u32,
         /// The finish reason, as the provider spells it. Absent if the provider reported none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         finish: Option<String>,
-        /// Tokens and cost of the trip.
+        /// Tokens and cost of the model call.
         usage: Usage,
         /// Duration in milliseconds.
         duration_ms: u64,
@@ -61,8 +61,8 @@ pub enum RunEventKind {
     },
     /// A program that the model called has started.
     CallStarted {
-        /// The number of the trip in which the model called the program.
-        trip: u32,
+        /// The number of the model call in which the model called the program.
+        model_call: u32,
         /// The program's name, or `wat` for a program that the model wrote.
         name: String,
         /// The arguments of the call.
@@ -70,8 +70,8 @@ pub enum RunEventKind {
     },
     /// A program that the model called has ended.
     CallEnded {
-        /// The number of the trip in which the model called the program.
-        trip: u32,
+        /// The number of the model call in which the model called the program.
+        model_call: u32,
         /// The program's name, or `wat` for a program that the model wrote.
         name: String,
         /// If true, the program ran and did not fail.

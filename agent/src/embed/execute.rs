@@ -10,10 +10,10 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value as Json, json};
 use tokio::task::JoinHandle;
 use wattle_capability::files::Files;
-use wattle_capability::policy::{Asker, Policy, Preflight};
+use wattle_capability::policy::{Approver, Policy, Preflight};
 use wattle_capability::tool::Tools;
 use wattle_machine::{Ending, Message, Usage};
-use wattle_model::Meter;
+use wattle_model::UsageMeter;
 use wattle_rt::Grants;
 use wattle_runs::journal::{
     Approval, PendingApproval, ResumeError, RunRecord, SharedJournal, Status,
@@ -35,7 +35,7 @@ use super::report::{ReportBuilder, ReportStatus, RunReport};
 use super::runner::{Gate, Runner, gate};
 use super::stream::{CloseOnDrop, RunStream, StreamQueue};
 use super::tool::RunTools;
-use crate::wiring::Access;
+use crate::wiring::Resources;
 
 /// The cancellation reason that is recorded if the caller drops a run.
 const DROPPED: &str = "nobody waits for the run any more";
@@ -43,7 +43,7 @@ const DROPPED: &str = "nobody waits for the run any more";
 /// A run that has not started yet. It starts when it is awaited and then executes in its own task.
 /// Dropping the future cancels the run.
 #[must_use = "the run begins when this is awaited"]
-pub struct Execute<T> {
+pub struct RunBuilder<T> {
     agent: Agent<T>,
     id: String,
     start: Start,
@@ -54,9 +54,9 @@ pub struct Execute<T> {
     handlers: Vec<Arc<dyn Handler>>,
 }
 
-impl<T: Send + 'static> Execute<T> {
-    pub(super) fn new(agent: &Agent<T>, id: String, start: Start) -> Execute<T> {
-        Execute {
+impl<T: Send + 'static> RunBuilder<T> {
+    pub(super) fn new(agent: &Agent<T>, id: String, start: Start) -> RunBuilder<T> {
+        RunBuilder {
             agent: agent.clone(),
             id,
             start,
@@ -89,22 +89,22 @@ impl<T: Send + 'static> Execute<T> {
     /// Labels the run and its events with a session id. This is only a label: no session state is
     /// stored.
     pub fn session_id(self, session_id: impl Into<String>) -> Self {
-        Execute { session_id: Some(session_id.into()), ..self }
+        RunBuilder { session_id: Some(session_id.into()), ..self }
     }
 
     /// Sets the handle that cancels the run: a [`Cancel`] or a `CancellationToken`.
     pub fn cancel(self, cancel: impl Into<Cancel>) -> Self {
-        Execute { cancel: cancel.into(), ..self }
+        RunBuilder { cancel: cancel.into(), ..self }
     }
 
     /// Sets the files that this run uses instead of the agent's files.
     pub fn files(self, files: Arc<Files>) -> Self {
-        Execute { files: Some(files), ..self }
+        RunBuilder { files: Some(files), ..self }
     }
 
     /// Sets data for the run's tools and middleware, such as the user's id. No model sees it.
     pub fn context(self, context: Json) -> Self {
-        Execute { context, ..self }
+        RunBuilder { context, ..self }
     }
 
     /// Adds a handler for the events of this run. It is called after the agent's handlers.
@@ -145,7 +145,7 @@ impl<T: Send + 'static> Execute<T> {
             gate,
             tree: RunTree::default(),
             narrowed: Policy::default(),
-            asker: self.agent.inner.asker.clone(),
+            approver: self.agent.inner.approver.clone(),
             store: self.agent.inner.store.clone(),
         };
         let start = self.start;
@@ -158,7 +158,7 @@ impl<T: Send + 'static> Execute<T> {
     }
 }
 
-impl<T: Send + 'static> IntoFuture for Execute<T> {
+impl<T: Send + 'static> IntoFuture for RunBuilder<T> {
     type Output = Result<RunReport<T>, RunFailure>;
     type IntoFuture = BoxFuture<'static, Self::Output>;
 
@@ -222,8 +222,8 @@ pub(super) struct Run {
     pub(super) tree: RunTree,
     /// The combined policy of the agents that delegated to the run's agent.
     pub(super) narrowed: Policy,
-    /// The asker, which approves or denies the effects that the policy asks about.
-    pub(super) asker: Option<Arc<dyn Asker>>,
+    /// The approver, which approves or denies the effects that the policy asks about.
+    pub(super) approver: Option<Arc<dyn Approver>>,
     /// The store in which the run is recorded.
     pub(super) store: Option<TenantStore>,
 }
@@ -291,13 +291,13 @@ impl Run {
         self.inner.policy.clone().and(self.narrowed.clone())
     }
 
-    fn grants(&self, hooks: &Arc<AgentHooks>, meter: &Meter) -> Grants {
+    fn grants(&self, hooks: &Arc<AgentHooks>, meter: &UsageMeter) -> Grants {
         let inner = &self.inner;
         let inference = inner.inference.metered(meter.clone());
-        let mut access = Access {
+        let mut access = Resources {
             inference: Some(Arc::new(inference)),
             budget: inner.settings.ai,
-            ..Access::new(&inner.host, Arc::clone(&self.files))
+            ..Resources::new(&inner.host, Arc::clone(&self.files))
         };
         if let Some(store) = &self.store {
             access.state = Arc::new(store.state(&own_session(&self.id)));
@@ -309,7 +309,7 @@ impl Run {
             true => access.grants(),
             false => access.grants().with(Tools(Arc::new(RunTools(Arc::clone(hooks))))),
         };
-        grants.guarded(Arc::new(Preflight::new(self.policy(), self.asker.clone())))
+        grants.guarded(Arc::new(Preflight::new(self.policy(), self.approver.clone())))
     }
 
     async fn perform(
@@ -323,7 +323,7 @@ impl Run {
         if let Start::New { message, .. } = &start {
             sink.notify(RunEventKind::RunStarted { input: message.clone() });
         }
-        let meter = Meter::default();
+        let meter = UsageMeter::default();
         let grants = self.grants(hooks, &meter);
         let parts = RunParts {
             settings: settings.clone(),

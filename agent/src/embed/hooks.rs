@@ -15,7 +15,7 @@ use wattle_runs::{HostError, Perform, RunHooks, Sink};
 
 use super::agent::Inner;
 use super::event::{Handler, RunEvent, RunEventKind, deliver};
-use super::middleware::{NextCall, NextTrip, RunState, TripRequest};
+use super::middleware::{ModelCallRequest, NextCall, NextModelCall, RunState};
 use super::report::{Change, ReportBuilder, ReportStatus, RunReport};
 use super::runner::Gate;
 use super::stream::StreamQueue;
@@ -37,8 +37,8 @@ impl RunHooks for AgentHooks {
     fn before_ask(&self) -> BoxFuture<'_, ()> {
         async move {
             if let Some(gate) = self.gate() {
-                let trip = self.observer.report().last_trip();
-                gate.before_ask(trip).await;
+                let model_call = self.observer.report().last_model_call();
+                gate.before_ask(model_call).await;
             }
         }
         .boxed()
@@ -53,8 +53,8 @@ impl RunHooks for AgentHooks {
     }
 
     fn request_started(&self) {
-        let trip = self.observer.report().trip_started();
-        self.observer.notify(RunEventKind::TripStarted { trip });
+        let model_call = self.observer.report().model_call_started();
+        self.observer.notify(RunEventKind::ModelCallStarted { model_call });
     }
 
     fn ask<'a>(
@@ -69,7 +69,7 @@ impl RunHooks for AgentHooks {
         }
         async move {
             let (on_delta, is_asked) = (&Mutex::new(on_delta), &AtomicBool::new(false));
-            let ask = move |request: TripRequest| {
+            let ask = move |request: ModelCallRequest| {
                 async move {
                     let relay = &mut |delta: Delta<'_>| {
                         (on_delta.lock().unwrap_or_else(PoisonError::into_inner))(delta);
@@ -84,22 +84,22 @@ impl RunHooks for AgentHooks {
                 .boxed()
             };
             let rest = self.agent.middleware.as_slice();
-            let next = NextTrip { rest, state: &self.state, model: &ask };
-            next.run(TripRequest::of(&request)).await
+            let next = NextModelCall { rest, state: &self.state, model: &ask };
+            next.run(ModelCallRequest::of(&request)).await
         }
         .boxed()
     }
 
     fn request_ended(&self, started: Instant, usage: Usage, answer: Result<&ModelReply, String>) {
         let duration = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let ended = self.observer.report().trip_ended(duration, usage, answer);
-        if let Some(trip) = ended {
-            self.observer.notify(RunEventKind::TripEnded {
-                trip: trip.index,
-                finish: trip.finish,
-                usage: trip.usage,
-                duration_ms: trip.duration_ms,
-                error: trip.error,
+        let ended = self.observer.report().model_call_ended(duration, usage, answer);
+        if let Some(model_call) = ended {
+            self.observer.notify(RunEventKind::ModelCallEnded {
+                model_call: model_call.index,
+                finish: model_call.finish,
+                usage: model_call.usage,
+                duration_ms: model_call.duration_ms,
+                error: model_call.error,
             });
         }
     }
@@ -111,8 +111,8 @@ impl RunHooks for AgentHooks {
     ) -> BoxFuture<'a, Option<Vec<Execution>>> {
         async move {
             let gate = self.gate()?;
-            let trip = self.observer.report().last_trip();
-            gate.before_calls(trip, step, calls).await
+            let model_call = self.observer.report().last_model_call();
+            gate.before_calls(model_call, step, calls).await
         }
         .boxed()
     }
@@ -247,11 +247,11 @@ impl Sink for RunObserver {
         let changes = self.report().event(&envelope.event);
         for change in changes {
             self.notify(match change {
-                Change::CallStarted { trip, name, args } => {
-                    RunEventKind::CallStarted { trip, name, args }
+                Change::CallStarted { model_call, name, args } => {
+                    RunEventKind::CallStarted { model_call, name, args }
                 }
-                Change::CallEnded { trip, name, success, output, duration_ms } => {
-                    RunEventKind::CallEnded { trip, name, success, output, duration_ms }
+                Change::CallEnded { model_call, name, success, output, duration_ms } => {
+                    RunEventKind::CallEnded { model_call, name, success, output, duration_ms }
                 }
                 Change::Artifact { name, bytes } => RunEventKind::Artifact { name, bytes },
                 Change::Retry { attempt, error } => RunEventKind::Retry { attempt, error },

@@ -1,4 +1,5 @@
-//! Middleware: application code that surrounds each exchange with the model (a trip) and each call.
+//! Middleware: application code that surrounds each exchange with the model (a model call) and each
+//! call.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -13,15 +14,15 @@ use wattle_model::output::OutputSchema;
 use wattle_model::{FunctionChoice, ModelError, ModelReply, ModelRequest, ThinkingEffort};
 use wattle_runs::Cancel;
 
-/// Code that surrounds each [trip](super::Trip) and each call of a run. The first middleware of an
-/// agent is the outermost.
+/// Code that surrounds each [model call](super::ModelCall) and each call of a run. The first
+/// middleware of an agent is the outermost.
 ///
 /// By default, both methods call `next` with their input. The run receives and records their return
 /// values.
 ///
 /// ```
 /// use futures_util::future::{BoxFuture, FutureExt};
-/// use wattle_agent::machine::{Call, Execution};
+/// use wattle_agent::host::machine::{Call, Execution};
 /// use wattle_agent::{Middleware, NextCall, RunState};
 ///
 /// /// Refuses all calls after the third one in a run.
@@ -46,13 +47,13 @@ use wattle_runs::Cancel;
 /// }
 /// ```
 pub trait Middleware: Send + Sync {
-    /// Wraps one request to the model (a [trip](super::Trip)). A failure ends the run, unless the
-    /// model rejected the request because it does not support functions.
-    fn trip<'a>(
+    /// Wraps one request to the model (a [model call](super::ModelCall)). A failure ends the run,
+    /// unless the model rejected the request because it does not support functions.
+    fn model_call<'a>(
         &'a self,
         _state: &'a RunState,
-        request: TripRequest,
-        next: NextTrip<'a>,
+        request: ModelCallRequest,
+        next: NextModelCall<'a>,
     ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
         next.run(request)
     }
@@ -139,9 +140,9 @@ impl RunState {
     }
 }
 
-/// The request of a trip, which middleware may change.
+/// The request of a model call, which middleware may change.
 #[derive(Clone, Debug)]
-pub struct TripRequest {
+pub struct ModelCallRequest {
     /// The conversation, starting with the system message.
     pub messages: Vec<Message>,
     /// The functions that the model may call. Empty in the text dialect.
@@ -158,9 +159,9 @@ pub struct TripRequest {
     pub output: Option<OutputSchema>,
 }
 
-impl TripRequest {
-    pub(super) fn of(request: &ModelRequest<'_>) -> TripRequest {
-        TripRequest {
+impl ModelCallRequest {
+    pub(super) fn of(request: &ModelRequest<'_>) -> ModelCallRequest {
+        ModelCallRequest {
             messages: request.messages.to_vec(),
             functions: request.functions.to_vec(),
             function_choice: request.function_choice,
@@ -187,28 +188,29 @@ impl TripRequest {
 
 /// A function that sends a request to the model.
 pub(super) type AskModel<'a> =
-    dyn Fn(TripRequest) -> BoxFuture<'a, Result<ModelReply, ModelError>> + Send + Sync + 'a;
+    dyn Fn(ModelCallRequest) -> BoxFuture<'a, Result<ModelReply, ModelError>> + Send + Sync + 'a;
 
-/// The rest of a trip: the next middleware, or the model. To send a request more than once, clone
-/// this value.
+/// The rest of a model call: the next middleware, or the model. To send a request more than once,
+/// clone this value.
 #[derive(Clone, Copy)]
-pub struct NextTrip<'a> {
+pub struct NextModelCall<'a> {
     pub(super) rest: &'a [Arc<dyn Middleware>],
     pub(super) state: &'a RunState,
     pub(super) model: &'a AskModel<'a>,
 }
 
-impl<'a> NextTrip<'a> {
+impl<'a> NextModelCall<'a> {
     /// Passes `request` to the next middleware, or to the model.
     #[must_use]
-    pub fn run(self, request: TripRequest) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+    pub fn run(self, request: ModelCallRequest) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
         let Some((first, rest)) = self.rest.split_first() else { return (self.model)(request) };
-        let next = NextTrip { rest, ..self };
-        let trip = AssertUnwindSafe(async move { first.trip(self.state, request, next).await });
+        let next = NextModelCall { rest, ..self };
+        let model_call =
+            AssertUnwindSafe(async move { first.model_call(self.state, request, next).await });
         let run = self.state.run_id();
         async move {
-            trip.catch_unwind().await.unwrap_or_else(|_| {
-                tracing::error!(run, "a middleware of the application panicked in a trip");
+            model_call.catch_unwind().await.unwrap_or_else(|_| {
+                tracing::error!(run, "a middleware of the application panicked in a model call");
                 Err(ModelError::application(PANICKED))
             })
         }

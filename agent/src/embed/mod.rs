@@ -30,7 +30,7 @@
 //! let agent = Agent::builder(model).prompt("You know the weather.").tool(weather).build()?;
 //! let report = agent.execute("How is the weather in Oslo?").await?;
 //! assert_eq!(report.data, "It rains.");
-//! assert_eq!(report.trips[0].calls[0].name, "weather");
+//! assert_eq!(report.model_calls[0].calls[0].name, "weather");
 //! # Ok(()) }
 //! ```
 
@@ -53,10 +53,10 @@ pub use agent::Agent;
 pub use builder::AgentBuilder;
 pub use conversation::{AgentSource, Conversation};
 pub use event::{Handler, RunEvent, RunEventKind, Subscription};
-pub use execute::Execute;
+pub use execute::RunBuilder;
 pub use failure::RunFailure;
-pub use middleware::{Middleware, NextCall, NextTrip, RunState, TripRequest};
-pub use report::{CallReport, ReportStatus, RunReport, Trip};
+pub use middleware::{Middleware, ModelCallRequest, NextCall, NextModelCall, RunState};
+pub use report::{CallReport, ModelCall, ReportStatus, RunReport};
 pub use runner::{CallResult, Runner, RunnerStats, StepCall, StepError, StepOptions, StepReply};
 pub use stream::{RunStream, StreamItem};
 pub use tool::{Tool, ToolContext, ToolError};

@@ -35,7 +35,7 @@ pub struct RunReport<T = Option<Json>> {
     /// The value of the answer: the text, or a structured value if the agent has an output type.
     pub data: T,
     /// The exchanges with the model, in order.
-    pub trips: Vec<Trip>,
+    pub model_calls: Vec<ModelCall>,
     /// The runs of delegates, in the order in which they ended.
     pub children: Vec<RunReport>,
     /// The messages of the run, from its input to its answer. They can serve as the history of the
@@ -68,7 +68,7 @@ impl<T> RunReport<T> {
             text: self.text,
             abort_reason: self.abort_reason,
             data,
-            trips: self.trips,
+            model_calls: self.model_calls,
             children: self.children,
             messages: self.messages,
             artifacts: self.artifacts,
@@ -116,17 +116,17 @@ impl ReportStatus {
     }
 }
 
-/// A trip, which is one exchange with the model. It consists of a request, the model's answer, and
-/// the programs that the answer called.
+/// A model call, which is one exchange with the model. It consists of a request, the model's
+/// answer, and the programs that the answer called.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Trip {
-    /// The number of the trip, counted from 1.
+pub struct ModelCall {
+    /// The number of the model call, counted from 1.
     pub index: u32,
     /// The finish reason, as the provider spells it. Absent if the provider reported none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish: Option<String>,
-    /// Tokens and cost of the trip.
+    /// Tokens and cost of the model call.
     pub usage: Usage,
     /// Start time of the request, in milliseconds since 1970.
     pub started_ms: u64,
@@ -159,7 +159,7 @@ pub struct CallReport {
 
 /// The position of an unfinished call in the report.
 struct OpenCall {
-    trip: usize,
+    model_call: usize,
     at: usize,
 }
 
@@ -172,9 +172,9 @@ pub(super) struct ReportBuilder {
 /// A change to a report, which handlers receive as an event.
 pub(super) enum Change {
     /// A call started.
-    CallStarted { trip: u32, name: String, args: Vec<String> },
+    CallStarted { model_call: u32, name: String, args: Vec<String> },
     /// A call ended.
-    CallEnded { trip: u32, name: String, success: bool, output: String, duration_ms: u64 },
+    CallEnded { model_call: u32, name: String, success: bool, output: String, duration_ms: u64 },
     /// The model is asked again.
     Retry { attempt: u32, error: String },
     /// A call stored data for the application.
@@ -198,7 +198,7 @@ impl ReportBuilder {
             text: String::new(),
             abort_reason: None,
             data: None,
-            trips: Vec::new(),
+            model_calls: Vec::new(),
             children: Vec::new(),
             messages: Vec::new(),
             artifacts: Vec::new(),
@@ -241,37 +241,38 @@ impl ReportBuilder {
         }
     }
 
-    /// Adds a trip that starts now and returns its number.
-    pub(super) fn trip_started(&mut self) -> u32 {
-        let index = u32::try_from(self.report.trips.len()).unwrap_or(u32::MAX).saturating_add(1);
-        self.report.trips.push(Trip {
+    /// Adds a model call that starts now and returns its number.
+    pub(super) fn model_call_started(&mut self) -> u32 {
+        let index =
+            u32::try_from(self.report.model_calls.len()).unwrap_or(u32::MAX).saturating_add(1);
+        self.report.model_calls.push(ModelCall {
             index,
             started_ms: wattle_store::now_ms(),
-            ..Trip::default()
+            ..ModelCall::default()
         });
         index
     }
 
-    /// Returns the latest trip, or `None` if there has been no trip.
-    pub(super) fn last_trip(&self) -> Option<Trip> {
-        self.report.trips.last().cloned()
+    /// Returns the latest model call, or `None` if there has been no model call.
+    pub(super) fn last_model_call(&self) -> Option<ModelCall> {
+        self.report.model_calls.last().cloned()
     }
 
-    /// Completes the last trip and returns it.
-    pub(super) fn trip_ended(
+    /// Completes the last model call and returns it.
+    pub(super) fn model_call_ended(
         &mut self,
         duration_ms: u64,
         usage: Usage,
         answer: Result<&ModelReply, String>,
-    ) -> Option<Trip> {
-        let trip = self.report.trips.last_mut()?;
-        trip.duration_ms = duration_ms;
-        trip.usage = usage;
+    ) -> Option<ModelCall> {
+        let model_call = self.report.model_calls.last_mut()?;
+        model_call.duration_ms = duration_ms;
+        model_call.usage = usage;
         match answer {
-            Ok(reply) => trip.finish.clone_from(&reply.finish),
-            Err(error) => trip.error = Some(error),
+            Ok(reply) => model_call.finish.clone_from(&reply.finish),
+            Err(error) => model_call.error = Some(error),
         }
-        Some(trip.clone())
+        Some(model_call.clone())
     }
 
     /// Adds the report of a delegate's run to this report.
@@ -305,7 +306,11 @@ impl ReportBuilder {
         self.report.status = ReportStatus::Parked;
         self.report.text.clone_from(&reason);
         self.report.abort_reason = Some(reason);
-        let usage = self.report.trips.iter().fold(Usage::default(), |all, trip| all + trip.usage);
+        let usage = self
+            .report
+            .model_calls
+            .iter()
+            .fold(Usage::default(), |all, model_call| all + model_call.usage);
         self.end(usage)
     }
 
@@ -317,15 +322,15 @@ impl ReportBuilder {
     }
 
     fn call_started(&mut self, call: (u32, u32), name: &str, args: &[String]) -> Change {
-        // A resumed run may start with calls, before any trip.
-        if self.report.trips.is_empty() {
-            self.trip_started();
+        // A resumed run may start with calls, before any model call.
+        if self.report.model_calls.is_empty() {
+            self.model_call_started();
         }
-        let trip = self.report.trips.len().saturating_sub(1);
+        let model_call = self.report.model_calls.len().saturating_sub(1);
         let mut index = 0;
-        if let Some(of) = self.report.trips.get_mut(trip) {
+        if let Some(of) = self.report.model_calls.get_mut(model_call) {
             index = of.index;
-            self.open.push(OpenCall { trip, at: of.calls.len() });
+            self.open.push(OpenCall { model_call, at: of.calls.len() });
             of.calls.push(CallReport {
                 step: call.0,
                 call: call.1,
@@ -335,7 +340,7 @@ impl ReportBuilder {
                 duration_ms: 0,
             });
         }
-        Change::CallStarted { trip: index, name: name.to_owned(), args: args.to_vec() }
+        Change::CallStarted { model_call: index, name: name.to_owned(), args: args.to_vec() }
     }
 
     fn call_ended(
@@ -346,13 +351,13 @@ impl ReportBuilder {
         duration_ms: u64,
     ) -> Option<Change> {
         let open = self.open.iter().position(|open| self.number(open) == Some(call))?;
-        let OpenCall { trip, at } = self.open.remove(open);
-        let trip = self.report.trips.get_mut(trip)?;
-        let index = trip.index;
-        let ended = trip.calls.get_mut(at)?;
+        let OpenCall { model_call, at } = self.open.remove(open);
+        let model_call = self.report.model_calls.get_mut(model_call)?;
+        let index = model_call.index;
+        let ended = model_call.calls.get_mut(at)?;
         (ended.success, ended.duration_ms) = (success, duration_ms);
         let (name, output) = (ended.name.clone(), output.to_owned());
-        Some(Change::CallEnded { trip: index, name, success, output, duration_ms })
+        Some(Change::CallEnded { model_call: index, name, success, output, duration_ms })
     }
 
     fn open_calls_of(&self, step: u32) -> Vec<(u32, u32)> {
@@ -361,7 +366,7 @@ impl ReportBuilder {
     }
 
     fn number(&self, open: &OpenCall) -> Option<(u32, u32)> {
-        let call = self.report.trips.get(open.trip)?.calls.get(open.at)?;
+        let call = self.report.model_calls.get(open.model_call)?.calls.get(open.at)?;
         Some((call.step, call.call))
     }
 }

@@ -15,7 +15,7 @@ use wattle_model::FunctionChoice;
 use super::agent::{Agent, Inner};
 use super::execute::RunTask;
 use super::failure::RunFailure;
-use super::report::{CallReport, RunReport, Trip};
+use super::report::{CallReport, ModelCall, RunReport};
 
 /// A function that receives the text of an answer in pieces, as they arrive.
 type OnDelta = dyn Fn(&str) + Send + Sync;
@@ -184,7 +184,7 @@ pub struct Runner<T = String> {
     is_ready: bool,
     /// Number of calls that have not been executed yet.
     pending: usize,
-    /// Number of trips whose usage has been counted.
+    /// Number of model calls whose usage has been counted.
     counted: u32,
     total: Usage,
     is_done: bool,
@@ -222,11 +222,11 @@ enum Pause {
     BeforeCalls(Progress, Vec<StepCall>),
 }
 
-/// The progress of a run since its last pause: the latest trip, the model's text and the number of
-/// items that were recalled from memory.
+/// The progress of a run since its last pause: the latest model call, the model's text and the
+/// number of items that were recalled from memory.
 #[derive(Default)]
 struct Progress {
-    trip: Option<Trip>,
+    model_call: Option<ModelCall>,
     text: String,
     recalled: u32,
 }
@@ -245,8 +245,8 @@ fn lock<V>(value: &Mutex<V>) -> MutexGuard<'_, V> {
 }
 
 impl Gate {
-    fn take(&self, trip: Option<Trip>) -> Progress {
-        Progress { trip, ..std::mem::take(&mut *lock(&self.progress)) }
+    fn take(&self, model_call: Option<ModelCall>) -> Progress {
+        Progress { model_call, ..std::mem::take(&mut *lock(&self.progress)) }
     }
 
     /// Waits for the application's decision. If the runner was dropped, waits forever, because the
@@ -259,8 +259,8 @@ impl Gate {
     }
 
     /// Waits until the application requests the next step.
-    pub(super) async fn before_ask(&self, trip: Option<Trip>) {
-        _ = self.pauses.send(Pause::BeforeAsk(self.take(trip)));
+    pub(super) async fn before_ask(&self, model_call: Option<ModelCall>) {
+        _ = self.pauses.send(Pause::BeforeAsk(self.take(model_call)));
         loop {
             if let Command::Ask(options) = self.command().await {
                 *lock(&self.options) = options;
@@ -273,7 +273,7 @@ impl Gate {
     /// execute the calls.
     pub(super) async fn before_calls(
         &self,
-        trip: Option<Trip>,
+        model_call: Option<ModelCall>,
         step: u32,
         calls: &[Call],
     ) -> Option<Vec<Execution>> {
@@ -282,7 +282,7 @@ impl Gate {
         }
         let catalog = self.agent.host.catalog();
         let shown = (1..).zip(calls).map(|(number, call)| shown(&catalog, step, number, call));
-        _ = self.pauses.send(Pause::BeforeCalls(self.take(trip), shown.collect()));
+        _ = self.pauses.send(Pause::BeforeCalls(self.take(model_call), shown.collect()));
         match self.command().await {
             Command::Results(results) => Some(results.into_iter().map(|one| one.0).collect()),
             Command::Execute | Command::Ask(_) => None,
@@ -451,8 +451,8 @@ impl<T> Runner<T> {
             ended = &mut self.task => {
                 self.is_done = true;
                 let report = ended.map_err(Box::new)?;
-                let trip = report.trips.last().cloned();
-                let progress = Progress { trip, text: report.text.clone(), recalled: 0 };
+                let model_call = report.model_calls.last().cloned();
+                let progress = Progress { model_call, text: report.text.clone(), recalled: 0 };
                 self.add(reply, progress, true);
                 reply.report = Some(report);
                 return Ok(());
@@ -472,23 +472,23 @@ impl<T> Runner<T> {
         Ok(())
     }
 
-    /// Adds the progress since the last pause to `reply`. `has_run` is true if the trip's calls
-    /// have been executed.
+    /// Adds the progress since the last pause to `reply`. `has_run` is true if the model call's
+    /// calls have been executed.
     fn add(&mut self, reply: &mut StepReply<T>, progress: Progress, has_run: bool) {
-        let Progress { trip, text, recalled } = progress;
+        let Progress { model_call, text, recalled } = progress;
         reply.recalled += recalled;
         if !text.is_empty() {
             reply.text = text;
         }
-        let Some(trip) = trip else { return };
+        let Some(model_call) = model_call else { return };
         if has_run {
-            reply.executed.extend(trip.calls);
+            reply.executed.extend(model_call.calls);
         }
-        if trip.index > self.counted {
-            self.counted = trip.index;
-            self.total += trip.usage;
-            reply.usage += trip.usage;
-            reply.finish = trip.finish;
+        if model_call.index > self.counted {
+            self.counted = model_call.index;
+            self.total += model_call.usage;
+            reply.usage += model_call.usage;
+            reply.finish = model_call.finish;
         }
     }
 }

@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use wattle_agent::agents::{AgentResolver, AgentSpec, Agents};
-use wattle_agent::capability::egress::Egress;
-use wattle_agent::capability::files::Files;
-use wattle_agent::catalog::{Catalog, Entry, Origin, ToolRef};
-use wattle_agent::machine::{Call, Execution, OnMaxSteps};
-use wattle_agent::rt::Limits;
-use wattle_agent::{Access, Host, Tenant};
+use wattle_agent::host::capability::egress::Egress;
+use wattle_agent::host::capability::files::Files;
+use wattle_agent::host::catalog::{Catalog, Entry, Origin, ToolRef};
+use wattle_agent::host::machine::{Call, Execution, OnMaxSteps};
+use wattle_agent::host::rt::Limits;
+use wattle_agent::{Host, Resources, Tenant};
 
 const WHOLE: &str = r#"
 name = "house-helper"
@@ -304,11 +304,12 @@ async fn a_program_reads_the_context_of_its_agent_and_no_other() {
     let host = Host::new(Limits::default(), all.clone(), Egress::new(Default::default())).unwrap();
     let grants = || {
         let files = Arc::new(Files::overlay(None, 1 << 20));
-        Arc::new(Access::new(&host, files).grants())
+        Arc::new(Resources::new(&host, files).grants())
     };
     let run = async |catalog: &Catalog, name: &str| {
         let call = Call::Catalog { name: name.to_owned(), args: Vec::new() };
-        match wattle_agent::perform(host.runtime(), catalog, &grants(), &call).await.unwrap() {
+        match wattle_agent::host::perform(host.runtime(), catalog, &grants(), &call).await.unwrap()
+        {
             Execution::Ran(ran) => match ran.failure {
                 None => ran.results.concat(),
                 Some(failure) => failure.reason.unwrap_or_default(),

@@ -5,19 +5,20 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::place::Place;
-use wattle_agent::capability::kv::Backend as _;
-use wattle_agent::capability::memory::{Memory as _, MemoryText, NewItem, Scope as Reach};
-use wattle_agent::capability::secrets::Secrets as _;
-use wattle_agent::journal::{
+use wattle_agent::host::capability::kv::Backend as _;
+use wattle_agent::host::capability::memory::{Memory as _, MemoryText, NewItem, Scope as Reach};
+use wattle_agent::host::capability::secrets::Secrets as _;
+use wattle_agent::host::journal::{
     Journal as _, KeptFiles, Priority, RunEnd, RunFilter, RunRecord, RunRequest, RunStart, Turn,
 };
-use wattle_agent::ledger::Keys;
-use wattle_agent::machine::{Envelope, Event, Input, Message, Usage};
-use wattle_agent::model::{ApiKey, Mask};
-use wattle_agent::{
-    SameConversation, Scope, Store, StoreAddress, StoreCopy, StoreError, StoredSecrets, Tenant,
-    TenantStore, copy_store,
+use wattle_agent::host::ledger::Keys;
+use wattle_agent::host::machine::{Envelope, Event, Input, Message, Usage};
+use wattle_agent::host::{
+    SameConversation, Scope, StoreAddress, StoreCopy, StoreError, StoredSecrets, TenantStore,
+    copy_store,
 };
+use wattle_agent::model::{ApiKey, Mask};
+use wattle_agent::{Store, Tenant};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 const KEY: &str = "sk-0123456789";

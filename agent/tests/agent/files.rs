@@ -3,7 +3,7 @@
 use std::sync::Barrier;
 use std::time::Duration;
 
-use wattle_agent::journal::{Journal as _, RunFilter, RunRecord, RunStart, Status};
+use wattle_agent::host::journal::{Journal as _, RunFilter, RunRecord, RunStart, Status};
 use wattle_agent::{Store, Tenant};
 
 const HOUR: Duration = Duration::from_secs(3_600);

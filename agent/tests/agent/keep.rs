@@ -4,11 +4,12 @@
 use std::time::Duration;
 
 use crate::place::Place;
-use wattle_agent::journal::{
+use wattle_agent::host::journal::{
     Journal as _, ParentRun, RunEnd, RunFilter, RunRecord, RunRequest, RunStart, Turn,
 };
-use wattle_agent::machine::{Envelope, Event, Input, Message, Usage};
-use wattle_agent::{Pruned, Retention, Store, Tenant, TenantStore};
+use wattle_agent::host::machine::{Envelope, Event, Input, Message, Usage};
+use wattle_agent::host::{Pruned, Retention, TenantStore};
+use wattle_agent::{Store, Tenant};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 const NOTHING: Retention = Retention { runs: Some(Duration::ZERO), events: None };

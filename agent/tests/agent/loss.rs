@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
-use wattle_agent::journal::Journal as _;
-use wattle_agent::machine::Message;
-use wattle_agent::{Store, Tenant, TenantStore};
+use wattle_agent::host::TenantStore;
+use wattle_agent::host::journal::Journal as _;
+use wattle_agent::host::machine::Message;
+use wattle_agent::{Store, Tenant};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 /// Maximum time until a check has failed, with some time for a busy machine.

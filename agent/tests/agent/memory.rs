@@ -4,12 +4,13 @@
 use std::path::Path;
 use std::time::Duration;
 
-use wattle_agent::capability::memory::{MAX_ITEMS, Memory, MemoryText, NewItem, Scope};
-use wattle_agent::capability::search::Query;
-use wattle_agent::ledger::Keys;
+use wattle_agent::host::capability::memory::{MAX_ITEMS, Memory, MemoryText, NewItem, Scope};
+use wattle_agent::host::capability::search::Query;
+use wattle_agent::host::ledger::Keys;
+use wattle_agent::host::rt::Code;
+use wattle_agent::host::{LazyMemory, TenantStore};
 use wattle_agent::model::{ApiKey, Mask};
-use wattle_agent::rt::Code;
-use wattle_agent::{LazyMemory, Store, Tenant, TenantStore};
+use wattle_agent::{Store, Tenant};
 
 use crate::place::Place;
 

@@ -5,9 +5,10 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 use std::time::Duration;
 
-use wattle_agent::ledger::Keys;
-use wattle_agent::machine::Message;
-use wattle_agent::{Privacy, Store, Tenant, privacy};
+use wattle_agent::host::ledger::Keys;
+use wattle_agent::host::machine::Message;
+use wattle_agent::host::{Privacy, privacy};
+use wattle_agent::{Store, Tenant};
 
 fn mode(path: &Path) -> u32 {
     std::fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777

@@ -6,17 +6,18 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::json;
-use wattle_agent::capability::egress::Egress;
-use wattle_agent::capability::files::Files;
-use wattle_agent::capability::kv::InMemory;
-use wattle_agent::capability::policy::{Policy, Preflight, Rule};
-use wattle_agent::catalog::{Catalog, ToolRef};
-use wattle_agent::machine::Call;
+use wattle_agent::host::capability::egress::Egress;
+use wattle_agent::host::capability::files::Files;
+use wattle_agent::host::capability::kv::InMemory;
+use wattle_agent::host::capability::policy::{Policy, Preflight, Rule};
+use wattle_agent::host::catalog::{Catalog, ToolRef};
+use wattle_agent::host::machine::Call;
+use wattle_agent::host::rt::{Code, Exit, Limits, Outcome};
+use wattle_agent::host::{AgentPrograms, ModelInference, perform};
 use wattle_agent::model::{
     Cassette, Delta, EmbeddingReply, Mask, Model, ModelError, ModelReply, ModelRequest, Recorder,
 };
-use wattle_agent::rt::{Code, Exit, Limits, Outcome};
-use wattle_agent::{Access, AgentPrograms, Host, ModelInference, Settings, perform};
+use wattle_agent::{Host, Resources, Settings};
 
 /// A model that echoes each question. It answers longer questions sooner.
 struct Echo;
@@ -59,18 +60,18 @@ fn host() -> Host {
     Host::new(Limits::default(), Catalog::built_in(), Egress::new(Default::default())).unwrap()
 }
 
-fn access(host: &Host, model: Option<Arc<dyn Model>>) -> Access {
-    let access = Access::new(host, Arc::new(Files::overlay(None, 1 << 20)));
+fn access(host: &Host, model: Option<Arc<dyn Model>>) -> Resources {
+    let access = Resources::new(host, Arc::new(Files::overlay(None, 1 << 20)));
     match model {
         Some(model) => {
             let inference = Arc::new(ModelInference::new(model, &Settings::default()));
-            Access { inference: Some(inference), ..access }
+            Resources { inference: Some(inference), ..access }
         }
         None => access,
     }
 }
 
-async fn run(host: &Host, access: Access, text: &str, args: &[&str]) -> Outcome {
+async fn run(host: &Host, access: Resources, text: &str, args: &[&str]) -> Outcome {
     let program = host.runtime().prepare(text).await.unwrap_or_else(|why| panic!("{why}"));
     let args = args.iter().map(ToString::to_string).collect();
     host.runtime().run(&program, &Arc::new(access.grants()), args).await.unwrap()
@@ -104,7 +105,7 @@ async fn a_run_leaves_no_resources_behind() {
     let host = host();
     let state = Arc::new(InMemory::default());
     let still = Arc::downgrade(&state);
-    let access = Access { state, ..access(&host, None) };
+    let access = Resources { state, ..access(&host, None) };
     let items = json!(["tenant:a", "b"]).to_string();
     let text = r#"(kv.set? "b" "1") (par.run? (arr.from_json? (arg 0))) (ret)"#;
     let calls = json!([["kv_get", "b"], ["kv_set", "b", "2"]]).to_string();

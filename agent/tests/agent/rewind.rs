@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use wattle_agent::capability::kv::{Backend, Kept};
-use wattle_agent::journal::{Journal as _, RunEnd, RunRecord, RunStart, Turn};
-use wattle_agent::machine::{Input, Usage};
-use wattle_agent::{Rewind, Tenant, TenantStore, own_session};
+use wattle_agent::Tenant;
+use wattle_agent::host::capability::kv::{Backend, Kept};
+use wattle_agent::host::journal::{Journal as _, RunEnd, RunRecord, RunStart, Turn};
+use wattle_agent::host::machine::{Input, Usage};
+use wattle_agent::host::{Rewind, TenantStore, own_session};
 
 use crate::place::Place;
 

@@ -6,14 +6,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use wattle_agent::capability::secrets::Secret;
-use wattle_agent::journal::{Journal as _, RecordedCall, RunFilter, RunRecord, RunStart, Turn};
-use wattle_agent::ledger::Keys;
-use wattle_agent::machine::{Input, Message, Usage};
+use wattle_agent::host::TenantStore;
+use wattle_agent::host::capability::secrets::Secret;
+use wattle_agent::host::journal::{
+    Journal as _, RecordedCall, RunFilter, RunRecord, RunStart, Turn,
+};
+use wattle_agent::host::ledger::Keys;
+use wattle_agent::host::machine::{Input, Message, Usage};
+use wattle_agent::host::rt::CallEffect;
+use wattle_agent::host::rt::tape::{CallId, RecordedValue};
 use wattle_agent::model::{ApiKey, Mask};
-use wattle_agent::rt::CallEffect;
-use wattle_agent::rt::tape::{CallId, RecordedValue};
-use wattle_agent::{Store, Tenant, TenantStore};
+use wattle_agent::{Store, Tenant};
 
 const KEY: &str = "sk-0123456789";
 

@@ -4,9 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use wattle_agent::capability::kv::{Backend, Kept};
-use wattle_agent::rt::Code;
-use wattle_agent::{LazyState, Store, StoreError, Tenant, TenantStore};
+use wattle_agent::host::capability::kv::{Backend, Kept};
+use wattle_agent::host::rt::Code;
+use wattle_agent::host::{LazyState, StoreError, TenantStore};
+use wattle_agent::{Store, Tenant};
 
 use crate::place::Place;
 

@@ -7,23 +7,24 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use wattle_agent::capability::files::Files;
-use wattle_agent::capability::kv::{Backend as _, Kept};
-use wattle_agent::capability::memory::{self, Memory as _, MemoryText, NewItem};
-use wattle_agent::capability::search::Query;
-use wattle_agent::capability::secrets::Secrets as _;
-use wattle_agent::journal::{
+use wattle_agent::Tenant;
+use wattle_agent::host::capability::files::Files;
+use wattle_agent::host::capability::kv::{Backend as _, Kept};
+use wattle_agent::host::capability::memory::{self, Memory as _, MemoryText, NewItem};
+use wattle_agent::host::capability::search::Query;
+use wattle_agent::host::capability::secrets::Secrets as _;
+use wattle_agent::host::journal::{
     Journal as _, RecordedCall, RunEnd, RunFilter, RunRecord, RunRequest, RunStart, Turn,
 };
-use wattle_agent::ledger::{FinalSeal, Keys};
-use wattle_agent::machine::{Envelope, Event, Input, Message, Usage};
-use wattle_agent::model::{ApiKey, Mask};
-use wattle_agent::rt::CallEffect;
-use wattle_agent::rt::tape::{CallId, RecordedValue as Recorded};
-use wattle_agent::{
+use wattle_agent::host::ledger::{FinalSeal, Keys};
+use wattle_agent::host::machine::{Envelope, Event, Input, Message, Usage};
+use wattle_agent::host::rt::CallEffect;
+use wattle_agent::host::rt::tape::{CallId, RecordedValue as Recorded};
+use wattle_agent::host::{
     ExportedSession, Integration, NextDelta, Rewind, SameConversation, Scope, SessionDeltas,
-    SessionFiles, Stored, StoredSecrets, Tenant, TenantStore,
+    SessionFiles, Stored, StoredSecrets, TenantStore,
 };
+use wattle_agent::model::{ApiKey, Mask};
 
 use crate::place::Place;
 
@@ -327,7 +328,7 @@ async fn as_bob(function: &str, bob: &TenantStore, keys: &Path) {
             assert!(secrets(bob, keys).find("token".to_owned()).await.unwrap().is_none())
         }
         "Journal::tenant" => {
-            assert_eq!(wattle_agent::journal::Journal::tenant(bob).as_str(), "bob")
+            assert_eq!(wattle_agent::host::journal::Journal::tenant(bob).as_str(), "bob")
         }
         "Journal::open" => bob.open(opened("r")).await.unwrap(),
         "Journal::attempt" => assert!(bob.attempt("r").await.is_err()),

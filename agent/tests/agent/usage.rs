@@ -1,16 +1,18 @@
-//! Tests of the limits on the bytes that a run, a tenant and a store keep, on both database engines.
+//! Tests of the limits on the bytes that a run, a tenant and a store keep, on both database
+//! engines.
 
 use std::time::Duration;
 
-use wattle_agent::capability::kv::Backend as _;
-use wattle_agent::capability::memory::{Memory as _, MemoryText, NewItem, Scope};
-use wattle_agent::journal::{
+use wattle_agent::host::capability::kv::Backend as _;
+use wattle_agent::host::capability::memory::{Memory as _, MemoryText, NewItem, Scope};
+use wattle_agent::host::journal::{
     Journal as _, RecordedCall, RecordedEffect, RunRecord, RunRequest, RunStart, Turn,
 };
-use wattle_agent::machine::{Ending, Input, Message, Usage};
-use wattle_agent::rt::tape::{CallId, RecordedValue};
-use wattle_agent::rt::{CallEffect, Code, Failure};
-use wattle_agent::{Retention, Store, StoreError, StoreLimits, Tenant, TenantStore};
+use wattle_agent::host::machine::{Ending, Input, Message, Usage};
+use wattle_agent::host::rt::tape::{CallId, RecordedValue};
+use wattle_agent::host::rt::{CallEffect, Code, Failure};
+use wattle_agent::host::{Retention, StoreError, StoreLimits, TenantStore};
+use wattle_agent::{Store, Tenant};
 
 use crate::place::Place;
 

@@ -71,7 +71,7 @@ use wattle_rt::Target;
 pub use approval::ApprovalScope;
 pub use class::leaves_machine;
 pub use decide::{Decision, Question, Refusal, Touch};
-pub use preflight::{Answer, Asker, Line, NoApprover, Preflight, Request};
+pub use preflight::{Answer, Approver, Line, NoApprover, Preflight, Request};
 pub use rule::{Rule, RuleError};
 
 use class::Class;

@@ -12,7 +12,7 @@ use super::resource::Resource;
 use super::{ApprovalScope, Directory, Policy, Rule, TouchedResource, Verdict};
 
 /// The port to the user, who approves the effects of programs.
-pub trait Asker: Send + Sync {
+pub trait Approver: Send + Sync {
     /// Asks all questions about a program in one request.
     fn ask<'a>(&'a self, request: Request<'a>)
     -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>>;
@@ -78,10 +78,10 @@ impl Answer {
     }
 }
 
-/// An asker without a user, which answers every request with [`Answer::Later`].
+/// An approver without a user, which answers every request with [`Answer::Later`].
 pub struct NoApprover;
 
-impl Asker for NoApprover {
+impl Approver for NoApprover {
     fn ask<'a>(&'a self, _: Request<'a>) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
         Box::pin(async { Answer::Later })
     }
@@ -93,7 +93,7 @@ impl Asker for NoApprover {
 #[derive(Clone)]
 pub struct Preflight {
     policy: Arc<Policy>,
-    asker: Option<Arc<dyn Asker>>,
+    approver: Option<Arc<dyn Approver>>,
     always: Arc<Mutex<Vec<Approval>>>,
     once: Vec<Approval>,
     /// The programs and agents of the run. It is empty until a program starts.
@@ -108,12 +108,12 @@ struct Approval {
 }
 
 impl Preflight {
-    /// Creates a guard. Without an asker, effects that need approval are denied.
+    /// Creates a guard. Without an approver, effects that need approval are denied.
     #[must_use]
-    pub fn new(policy: Policy, asker: Option<Arc<dyn Asker>>) -> Preflight {
+    pub fn new(policy: Policy, approver: Option<Arc<dyn Approver>>) -> Preflight {
         Preflight {
             policy: Arc::new(policy),
-            asker,
+            approver,
             always: Arc::default(),
             once: Vec::new(),
             directory: Directory::default(),
@@ -190,7 +190,7 @@ impl Preflight {
             });
             each.collect::<Vec<_>>().join("\n")
         };
-        let Some(asker) = &self.asker else { return Err(unanswered(&questions)) };
+        let Some(approver) = &self.approver else { return Err(unanswered(&questions)) };
         let refused = unanswered(&questions);
         let asked: Vec<(Question, Option<Line>)> = questions
             .into_iter()
@@ -199,7 +199,7 @@ impl Preflight {
         let text: Vec<String> =
             asked.iter().map(|(question, line)| with_line(question, line.as_ref())).collect();
         let request = Request { questions: &asked, program: preview.program.source() };
-        let ask = async { asker.ask(request).await.word() };
+        let ask = async { approver.ask(request).await.word() };
         let answer = match preview.ask(&text.join("; "), ask).await {
             QuestionReply::Answer(word) => Answer::of(&word),
             QuestionReply::Unanswered => return Err(refused),

@@ -19,21 +19,19 @@ async fn the_examples_of_the_language_manual_are_correct() {
     while let Some((before, after)) = rest.split_once("```wattle") {
         let (args, after) = after.split_once('\n').unwrap();
         let (source, after) = after.split_once("\n```\n").unwrap();
-        // The two blocks after an example are its expansion and its output.
-        let after = after
-            .strip_prefix("```wat\n")
-            .unwrap_or_else(|| panic!("no expansion follows:\n{source}"));
-        let (_, after) = after.split_once("```\n```text\n").unwrap();
+        // The block after an example is its output. In the appendix, the expansion precedes it.
+        let (expansion, after) = after.split_once("```text\n").unwrap();
+        let is_expanded = expansion.starts_with("```wat\n");
+        assert!(is_expanded || expansion.is_empty(), "no output follows:\n{source}");
         let (_, after) = after.split_once("```\n").unwrap();
         let module =
             assemble(source, &signatures).unwrap_or_else(|e| panic!("{source}\n{e}")).module;
         let put_out = run(source, args).await;
-        write!(
-            found,
-            "{before}```wattle{args}\n{source}\n```\n```wat\n{}```\n```text\n{put_out}```\n",
-            body(&module)
-        )
-        .unwrap();
+        write!(found, "{before}```wattle{args}\n{source}\n```\n").unwrap();
+        if is_expanded {
+            write!(found, "```wat\n{}```\n", body(&module)).unwrap();
+        }
+        write!(found, "```text\n{put_out}```\n").unwrap();
         rest = after;
         examples += 1;
     }

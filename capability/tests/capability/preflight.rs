@@ -10,7 +10,7 @@ use wattle_capability::files::Files;
 use wattle_capability::fs::Fs;
 use wattle_capability::http::{Backend, Http, Response};
 use wattle_capability::kv::{InMemory, Kv};
-use wattle_capability::policy::{Answer, Asker, Policy, Preflight, Request as Questions, Rule};
+use wattle_capability::policy::{Answer, Approver, Policy, Preflight, Request as Questions, Rule};
 use wattle_capability::{ALL, pure_grants};
 use wattle_rt::{Failure, Grants, Limits, Outcome, Run, RunError, Runtime};
 
@@ -51,14 +51,14 @@ impl Backend for Web {
     }
 }
 
-/// An asker that takes its answers from a list and records the questions.
+/// An approver that takes its answers from a list and records the questions.
 #[derive(Default)]
 struct Person {
     answers: Mutex<Vec<Answer>>,
     questions: Mutex<Vec<String>>,
 }
 
-impl Asker for Person {
+impl Approver for Person {
     fn ask<'a>(
         &'a self,
         request: Questions<'a>,
@@ -96,7 +96,8 @@ impl World {
         let (probe, web, person) =
             (Probe::default(), Arc::new(Web::default()), Arc::new(Person::default()));
         *person.answers.lock().unwrap() = answers.iter().rev().cloned().collect();
-        let asker = (!answers.is_empty()).then(|| Arc::<Person>::clone(&person) as Arc<dyn Asker>);
+        let approver =
+            (!answers.is_empty()).then(|| Arc::<Person>::clone(&person) as Arc<dyn Approver>);
         let files = Arc::new(Files::overlay(None, 1 << 20));
         let grants = pure_grants()
             .with(probe.clone())
@@ -106,7 +107,7 @@ impl World {
                 session: Arc::new(InMemory::default()),
                 tenant: Arc::new(InMemory::default()),
             })
-            .guarded(Arc::new(Preflight::new(policy, asker)));
+            .guarded(Arc::new(Preflight::new(policy, approver)));
         let runtime = Runtime::new(&all, Limits { instances: 4, ..Limits::default() }).unwrap();
         World { runtime, probe, web, files, person, grants: Arc::new(grants) }
     }

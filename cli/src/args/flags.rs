@@ -5,13 +5,13 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use clap::Args;
-use wattle_agent::DialectSetting;
-use wattle_agent::capability::egress::HostRule;
-use wattle_agent::capability::policy::Rule;
-use wattle_agent::machine::Dollars;
+use wattle_agent::host::DialectSetting;
+use wattle_agent::host::capability::egress::HostRule;
+use wattle_agent::host::capability::policy::Rule;
+use wattle_agent::host::machine::Dollars;
 
 use crate::config::{
-    BlobLocation, Layer, Sandbox, SearchEngine, Span, StoreLocation, count, dollars, switch,
+    BlobLocation, Layer, Sandbox, SearchEngine, StoreLocation, Timeout, count, dollars, switch,
 };
 
 /// Declares groups of options. Each option sets the field of [`Layer`] with the same name. The
@@ -97,7 +97,7 @@ groups! {
     TimeFlags {
         /// Limit the time of a run, such as 90s or 2m
         #[arg(long, value_name = "TIME")]
-        timeout: Option<Span> => |value| value.map(Some);
+        timeout: Option<Timeout> => |value| value.map(Some);
     }
 
     /// Options for the requests that programs make to models.

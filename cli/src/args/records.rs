@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use wattle_agent::capability::secrets::SecretHost;
+use wattle_agent::host::capability::secrets::SecretHost;
 
 use super::flags::{ResumeFlags, StoreFlags};
 

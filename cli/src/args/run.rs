@@ -4,7 +4,7 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use wattle_agent::DialectSetting;
+use wattle_agent::host::DialectSetting;
 use wattle_server::{HostName, Origin};
 
 use super::flags::{EvalFlags, ExecFlags, Flags, ReplayFlags, ServeFlags, ShellFlags};

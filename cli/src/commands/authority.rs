@@ -1,8 +1,8 @@
 //! `wattle check --authority`: prints the resources that a program can access, as text or as JSON.
 
 use serde_json::{Value as Json, json};
-use wattle_agent::capability::policy;
-use wattle_agent::rt::{
+use wattle_agent::host::capability::policy;
+use wattle_agent::host::rt::{
     Argument, Names, Part, Position, Program, Reach, Runtime, Target, Text, Touch, Use,
 };
 
@@ -115,9 +115,9 @@ fn noun(target: Target) -> &'static str {
 }
 
 /// Returns the resources that a program can access, as JSON: one object for each call, with the
-/// call's targets. In a target, `values` is null if any value is possible, `argument` is null if the
-/// function accesses the target regardless of its arguments. `egress` is true if data can leave the
-/// machine there, and absent otherwise.
+/// call's targets. In a target, `values` is null if any value is possible, `argument` is null if
+/// the function accesses the target regardless of its arguments. `egress` is true if data can leave
+/// the machine there, and absent otherwise.
 pub(super) async fn to_json(runtime: &Runtime, program: &Program) -> Json {
     let uses = reaching(runtime, program).await.into_iter().map(|(one, place)| {
         let named = one.function.params.iter().zip(&one.arguments).flat_map(|(param, argument)| {

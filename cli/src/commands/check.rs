@@ -4,9 +4,9 @@ use std::io::Write;
 use std::path::Path;
 
 use serde_json::{Value as Json, json};
-use wattle_agent::capability;
-use wattle_agent::catalog::{Entry, Origin, Problem};
-use wattle_agent::rt::{Certainty, Diagnostic, Limits, Program, Runtime, Severity};
+use wattle_agent::host::capability;
+use wattle_agent::host::catalog::{Entry, Origin, Problem};
+use wattle_agent::host::rt::{Certainty, Diagnostic, Limits, Program, Runtime, Severity};
 
 use super::authority;
 use crate::args::CheckArgs;

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
-use wattle_agent::capability::egress::{Limits, Request};
-use wattle_agent::capability::files::Files;
+use wattle_agent::host::capability::egress::{Limits, Request};
+use wattle_agent::host::capability::files::Files;
+use wattle_agent::host::{Privacy, privacy};
 use wattle_agent::model::{ApiKey, CLASS_PREFIX};
-use wattle_agent::{Privacy, privacy};
 
 use crate::args::DoctorArgs;
 use crate::config::{Config, Layer, Origin, SearchEngine, SecretEntry, StoreLocation};
@@ -93,7 +93,7 @@ async fn engine(setup: &Setup) -> Found {
         .prepare("(resv \"well\") (i32.const 0)")
         .await
         .map_err(|error| wrong(error, FIX))?;
-    let grants = std::sync::Arc::new(wattle_agent::capability::pure_grants());
+    let grants = std::sync::Arc::new(wattle_agent::host::capability::pure_grants());
     let outcome =
         runtime.run(&program, &grants, Vec::new()).await.map_err(|error| wrong(error, FIX))?;
     match outcome.success() && outcome.texts() == ["well"] {

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
-use wattle_agent::Meter;
-use wattle_agent::capability::TRUSTED;
-use wattle_agent::capability::files::Change;
-use wattle_agent::catalog::{Entry, Origin};
-use wattle_agent::machine;
-use wattle_agent::rt::{Diagnostic, Exit as Ended, Outcome, RunError, Signature};
+use wattle_agent::host::UsageMeter;
+use wattle_agent::host::capability::TRUSTED;
+use wattle_agent::host::capability::files::Change;
+use wattle_agent::host::catalog::{Entry, Origin};
+use wattle_agent::host::machine;
+use wattle_agent::host::rt::{Diagnostic, Exit as Ended, Outcome, RunError, Signature};
 
 use super::outputs::OutputFolder;
 use crate::args::ExecArgs;
@@ -112,7 +112,7 @@ async fn compile_and_run(
     let grants = setup.grants(setup.access(
         Arc::clone(&files),
         session.as_ref(),
-        model.map(|model| (model, Meter::default())),
+        model.map(|model| (model, UsageMeter::default())),
         &setup.settings(RUN_STEPS),
     )?);
     let ran = tokio::select! {
@@ -335,7 +335,7 @@ pub(crate) fn refused(why: &str, json: bool) -> Result<Exit, Fault> {
 pub(crate) fn denied(missing: &[&str], why_not: Option<String>, json: bool) -> Result<Exit, Fault> {
     let names: Vec<String> = missing.iter().map(|name| format!("`{name}`")).collect();
     let message = match missing.iter().any(|name| TRUSTED.contains(name)) {
-        true => wattle_agent::denied(missing),
+        true => wattle_agent::host::denied(missing),
         false => format!(
             "denied before it ran: the program needs {}, which is not granted",
             names.join(", ")

@@ -1,7 +1,7 @@
 //! `wattle expand`: prints the module that a program expands to.
 
-use wattle_agent::capability;
-use wattle_agent::rt::{Signatures, assemble};
+use wattle_agent::host::capability;
+use wattle_agent::host::rt::{Signatures, assemble};
 
 use crate::args::ExpandArgs;
 use crate::fault::{Exit, Fault};

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use toml_edit::{DocumentMut, value};
-use wattle_agent::machine::Message;
+use wattle_agent::host::machine::Message;
 use wattle_agent::model::{ModelRequest, presets};
 
 use crate::args::InitArgs;
@@ -177,7 +177,7 @@ async fn try_out(layer: Layer, outer: Layer) -> Result<Exit, Fault> {
 fn save(path: &Path, document: &DocumentMut) -> Result<(), Fault> {
     let written = || -> std::io::Result<()> {
         let folder = path.parent().unwrap_or(Path::new("."));
-        wattle_agent::create_folder(folder)?;
+        wattle_agent::host::create_folder(folder)?;
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
         file.write_all(document.to_string().as_bytes())?;
         file.as_file().sync_all()?;

@@ -5,11 +5,11 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use serde_json::Value as Json;
-use wattle_agent::DialectSetting;
-use wattle_agent::journal::RunRecord;
-use wattle_agent::machine::Dialect;
+use wattle_agent::host::DialectSetting;
+use wattle_agent::host::journal::RunRecord;
+use wattle_agent::host::machine::Dialect;
 
-use crate::config::{Config, Layer, Origin, Row, Span, Temperature};
+use crate::config::{Config, Layer, Origin, Row, Temperature, Timeout};
 use crate::fault::Fault;
 use crate::output;
 use crate::trust;
@@ -79,7 +79,7 @@ fn keep_recorded(kept: &mut Config, wanted: &Config, opened: &RunRecord) {
     let tokens = machine.max_tokens_total.and_then(|tokens| u32::try_from(tokens).ok());
     kept.max_tokens_total.value = tokens.and_then(NonZeroU32::new);
     kept.max_cost.value = machine.max_cost;
-    kept.timeout.value = start.timeout_ms.map(|ms| Span(Duration::from_millis(ms)));
+    kept.timeout.value = start.timeout_ms.map(|ms| Timeout(Duration::from_millis(ms)));
     if wanted.temperature.value.get() != start.temperature
         && let Some(recorded) = Temperature::of(start.temperature)
     {

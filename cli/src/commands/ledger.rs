@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use serde_json::json;
-use wattle_agent::ledger::{FinalSeal, Finding, Pins, PublicKey, Verdict, Verification, verify};
+use wattle_agent::host::ledger::{
+    FinalSeal, Finding, Pins, PublicKey, Verdict, Verification, verify,
+};
 
 use crate::args::LedgerCommand;
 use crate::config::{Config, Layer};
@@ -22,7 +24,8 @@ pub(crate) async fn ledger(command: LedgerCommand, outer: Layer) -> Result<Exit,
             let config = trust::gather(&[flags.into(), outer])?;
             let dir = setup::traces_of(&config, dir);
             let pins = pins(&config, key.as_deref())?;
-            let wrong = |error: wattle_agent::ledger::VerifyError| Fault::usage(error.to_string());
+            let wrong =
+                |error: wattle_agent::host::ledger::VerifyError| Fault::usage(error.to_string());
             let known = if key.is_none() { known(&config, &dir).await? } else { Vec::new() };
             let Verification { runs: mut verdicts, files } =
                 verify(&dir, &pins, &known).map_err(wrong)?;
@@ -70,7 +73,7 @@ async fn known(config: &Config, folder: &Path) -> Result<Vec<FinalSeal>, Fault> 
     store.file().sealed(&folder).await.map_err(|error| Fault::failed(error.to_string()))
 }
 
-fn keys(config: &Config) -> Result<wattle_agent::ledger::Keys, Fault> {
+fn keys(config: &Config) -> Result<wattle_agent::host::ledger::Keys, Fault> {
     setup::keys(config).ok_or_else(|| {
         Fault::configuration("no folder for keys is known")
             .hint("keys are kept beside the store; name it with `--store FILE`")

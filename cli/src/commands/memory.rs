@@ -2,10 +2,12 @@
 //! sessions find these items through the capability `memory`.
 
 use serde_json::{Value as Json, json};
-use wattle_agent::StoredMemory;
-use wattle_agent::capability::memory::{Item, MAX_ITEMS, Memory as _, MemoryText, NewItem, Scope};
-use wattle_agent::capability::search::Query;
-use wattle_agent::rt::Failure;
+use wattle_agent::host::StoredMemory;
+use wattle_agent::host::capability::memory::{
+    Item, MAX_ITEMS, Memory as _, MemoryText, NewItem, Scope,
+};
+use wattle_agent::host::capability::search::Query;
+use wattle_agent::host::rt::Failure;
 
 use crate::args::{MemoryCommand, StoreFlags};
 use crate::config::Layer;

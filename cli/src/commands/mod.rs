@@ -31,7 +31,7 @@ pub(crate) mod workbook;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
-use wattle_agent::catalog::Catalog;
+use wattle_agent::host::catalog::Catalog;
 
 use crate::fault::Fault;
 

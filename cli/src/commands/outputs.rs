@@ -13,8 +13,8 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
-use wattle_agent::capability::files::{HostPaths, has_repository_layout, is_repository};
-use wattle_agent::journal;
+use wattle_agent::host::capability::files::{HostPaths, has_repository_layout, is_repository};
+use wattle_agent::host::journal;
 
 use crate::config::Config;
 use crate::fault::Fault;

@@ -1,6 +1,6 @@
 //! `wattle parse`: parses a model's answer.
 
-use wattle_agent::machine::read;
+use wattle_agent::host::machine::read;
 
 use crate::fault::{Exit, Fault};
 use crate::{input, output};

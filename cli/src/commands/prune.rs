@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use serde_json::json;
-use wattle_agent::{PruneError, Pruned, StoreError};
+use wattle_agent::host::{PruneError, Pruned, StoreError};
 
 use crate::args::PruneArgs;
 use crate::config::{Layer, Places};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use wattle_agent::agents::AgentSpec;
-use wattle_agent::journal::{self, Difference, ReplayReport, SharedJournal};
+use wattle_agent::host::journal::{self, Difference, ReplayReport, SharedJournal};
 
 use super::run::find;
 use crate::args::ReplayArgs;

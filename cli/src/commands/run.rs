@@ -6,17 +6,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value as Json;
 use tokio_util::sync::CancellationToken;
-use wattle_agent::RunRequest;
-use wattle_agent::capability::files::Files;
-use wattle_agent::journal::{
+use wattle_agent::host::RunRequest;
+use wattle_agent::host::capability::files::Files;
+use wattle_agent::host::journal::{
     self, Approval, ForkError, Journal as _, ParkedRun, RunFilter, RunLimits, RunRecord,
     SharedJournal,
 };
-use wattle_agent::machine::{Bound, Ending, Envelope, Event};
+use wattle_agent::host::machine::{Bound, Ending, Envelope, Event};
+use wattle_agent::host::service::{AnswerError, Outcome, RunHandle, RunService};
+use wattle_agent::host::{Report, TenantStore};
 use wattle_agent::model::Model;
 use wattle_agent::output::{OutputSchema, OutputSettings};
-use wattle_agent::service::{AnswerError, Outcome, RunHandle, RunService};
-use wattle_agent::{Report, TenantStore};
 
 use super::kept;
 use super::outputs::{OutputFile, OutputFolder};

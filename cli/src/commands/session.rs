@@ -1,11 +1,11 @@
 //! `wattle session`: manages stored sessions and their runs.
 
 use serde_json::{Value as Json, json};
-use wattle_agent::journal::{self, Journal as _, RunFilter, RunRecord, Status};
-use wattle_agent::machine::{Message, Role};
-use wattle_agent::rt::truncate;
-use wattle_agent::service::{Pending, pending, release_children};
-use wattle_agent::{
+use wattle_agent::host::journal::{self, Journal as _, RunFilter, RunRecord, Status};
+use wattle_agent::host::machine::{Message, Role};
+use wattle_agent::host::rt::truncate;
+use wattle_agent::host::service::{Pending, pending, release_children};
+use wattle_agent::host::{
     ExportedSession, SESSION_ID, SessionLine, StoreError, TenantStore, is_session_id, now_ms,
 };
 

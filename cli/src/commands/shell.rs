@@ -11,7 +11,7 @@ use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Completer, Editor, Helper, Highlighter, Hinter};
-use wattle_agent::shell::{Bounds, Session, Shell, Stdio, Stream};
+use wattle_agent::host::shell::{Bounds, Session, Shell, Stdio, Stream};
 
 use crate::args::ShellArgs;
 use crate::changes::{self, Fate};
@@ -155,6 +155,6 @@ async fn converse(mut session: Session, deadline: Option<Duration>) -> Result<u8
 /// Returns `None` if the user has no home directory, or the folder cannot be created.
 fn history_file() -> Option<PathBuf> {
     let folder = etcetera::base_strategy::Xdg::new().ok()?.state_dir()?.join("wattle");
-    wattle_agent::create_folder(&folder).ok()?;
+    wattle_agent::host::create_folder(&folder).ok()?;
     Some(folder.join("shell_history"))
 }

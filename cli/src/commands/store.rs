@@ -3,8 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use wattle_agent::{
-    CopyPhase, CopyProgress, Store, StoreAddress, StoreError, StoreStats, copy_store,
+use wattle_agent::Store;
+use wattle_agent::host::{
+    CopyPhase, CopyProgress, StoreAddress, StoreError, StoreStats, copy_store,
 };
 
 use crate::args::{StoreArgs, StoreCommand};
@@ -66,7 +67,7 @@ async fn copy(from: &StoreLocation, to: &StoreLocation, json: bool) -> Result<()
     if json {
         return output::json(&serde_json::to_value(done).unwrap_or_default());
     }
-    let line = |table: &wattle_agent::CopiedTable| {
+    let line = |table: &wattle_agent::host::CopiedTable| {
         format!("{:<14} {:>9} rows  {}\n", table.table, table.rows, short(&table.hash))
     };
     output::data(done.tables.iter().map(line).collect::<String>().as_bytes())?;

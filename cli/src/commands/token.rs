@@ -1,7 +1,7 @@
 //! `wattle token`: manages the tokens of the HTTP server. The store contains only their hashes.
 
 use serde_json::{Value as Json, json};
-use wattle_agent::{Scope, TenantStore, is_session_id};
+use wattle_agent::host::{Scope, TenantStore, is_session_id};
 use wattle_server::Token;
 
 use crate::args::{StoreFlags, TokenCommand, TokenScope};
@@ -32,7 +32,7 @@ async fn create(store: &TenantStore, name: &str, scope: TokenScope) -> Result<Ex
     if !is_session_id(name) {
         return Err(Fault::usage(format!(
             "a token's name is {}, not {name:?}",
-            wattle_agent::SESSION_ID
+            wattle_agent::host::SESSION_ID
         )));
     }
     let scope = match scope {

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use wattle_agent::capability::json::jq;
-use wattle_agent::now_ms;
-use wattle_agent::trace::{
+use wattle_agent::host::capability::json::jq;
+use wattle_agent::host::now_ms;
+use wattle_agent::host::trace::{
     self, DigestBuilder, FeedBuilder, ReadSummary, Step, Telemetry, TelemetryBuilder, clip,
 };
 

@@ -2,8 +2,8 @@
 //! as `tenant:NAME`. They can refer to secrets but not read them.
 
 use serde_json::{Map, Value as Json};
-use wattle_agent::capability::kv::Backend;
-use wattle_agent::rt::Failure;
+use wattle_agent::host::capability::kv::Backend;
+use wattle_agent::host::rt::Failure;
 
 use crate::args::{StoreFlags, VarsCommand};
 use crate::config::Layer;

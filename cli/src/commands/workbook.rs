@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use wattle_agent::capability::json::jq;
-use wattle_agent::capability::workbook::{self, ComponentOutline};
-use wattle_agent::now_ms;
-use wattle_agent::rt::Failure;
+use wattle_agent::host::capability::json::jq;
+use wattle_agent::host::capability::workbook::{self, ComponentOutline};
+use wattle_agent::host::now_ms;
+use wattle_agent::host::rt::Failure;
 
 use crate::args::{CatalogFlags, ExecArgs, WorkbookCommand};
 use crate::config::Layer;

@@ -2,10 +2,10 @@
 
 use std::num::NonZeroU32;
 
-use wattle_agent::capability::egress::HostRule;
-use wattle_agent::machine::Dollars;
+use wattle_agent::host::capability::egress::HostRule;
+use wattle_agent::host::machine::Dollars;
 
-use super::{SearchEngine, Span};
+use super::{SearchEngine, Timeout};
 
 /// The class of a setting of type `T`, which determines whether a project file may set it. Each row
 /// of the table of settings has a class.
@@ -113,7 +113,7 @@ pub(super) fn bounded<T: PartialOrd>(given: &Option<T>, otherwise: &Option<T>) -
 }
 
 /// Applies [`bounded`] to durations.
-pub(super) fn shorter(given: &Option<Span>, otherwise: &Option<Span>) -> bool {
+pub(super) fn shorter(given: &Option<Timeout>, otherwise: &Option<Timeout>) -> bool {
     bounded(&given.map(|span| span.0), &otherwise.map(|span| span.0))
 }
 

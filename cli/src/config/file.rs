@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use wattle_agent::rt::truncate;
+use wattle_agent::host::rt::truncate;
 
 use super::{File, KEYS, Kind, Layer, Places, regular_file};
 use crate::fault::Fault;

@@ -24,7 +24,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use serde_json::Value as Json;
-use wattle_agent::capability::egress::Url;
+use wattle_agent::host::capability::egress::Url;
 
 use crate::fault::Fault;
 
@@ -37,7 +37,7 @@ pub(crate) use secret::SecretEntry;
 pub(crate) use store::{BlobLocation, StoreLocation, TraceLocation};
 pub(crate) use table::{Config, Layer};
 pub(crate) use value::{Sandbox, SearchEngine, Value, count, switch};
-pub(crate) use wattle_agent::Span;
+pub(crate) use wattle_agent::host::Timeout;
 
 use table::KEYS;
 

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
-use wattle_agent::DialectSetting;
-use wattle_agent::machine::Dollars;
+use wattle_agent::host::DialectSetting;
+use wattle_agent::host::machine::Dollars;
+use wattle_agent::host::moderation::{OnFailure, Patterns};
 use wattle_agent::model::{FunctionChoice, Price, Prices, ThinkingEffort};
-use wattle_agent::moderation::{OnFailure, Patterns};
 
 use super::Value;
 

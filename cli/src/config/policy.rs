@@ -1,6 +1,6 @@
 //! The policy. Unlike other settings, it combines the rules of all layers.
 
-use wattle_agent::capability::policy::{Policy, Rule, Verdict};
+use wattle_agent::host::capability::policy::{Policy, Rule, Verdict};
 
 use super::{File, Layer};
 

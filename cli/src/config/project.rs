@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
-pub(crate) use wattle_agent::capability::files::PROJECT_FILE;
+pub(crate) use wattle_agent::host::capability::files::PROJECT_FILE;
 
 use super::{File, Kind, Layer, Places, file, regular_file};
 use crate::fault::Fault;

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
-use wattle_agent::capability::files::{read_open_file, read_regular_file};
+use wattle_agent::host::capability::files::{read_open_file, read_regular_file};
 
 /// Maximum size of a settings file, in bytes.
 pub(crate) const LARGEST: u64 = 1 << 20;

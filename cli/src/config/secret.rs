@@ -1,10 +1,10 @@
-//! The setting `secrets`: each secret has a name, an environment variable that contains it, the hosts
-//! that may receive it, and whether all tenants may use it.
+//! The setting `secrets`: each secret has a name, an environment variable that contains it, the
+//! hosts that may receive it, and whether all tenants may use it.
 
 use std::path::Path;
 
 use serde_json::{Map, Value as Json, json};
-use wattle_agent::capability::secrets::{Secret, SecretHost};
+use wattle_agent::host::capability::secrets::{Secret, SecretHost};
 
 use super::value::Value;
 
@@ -21,8 +21,8 @@ pub(crate) struct SecretEntry {
     pub(crate) variable: String,
     /// The hosts that may receive the secret.
     pub(crate) hosts: Vec<SecretHost>,
-    /// If true, the programs of all tenants of a server may send the secret. Otherwise it belongs to
-    /// the configured tenant.
+    /// If true, the programs of all tenants of a server may send the secret. Otherwise it belongs
+    /// to the configured tenant.
     pub(crate) shared: bool,
 }
 

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde_json::{Value as Json, json};
 use wattle_agent::Store;
-use wattle_agent::capability::egress::Url;
+use wattle_agent::host::capability::egress::Url;
 
 use super::places::Places;
 use super::value::Value;

@@ -6,14 +6,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::Value as Json;
-use wattle_agent::capability::ai::Budget;
-use wattle_agent::capability::egress::HostRule;
-use wattle_agent::capability::git::{Branch, Remote};
-use wattle_agent::capability::policy::{Policy, Rule};
-use wattle_agent::machine::Dollars;
+use wattle_agent::Settings;
+use wattle_agent::host::capability::ai::Budget;
+use wattle_agent::host::capability::egress::HostRule;
+use wattle_agent::host::capability::git::{Branch, Remote};
+use wattle_agent::host::capability::policy::{Policy, Rule};
+use wattle_agent::host::machine::Dollars;
+use wattle_agent::host::rt::{AccountLimits, Limits};
+use wattle_agent::host::{DEFAULT_TENANT, DialectSetting, Retention, StoreLimits, Timeout};
 use wattle_agent::model::{FunctionChoice, Prices, ThinkingEffort, Timeouts};
-use wattle_agent::rt::{AccountLimits, Limits};
-use wattle_agent::{DEFAULT_TENANT, DialectSetting, Retention, Settings, Span, StoreLimits};
 
 use super::class::{self, Class, Kind};
 use super::classes::ModelClasses;
@@ -222,7 +223,7 @@ keys! {
     /// (`required`), or must not call any (`none`).
     tool_call "WATTLE_TOOL_CALL": FunctionChoice = |_| FunctionChoice::default(), Class::Presentation;
     /// Maximum duration of a request to the model.
-    http_timeout "WATTLE_HTTP_TIMEOUT": Span = |_| Span(Timeouts::default().request), Class::Narrows(class::at_most);
+    http_timeout "WATTLE_HTTP_TIMEOUT": Timeout = |_| Timeout(Timeouts::default().request), Class::Narrows(class::at_most);
     /// Maximum number of retries of a request to the model.
     max_retries "WATTLE_MAX_RETRIES": u32 = |_| Timeouts::default().retries, Class::Narrows(class::at_most);
     /// If true, the first request of a run lists the files and folders in the workdir, and shows
@@ -232,7 +233,7 @@ keys! {
     /// the server may ask for fewer steps, but not for more.
     max_steps "WATTLE_MAX_STEPS": Option<NonZeroU32> = |_| None, Class::Narrows(class::steps);
     /// Maximum duration of a run.
-    timeout "WATTLE_TIMEOUT": Option<Span> = |_| None, Class::Narrows(class::shorter);
+    timeout "WATTLE_TIMEOUT": Option<Timeout> = |_| None, Class::Narrows(class::shorter);
     /// Maximum number of tokens that a run uses.
     max_tokens_total "WATTLE_MAX_TOKENS_TOTAL": Option<NonZeroU32> = |_| None, Class::Narrows(class::bounded);
     /// Maximum cost of a run, in dollars.
@@ -248,7 +249,7 @@ keys! {
     /// Maximum memory of a run, in MiB, including memory that the host uses for its programs.
     limits_memory as "limits.memory_mb" "WATTLE_LIMITS_MEMORY_MB": NonZeroU32 = |_| mebibytes(AccountLimits::default().memory as u64), Class::Narrows(class::at_most);
     /// Maximum processor time of a run.
-    limits_cpu as "limits.cpu" "WATTLE_LIMITS_CPU": Span = |_| Span(AccountLimits::default().cpu), Class::Narrows(class::at_most);
+    limits_cpu as "limits.cpu" "WATTLE_LIMITS_CPU": Timeout = |_| Timeout(AccountLimits::default().cpu), Class::Narrows(class::at_most);
     /// Maximum size of the data that a run receives from the network, in MiB.
     limits_received as "limits.received_mb" "WATTLE_LIMITS_RECEIVED_MB": NonZeroU32 = |_| mebibytes(AccountLimits::default().received), Class::Narrows(class::at_most);
     /// Maximum memory of all runs and requests in the process, in MiB.
@@ -332,7 +333,7 @@ keys! {
     /// The tenant of the run. All sessions of a tenant share its variables.
     tenant "WATTLE_TENANT": String = |_| DEFAULT_TENANT.to_owned(), Class::NeedsTrust;
     /// The time after which an unused session is removed.
-    session_ttl "WATTLE_SESSION_TTL": Span = |_| Span(Duration::from_secs(3_600)), Class::NeedsTrust;
+    session_ttl "WATTLE_SESSION_TTL": Timeout = |_| Timeout(Duration::from_secs(3_600)), Class::NeedsTrust;
     /// The time for which a run is kept after its end, or `forever`.
     keep_runs as "keep.runs" "WATTLE_KEEP_RUNS": KeepTime = |_| KeepTime(Retention::default().runs), Class::Never;
     /// The time for which the events of a run are kept after its end. With `forever`, they are kept

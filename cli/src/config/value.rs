@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
-use wattle_agent::Span;
-use wattle_agent::capability::egress::HostRule;
-use wattle_agent::capability::git::{Branch, Remote};
-use wattle_agent::capability::policy::Rule;
-use wattle_agent::capability::secrets::SecretHost;
-use wattle_agent::capability::web::EngineKind;
+use wattle_agent::host::Timeout;
+use wattle_agent::host::capability::egress::HostRule;
+use wattle_agent::host::capability::git::{Branch, Remote};
+use wattle_agent::host::capability::policy::Rule;
+use wattle_agent::host::capability::secrets::SecretHost;
+use wattle_agent::host::capability::web::EngineKind;
 
 /// The type of a setting's value. Error messages contain the expected format and the actual value.
 pub(crate) trait Value: Sized {
@@ -26,7 +26,7 @@ pub(crate) trait Value: Sized {
     fn to_json(&self) -> Json;
 }
 
-impl Value for Span {
+impl Value for Timeout {
     fn from_text(text: &str) -> Result<Self, String> {
         text.parse()
     }
@@ -34,7 +34,7 @@ impl Value for Span {
     fn from_toml(value: &toml::Value, _: &Path) -> Result<Self, String> {
         value
             .as_str()
-            .ok_or_else(|| format!("{} in quotes, found {value}", Span::EXPECTED))?
+            .ok_or_else(|| format!("{} in quotes, found {value}", Timeout::EXPECTED))?
             .parse()
     }
 
@@ -55,18 +55,18 @@ impl Value for KeepTime {
         if text.trim() == FOREVER {
             return Ok(KeepTime(None));
         }
-        let span = text.parse::<Span>().map_err(|why| format!("{why}, or `{FOREVER}`"))?;
+        let span = text.parse::<Timeout>().map_err(|why| format!("{why}, or `{FOREVER}`"))?;
         Ok(KeepTime(Some(span.0)))
     }
 
     fn from_toml(value: &toml::Value, _: &Path) -> Result<Self, String> {
         let text = value.as_str();
-        let wrong = || format!("{} or `{FOREVER}` in quotes, found {value}", Span::EXPECTED);
+        let wrong = || format!("{} or `{FOREVER}` in quotes, found {value}", Timeout::EXPECTED);
         KeepTime::from_text(text.ok_or_else(wrong)?)
     }
 
     fn to_json(&self) -> Json {
-        self.0.map_or_else(|| json!(FOREVER), |kept| json!(Span(kept).to_string()))
+        self.0.map_or_else(|| json!(FOREVER), |kept| json!(Timeout(kept).to_string()))
     }
 }
 

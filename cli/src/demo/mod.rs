@@ -8,12 +8,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio_util::sync::CancellationToken;
-use wattle_agent::capability::egress::{Egress, Policy};
-use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
-use wattle_agent::catalog::Catalog;
-use wattle_agent::machine::{Envelope, Event};
-use wattle_agent::rt::Limits;
-use wattle_agent::{Access, Host, RunParts, RunRequest, STEPS_FILE};
+use wattle_agent::host::capability::egress::{Egress, Policy};
+use wattle_agent::host::capability::files::{Files, OVERLAY_LIMIT};
+use wattle_agent::host::catalog::Catalog;
+use wattle_agent::host::machine::{Envelope, Event};
+use wattle_agent::host::rt::Limits;
+use wattle_agent::host::{RunParts, RunRequest, STEPS_FILE};
+use wattle_agent::{Host, Resources};
 
 use crate::args::DemoArgs;
 use crate::changes::{self, Fate};
@@ -125,9 +126,9 @@ fn stage(
     let base =
         Files::open_base(workdir.path()).map_err(|error| Fault::failed(error.to_string()))?;
     let files = Arc::new(Files::overlay(Some(base), OVERLAY_LIMIT));
-    let access = Access {
+    let access = Resources {
         network: Arc::new(Egress::new(Policy { allow: vec![site.rule()], ..Policy::default() })),
-        ..Access::new(host, Arc::clone(&files))
+        ..Resources::new(host, Arc::clone(&files))
     };
     let model = script.cassette().map_err(|error| broken(demo, &error.to_string()))?;
     let parts = RunParts {
@@ -164,7 +165,7 @@ async fn play(
         live.show(&envelope.event);
     };
     let request = RunRequest::new(script.ask.as_str());
-    let report = wattle_agent::run(parts, &request, &sink).await;
+    let report = wattle_agent::host::run(parts, &request, &sink).await;
     if cancel.is_cancelled() {
         return Ok(());
     }
@@ -195,7 +196,7 @@ mod tests {
     use std::time::Duration;
 
     use wattle_agent::Store;
-    use wattle_agent::journal::{self, Journal as _, RunOutcome, SharedJournal};
+    use wattle_agent::host::journal::{self, Journal as _, RunOutcome, SharedJournal};
 
     use super::*;
 
@@ -221,7 +222,7 @@ mod tests {
             let RunOutcome::Done(report) = ended else { panic!("{ended:?}") };
             drop(workdir);
             assert!(
-                !matches!(report.ending, wattle_agent::machine::Ending::Failed { .. }),
+                !matches!(report.ending, wattle_agent::host::machine::Ending::Failed { .. }),
                 "{report:?}"
             );
             let run = store.run(demo.name).await.unwrap().unwrap();

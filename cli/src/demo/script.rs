@@ -5,7 +5,7 @@
 //! the observation must contain. `{{base}}` denotes the address of the demo's site.
 
 use serde_json::json;
-use wattle_agent::machine::{Action, Ending, read};
+use wattle_agent::host::machine::{Action, Ending, read};
 use wattle_agent::model::{Cassette, ModelError};
 
 /// A recorded run.

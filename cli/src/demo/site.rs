@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use wattle_agent::capability::egress::HostRule;
+use wattle_agent::host::capability::egress::HostRule;
 
 /// The pages, each with its path and its content.
 const PAGES: &[(&str, &str)] = &[

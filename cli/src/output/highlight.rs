@@ -8,8 +8,8 @@ use std::sync::LazyLock;
 use std::{collections::BTreeSet, iter};
 
 use anstyle::{AnsiColor, Style};
-use wattle_agent::capability;
-use wattle_agent::rt::forms;
+use wattle_agent::host::capability;
+use wattle_agent::host::rt::forms;
 
 use super::{DIM, paint, visible};
 

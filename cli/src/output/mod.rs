@@ -18,8 +18,8 @@ use std::sync::LazyLock;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use serde_json::Value as Json;
+use wattle_agent::host::rt::{Diagnostic, Role, Severity};
 use wattle_agent::model::Mask;
-use wattle_agent::rt::{Diagnostic, Role, Severity};
 
 use crate::fault::Fault;
 

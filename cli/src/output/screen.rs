@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 
 use tokio::fs::File;
 use tokio::io::AsyncWrite;
-use wattle_agent::shell::{Stdio, Stream};
+use wattle_agent::host::shell::{Stdio, Stream};
 
 use super::Visible;
 use crate::fault::Fault;

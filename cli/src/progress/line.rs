@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use anstyle::Style;
-use wattle_agent::machine::{Stop, Usage};
+use wattle_agent::host::machine::{Stop, Usage};
 
 use super::step::{Step, StepResult};
 use crate::output::width::{fit, layout, width};

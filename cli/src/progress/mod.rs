@@ -12,7 +12,7 @@ mod view;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use wattle_agent::machine::{Envelope, Event};
+use wattle_agent::host::machine::{Envelope, Event};
 
 use crate::fault::Fault;
 use crate::output;

@@ -1,6 +1,6 @@
 //! The calls in a run's steps.
 
-use wattle_agent::machine::Event;
+use wattle_agent::host::machine::Event;
 
 use super::line;
 use crate::output::WARN;

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use wattle_agent::machine::{Event, Stop, Usage, Verdict};
+use wattle_agent::host::machine::{Event, Stop, Usage, Verdict};
 
 use super::RunView;
 use super::answer::Answer;

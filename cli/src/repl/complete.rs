@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use rustyline::completion::Pair;
-use wattle_agent::capability;
-use wattle_agent::rt::{Function, forms};
+use wattle_agent::host::capability;
+use wattle_agent::host::rt::{Function, forms};
 
 use super::commands::{self, Argument};
 use super::known::Known;

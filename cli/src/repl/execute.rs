@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use wattle_agent::rt::{Diagnostic, Grants, Outcome, Program, RunError};
-use wattle_agent::{Cancel, Meter};
+use wattle_agent::Cancel;
+use wattle_agent::host::UsageMeter;
+use wattle_agent::host::rt::{Diagnostic, Grants, Outcome, Program, RunError};
 
 use super::interrupt::stoppable;
 use super::program::{InputTape, OpenProgram, declares};
@@ -152,7 +153,7 @@ impl Session {
             Ok(model) => (Some(model), None),
             Err(fault) => (None, Some(fault.to_string())),
         };
-        let model = model.map(|model| (model, Meter::default()));
+        let model = model.map(|model| (model, UsageMeter::default()));
         let settings = self.setup.settings(super::session::STEPS);
         let files = Arc::clone(&self.files);
         let access = self.setup.access(files, Some(&self.kept), model, &settings)?;

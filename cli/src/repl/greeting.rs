@@ -96,7 +96,7 @@ impl Session {
     pub(super) async fn learn(&self) {
         let catalog = self.setup.host.catalog();
         let program =
-            |entry: &wattle_agent::catalog::Entry| (entry.name().to_string(), entry.usage());
+            |entry: &wattle_agent::host::catalog::Entry| (entry.name().to_string(), entry.usage());
         let programs = catalog.iter().map(|entry| program(entry)).collect();
         // If the store cannot be read, only the completion of sessions is affected.
         let sessions = self.kept.store.sessions().await.unwrap_or_default();

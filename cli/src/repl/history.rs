@@ -1,10 +1,10 @@
 //! The states of a session that `/undo` can restore, and the exchanges of its conversation.
 
 use serde_json::Value as Json;
-use wattle_agent::Rewind;
-use wattle_agent::capability::files::{Files, FilesError};
-use wattle_agent::journal::{Journal as _, RunFilter, Status};
-use wattle_agent::machine::{Message, Role};
+use wattle_agent::host::Rewind;
+use wattle_agent::host::capability::files::{Files, FilesError};
+use wattle_agent::host::journal::{Journal as _, RunFilter, Status};
+use wattle_agent::host::machine::{Message, Role};
 
 use super::session::Session;
 use crate::fault::Fault;
@@ -64,7 +64,7 @@ impl Session {
     /// # Errors
     /// If the session cannot be read.
     pub(super) async fn recorded(&self) -> Result<Option<Undo>, Fault> {
-        let failed = |error: wattle_agent::StoreError| Fault::failed(error.to_string());
+        let failed = |error: wattle_agent::host::StoreError| Fault::failed(error.to_string());
         let unread = |error: FilesError| Fault::failed(error.to_string());
         let mut messages = self.conversation().await?;
         let Some(begin) = exchanges(&messages).last().copied() else { return Ok(None) };

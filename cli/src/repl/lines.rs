@@ -12,7 +12,7 @@ use rustyline::{
     Cmd, ColorMode, CompletionType, ConditionalEventHandler, Config, Editor, Event as RlEvent,
     EventContext, EventHandler, KeyCode, KeyEvent, Modifiers,
 };
-use wattle_agent::create_folder;
+use wattle_agent::host::create_folder;
 
 use super::assistant::Assistant;
 use super::known::SharedKnown;

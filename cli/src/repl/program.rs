@@ -11,8 +11,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use wattle_agent::rt::tape::{CallId, CallResult, Flush, Halt, PROGRAM, QUESTION, Replay, Tape};
-use wattle_agent::rt::{Outcome, Signatures, assemble};
+use wattle_agent::host::rt::tape::{
+    CallId, CallResult, Flush, Halt, PROGRAM, QUESTION, Replay, Tape,
+};
+use wattle_agent::host::rt::{Outcome, Signatures, assemble};
 
 use crate::output::highlight::{Kind, pieces};
 
@@ -55,7 +57,7 @@ impl OpenProgram {
         let key = |(id, result): &(CallId, CallResult)| {
             ((id.path.to_vec(), id.number), (id.clone(), result.clone()))
         };
-        let id = wattle_agent::journal::new_id();
+        let id = wattle_agent::host::journal::new_id();
         let kept = self.calls.iter().map(key).collect();
         Arc::new(InputTape { id, kept, ..InputTape::default() })
     }
@@ -103,7 +105,8 @@ fn can_continue(input: &str) -> bool {
     // WAT instructions may leave a value for the next form.
     let is_statement = |head: &str| {
         let head = bare(head);
-        let is_form = head != "call" && wattle_agent::rt::forms().any(|form| form.name == head);
+        let is_form =
+            head != "call" && wattle_agent::host::rt::forms().any(|form| form.name == head);
         is_form || matches!(head, "fn" | "global") || is_call(head)
     };
     !ends && tops.peek().is_some() && !has_flat(input) && tops.all(|(_, head)| is_statement(head))
@@ -111,7 +114,7 @@ fn can_continue(input: &str) -> bool {
 
 fn is_call(head: &str) -> bool {
     let function = head.split_once('.').is_some_and(|(namespace, _)| {
-        wattle_agent::capability::ALL.iter().any(|capability| capability.name == namespace)
+        wattle_agent::host::capability::ALL.iter().any(|capability| capability.name == namespace)
     });
     function || head.starts_with('$')
 }

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use wattle_agent::RunRequest;
-use wattle_agent::capability::files::{Change, Files};
-use wattle_agent::machine::{Ending, Usage};
+use wattle_agent::host::RunRequest;
+use wattle_agent::host::capability::files::{Change, Files};
+use wattle_agent::host::machine::{Ending, Usage};
+use wattle_agent::host::service::Outcome;
+use wattle_agent::host::{CatalogDiff, journal};
 use wattle_agent::model::Model;
-use wattle_agent::service::Outcome;
-use wattle_agent::{CatalogDiff, journal};
 
 use super::history::Undo;
 use super::interrupt::stoppable;

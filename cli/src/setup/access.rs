@@ -3,19 +3,18 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use wattle_agent::capability::ai::Inference;
-use wattle_agent::capability::files::Files;
-use wattle_agent::capability::issue::IssueTracker;
-use wattle_agent::capability::kv;
-use wattle_agent::capability::memory::{self, Memory};
-use wattle_agent::capability::policy::Preflight;
-use wattle_agent::capability::search::{Embedder, index_file};
-use wattle_agent::ledger::Signer;
+use wattle_agent::host::capability::ai::Inference;
+use wattle_agent::host::capability::files::Files;
+use wattle_agent::host::capability::issue::IssueTracker;
+use wattle_agent::host::capability::kv;
+use wattle_agent::host::capability::memory::{self, Memory};
+use wattle_agent::host::capability::policy::Preflight;
+use wattle_agent::host::capability::search::{Embedder, index_file};
+use wattle_agent::host::ledger::Signer;
+use wattle_agent::host::rt::{Grants, Guard as _};
+use wattle_agent::host::{IssueFile, LazyMemory, LazyState, ModelInference, UsageMeter};
 use wattle_agent::model::Model;
-use wattle_agent::rt::{Grants, Guard as _};
-use wattle_agent::{
-    Access, IssueFile, LazyMemory, LazyState, Meter, ModelInference, Settings, Tenant,
-};
+use wattle_agent::{Resources, Settings, Tenant};
 
 use super::store::{location, open_at};
 use super::{Session, Setup, keys, store, tenant, trace_dir};
@@ -34,7 +33,7 @@ impl Setup {
     }
 
     /// Returns the grants of a run, guarded by the policy.
-    pub(crate) fn grants(&self, access: Access) -> Arc<Grants> {
+    pub(crate) fn grants(&self, access: Resources) -> Arc<Grants> {
         Arc::new(access.grants().guarded(Arc::<Preflight>::clone(&self.preflight)))
     }
 
@@ -67,11 +66,11 @@ impl Setup {
         &self,
         files: Arc<Files>,
         session: Option<&Session>,
-        model: Option<(Arc<dyn Model>, Meter)>,
+        model: Option<(Arc<dyn Model>, UsageMeter)>,
         settings: &Settings,
-    ) -> Result<Access, Fault> {
+    ) -> Result<Resources, Fault> {
         let name = self.tenant()?;
-        let base = Access::new(&self.host, files);
+        let base = Resources::new(&self.host, files);
         let (state, tenant): (Arc<dyn kv::Backend>, Arc<dyn kv::Backend>) = match session {
             Some(Session { id, store }) => (Arc::new(store.state(id)), Arc::new(store.variables())),
             None => (Arc::clone(&base.state), self.variables(name.clone())),
@@ -98,7 +97,7 @@ impl Setup {
             false => None,
         };
         let secrets = Some(crate::setup::trusted::secrets(&self.config)?);
-        Ok(Access {
+        Ok(Resources {
             state,
             tenant,
             memory,

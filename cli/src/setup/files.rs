@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use wattle_agent::capability::files::Files;
-use wattle_agent::journal::{self, Lock, SharedJournal};
+use wattle_agent::host::capability::files::Files;
+use wattle_agent::host::journal::{self, Lock, SharedJournal};
 
 use super::Session;
 use crate::changes::{self, Fate};
@@ -75,7 +75,7 @@ impl Session {
         replaced.map_err(|error| self.not_kept(files, &error))
     }
 
-    fn not_kept(&self, files: &Files, error: &wattle_agent::StoreError) -> Fault {
+    fn not_kept(&self, files: &Files, error: &wattle_agent::host::StoreError) -> Fault {
         // The next attempt must contain all changes.
         files.mark_all_changed();
         let message = format!("failed to keep the files of the session `{}`", self.id);

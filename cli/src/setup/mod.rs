@@ -20,16 +20,17 @@ use serde_json::{Value as Json, json};
 use wattle_agent::agents::{
     AgentBase, AgentError, AgentParts, AgentSpec, Agents, DEFAULT_AGENT, ProgramResolver,
 };
-use wattle_agent::capability::ai::Budget;
-use wattle_agent::capability::egress::{Egress, Policy};
-use wattle_agent::capability::files::{Base, Files, OVERLAY_LIMIT};
-use wattle_agent::capability::policy::{NoApprover, Preflight};
-use wattle_agent::catalog::Folders;
-use wattle_agent::machine;
+use wattle_agent::host::capability::ai::Budget;
+use wattle_agent::host::capability::egress::{Egress, Policy};
+use wattle_agent::host::capability::files::{Base, Files, OVERLAY_LIMIT};
+use wattle_agent::host::capability::policy::{NoApprover, Preflight};
+use wattle_agent::host::catalog::Folders;
+use wattle_agent::host::machine;
+use wattle_agent::host::moderation::{Classifier, MessageFilter, Moderation};
+use wattle_agent::host::rt::{AccountLimits, Grants, Limits};
+use wattle_agent::host::{SESSION_ID, TenantStore, is_session_id};
 use wattle_agent::model::{Cassette, Model, Recorder, Timeouts};
-use wattle_agent::moderation::{Classifier, MessageFilter, Moderation};
-use wattle_agent::rt::{AccountLimits, Grants, Limits};
-use wattle_agent::{Host, SESSION_ID, Settings, Store, Tenant, TenantStore, is_session_id};
+use wattle_agent::{Host, Settings, Store, Tenant};
 
 use crate::args::ContextValue;
 use crate::config::{Config, Origin};
@@ -68,7 +69,8 @@ pub(crate) struct Setup {
     pub(crate) host: Host,
     /// The agents.
     pub(crate) agents: Agents,
-    /// The policy check for programs, which remembers the user's answers for the rest of the session.
+    /// The policy check for programs, which remembers the user's answers for the rest of the
+    /// session.
     preflight: Arc<Preflight>,
     /// Context values for the agents.
     context: BTreeMap<String, String>,
@@ -137,8 +139,8 @@ impl Setup {
     }
 
     /// Returns the grants of the program that resolves a tenant's agent references. The program may
-    /// read the variables of this tenant and, like the tenant's runs, the workdir. The files that it
-    /// writes are discarded.
+    /// read the variables of this tenant and, like the tenant's runs, the workdir. The files that
+    /// it writes are discarded.
     fn resolver_grants(&self, tenant: &Tenant) -> Result<Arc<Grants>, Fault> {
         let is_own = *tenant == self.tenant()?;
         let of = self.for_tenant(tenant);
@@ -148,9 +150,9 @@ impl Setup {
         Ok(of.grants(of.access(files, None, None, &of.settings(0))?))
     }
 
-    /// Returns the setup for a tenant. If it is not the configured tenant, the setup contains none of
-    /// the configured tenant's rights: no secrets but the shared ones, and no trusted capabilities.
-    /// Its traces are not in the workdir, which all tenants may read.
+    /// Returns the setup for a tenant. If it is not the configured tenant, the setup contains none
+    /// of the configured tenant's rights: no secrets but the shared ones, and no trusted
+    /// capabilities. Its traces are not in the workdir, which all tenants may read.
     pub(crate) fn for_tenant(&self, tenant: &Tenant) -> Setup {
         let mut of = self.clone();
         if of.config.tenant.value != tenant.as_str() {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use wattle_agent::capability::egress::Egress;
+use wattle_agent::host::capability::egress::Egress;
 use wattle_agent::model::{
     BALANCED_CLASS, CLASS_PREFIX, Endpoint, EndpointSettings, Model, Models, OneModel, RemoteModel,
     ThinkingEffort, Timeouts, resolve,

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 use wattle_agent::Host;
-use wattle_agent::capability::egress::Egress;
-use wattle_agent::capability::web::{Engine, EngineSettings};
+use wattle_agent::host::capability::egress::Egress;
+use wattle_agent::host::capability::web::{Engine, EngineSettings};
+use wattle_agent::host::otel::{Collector, CollectorSettings};
 use wattle_agent::model::{ApiKey, EndpointError, EndpointErrorKind, EndpointSettings};
-use wattle_agent::otel::{Collector, CollectorSettings};
 
 use crate::config::{Config, SearchEngine};
 use crate::fault::Fault;

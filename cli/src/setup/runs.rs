@@ -3,13 +3,14 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value as Json;
+use wattle_agent::Settings;
 use wattle_agent::agents::{AgentSpec, Agents};
-use wattle_agent::capability::files::Files;
-use wattle_agent::journal::{KeptFiles, RunRequest};
+use wattle_agent::host::capability::files::Files;
+use wattle_agent::host::journal::{KeptFiles, RunRequest};
+use wattle_agent::host::service::{AssembleFuture, RunAssembler, RunService, ServiceLimits};
+use wattle_agent::host::{Report, RunParts, Settle, TenantStore, UsageMeter};
 use wattle_agent::model::{Model, Models};
 use wattle_agent::output::OutputSettings;
-use wattle_agent::service::{AssembleFuture, RunAssembler, RunService, ServiceLimits};
-use wattle_agent::{Meter, Report, RunParts, Settings, Settle, TenantStore};
 
 use super::files::rest;
 use super::{Session, Setup, trace_dir};
@@ -73,7 +74,7 @@ impl LocalAssembler {
         let agent = AgentSpec::of_origin(&run.origin).map_err(Fault::failed)?;
         let (setup, settings) = setup.for_agent(&agent, settings)?;
         let model = &agent.open_model(&*self.models, model).map_err(Fault::configuration)?;
-        let meter = Meter::default();
+        let meter = UsageMeter::default();
         let state = Session { id: run.state_session(), store: store.clone() };
         let access = setup.access(
             Arc::clone(files),

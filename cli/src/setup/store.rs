@@ -6,16 +6,16 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use wattle_agent::agents::TRAITS_FOLDER;
-use wattle_agent::capability::egress::{Egress, Policy};
-use wattle_agent::capability::files::{
+use wattle_agent::host::capability::egress::{Egress, Policy};
+use wattle_agent::host::capability::files::{
     EVENTS_FILE, HostFiles, ISSUES_FILE, LEDGER_FILE, TRACE_FILE,
 };
-use wattle_agent::ledger::Keys;
-use wattle_agent::model::{ApiKey, CLASS_PREFIX};
-use wattle_agent::{
-    BlobStore, Retention, S3Bucket, Store, StoreError, StoreLimits, StoredSecrets, Tenant,
-    TenantStore,
+use wattle_agent::host::ledger::Keys;
+use wattle_agent::host::{
+    BlobStore, Retention, S3Bucket, StoreError, StoreLimits, StoredSecrets, TenantStore,
 };
+use wattle_agent::model::{ApiKey, CLASS_PREFIX};
+use wattle_agent::{Store, Tenant};
 
 use crate::config::{BlobLocation, Config, Places, StoreLocation, TraceLocation};
 use crate::fault::Fault;

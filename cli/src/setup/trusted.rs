@@ -4,15 +4,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use wattle_agent::LazySecrets;
-use wattle_agent::Trusted;
-use wattle_agent::capability::egress::{Egress, Url};
-use wattle_agent::capability::files::Files;
-use wattle_agent::capability::git::{
+use wattle_agent::host::LazySecrets;
+use wattle_agent::host::Trusted;
+use wattle_agent::host::capability::egress::{Egress, Url};
+use wattle_agent::host::capability::files::Files;
+use wattle_agent::host::capability::git::{
     Author, Broker, NoRepository, PushTo, RemoteFiles, Repository, find_git,
 };
-use wattle_agent::capability::image::{Endpoint, ImageGenerator};
-use wattle_agent::capability::secrets::{ApiKey, Secret, SecretChain, SecretList, Secrets};
+use wattle_agent::host::capability::image::{Endpoint, ImageGenerator};
+use wattle_agent::host::capability::secrets::{ApiKey, Secret, SecretChain, SecretList, Secrets};
 
 use super::variable;
 use crate::config::{Config, SecretEntry};

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
-use wattle_agent::create_folder;
+use wattle_agent::host::create_folder;
 
 use super::pins::Pins;
 use crate::config::{Places, Project, regular_file};

@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use wattle_agent::capability::git::find_git;
-use wattle_agent::create_folder;
+use wattle_agent::host::capability::git::find_git;
+use wattle_agent::host::create_folder;
 
 use super::Needs;
 use crate::config::{BlobLocation, Config, Places, StoreLocation, TraceLocation};

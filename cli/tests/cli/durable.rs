@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use wattle_agent::capability::kv::Backend as _;
+use wattle_agent::host::capability::kv::Backend as _;
 use wattle_agent::{Store, Tenant};
 use wattle_tests::provider::{Answer, Provider, Recorded};
 

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use serde_json::Value as Json;
-use wattle_agent::rt::{Exit, Grants, Outcome, RunError, Runtime, Signature, Ty, ValType};
+use wattle_agent::host::rt::{Exit, Grants, Outcome, RunError, Runtime, Signature, Ty, ValType};
 
 /// An argument of a call.
 pub(super) enum Argument {

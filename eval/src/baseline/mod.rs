@@ -11,9 +11,9 @@ mod tool;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
-use wattle_agent::machine::{Bound, Ending, FunctionCall, Message};
+use wattle_agent::host::machine::{Bound, Ending, FunctionCall, Message};
+use wattle_agent::host::rt::Grants;
 use wattle_agent::model::{Delta, FunctionTool, Model, ModelReply, ModelRequest, ask_within};
-use wattle_agent::rt::Grants;
 use wattle_agent::{Host, Settings};
 
 use crate::tally::Count;
@@ -32,7 +32,8 @@ const SYSTEM: &str = "You carry out the user's task by calling tools. Each tool 
 const CONCLUDE: &str =
     "All steps are used up. Answer now with what you know; no more tools can be called.";
 
-/// Runs a task with tools until it ends. The counterpart for programs is [`wattle_agent::run`].
+/// Runs a task with tools until it ends. The counterpart for programs is
+/// [`wattle_agent::host::run`].
 pub(crate) async fn run(
     host: &Host,
     settings: &Settings,

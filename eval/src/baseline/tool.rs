@@ -1,9 +1,9 @@
 //! Host functions as JSON tools: the schemas of the tools, and the parsing of calls to them.
 
 use serde_json::{Map, Value as Json};
-use wattle_agent::capability::manual::schema;
+use wattle_agent::host::capability::manual::schema;
+use wattle_agent::host::rt::{Function, Grants, Param, Runtime, Signature, Ty};
 use wattle_agent::model::FunctionTool;
-use wattle_agent::rt::{Function, Grants, Param, Runtime, Signature, Ty};
 
 use super::call::{Argument, OneCall};
 

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use regex::Regex;
 use serde::Deserialize;
-use wattle_agent::rt::quote;
+use wattle_agent::host::rt::quote;
 
 use crate::number::readings;
 use clean::normalised;

@@ -7,8 +7,8 @@ use axum::extract::State;
 use axum::routing::get;
 use schemars::JsonSchema;
 use serde::Serialize;
-use wattle_agent::Scope;
 use wattle_agent::agents::AgentSpec;
+use wattle_agent::host::Scope;
 
 use crate::caller::Caller;
 use crate::error::ApiError;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
-use wattle_agent::journal::{self, Journal as _, SharedJournal};
-use wattle_agent::{Scope, Stored};
+use wattle_agent::host::journal::{self, Journal as _, SharedJournal};
+use wattle_agent::host::{Scope, Stored};
 
 use super::files::download;
 use crate::caller::Caller;

@@ -7,9 +7,9 @@ use axum::extract::{Request, State};
 use axum::routing::{get, post};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wattle_agent::Scope;
-use wattle_agent::catalog::{Entry, Origin};
-use wattle_agent::machine::Call;
+use wattle_agent::host::Scope;
+use wattle_agent::host::catalog::{Entry, Origin};
+use wattle_agent::host::machine::Call;
 
 use super::fixtures::FixtureSet;
 use super::programs::{Performed, perform};
@@ -167,7 +167,7 @@ async fn show(
 ) -> Result<Json<ProgramDetail>, ApiError> {
     let catalog = shared.app.host().catalog();
     let entry = catalog.get(&name).ok_or_else(|| ApiError::not_found("program", &name))?;
-    let example = |example: &wattle_agent::catalog::Example| ProgramExample {
+    let example = |example: &wattle_agent::host::catalog::Example| ProgramExample {
         args: example.args.clone(),
         fixtures: FixtureSet::from(&example.fixtures),
     };
@@ -194,7 +194,7 @@ async fn run(
 
 fn program(entry: &Entry) -> Program {
     let (name, meta) = (entry.name().to_string(), entry.meta());
-    let argument = |arg: &wattle_agent::catalog::Arg| Argument {
+    let argument = |arg: &wattle_agent::host::catalog::Arg| Argument {
         name: arg.name.clone(),
         type_name: arg.type_hint.name().to_owned(),
         format: arg.format.clone(),

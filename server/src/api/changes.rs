@@ -17,10 +17,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
-use wattle_agent::journal::RunFilter;
-use wattle_agent::rt::MemoryCharge;
-use wattle_agent::service::{RunStatus, RunView};
-use wattle_agent::{Scope, StoreError, now_ms};
+use wattle_agent::host::journal::RunFilter;
+use wattle_agent::host::rt::MemoryCharge;
+use wattle_agent::host::service::{RunStatus, RunView};
+use wattle_agent::host::{Scope, StoreError, now_ms};
 
 use super::runs::RunLine;
 use crate::caller::Caller;

@@ -9,9 +9,9 @@ use axum::response::Response;
 use axum::routing::post;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use wattle_agent::Scope;
-use wattle_agent::machine::Envelope;
-use wattle_agent::service::ChunkEvent;
+use wattle_agent::host::Scope;
+use wattle_agent::host::machine::Envelope;
+use wattle_agent::host::service::ChunkEvent;
 
 use super::stream::StreamForm;
 use crate::body::read_json;

@@ -12,8 +12,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, put};
 use schemars::JsonSchema;
 use serde::Serialize;
-use wattle_agent::Scope;
-use wattle_agent::capability::files::{Change, ChangeKind, EntryKind, Files};
+use wattle_agent::host::Scope;
+use wattle_agent::host::capability::files::{Change, ChangeKind, EntryKind, Files};
 
 use crate::archive::Archive;
 use crate::body::read_bytes;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wattle_agent::catalog::{AiAnswer, Fixtures, HttpAnswer, ShellAnswer};
+use wattle_agent::host::catalog::{AiAnswer, Fixtures, HttpAnswer, ShellAnswer};
 
 /// The complete environment of a program. A call without a matching fixture fails. The fields are
 /// the same as in an `[[example]]` of a program's front matter.

@@ -10,9 +10,9 @@ use axum::response::Response;
 use axum::routing::{delete, get, post};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wattle_agent::machine::{Envelope, Event};
-use wattle_agent::service::ChunkEvent;
-use wattle_agent::{Integration, Scope, Stored};
+use wattle_agent::host::machine::{Envelope, Event};
+use wattle_agent::host::service::ChunkEvent;
+use wattle_agent::host::{Integration, Scope, Stored};
 
 use super::stream::StreamForm;
 use crate::body::read_json;

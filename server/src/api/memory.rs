@@ -8,9 +8,11 @@ use axum::http::StatusCode;
 use axum::routing::{delete, get, post};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wattle_agent::Scope;
-use wattle_agent::capability::memory::{Item, Memory as _, MemoryText, NewItem, Scope as Owner};
-use wattle_agent::capability::search;
+use wattle_agent::host::Scope;
+use wattle_agent::host::capability::memory::{
+    Item, Memory as _, MemoryText, NewItem, Scope as Owner,
+};
+use wattle_agent::host::capability::search;
 
 use crate::body::read_json;
 use crate::caller::Caller;

@@ -9,8 +9,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use schemars::JsonSchema;
 use serde::Serialize;
-use wattle_agent::journal::Journal as _;
-use wattle_agent::{Scope, Stored, trace};
+use wattle_agent::host::journal::Journal as _;
+use wattle_agent::host::{Scope, Stored, trace};
 
 use crate::caller::Caller;
 use crate::error::ApiError;

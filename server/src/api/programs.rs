@@ -8,10 +8,10 @@ use axum::routing::{get, post};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
-use wattle_agent::catalog::Fixtures;
-use wattle_agent::machine::{Call, Completion, Execution};
-use wattle_agent::rt::{Diagnostic, Severity};
-use wattle_agent::{Meter, Scene, Scope, Touched, own_session, touched};
+use wattle_agent::host::catalog::Fixtures;
+use wattle_agent::host::machine::{Call, Completion, Execution};
+use wattle_agent::host::rt::{Diagnostic, Severity};
+use wattle_agent::host::{ExampleWorld, Scope, Touched, UsageMeter, own_session, touched};
 
 use super::fixtures::FixtureSet;
 use crate::app::UsedSession;
@@ -178,7 +178,7 @@ async fn check(
     };
     let ok = prepared.is_ok();
     let formatted = match ok {
-        true => wattle_agent::rt::format(&body).ok().filter(|text| *text != body),
+        true => wattle_agent::host::rt::format(&body).ok().filter(|text| *text != body),
         false => None,
     };
     Ok(Json(Checked {
@@ -226,11 +226,12 @@ async fn rehearse(
     call: &Call,
 ) -> Result<Performed, ApiError> {
     let _slot = caller.slot(&shared.quotas, Kind::Program)?;
-    let scene = Scene::new(&fixtures).await;
+    let scene = ExampleWorld::new(&fixtures).await;
     let scene = scene.map_err(|why| ApiError::invalid_field(format!("`fixtures`: {why}")))?;
     let host = shared.app.host();
     let grants = Arc::new(scene.grants(scene.access(host)));
-    let execution = wattle_agent::perform(host.runtime(), &host.catalog(), &grants, call).await;
+    let execution =
+        wattle_agent::host::perform(host.runtime(), &host.catalog(), &grants, call).await;
     Ok(performed(&execution.map_err(ApiError::internal)?))
 }
 
@@ -274,13 +275,13 @@ async fn execute(
     let files = Arc::new(shared.app.files_for(caller, state).await?);
     let agent = shared.app.agent_parts(&RunOrigin::default()).map_err(ApiError::internal)?;
     let grants = {
-        let asked = (shared.app.model(), &Meter::default());
+        let asked = (shared.app.model(), &UsageMeter::default());
         shared.app.grants(&agent, &parts, &used, Arc::clone(&files), None, asked)
     };
     let (host, catalog) = (shared.app.host(), shared.app.host().catalog());
     let execution = tokio::select! {
         biased;
-        execution = wattle_agent::perform(host.runtime(), &catalog, &grants, call) => {
+        execution = wattle_agent::host::perform(host.runtime(), &catalog, &grants, call) => {
             Some(execution)
         }
         () = disconnected.cancelled() => None,

@@ -9,8 +9,8 @@ use axum::routing::post;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wattle_agent::agents::AgentSpec;
-use wattle_agent::journal::{self, Approval, Journal as _, SharedJournal};
-use wattle_agent::{Scope, Stored};
+use wattle_agent::host::journal::{self, Approval, Journal as _, SharedJournal};
+use wattle_agent::host::{Scope, Stored};
 
 use super::runs::{Run, STEPS, Started, run, view};
 use crate::body::read_json;

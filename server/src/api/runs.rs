@@ -11,12 +11,12 @@ use axum::routing::{get, post};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use wattle_agent::journal::{
+use wattle_agent::host::journal::{
     self, CallView, Journal as _, PendingApproval, Priority, RunFilter, SharedJournal,
 };
-use wattle_agent::machine::{Envelope, Stop, Usage};
-use wattle_agent::service::{ArtifactLine, RunStatus, RunView, ToolUse};
-use wattle_agent::{Scope, Stored, trace};
+use wattle_agent::host::machine::{Envelope, Stop, Usage};
+use wattle_agent::host::service::{ArtifactLine, RunStatus, RunView, ToolUse};
+use wattle_agent::host::{Scope, Stored, trace};
 
 use super::chat::EXEC;
 use super::files::write_all;

@@ -13,8 +13,8 @@ use axum::http::StatusCode;
 use axum::routing::{post, put};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wattle_agent::catalog::{Catalog, Entry, Name, Origin, Problem};
-use wattle_agent::{Scope, check_example};
+use wattle_agent::host::catalog::{Catalog, Entry, Name, Origin, Problem};
+use wattle_agent::host::{Scope, check_example};
 
 use crate::body::read_json;
 use crate::caller::Caller;

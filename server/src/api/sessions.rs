@@ -8,9 +8,9 @@ use axum::http::StatusCode;
 use axum::routing::{delete, get, post};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wattle_agent::journal::RunFilter;
-use wattle_agent::machine::{Message, Role};
-use wattle_agent::{ExportedSession, Scope, SessionLine, Stored};
+use wattle_agent::host::journal::RunFilter;
+use wattle_agent::host::machine::{Message, Role};
+use wattle_agent::host::{ExportedSession, Scope, SessionLine, Stored};
 
 use super::files::{SessionFile, list_files};
 use super::runs::RunLine;
@@ -266,5 +266,5 @@ async fn exported(caller: &Caller, id: &str) -> Result<ExportedSession, ApiError
 
 fn title(message: Option<&str>) -> String {
     let line = message.unwrap_or_default().trim().lines().next().unwrap_or_default();
-    wattle_agent::rt::truncate(line, TITLE_CHARS).into_owned()
+    wattle_agent::host::rt::truncate(line, TITLE_CHARS).into_owned()
 }

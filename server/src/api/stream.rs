@@ -9,9 +9,9 @@ use axum::response::Response;
 use axum::routing::get;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use wattle_agent::Scope;
-use wattle_agent::machine::Envelope;
-use wattle_agent::service::{ChunkEvent, FollowError, TreeCursor};
+use wattle_agent::host::Scope;
+use wattle_agent::host::machine::Envelope;
+use wattle_agent::host::service::{ChunkEvent, FollowError, TreeCursor};
 
 use crate::caller::Caller;
 use crate::connection::Seat;

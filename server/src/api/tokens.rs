@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use axum::routing::{delete, get, post};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wattle_agent::Scope;
+use wattle_agent::host::Scope;
 
 use crate::body::read_json;
 use crate::caller::Caller;

@@ -1,7 +1,7 @@
 //! Opens the files of sessions.
 
-use wattle_agent::capability::files::{Files, FilesError, OVERLAY_LIMIT};
-use wattle_agent::{SessionDeltas, SessionFilesError, TenantStore};
+use wattle_agent::host::capability::files::{Files, FilesError, OVERLAY_LIMIT};
+use wattle_agent::host::{SessionDeltas, SessionFilesError, TenantStore};
 
 use super::App;
 use crate::caller::Caller;

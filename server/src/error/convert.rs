@@ -2,10 +2,10 @@
 
 use axum::http::StatusCode;
 
-use wattle_agent::capability::files::{ErrorKind, FilesError};
-use wattle_agent::rt::{Code, Failure};
-use wattle_agent::service::{AnswerError, FollowError, StartError};
-use wattle_agent::{SessionFilesError, StoreError};
+use wattle_agent::host::capability::files::{ErrorKind, FilesError};
+use wattle_agent::host::rt::{Code, Failure};
+use wattle_agent::host::service::{AnswerError, FollowError, StartError};
+use wattle_agent::host::{SessionFilesError, StoreError};
 
 use super::ApiError;
 

@@ -13,8 +13,8 @@ use futures_util::stream;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use wattle_agent::Scope;
-use wattle_agent::machine::Usage;
+use wattle_agent::host::Scope;
+use wattle_agent::host::machine::Usage;
 
 use super::conversation::{ClientMessage, Conversation, Sender};
 use super::format::ChatFormat;
@@ -56,8 +56,8 @@ struct ChatBody {
     model: String,
     /// The conversation. The last message must be from the user.
     messages: Vec<ClientMessage>,
-    /// The id of the person on whose behalf the client sends the request. Only requests for the same
-    /// person continue a session.
+    /// The id of the person on whose behalf the client sends the request. Only requests for the
+    /// same person continue a session.
     #[serde(default)]
     user: Option<String>,
     /// If true, the answer is streamed.
@@ -172,7 +172,8 @@ async fn complete(
     let mut conversation = Conversation::read(&body.messages, sender)?;
     let streamed = body.stream.unwrap_or(false);
     let with_usage = body.stream_options.and_then(|options| options.include_usage).unwrap_or(false);
-    let head = Head { model: body.model, created: wattle_agent::now_ms() / 1_000, with_usage };
+    let head =
+        Head { model: body.model, created: wattle_agent::host::now_ms() / 1_000, with_usage };
     let run = if output.is_none() && task::is_task(&conversation) {
         task::start(&shared, &caller, &head.model, &conversation).await?
     } else {
@@ -214,7 +215,7 @@ fn session_header(headers: &HeaderMap) -> Result<Option<SessionId>, ApiError> {
     let wrong = || {
         ApiError::invalid_field(format!(
             "`x-session-id`: a session id is {}",
-            wattle_agent::SESSION_ID
+            wattle_agent::host::SESSION_ID
         ))
     };
     session.map(Some).ok_or_else(wrong)

@@ -1,17 +1,18 @@
 //! The mapping of clients' conversations to sessions. Clients send all messages with each request.
 //!
-//! The store keeps a digest of each session's conversation as the client sees it, which also contains
-//! the client's token, the person that the request names, the instructions and the model. A request
-//! whose earlier messages have this digest continues the session, once. Any other request, such as
-//! one to regenerate an earlier answer, begins a new session with the client's messages.
+//! The store keeps a digest of each session's conversation as the client sees it, which also
+//! contains the client's token, the person that the request names, the instructions and the model.
+//! A request whose earlier messages have this digest continues the session, once. Any other
+//! request, such as one to regenerate an earlier answer, begins a new session with the client's
+//! messages.
 //!
 //! People who share a token, and whom the client does not name, can have the same conversation. The
-//! server cannot distinguish them, so once two sessions have had a conversation, no request continues
-//! either of them by that conversation.
+//! server cannot distinguish them, so once two sessions have had a conversation, no request
+//! continues either of them by that conversation.
 
 use serde::Deserialize;
-use wattle_agent::machine::Message;
-use wattle_agent::{SameConversation, TenantStore};
+use wattle_agent::host::machine::Message;
+use wattle_agent::host::{SameConversation, TenantStore};
 
 use crate::caller::Caller;
 use crate::error::ApiError;
@@ -64,7 +65,7 @@ impl Content {
                     (Some(text), "text" | "input_text" | "output_text") => Ok(text.as_str()),
                     (_, other) => Err(ApiError::invalid_field(format!(
                         "`messages`: content of the type `{}` is not supported; send text",
-                        wattle_agent::rt::truncate(other, 40)
+                        wattle_agent::host::rt::truncate(other, 40)
                     ))),
                 })
                 .collect(),
@@ -148,7 +149,7 @@ impl Conversation {
                 "user" => earlier.push(Message::user(text)),
                 "assistant" => earlier.push(Message::assistant(text)),
                 other => {
-                    let other = wattle_agent::rt::truncate(other, 40);
+                    let other = wattle_agent::host::rt::truncate(other, 40);
                     return Err(ApiError::invalid_field(format!(
                         "`messages`: the role `{other}` is not supported; send `system`, `user` \
                          and `assistant`"
@@ -156,7 +157,7 @@ impl Conversation {
                 }
             }
         }
-        let last = earlier.pop_if(|last| last.role == wattle_agent::machine::Role::User);
+        let last = earlier.pop_if(|last| last.role == wattle_agent::host::machine::Role::User);
         match last.map(|last| last.content) {
             Some(text) if !text.trim().is_empty() => Ok(Conversation {
                 system: (!system.is_empty()).then(|| system.join("\n\n")),
@@ -216,9 +217,9 @@ impl Conversation {
         }
     }
 
-    /// Returns a digest of the earlier messages' roles and texts and of everything else that must be
-    /// the same in the next request: the caller's token, the person, the model with its agent, and
-    /// the instructions. Whitespace around texts is ignored.
+    /// Returns a digest of the earlier messages' roles and texts and of everything else that must
+    /// be the same in the next request: the caller's token, the person, the model with its agent,
+    /// and the instructions. Whitespace around texts is ignored.
     fn digest(&self, caller: &Caller) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new();
         let mut add = |kind: &[u8; 1], text: &[u8]| {
@@ -235,7 +236,7 @@ impl Conversation {
         }
         for message in &self.earlier {
             let kind = match message.role {
-                wattle_agent::machine::Role::User => b"u",
+                wattle_agent::host::machine::Role::User => b"u",
                 _ => b"a",
             };
             add(kind, message.content.trim().as_bytes());

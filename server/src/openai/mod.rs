@@ -12,8 +12,8 @@ mod task;
 
 use std::sync::Arc;
 
-use wattle_agent::machine::{Envelope, Event, Stop, Usage};
-use wattle_agent::service::Follower;
+use wattle_agent::host::machine::{Envelope, Event, Stop, Usage};
+use wattle_agent::host::service::Follower;
 
 use crate::caller::Caller;
 use crate::error::ApiError;

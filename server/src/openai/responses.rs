@@ -13,9 +13,9 @@ use futures_util::stream;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use wattle_agent::Scope;
-use wattle_agent::machine::{Stop, Usage};
-use wattle_agent::service::{RunStatus, RunView};
+use wattle_agent::host::Scope;
+use wattle_agent::host::machine::{Stop, Usage};
+use wattle_agent::host::service::{RunStatus, RunView};
 
 use super::chat::FAILED;
 use super::conversation::{ClientMessage, Conversation, Sender};
@@ -62,8 +62,8 @@ struct ResponseBody {
     /// Text that is added to the prompt.
     #[serde(default)]
     instructions: Option<String>,
-    /// The id of the person on whose behalf the client sends the request. Only requests for the same
-    /// person continue a session.
+    /// The id of the person on whose behalf the client sends the request. Only requests for the
+    /// same person continue a session.
     #[serde(default)]
     user: Option<String>,
     /// The id of the response that this response continues.
@@ -230,7 +230,7 @@ async fn create(
         model: body.model,
         instructions: body.instructions,
         previous_response_id: body.previous_response_id,
-        ..ResponseView::new(&run.run, wattle_agent::now_ms() / 1_000)
+        ..ResponseView::new(&run.run, wattle_agent::host::now_ms() / 1_000)
     };
     if body.stream.unwrap_or(false) {
         return Ok(streaming(&shared, run, pending, rest));

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use wattle_agent::RunRequest;
+use wattle_agent::host::RunRequest;
 
 use super::conversation::Conversation;
 use super::{Completion, STEPS, models};

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use wattle_agent::{Access, CatalogDiff, Host, Settings};
+use wattle_agent::host::CatalogDiff;
+use wattle_agent::{Host, Resources, Settings};
 use wattle_capability::egress::{Egress, Policy};
 use wattle_capability::files::Files;
 use wattle_catalog::Folders;
@@ -49,10 +50,10 @@ async fn first_request(
     let job = Job {
         session_id: session.map(str::to_owned),
         history,
-        ..Job::new(message, Access::new(host, files).grants())
+        ..Job::new(message, Resources::new(host, files).grants())
     };
     let (parts, request) = job.on(host, &model, &Settings::default());
-    wattle_agent::run(parts, &request, &|_: &_| {}).await;
+    wattle_agent::host::run(parts, &request, &|_: &_| {}).await;
     let requests = model.requests();
     let first = requests.first().unwrap().first().unwrap();
     assert_eq!(first.role, Role::System);

@@ -6,7 +6,7 @@
 
 use std::path::PathBuf;
 
-use wattle_agent::check_example;
+use wattle_agent::host::check_example;
 use wattle_catalog::{Entry, Origin};
 use wattle_tests::World;
 

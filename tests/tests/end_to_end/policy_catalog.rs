@@ -9,7 +9,8 @@ mod watch;
 use std::sync::Arc;
 
 use watch::Log;
-use wattle_agent::{Access, Host, Scene, Trusted};
+use wattle_agent::host::{ExampleWorld, Trusted};
+use wattle_agent::{Host, Resources};
 use wattle_capability::files::Files;
 use wattle_capability::policy::Verdict;
 use wattle_capability::{ai, git, image, publish};
@@ -27,8 +28,9 @@ async fn effects_of(
 ) -> Vec<(Target, String)> {
     let log = Log::default();
     let service = Target::Service;
-    let scene =
-        Scene::new(&Fixtures { files: [].into(), ..example.fixtures.clone() }).await.unwrap();
+    let scene = ExampleWorld::new(&Fixtures { files: [].into(), ..example.fixtures.clone() })
+        .await
+        .unwrap();
     let files = Arc::new(watch::canaries(
         example.fixtures.files.keys().map(|path| format!("/{}", path.trim_matches('/'))),
     ));
@@ -36,7 +38,7 @@ async fn effects_of(
     let (before, public_before) = (watch::snapshot(&files), watch::snapshot(&public));
     let access = scene.access(host);
     let Trusted { repository, image_generator, .. } = scene.trusted();
-    let access = Access {
+    let access = Resources {
         files: Arc::clone(&files),
         state: log.of(Arc::clone(&access.state), Target::Key, ""),
         tenant: log.of(Arc::clone(&access.tenant), Target::Key, "tenant:"),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value as Json;
 use wattle_agent::model::{Cassette, Timeouts};
-use wattle_agent::{Access, Host, Settings};
+use wattle_agent::{Host, Resources, Settings};
 use wattle_capability::egress::{self, Egress};
 use wattle_capability::files::Files;
 use wattle_capability::kv::Backend as _;
@@ -117,9 +117,9 @@ async fn a_failure_in_a_catalog_program_shows_its_arguments_and_no_line() {
     ] {
         let model = Scripted::new(&[call, "ToolCall::Response(\"done\")"]);
         let files = Arc::new(Files::overlay(None, 1 << 20));
-        let job = Job::new("go", Access::new(&host, files).grants());
+        let job = Job::new("go", Resources::new(&host, files).grants());
         let (parts, request) = job.on(&host, &model, &Settings::default());
-        wattle_agent::run(parts, &request, &|_: &_| {}).await;
+        wattle_agent::host::run(parts, &request, &|_: &_| {}).await;
         let observation = model.requests()[1].last().unwrap().content.to_string();
         assert!(observation.contains(expected), "{call}: {observation}");
         for foreign in ["secret_line", "at line", "(line ", "str.uper"] {
@@ -414,7 +414,8 @@ async fn every_built_in_program_passes_its_examples() {
     for entry in world.host.catalog().iter() {
         assert!(!entry.meta().examples.is_empty(), "{} has no example", entry.name());
         for example in &entry.meta().examples {
-            if let Err(fault) = wattle_agent::check_example(&world.host, entry, example).await {
+            if let Err(fault) = wattle_agent::host::check_example(&world.host, entry, example).await
+            {
                 wrong.push(format!("{}: {fault}", entry.name()));
             }
         }

@@ -10,11 +10,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use proptest::prelude::*;
 use serde_json::json;
-use wattle_agent::journal::{self, RunOutcome, RunRequest, SharedJournal};
-use wattle_agent::ledger::Keys;
+use wattle_agent::host::journal::{self, RunOutcome, RunRequest, SharedJournal};
+use wattle_agent::host::ledger::Keys;
+use wattle_agent::host::otel::{Collector, CollectorSettings};
+use wattle_agent::host::{DialectSetting, RunParts};
 use wattle_agent::model::{EndpointSettings, Recorder, RemoteModel, Timeouts, resolve};
-use wattle_agent::otel::{Collector, CollectorSettings};
-use wattle_agent::{Access, DialectSetting, Host, RunParts, Settings, Store, Tenant};
+use wattle_agent::{Host, Resources, Settings, Store, Tenant};
 use wattle_capability::egress::{Egress, Policy};
 use wattle_capability::files::{Files, OVERLAY_LIMIT};
 use wattle_capability::kv::{Backend as _, InMemory};
@@ -190,10 +191,10 @@ async fn check(key: &str, secret: &str, way: usize, dialect: DialectSetting) {
     let model = Recorder::create(model, &recording, host.mask().clone()).unwrap();
     let value = Secret::new("api", secret, vec!["127.0.0.1".parse().unwrap()]).unwrap();
     let state = Arc::new(InMemory::default());
-    let access = Access {
+    let access = Resources {
         state: Arc::<InMemory>::clone(&state),
         secrets: Some(Arc::new(SecretList::new([("api".to_owned(), Ok(value))]))),
-        ..Access::new(&host, Arc::new(Files::overlay(None, OVERLAY_LIMIT)))
+        ..Resources::new(&host, Arc::new(Files::overlay(None, OVERLAY_LIMIT)))
     };
     let parts = RunParts {
         settings: Settings { dialect, ..Settings::default() },

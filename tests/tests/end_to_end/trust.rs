@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use wattle_agent::{Access, Settings, Trusted};
+use wattle_agent::host::Trusted;
+use wattle_agent::{Resources, Settings};
 use wattle_capability::PortFuture;
 use wattle_capability::files::Files;
 use wattle_capability::git::{NoRepository, Repository};
@@ -44,7 +45,7 @@ impl Repository for Messages {
 fn trusted_job(world: &World, repository: Arc<dyn Repository>, public: Option<Arc<Files>>) -> Job {
     let files = Files::write_through(Files::open_base(world.workdir()).unwrap());
     let trusted = Some(Trusted { repository, public, image_generator: None });
-    Job::new("go", Access { trusted, ..Access::new(&world.host, Arc::new(files)) }.grants())
+    Job::new("go", Resources { trusted, ..Resources::new(&world.host, Arc::new(files)) }.grants())
 }
 
 /// Runs a job whose model returns the given answer, and returns the observation of the call in that

@@ -1,10 +1,10 @@
 //! Tests agents that delegate to other agents.
 
 use serde_json::{Value as Json, json};
-use wattle_agent::TenantStore;
 use wattle_agent::agents::Agents;
-use wattle_agent::capability::policy::Policy;
-use wattle_agent::journal::Journal as _;
+use wattle_agent::host::TenantStore;
+use wattle_agent::host::capability::policy::Policy;
+use wattle_agent::host::journal::Journal as _;
 use wattle_server::{App, TenantParts};
 
 use crate::api::wat;

@@ -3,9 +3,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use wattle_agent::Trusted;
-use wattle_agent::capability::PortFuture;
-use wattle_agent::capability::git::Repository;
+use wattle_agent::host::Trusted;
+use wattle_agent::host::capability::PortFuture;
+use wattle_agent::host::capability::git::Repository;
 
 use crate::world::{World, post};
 

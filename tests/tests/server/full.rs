@@ -1,7 +1,7 @@
 //! Tests a store that keeps as many bytes as it may.
 
 use serde_json::json;
-use wattle_agent::StoreLimits;
+use wattle_agent::host::StoreLimits;
 
 use crate::world::{World, message, post, store};
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
 use wattle_agent::Settings;
-use wattle_agent::moderation::{MessageFilter, Moderation, OnFailure, Patterns};
+use wattle_agent::host::moderation::{MessageFilter, Moderation, OnFailure, Patterns};
 
 use crate::api::wat;
 use crate::client::Frame;

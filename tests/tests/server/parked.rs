@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::future::join;
 use serde_json::json;
 use wattle_agent::agents::Agents;
-use wattle_agent::capability::policy::Policy;
+use wattle_agent::host::capability::policy::Policy;
 use wattle_server::{App, ServerSettings, TenantParts};
 
 use crate::api::wat;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
-use wattle_agent::catalog::Folders;
+use wattle_agent::host::catalog::Folders;
 use wattle_server::{App, Operator, SettingLine, TenantParts};
 
 use crate::tenants::two_tenants;

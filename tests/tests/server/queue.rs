@@ -1,7 +1,7 @@
 //! Tests background runs beyond the server's limit on active runs, and a draining server.
 
 use serde_json::json;
-use wattle_agent::machine::Message;
+use wattle_agent::host::machine::Message;
 
 use crate::world::{World, bare, message, post, store};
 

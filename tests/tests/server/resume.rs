@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use serde_json::json;
-use wattle_agent::journal::{
+use wattle_agent::host::TenantStore;
+use wattle_agent::host::journal::{
     Journal as _, ParentRun, RunEnd, RunFilter, RunRecord, RunStart, Status, Turn,
 };
-use wattle_agent::machine::{Effect, Ending, Input, Message, Setup, State, Usage, step};
-use wattle_agent::{Store, Tenant, TenantStore};
+use wattle_agent::host::machine::{Effect, Ending, Input, Message, Setup, State, Usage, step};
+use wattle_agent::{Store, Tenant};
 use wattle_tests::empty_store;
 
 use crate::world::{World, store};

@@ -5,8 +5,8 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::select_all;
 use serde_json::json;
-use wattle_agent::Integration;
-use wattle_agent::capability::kv::Backend as _;
+use wattle_agent::host::Integration;
+use wattle_agent::host::capability::kv::Backend as _;
 
 use crate::client::{Answer, Client};
 use crate::tenants::two_tenants;

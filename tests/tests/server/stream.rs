@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use serde_json::{Value as Json, json};
-use wattle_agent::Retention;
+use wattle_agent::host::Retention;
 
 use crate::api::wat;
 use crate::world::{TOKEN, World, bare, store};

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
-use wattle_agent::journal::{Journal as _, RunRequest};
-use wattle_agent::{Scope, Tenant};
+use wattle_agent::Tenant;
+use wattle_agent::host::Scope;
+use wattle_agent::host::journal::{Journal as _, RunRequest};
 use wattle_server::{App, ServerSettings, TenantParts};
 use wattle_tests::empty_store;
 

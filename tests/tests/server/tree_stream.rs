@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value as Json, json};
-use wattle_agent::TenantStore;
-use wattle_agent::capability::policy::Policy;
+use wattle_agent::host::TenantStore;
+use wattle_agent::host::capability::policy::Policy;
 use wattle_server::TenantParts;
 
 use crate::api::wat;

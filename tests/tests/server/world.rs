@@ -10,12 +10,13 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use wattle_agent::capability::egress::{Egress, Policy};
-use wattle_agent::catalog::{Catalog, Folders};
-use wattle_agent::machine::{Message, Usage};
+use wattle_agent::host::TenantStore;
+use wattle_agent::host::capability::egress::{Egress, Policy};
+use wattle_agent::host::catalog::{Catalog, Folders};
+use wattle_agent::host::machine::{Message, Usage};
+use wattle_agent::host::rt::Limits as Bounds;
 use wattle_agent::model::{Cassette, Delta, Model, ModelError, ModelReply, ModelRequest};
-use wattle_agent::rt::Limits as Bounds;
-use wattle_agent::{Host, Settings, Tenant, TenantStore};
+use wattle_agent::{Host, Settings, Tenant};
 use wattle_server::{App, Server, ServerSettings, TenantParts, Token};
 use wattle_tests::empty_store;
 

@@ -13,7 +13,7 @@ use wattle_model::{DialectSetting, FunctionChoice, ThinkingEffort};
 
 use super::DEFAULT_AGENT;
 use super::traits::TraitRef;
-use crate::span::Span;
+use crate::span::Timeout;
 
 /// The key of the agent's declaration in a run request's data.
 const ORIGIN: &str = "agent";
@@ -74,11 +74,11 @@ pub struct AgentSpec {
     pub retries: Option<u32>,
     /// Maximum duration of a run, such as `2m`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub timeout: Option<Parsed<Span>>,
+    pub timeout: Option<Parsed<Timeout>>,
     /// Maximum duration of one request to the model, such as `90s`. The deployment's limit also
     /// applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub http_timeout: Option<Parsed<Span>>,
+    pub http_timeout: Option<Parsed<Timeout>>,
     /// Maximum number of retries of a request to the model. The deployment's limit also applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<u32>,

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use wattle_agent::capability::policy::{NoApprover, Policy};
-use wattle_agent::journal::Approval;
-use wattle_agent::machine::{Dollars, Usage};
+use wattle_agent::host::capability::policy::{NoApprover, Policy};
+use wattle_agent::host::journal::Approval;
+use wattle_agent::host::machine::{Dollars, Usage};
 use wattle_agent::model::ModelReply;
 use wattle_agent::prelude::*;
 use wattle_agent::{Store, Tenant};
@@ -136,7 +136,7 @@ async fn a_resumed_run_remembers_what_its_ended_delegates_used() {
         .delegate("clerk", of(&clerk, "clerk").build().unwrap())
         .delegate("adder", of(&adder, "adder").tool(add).build().unwrap())
         .policy(policy)
-        .asker(Arc::new(NoApprover))
+        .approver(Arc::new(NoApprover))
         .store(store.clone())
         .build()
         .unwrap();

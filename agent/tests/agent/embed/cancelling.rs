@@ -1,4 +1,4 @@
-//! Tests of cancellation between and during trips (exchanges with the model).
+//! Tests of cancellation between and during model calls (exchanges with the model).
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use wattle_agent::prelude::*;
 use super::{HOST, Log, Silent, agent, call, say};
 
 #[tokio::test]
-async fn a_cancelled_run_does_not_begin_a_trip() {
+async fn a_cancelled_run_does_not_begin_a_model_call() {
     let cancel = Cancel::new();
     cancel.cancel("too late");
     let agent = agent(&[&say("ok")]).build().unwrap();
@@ -18,12 +18,12 @@ async fn a_cancelled_run_does_not_begin_a_trip() {
     assert!(failure.is_cancelled());
     assert_eq!(failure.to_string(), "the run was cancelled: too late");
     let report = failure.report();
-    assert_eq!((report.status, report.trips.len()), (ReportStatus::Cancelled, 0));
+    assert_eq!((report.status, report.model_calls.len()), (ReportStatus::Cancelled, 0));
     assert_eq!(report.text, "stopped: cancelled (too late)");
 }
 
 #[tokio::test]
-async fn a_run_is_cancelled_between_trips() {
+async fn a_run_is_cancelled_between_model_calls() {
     let cancel = Cancel::new();
     let own = cancel.clone();
     let stop = move |event: &RunEvent| {
@@ -33,8 +33,8 @@ async fn a_run_is_cancelled_between_trips() {
     };
     let agent = agent(&[&call("file_list", &[])]).build().unwrap();
     let failure = agent.execute("go").cancel(cancel).on(stop).await.unwrap_err();
-    assert_eq!((failure.reason(), failure.report().trips.len()), ("enough", 1));
-    assert!(failure.report().trips[0].calls[0].success);
+    assert_eq!((failure.reason(), failure.report().model_calls.len()), ("enough", 1));
+    assert!(failure.report().model_calls[0].calls[0].success);
 }
 
 #[tokio::test]
@@ -48,8 +48,8 @@ async fn a_run_is_cancelled_while_the_model_is_asked() {
         });
     let failure = failure.unwrap_err();
     assert_eq!(failure.reason(), "the user left");
-    let trip = &failure.report().trips[0];
-    assert_eq!(trip.error.as_deref(), Some("the run ended before the model answered"));
+    let model_call = &failure.report().model_calls[0];
+    assert_eq!(model_call.error.as_deref(), Some("the run ended before the model answered"));
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -77,7 +77,7 @@ async fn a_tool_that_is_under_way_is_dropped_and_can_observe_the_cancellation() 
     let agent = agent(&[&call("wait", &[]), &say("ok")]).tool(tool).build().unwrap();
     let failure = agent.execute("go").cancel(token).await.unwrap_err();
     assert_eq!(failure.to_string(), "the run was cancelled");
-    assert!(!failure.report().trips[0].calls[0].success);
+    assert!(!failure.report().model_calls[0].calls[0].success);
     let dropped = async {
         while log.take().is_empty() {
             tokio::task::yield_now().await;

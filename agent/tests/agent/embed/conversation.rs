@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use wattle_agent::Tenant;
 use wattle_agent::agents::Agents;
-use wattle_agent::machine::Message;
+use wattle_agent::host::machine::Message;
 use wattle_agent::model::{Model, Models};
 use wattle_agent::prelude::*;
 
@@ -126,13 +126,15 @@ async fn what_is_added_at_run_time_stays_with_the_conversation() {
         .unwrap();
     conversation.add_memory("The house is blue.").unwrap();
     conversation.switch_to_agent(AgentSpec { name: "other".to_owned(), ..narrow }).await.unwrap();
-    let files = Arc::new(wattle_agent::capability::files::Files::overlay(None, 1 << 20));
+    let files = Arc::new(wattle_agent::host::capability::files::Files::overlay(None, 1 << 20));
     files.write("rules.md", b"Be kind.").unwrap();
     let report = conversation.prepare("go").files(files).await.unwrap();
     assert_eq!(report.children[0].text, "at your service");
     let requests = script.requests();
     assert!(requests[1].contains("good day") && requests[2].contains("Be kind."), "{requests:?}");
-    assert!(report.trips.iter().flat_map(|trip| &trip.calls).all(|call| call.success));
+    assert!(
+        report.model_calls.iter().flat_map(|model_call| &model_call.calls).all(|call| call.success)
+    );
     assert!(conversation.messages().is_empty(), "a prepared run is added by the application");
     conversation.add(&report);
     assert_eq!(conversation.messages().first().unwrap().content, "go");
@@ -164,11 +166,11 @@ async fn declared_delegates_are_found_with_their_models_rules_and_values() {
         .unwrap();
     let usage = boss.host().catalog().get("ask_clerk").unwrap().meta().description.clone();
     assert_eq!(usage, "Ask the agent The clerk");
-    let files = Arc::new(wattle_agent::capability::files::Files::overlay(None, 1 << 20));
+    let files = Arc::new(wattle_agent::host::capability::files::Files::overlay(None, 1 << 20));
     files.write("elm.md", b"Be kind.").unwrap();
     let report = boss.execute("go").files(files).await.unwrap();
     let clerk = &report.children[0];
-    let [write, rules] = [&clerk.trips[0].calls[0], &clerk.trips[1].calls[0]];
+    let [write, rules] = [&clerk.model_calls[0].calls[0], &clerk.model_calls[1].calls[0]];
     assert!(!write.success && rules.success, "{clerk:?}");
     assert!(fast.requests()[2].contains("Be kind."));
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use wattle_agent::agents::DelegateRef;
-use wattle_agent::capability::files::Files;
-use wattle_agent::capability::policy::Policy;
+use wattle_agent::host::capability::files::Files;
+use wattle_agent::host::capability::policy::Policy;
 use wattle_agent::model::{Model, ModelError, ModelReply, ModelRequest};
 use wattle_agent::prelude::*;
 
@@ -31,15 +31,15 @@ async fn the_reports_of_delegates_are_in_the_report_of_the_run() {
     assert_eq!(report.data, "3 letters");
     let [clerk] = report.children.as_slice() else { panic!("{:?}", report.children) };
     let [counter] = clerk.children.as_slice() else { panic!("{:?}", clerk.children) };
-    for (node, agent, text, trips) in
+    for (node, agent, text, model_calls) in
         [(clerk, "clerk", "There are 3.", 2), (counter, "counter", "3", 1)]
     {
         assert_eq!((node.agent.as_str(), node.text.as_str()), (agent, text));
-        assert_eq!((node.status, node.trips.len()), (ReportStatus::Completed, trips));
+        assert_eq!((node.status, node.model_calls.len()), (ReportStatus::Completed, model_calls));
         assert_eq!((&node.root_run_id, node.session_id.as_deref()), (&report.run_id, Some("s")));
         assert_ne!(node.run_id, report.run_id);
     }
-    // The usage of all five trips.
+    // The usage of all five model calls.
     assert_eq!((counter.usage.prompt, clerk.usage.prompt, report.usage.prompt), (10, 30, 50));
     let expected = ["call_started", "child_started", "child_ended", "call_ended"];
     assert_eq!(log.take()[3..7], expected);
@@ -56,7 +56,7 @@ async fn a_delegate_works_on_the_files_of_its_caller() {
             .build()
             .unwrap();
     let report = boss.execute("go").files(Arc::clone(&files)).await.unwrap();
-    assert!(report.trips[1].calls[0].success);
+    assert!(report.model_calls[1].calls[0].success);
     assert_eq!(files.read("a.txt").unwrap().to_vec(), b"hello");
 }
 
@@ -74,7 +74,7 @@ async fn a_delegate_may_do_only_what_its_caller_may_do() {
         .build()
         .unwrap();
     let report = boss.execute("go").await.unwrap();
-    let written = &report.children[0].children[0].trips[0].calls[0];
+    let written = &report.children[0].children[0].model_calls[0].calls[0];
     assert_eq!((written.name.as_str(), written.success), ("file_write", false));
 }
 
@@ -138,7 +138,7 @@ async fn a_delegate_that_fails_fails_the_call_and_many_can_be_asked_at_once() {
     let boss = agent(&[&answer, &say("ok")]).delegate("clerk", clerk).build().unwrap();
     let report = boss.execute("go").await.unwrap();
     assert_eq!(report.children.len(), 8);
-    assert!(report.trips[0].calls[0].success);
+    assert!(report.model_calls[0].calls[0].success);
 }
 
 /// A model at another endpoint.

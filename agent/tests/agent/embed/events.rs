@@ -14,12 +14,12 @@ async fn the_events_of_a_run_come_in_order() {
     agent.execute("go").await.unwrap();
     let expected = [
         "run_started",
-        "trip_started",
-        "trip_ended",
+        "model_call_started",
+        "model_call_ended",
         "call_started",
         "call_ended",
-        "trip_started",
-        "trip_ended",
+        "model_call_started",
+        "model_call_ended",
         "run_ended",
     ];
     assert_eq!(log.take(), expected);
@@ -59,7 +59,10 @@ async fn a_handler_that_is_removed_during_a_run_receives_no_more() {
         }
     };
     agent.execute("go").on(remove).await.unwrap();
-    assert_eq!(log.take(), ["run_started", "trip_started", "trip_ended", "call_started"]);
+    assert_eq!(
+        log.take(),
+        ["run_started", "model_call_started", "model_call_ended", "call_started"]
+    );
 }
 
 #[tokio::test]
@@ -71,7 +74,7 @@ async fn a_handler_that_panics_does_not_end_the_run_or_keep_events_from_others()
         .build()
         .unwrap();
     assert_eq!(agent.execute("go").await.unwrap().data, "ok");
-    assert_eq!(log.take(), ["run_started", "trip_started", "trip_ended", "run_ended"]);
+    assert_eq!(log.take(), ["run_started", "model_call_started", "model_call_ended", "run_ended"]);
 }
 
 #[tokio::test]

@@ -7,12 +7,13 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use wattle_agent::capability::policy::{NoApprover, Policy};
-use wattle_agent::journal::{Approval, Journal as _, SharedJournal, Status, replay};
-use wattle_agent::ledger::{Keys, Pins, verify};
-use wattle_agent::machine::{Call, Execution};
+use wattle_agent::host::TenantStore;
+use wattle_agent::host::capability::policy::{NoApprover, Policy};
+use wattle_agent::host::journal::{Approval, Journal as _, SharedJournal, Status, replay};
+use wattle_agent::host::ledger::{Keys, Pins, verify};
+use wattle_agent::host::machine::{Call, Execution};
 use wattle_agent::prelude::*;
-use wattle_agent::{Store, Tenant, TenantStore};
+use wattle_agent::{Store, Tenant};
 
 use super::{Log, agent, call, say};
 
@@ -107,7 +108,7 @@ async fn a_run_waits_for_the_approval_that_its_delegate_needs() {
     let boss = agent(&[&call("ask_clerk", &["Add Ada."]), &say("ok")])
         .delegate("clerk", clerk)
         .policy(policy)
-        .asker(Arc::new(NoApprover))
+        .approver(Arc::new(NoApprover))
         .store(store.clone())
         .build()
         .unwrap();
@@ -129,7 +130,7 @@ async fn a_parked_run_goes_on_where_it_was() {
         let agent = agent(&[&call("add", &["Ada"]), &say("ok")])
             .tool(add(&log))
             .policy(policy)
-            .asker(Arc::new(NoApprover))
+            .approver(Arc::new(NoApprover))
             .store(store.clone())
             .build()
             .unwrap();
@@ -199,7 +200,7 @@ async fn the_trace_of_each_run_is_written_and_sealed() {
     let runs = [(&report.run_id, "ask_clerk"), (&report.children[0].run_id, "file_list")];
     for (run, tool) in runs {
         let folder = folder.path().join("traces").join(run);
-        let steps = std::fs::read_to_string(folder.join(wattle_agent::STEPS_FILE)).unwrap();
+        let steps = std::fs::read_to_string(folder.join(wattle_agent::host::STEPS_FILE)).unwrap();
         let first: serde_json::Value = serde_json::from_str(steps.lines().next().unwrap()).unwrap();
         assert_eq!(
             (first["tool"].as_str(), first["run_id"].as_str()),

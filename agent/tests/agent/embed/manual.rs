@@ -74,7 +74,7 @@ async fn a_tool() -> Done {
             Ok(add(user, context.run().context()).await?)
         });
     let agent = agent(&[&call("add_user", &["Ada", "36"]), &say("done")]).tool(tool).build()?;
-    assert!(agent.execute("Add Ada.").await?.trips[0].calls[0].success);
+    assert!(agent.execute("Add Ada.").await?.model_calls[0].calls[0].success);
     Ok(())
 }
 

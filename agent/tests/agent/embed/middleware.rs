@@ -4,22 +4,22 @@ use std::sync::Mutex;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use wattle_agent::machine::{Call, Execution, Message};
+use wattle_agent::host::machine::{Call, Execution, Message};
 use wattle_agent::model::{ModelError, ModelReply};
 use wattle_agent::prelude::*;
 
 use super::{HOST, Log, Script, agent, call, say};
 
-/// A middleware that logs the start and the end of each trip and call. Each line for the end of a
-/// trip contains the number of ends logged so far by all middleware of the run.
+/// A middleware that logs the start and the end of each model call and call. Each line for the end
+/// of a model call contains the number of ends logged so far by all middleware of the run.
 struct Noting(Log, &'static str);
 
 impl Middleware for Noting {
-    fn trip<'a>(
+    fn model_call<'a>(
         &'a self,
         state: &'a RunState,
-        request: TripRequest,
-        next: NextTrip<'a>,
+        request: ModelCallRequest,
+        next: NextModelCall<'a>,
     ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
         async move {
             let Noting(log, name) = self;
@@ -71,16 +71,19 @@ struct Both<T, C>(T, C);
 
 impl<T, C> Middleware for Both<T, C>
 where
-    T: for<'a> Fn(TripRequest, NextTrip<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>>
+    T: for<'a> Fn(
+            ModelCallRequest,
+            NextModelCall<'a>,
+        ) -> BoxFuture<'a, Result<ModelReply, ModelError>>
         + Send
         + Sync,
     C: for<'a> Fn(Call, NextCall<'a>) -> BoxFuture<'a, Execution> + Send + Sync,
 {
-    fn trip<'a>(
+    fn model_call<'a>(
         &'a self,
         _: &'a RunState,
-        request: TripRequest,
-        next: NextTrip<'a>,
+        request: ModelCallRequest,
+        next: NextModelCall<'a>,
     ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
         (self.0)(request, next)
     }
@@ -95,7 +98,10 @@ where
     }
 }
 
-fn ask(request: TripRequest, next: NextTrip<'_>) -> BoxFuture<'_, Result<ModelReply, ModelError>> {
+fn ask(
+    request: ModelCallRequest,
+    next: NextModelCall<'_>,
+) -> BoxFuture<'_, Result<ModelReply, ModelError>> {
     next.run(request)
 }
 
@@ -106,8 +112,8 @@ fn perform(call: Call, next: NextCall<'_>) -> BoxFuture<'_, Execution> {
 #[tokio::test]
 async fn middleware_changes_requests_and_answers() {
     fn change(
-        mut request: TripRequest,
-        next: NextTrip<'_>,
+        mut request: ModelCallRequest,
+        next: NextModelCall<'_>,
     ) -> BoxFuture<'_, Result<ModelReply, ModelError>> {
         request.messages.push(Message::user("Be brief."));
         async move {
@@ -126,8 +132,8 @@ async fn middleware_changes_requests_and_answers() {
 async fn middleware_asks_again_and_the_stream_begins_the_answer_anew() {
     use futures_util::StreamExt;
     fn twice(
-        request: TripRequest,
-        next: NextTrip<'_>,
+        request: ModelCallRequest,
+        next: NextModelCall<'_>,
     ) -> BoxFuture<'_, Result<ModelReply, ModelError>> {
         async move {
             _ = next.run(request.clone()).await?;
@@ -145,9 +151,9 @@ async fn middleware_asks_again_and_the_stream_begins_the_answer_anew() {
         });
     }
     let report = stream.result().await.unwrap();
-    assert_eq!((report.data.as_str(), report.trips.len()), ("yes", 1));
+    assert_eq!((report.data.as_str(), report.model_calls.len()), ("yes", 1));
     let (no, yes) = (say("no"), say("yes"));
-    let answers = ["trip_started", &no, "retry", &yes, "trip_ended"];
+    let answers = ["model_call_started", &no, "retry", &yes, "model_call_ended"];
     assert_eq!(items[1..6], answers);
 }
 
@@ -167,8 +173,12 @@ async fn a_refused_call_is_not_run_and_the_model_reads_the_reason() {
     let report = agent.build().unwrap().execute("go").await.unwrap();
     assert!(script.requests()[1].contains("not on Sundays"));
     assert!(!script.requests()[2].contains("a\n"));
-    let calls: Vec<bool> =
-        report.trips.iter().flat_map(|trip| &trip.calls).map(|call| call.success).collect();
+    let calls: Vec<bool> = report
+        .model_calls
+        .iter()
+        .flat_map(|model_call| &model_call.calls)
+        .map(|call| call.success)
+        .collect();
     assert_eq!(calls, [false, true]);
 }
 
@@ -196,20 +206,26 @@ async fn middleware_changes_calls_and_their_outcomes() {
 }
 
 #[tokio::test]
-async fn a_refused_trip_ends_the_run_with_the_reason() {
-    fn refuse(_: TripRequest, _: NextTrip<'_>) -> BoxFuture<'_, Result<ModelReply, ModelError>> {
+async fn a_refused_model_call_ends_the_run_with_the_reason() {
+    fn refuse(
+        _: ModelCallRequest,
+        _: NextModelCall<'_>,
+    ) -> BoxFuture<'_, Result<ModelReply, ModelError>> {
         async { Err(ModelError::application("the budget of the month is used up")) }.boxed()
     }
     let agent = agent(&[&say("ok")]).middleware(Both(refuse, perform)).build().unwrap();
     let failure = agent.execute("go").await.unwrap_err();
     assert_eq!(failure.reason(), "the budget of the month is used up");
-    let trip = &failure.report().trips[0];
-    assert_eq!(trip.error.as_deref(), Some("the budget of the month is used up"));
+    let model_call = &failure.report().model_calls[0];
+    assert_eq!(model_call.error.as_deref(), Some("the budget of the month is used up"));
 }
 
 #[tokio::test]
-async fn middleware_that_panics_fails_its_trip_or_refuses_its_call() {
-    fn bad_trip(_: TripRequest, _: NextTrip<'_>) -> BoxFuture<'_, Result<ModelReply, ModelError>> {
+async fn middleware_that_panics_fails_its_model_call_or_refuses_its_call() {
+    fn bad_model_call(
+        _: ModelCallRequest,
+        _: NextModelCall<'_>,
+    ) -> BoxFuture<'_, Result<ModelReply, ModelError>> {
         panic!("secret of the application")
     }
     fn bad_call(call: Call, next: NextCall<'_>) -> BoxFuture<'_, Execution> {
@@ -219,14 +235,14 @@ async fn middleware_that_panics_fails_its_trip_or_refuses_its_call() {
         }
         .boxed()
     }
-    let failing = agent(&[&say("ok")]).middleware(Both(bad_trip, perform)).build().unwrap();
+    let failing = agent(&[&say("ok")]).middleware(Both(bad_model_call, perform)).build().unwrap();
     let failure = failing.execute("go").await.unwrap_err();
     assert_eq!(failure.reason(), "the application failed; its log has the reason");
 
     let script = Script::new(&[&call("file_list", &[]), &say("ok")]);
     let agent = Agent::builder(script.clone()).host(HOST.clone()).middleware(Both(ask, bad_call));
     let report = agent.build().unwrap().execute("go").await.unwrap();
-    assert_eq!((report.data.as_str(), report.trips[0].calls[0].success), ("ok", false));
+    assert_eq!((report.data.as_str(), report.model_calls[0].calls[0].success), ("ok", false));
     let read = &script.requests()[1];
     assert!(read.contains("the application failed") && !read.contains("secret"), "{read}");
 }

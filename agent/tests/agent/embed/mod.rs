@@ -19,7 +19,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use wattle_agent::machine::{FunctionCall, Usage};
+use wattle_agent::host::machine::{FunctionCall, Usage};
 use wattle_agent::model::{Model, ModelError, ModelReply, ModelRequest};
 use wattle_agent::prelude::*;
 

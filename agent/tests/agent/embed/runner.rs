@@ -23,7 +23,10 @@ async fn a_step_is_one_request_with_its_calls() {
     assert_eq!(runner.stats().total_tokens, 30);
     let third = runner.step(StepOptions::new()).await.unwrap();
     let report = third.report.unwrap();
-    assert_eq!((third.text.as_str(), report.data.as_str(), report.trips.len()), ("ok", "ok", 3));
+    assert_eq!(
+        (third.text.as_str(), report.data.as_str(), report.model_calls.len()),
+        ("ok", "ok", 3)
+    );
     let stats = runner.stats();
     assert_eq!((stats.name.as_str(), stats.total_tokens), ("writer", 45));
     assert_eq!(stats.id, report.run_id);
@@ -45,7 +48,7 @@ async fn calls_are_returned_and_run_with_the_next_step() {
     let second = runner.step(StepOptions::new()).await.unwrap();
     assert_eq!(second.executed.len(), 1);
     assert!(second.executed[0].success && second.is_done());
-    assert_eq!(runner.stats().total_tokens, 30, "no trip is counted twice");
+    assert_eq!(runner.stats().total_tokens, 30, "no model_call is counted twice");
 }
 
 #[tokio::test]

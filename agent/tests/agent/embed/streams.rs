@@ -24,14 +24,14 @@ async fn a_stream_has_the_events_and_the_pieces_of_the_answers_in_order() {
     }
     let expected = [
         "run_started",
-        "trip_started",
+        "model_call_started",
         &first,
-        "trip_ended",
+        "model_call_ended",
         "call_started",
         "call_ended",
-        "trip_started",
+        "model_call_started",
         &last,
-        "trip_ended",
+        "model_call_ended",
         "run_ended",
     ];
     assert_eq!(items, expected);

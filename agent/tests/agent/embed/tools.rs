@@ -8,7 +8,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use wattle_agent::capability::policy::Policy;
+use wattle_agent::host::capability::policy::Policy;
 use wattle_agent::prelude::*;
 
 use super::{HOST, Log, Script, agent, call, say};
@@ -65,7 +65,7 @@ async fn a_model_calls_a_closure_as_a_program_with_typed_arguments() {
         assert_eq!(log.take(), [expected], "{:?}", script.requests());
         let request = &script.requests()[1];
         assert!(request.contains("{\"added\":"), "{request}");
-        let called = &report.trips[0].calls[0];
+        let called = &report.model_calls[0].calls[0];
         assert_eq!((called.name.as_str(), called.success), ("add_user", true));
         assert_eq!(called.args, args);
     }
@@ -91,7 +91,7 @@ async fn a_program_calls_a_closure() {
     let agent = agent(&[&answer, &say("done")]).tool(add_user(&log)).build().unwrap();
     let report = agent.execute("Add Eve.").await.unwrap();
     assert_eq!(log.take(), ["Eve Some(7) 0 Reader [] None"]);
-    assert!(report.trips[0].calls[0].success);
+    assert!(report.model_calls[0].calls[0].success);
 }
 
 /// Runs an agent whose model answers with a program, and returns the observation that the model

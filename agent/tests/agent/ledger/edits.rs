@@ -1,7 +1,7 @@
 //! Tests of generated edits to a trace or its ledger.
 
-use wattle_agent::STEPS_FILE;
-use wattle_agent::ledger::{FinalSeal, LEDGER_FILE};
+use wattle_agent::host::STEPS_FILE;
+use wattle_agent::host::ledger::{FinalSeal, LEDGER_FILE};
 
 use super::traces::{TraceFolder, in_turn, is_valid, recorder, step_line};
 

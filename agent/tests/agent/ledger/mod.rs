@@ -10,8 +10,8 @@ use std::path::Path;
 
 use serde_json::Value as Json;
 use tempfile::TempDir;
-use wattle_agent::STEPS_FILE;
-use wattle_agent::ledger::{Finding, Keys, LEDGER_FILE, Pins, Recorder, VerifyError, verify};
+use wattle_agent::host::STEPS_FILE;
+use wattle_agent::host::ledger::{Finding, Keys, LEDGER_FILE, Pins, Recorder, VerifyError, verify};
 
 use traces::{TENANT, TraceFolder, in_turn, is_valid, recorder, step_line, words};
 

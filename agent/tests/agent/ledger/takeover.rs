@@ -5,8 +5,10 @@ use std::fs::File;
 use std::path::Path;
 
 use tempfile::TempDir;
-use wattle_agent::STEPS_FILE;
-use wattle_agent::ledger::{FinalSeal, Keys, LEDGER_FILE, Pins, Recorder, Verification, verify};
+use wattle_agent::host::STEPS_FILE;
+use wattle_agent::host::ledger::{
+    FinalSeal, Keys, LEDGER_FILE, Pins, Recorder, Verification, verify,
+};
 
 use super::traces::{TENANT, is_valid, recorder, step_line};
 

@@ -1,8 +1,8 @@
 //! Tests of every kind of tampering, each with the expected finding.
 
 use serde_json::{Value as Json, json};
-use wattle_agent::STEPS_FILE;
-use wattle_agent::ledger::{Keys, LEDGER_FILE, Recorder};
+use wattle_agent::host::STEPS_FILE;
+use wattle_agent::host::ledger::{Keys, LEDGER_FILE, Recorder};
 
 use super::traces::{TENANT, TraceFolder, set, step_line};
 

@@ -2,8 +2,8 @@
 
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
-use wattle_agent::STEPS_FILE;
-use wattle_agent::ledger::{
+use wattle_agent::host::STEPS_FILE;
+use wattle_agent::host::ledger::{
     FinalSeal, Keys, LEDGER_FILE, Pins, Recorder, Verdict, Verification, verify,
 };
 

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value as Json, json};
-use wattle_agent::catalog::{Origin, format};
+use wattle_agent::host::catalog::{Origin, format};
 
 use crate::args::FmtArgs;
 use crate::config::Layer;

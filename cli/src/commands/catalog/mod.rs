@@ -8,7 +8,7 @@ mod test;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value as Json, json};
-use wattle_agent::catalog::{AiAnswer, Catalog, Entry, Example, Results};
+use wattle_agent::host::catalog::{AiAnswer, Catalog, Entry, Example, Results};
 
 use crate::args::{CatalogCommand, CatalogFlags};
 use crate::config::Layer;
@@ -158,7 +158,7 @@ fn example_json(example: &Example) -> Json {
 /// # Errors
 /// If the folder cannot be read.
 fn files_in(folder: &Path) -> Result<Vec<PathBuf>, Fault> {
-    let mut paths = wattle_agent::catalog::files_in(folder, "wat").map_err(|error| {
+    let mut paths = wattle_agent::host::catalog::files_in(folder, "wat").map_err(|error| {
         Fault::usage(format!("failed to read the folder `{}`: {error}", folder.display()))
     })?;
     paths.retain(|path| {

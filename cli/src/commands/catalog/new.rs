@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde_json::json;
-use wattle_agent::catalog::{Name, skeleton};
+use wattle_agent::host::catalog::{Name, skeleton};
 
 use crate::args::NewArgs;
 use crate::config::Layer;

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use serde_json::{Value as Json, json};
 use similar::TextDiff;
 use tokio::task::JoinSet;
-use wattle_agent::catalog::{Entry, Folders, Problem};
-use wattle_agent::{Difference, ExampleFault, Host, check_example};
+use wattle_agent::Host;
+use wattle_agent::host::catalog::{Entry, Folders, Problem};
+use wattle_agent::host::{Difference, ExampleFault, check_example};
 
 use crate::args::CatalogFlags;
 use crate::config::Layer;

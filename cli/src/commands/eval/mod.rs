@@ -5,7 +5,7 @@ mod print;
 use std::path::Path;
 use std::sync::Arc;
 
-use wattle_agent::DialectSetting;
+use wattle_agent::host::DialectSetting;
 use wattle_agent::model::Model;
 use wattle_eval::{
     Answers, Approach, Attempt, Contender, Earlier, Evaluation, Pairing, Plan, Results, Side,

@@ -1,7 +1,7 @@
 //! `/files`, `/diff`, `/apply`, `/drop`: commands for the session's changes to files.
 
 use similar::{ChangeTag, TextDiff};
-use wattle_agent::capability::files::{Change, ChangeKind, EntryKind, Files};
+use wattle_agent::host::capability::files::{Change, ChangeKind, EntryKind, Files};
 
 use crate::changes;
 use crate::fault::Fault;

@@ -2,7 +2,7 @@
 //! of the session.
 
 use wattle_agent::agents::DEFAULT_AGENT;
-use wattle_agent::capability;
+use wattle_agent::host::capability;
 use wattle_agent::model::presets;
 
 use crate::commands::{agents, catalog as listing};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use wattle_agent::journal::{self, Journal as _, SharedJournal};
+use wattle_agent::host::journal::{self, Journal as _, SharedJournal};
 
 use super::step;
 use crate::commands::replay::as_text;
@@ -73,7 +73,7 @@ pub(super) async fn trace(repl: &mut Repl, arguments: Vec<String>) -> Result<Nex
 pub(super) async fn replay(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault> {
     let session = &repl.session;
     let run = session.last.run.as_deref().ok_or_else(no_run)?;
-    let failed = |error: wattle_agent::StoreError| Fault::failed(error.to_string());
+    let failed = |error: wattle_agent::host::StoreError| Fault::failed(error.to_string());
     let opened = session.kept.store.run(run).await.map_err(failed)?.ok_or_else(|| {
         Fault::usage("the last run is not recorded")
             .hint("runs are recorded in the store; `--store FILE` names one")

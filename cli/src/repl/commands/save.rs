@@ -5,9 +5,9 @@ use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use wattle_agent::capability;
-use wattle_agent::catalog::{Catalog, Entry, Name, Origin, format};
-use wattle_agent::rt::{CallEffect, Signature};
+use wattle_agent::host::capability;
+use wattle_agent::host::catalog::{Catalog, Entry, Name, Origin, format};
+use wattle_agent::host::rt::{CallEffect, Signature};
 
 use super::step;
 use crate::fault::Fault;

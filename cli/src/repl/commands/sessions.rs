@@ -3,10 +3,10 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use wattle_agent::capability::kv::Backend;
-use wattle_agent::journal::{self, Journal as _, RunFilter, SharedJournal, Status};
-use wattle_agent::machine::{Message, Role};
-use wattle_agent::{ExportedSession, is_session_id};
+use wattle_agent::host::capability::kv::Backend;
+use wattle_agent::host::journal::{self, Journal as _, RunFilter, SharedJournal, Status};
+use wattle_agent::host::machine::{Message, Role};
+use wattle_agent::host::{ExportedSession, is_session_id};
 
 use super::step;
 use crate::commands::session as stored;
@@ -19,7 +19,7 @@ use crate::repl::program::OpenProgram;
 use crate::repl::session::{Next, Session};
 use crate::setup;
 
-fn failed(error: wattle_agent::StoreError) -> Fault {
+fn failed(error: wattle_agent::host::StoreError) -> Fault {
     Fault::failed(error.to_string())
 }
 
@@ -130,7 +130,7 @@ pub(super) async fn vars(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault>
     for (prefix, state) in
         [("", store.state(&repl.session.kept.id)), ("tenant:", store.variables())]
     {
-        let failed = |failure: wattle_agent::rt::Failure| Fault::failed(failure.reason);
+        let failed = |failure: wattle_agent::host::rt::Failure| Fault::failed(failure.reason);
         for name in state.keys(String::new()).await.map_err(failed)? {
             let size =
                 state.get(name.clone()).await.map_err(failed)?.map_or(0, |value| value.len());

@@ -3,9 +3,9 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use wattle_agent::machine::{Message, Role, Usage};
+use wattle_agent::host::machine::{Message, Role, Usage};
+use wattle_agent::host::{Rewind, UsageMeter};
 use wattle_agent::model::{Delta, Model, ModelRequest, ask_within};
-use wattle_agent::{Meter, Rewind};
 
 use crate::fault::Fault;
 use crate::output::{self, DIM, markdown, paint, visible, width};
@@ -49,7 +49,7 @@ pub(super) async fn context(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fau
     let access = setup.access(
         Arc::clone(&session.files),
         Some(&session.kept),
-        Some((Arc::clone(&model), Meter::default())),
+        Some((Arc::clone(&model), UsageMeter::default())),
         &settings,
     )?;
     let grants = setup.grants(access);

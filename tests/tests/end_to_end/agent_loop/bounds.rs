@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use wattle_agent::agents::{AgentBase, AgentSpec, Agents};
 use wattle_agent::model::{Model, ModelError, ModelReply, ModelRequest, Timeouts};
-use wattle_agent::{Access, Settings};
+use wattle_agent::{Resources, Settings};
 use wattle_capability::egress::{Egress, Policy};
 use wattle_capability::files::Files;
 use wattle_machine::{Ending, Event, OnMaxSteps};
@@ -135,7 +135,7 @@ fn short(provider: &Provider, time: Duration) -> (World, Job) {
     let rule = provider.host().parse().unwrap();
     let network = Arc::new(Egress::new(Policy { allow: vec![rule], ..Policy::default() }));
     let files = Arc::new(Files::overlay(None, 1 << 20));
-    let access = Access { network, ..Access::new(&world.host, files) };
+    let access = Resources { network, ..Resources::new(&world.host, files) };
     let job =
         Job { trace_dir: Some(world.workdir().to_owned()), ..Job::new("go", access.grants()) };
     (world, job)

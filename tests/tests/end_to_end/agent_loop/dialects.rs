@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value as Json, json};
+use wattle_agent::Settings;
+use wattle_agent::host::{DialectSetting, ExampleWorld};
 use wattle_agent::model::ModelReply;
-use wattle_agent::{DialectSetting, Scene, Settings};
 use wattle_catalog::{Entry, Example, Results, TypeHint};
 use wattle_machine::{Ending, Event, Message, Role};
 use wattle_tests::provider::{Answer, Provider};
@@ -173,7 +174,7 @@ async fn every_program_is_a_function() {
             wrong.push(format!("{} has no example", entry.name()));
             continue;
         };
-        let scene = Scene::new(&example.fixtures).await.unwrap();
+        let scene = ExampleWorld::new(&example.fixtures).await.unwrap();
         let grants = scene.grants(scene.access(&world.host));
         if !entry.meta().uses.iter().flatten().all(|capability| grants.allows(capability)) {
             continue;
@@ -201,7 +202,7 @@ async fn every_program_is_a_function() {
             _ => true,
         };
         // If the example fails its own check, a different result is not a fault of the function.
-        let is_sound = wattle_agent::check_example(&world.host, entry, example).await.is_ok();
+        let is_sound = wattle_agent::host::check_example(&world.host, entry, example).await.is_ok();
         if is_sound
             && (code != Some(expected.code.number())
                 || (!is_same && output.chars().count() < 4_000))

@@ -1,7 +1,8 @@
 //! Tests fixes in both dialects. In a fix, the model changes the last program that failed. The
 //! trace, the events and the conversation contain the complete resulting program.
 
-use wattle_agent::{DialectSetting, Settings};
+use wattle_agent::Settings;
+use wattle_agent::host::DialectSetting;
 use wattle_machine::{Event, Message, Role};
 use wattle_tests::{Scripted, World, calls};
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use wattle_agent::Settings;
+use wattle_agent::host::moderation::{Classifier, MessageFilter, Moderation, OnFailure, Patterns};
 use wattle_agent::model::Timeouts;
-use wattle_agent::moderation::{Classifier, MessageFilter, Moderation, OnFailure, Patterns};
 use wattle_machine::{Ending, Event, Verdict};
 use wattle_tests::{Scripted, World};
 

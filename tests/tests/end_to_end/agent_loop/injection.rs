@@ -4,8 +4,9 @@
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
+use wattle_agent::Settings;
+use wattle_agent::host::DialectSetting;
 use wattle_agent::model::{Delta, Model, ModelError, ModelReply, ModelRequest};
-use wattle_agent::{DialectSetting, Settings};
 use wattle_machine::{Message, Role, announced_nonce};
 use wattle_tests::{Job, World, calls};
 

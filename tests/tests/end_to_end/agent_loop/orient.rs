@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::sync::Arc;
 
 use wattle_agent::Settings;
-use wattle_agent::capability::policy::{Policy, Preflight};
+use wattle_agent::host::capability::policy::{Policy, Preflight};
 use wattle_machine::{Message, Role};
 use wattle_tests::{Job, Scripted, World};
 
@@ -65,7 +65,7 @@ async fn it_can_be_switched_off_and_an_empty_workdir_shows_nothing() {
     let shown = opening(&world, &Settings::default(), world.job("read a.txt")).await;
     assert!(shown.ends_with("\na.txt 3\n--- a.txt 3\none"), "{shown}");
     // In a run without access to files, the model sees only the message.
-    let job = Job::new("read a.txt", wattle_agent::capability::pure_grants());
+    let job = Job::new("read a.txt", wattle_agent::host::capability::pure_grants());
     assert_eq!(opening(&world, &Settings::default(), job).await, "read a.txt");
 }
 
@@ -112,7 +112,7 @@ async fn many_entries_are_counted_and_the_overlay_is_seen() {
 
     let world = World::new();
     let job = world.job("go");
-    let files = &job.grants.config::<wattle_agent::capability::fs::Fs>().unwrap().0;
+    let files = &job.grants.config::<wattle_agent::host::capability::fs::Fs>().unwrap().0;
     files.write("made.txt", b"by an earlier program").unwrap();
     let shown = opening(&world, &Settings::default(), job).await;
     assert!(shown.ends_with("\nmade.txt 21"), "{shown}");

@@ -2,9 +2,10 @@
 
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
+use wattle_agent::Settings;
+use wattle_agent::host::DialectSetting;
 use wattle_agent::model::{FunctionChoice, ModelReply};
 use wattle_agent::output::{OutputSchema, OutputSettings};
-use wattle_agent::{DialectSetting, Settings};
 use wattle_machine::{Bound, Ending, Event, Role, Stop};
 use wattle_tests::{Job, Scripted, World, calls};
 

@@ -1,7 +1,8 @@
 //! Tests memory: items in the prompt, and items that a program recalls before the first model
 //! request.
 
-use wattle_agent::{RecallContract, Settings};
+use wattle_agent::Settings;
+use wattle_agent::host::RecallContract;
 use wattle_capability::memory::{Memory as _, MemoryText, NewItem, Scope};
 use wattle_machine::{Envelope, Event, Message};
 use wattle_tests::{Scripted, World};

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use serde_json::Value as Json;
-use wattle_agent::{DialectSetting, STEPS_FILE, Settings};
+use wattle_agent::Settings;
+use wattle_agent::host::{DialectSetting, STEPS_FILE};
 use wattle_tests::{Job, Scripted, World, calls};
 
 #[tokio::test]

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use wattle_agent::agents::{AgentBase, AgentParts, AgentSpec, Agents};
-use wattle_agent::catalog::Folders;
-use wattle_agent::rt::Limits;
+use wattle_agent::host::catalog::Folders;
+use wattle_agent::host::rt::Limits;
 use wattle_agent::{Host, Settings, Tenant};
 use wattle_capability::egress::{Egress, Policy};
 use wattle_capability::sys::FixedSources;

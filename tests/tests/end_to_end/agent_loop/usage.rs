@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use wattle_agent::host::{ModelInference, UsageMeter};
 use wattle_agent::model::{Model, ModelReply, Price, Prices};
-use wattle_agent::{Access, Meter, ModelInference, Settings};
+use wattle_agent::{Resources, Settings};
 use wattle_capability::files::Files;
 use wattle_machine::{Bound, Dollars, Ending, Event, Stop, Usage};
 use wattle_tests::{Job, Scripted, World};
@@ -20,11 +21,12 @@ fn prices() -> Prices {
 
 /// Returns a job whose programs may use the model. Their requests count toward the run's usage.
 fn job(world: &World, model: &Arc<Scripted>, settings: &Settings) -> Job {
-    let meter = Meter::default();
+    let meter = UsageMeter::default();
     let inference =
         ModelInference::new(Arc::clone(model) as Arc<dyn Model>, settings).metered(meter.clone());
     let files = Arc::new(Files::overlay(None, 1 << 20));
-    let access = Access { inference: Some(Arc::new(inference)), ..Access::new(&world.host, files) };
+    let access =
+        Resources { inference: Some(Arc::new(inference)), ..Resources::new(&world.host, files) };
     Job { meter, ..Job::new("go", access.grants()) }
 }
 

@@ -1,6 +1,6 @@
 //! Tests the baseline approach, which offers host functions as JSON tools.
 
-use wattle_agent::rt::Function;
+use wattle_agent::host::rt::Function;
 use wattle_eval::{Approach, Scorecard, Verdict};
 
 use super::place::{Place, recorded};
@@ -113,7 +113,7 @@ async fn the_model_reads_the_error_of_an_invalid_call() {
 
 /// Returns a JSON object with an argument for every parameter of a function.
 fn arguments(function: &Function) -> String {
-    use wattle_agent::rt::Ty;
+    use wattle_agent::host::rt::Ty;
     let value = |ty: Ty| match ty {
         Ty::Int | Ty::OptInt | Ty::Long | Ty::Addr => serde_json::json!(1),
         Ty::Float => serde_json::json!(1.5),
@@ -192,5 +192,5 @@ async fn the_last_turn_must_answer() {
     place.record("m/general/a.tools.jsonl", &[&set, "done"]);
     let attempt = place.play(Approach::Tools).await.remove(0);
     assert_eq!((attempt.verdict, attempt.steps), (Verdict::Passed, 1), "{:?}", attempt.problems);
-    assert_eq!(attempt.stop, Some(wattle_agent::machine::Stop::MaxSteps));
+    assert_eq!(attempt.stop, Some(wattle_agent::host::machine::Stop::MaxSteps));
 }

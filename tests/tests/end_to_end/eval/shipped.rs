@@ -80,7 +80,7 @@ async fn reference_programs_print_the_right_answer() {
             serde_json::from_str(&format!("[{}]", args.trim_start_matches(','))).unwrap();
         let lines = program.lines().count();
         assert!(lines <= 25 || !SHORT.contains(&task.id.as_str()), "{}: {lines} lines", task.id);
-        let scene = wattle_agent::Scene::new(&task.fixtures).await.unwrap();
+        let scene = wattle_agent::host::ExampleWorld::new(&task.fixtures).await.unwrap();
         let runtime = place.host.runtime();
         let grants = Arc::new(scene.grants(scene.access(&place.host)));
         let program = runtime.prepare(program).await.unwrap_or_else(|why| panic!("{path}: {why}"));
@@ -141,7 +141,7 @@ async fn no_task_passes_without_the_right_answer_or_the_work() {
         ["Done.", "I have carried out the task as you asked; everything is in place.", "0", "null"]
     {
         for task in &suite.tasks {
-            let scene = wattle_agent::Scene::new(&task.fixtures).await.unwrap();
+            let scene = wattle_agent::host::ExampleWorld::new(&task.fixtures).await.unwrap();
             let problems = task.problems(&place.host, &scene, answer).await.unwrap();
             assert!(!problems.is_empty(), "{} passes with {answer:?}", task.id);
         }

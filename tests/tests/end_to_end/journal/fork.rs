@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use wattle_agent::journal::{ForkError, RunLimits, fork};
+use wattle_agent::host::journal::{ForkError, RunLimits, fork};
 
 use super::place::{ByTurn, Place, answer, done, observations, wat};
 
@@ -57,9 +57,10 @@ async fn a_fork_may_have_another_message() {
     let (ended, files) = place.resume(&script(&done()), "f", &[]).await;
     assert_eq!(answer(&ended.unwrap()), "done");
     assert_eq!(&*files.read("log.txt").unwrap(), b"one\n", "what the first step wrote is there");
-    let messages = wattle_agent::journal::conversation(&place.journal(), &place.opened("f").await)
-        .await
-        .unwrap();
+    let messages =
+        wattle_agent::host::journal::conversation(&place.journal(), &place.opened("f").await)
+            .await
+            .unwrap();
     let last = wattle_tests::plain(&messages[messages.len() - 2].content);
     assert!(
         last.starts_with("[Observation (step 1)]") && last.ends_with("now read the log"),
@@ -92,6 +93,6 @@ async fn a_fork_has_no_more_steps_and_time_than_the_operator_allows() {
     // Higher limits change nothing.
     let limits = RunLimits { max_steps: Some(1_000), timeout: Some(Duration::MAX) };
     let forked = fork(&place.journal(), &run, 2, None, "e".to_owned(), limits).await.unwrap();
-    let steps = |start: &wattle_agent::journal::RunStart| start.setup.settings.max_steps;
+    let steps = |start: &wattle_agent::host::journal::RunStart| start.setup.settings.max_steps;
     assert_eq!(steps(&forked.run.start), steps(&run.start));
 }

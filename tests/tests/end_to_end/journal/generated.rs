@@ -1,7 +1,7 @@
 //! Tests that replays of generated runs match their recordings. The runs combine effects, failures,
 //! repairs and nested calls in many ways.
 
-use wattle_agent::journal;
+use wattle_agent::host::journal;
 
 use super::place::{ByTurn, Place, answer, done, wat};
 

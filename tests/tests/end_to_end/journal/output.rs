@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use serde_json::json;
 use wattle_agent::Settings;
-use wattle_agent::journal::{
+use wattle_agent::host::journal::{
     Journal as _, RecordedEffect, RunOutcome, RunRequest, RunStart, SharedJournal, Status, end, run,
 };
-use wattle_agent::machine::Envelope;
+use wattle_agent::host::machine::Envelope;
 use wattle_agent::model::{FunctionChoice, ThinkingEffort};
 use wattle_agent::output::{OutputSchema, OutputSettings};
 use wattle_tests::Scripted;

@@ -1,9 +1,11 @@
 //! Tests that a run is parked in the journal if a call needs approval, and that another process
 //! resumes the run after a person has answered.
 
-use wattle_agent::capability::policy::Policy;
-use wattle_agent::journal::{ParkedRun, PendingApproval, ResumeError, RunOutcome, Status, end};
-use wattle_agent::machine::Event;
+use wattle_agent::host::capability::policy::Policy;
+use wattle_agent::host::journal::{
+    ParkedRun, PendingApproval, ResumeError, RunOutcome, Status, end,
+};
+use wattle_agent::host::machine::Event;
 
 use super::place::{ByTurn, Place, answer, done, observations, status, wat};
 

@@ -5,20 +5,21 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use wattle_agent::capability::PortFuture;
-use wattle_agent::capability::egress::{HeaderMap, Incoming, Outgoing, StatusCode};
-use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
-use wattle_agent::capability::http;
-use wattle_agent::capability::kv::Backend as _;
-use wattle_agent::capability::policy::{self, NoApprover, Preflight};
-use wattle_agent::journal::{
+use wattle_agent::host::capability::PortFuture;
+use wattle_agent::host::capability::egress::{HeaderMap, Incoming, Outgoing, StatusCode};
+use wattle_agent::host::capability::files::{Files, OVERLAY_LIMIT};
+use wattle_agent::host::capability::http;
+use wattle_agent::host::capability::kv::Backend as _;
+use wattle_agent::host::capability::policy::{self, NoApprover, Preflight};
+use wattle_agent::host::journal::{
     self, Approval, RunOutcome, RunRecord, RunRequest, SharedJournal, Status,
 };
-use wattle_agent::machine::{Envelope, Message, Role};
+use wattle_agent::host::machine::{Envelope, Message, Role};
+use wattle_agent::host::rt::{Grants, Limits};
+use wattle_agent::host::{RunParts, STEPS_FILE, TenantStore};
 use wattle_agent::model::{Delta, Model, ModelError, ModelReply, ModelRequest};
 use wattle_agent::output::OutputSettings;
-use wattle_agent::rt::{Grants, Limits};
-use wattle_agent::{Access, Host, RunParts, STEPS_FILE, Settings, Tenant, TenantStore};
+use wattle_agent::{Host, Resources, Settings, Tenant};
 use wattle_tests::{Job, built_in_host, empty_store};
 
 /// A test environment: a host, a store, a workdir and a network.
@@ -170,12 +171,12 @@ impl Place {
     pub(crate) fn process(&self, session: &str) -> (Arc<Files>, Arc<Grants>) {
         let base = Files::open_base(self.workdir()).unwrap();
         let files = Arc::new(Files::overlay(Some(base), OVERLAY_LIMIT));
-        let access = Access {
+        let access = Resources {
             state: Arc::new(self.store.state(session)),
             tenant: Arc::new(self.store.variables()),
             memory: Arc::new(self.store.memory(Some(session))),
             network: Arc::<Network>::clone(&self.network),
-            ..Access::new(&self.host, Arc::clone(&files))
+            ..Resources::new(&self.host, Arc::clone(&files))
         };
         let preflight = Preflight::new(self.policy.clone(), Some(Arc::new(NoApprover)));
         (files, Arc::new(access.grants().guarded(Arc::new(preflight))))

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use wattle_agent::journal::{
+use wattle_agent::host::journal::{
     Journal as _, ResumeError, RunFilter, RunOutcome, RunRequest, Status, end,
 };
-use wattle_agent::machine::{Ending, Envelope};
+use wattle_agent::host::machine::{Ending, Envelope};
 use wattle_agent::model::{Delta, Model, ModelError, ModelReply, ModelRequest};
 
 use super::place::{ByTurn, Place, answer, done, status, wat};
@@ -47,7 +47,7 @@ impl Model for Crashing {
         let answered = request
             .messages
             .iter()
-            .filter(|message| message.role == wattle_agent::machine::Role::Assistant)
+            .filter(|message| message.role == wattle_agent::host::machine::Role::Assistant)
             .count();
         if answered == self.at {
             self.crashed.notify_one();
@@ -205,12 +205,10 @@ async fn a_panic_in_a_run_ends_only_that_run() {
         message.contains("a bug in the host ended the run") && !message.contains("secret"),
         "{message}"
     );
-    assert!(
-        panicked
-            .1
-            .iter()
-            .any(|envelope| matches!(envelope.event, wattle_agent::machine::Event::Error { .. }))
-    );
+    assert!(panicked.1.iter().any(|envelope| matches!(
+        envelope.event,
+        wattle_agent::host::machine::Event::Error { .. }
+    )));
     end(&journal, &report, false).await.unwrap();
     assert_eq!(status(&place, "r").await, Status::Ended);
     assert_eq!(answer(&went_on.0), "done");
@@ -227,7 +225,7 @@ async fn a_sink_that_panics_ends_its_run_and_no_other() {
     let settings = wattle_agent::Settings::default();
     let (parts, request) = job.on(&place.host, &model, &settings);
     let request = RunRequest { id: "r".to_owned(), ..request };
-    let ended = wattle_agent::journal::run(parts, &request, &sink, &journal).await.unwrap();
+    let ended = wattle_agent::host::journal::run(parts, &request, &sink, &journal).await.unwrap();
     let RunOutcome::Done(report) = ended else { panic!() };
     assert!(matches!(
         &report.ending,
@@ -238,7 +236,7 @@ async fn a_sink_that_panics_ends_its_run_and_no_other() {
     assert!(matches!(place.resume(&model, "r", &[]).await.0, Err(ResumeError::Ended(_))));
     let (_, job) = place.job();
     let (parts, request) = job.on(&place.host, &model, &settings);
-    let report = wattle_agent::run(parts, &request, &|_: &Envelope| panic!("a bug")).await;
+    let report = wattle_agent::host::run(parts, &request, &|_: &Envelope| panic!("a bug")).await;
     assert!(matches!(report.ending, Ending::Failed { .. }));
     assert_eq!(answer(&place.run(&journal, &model, "next").await.0), "done");
 }

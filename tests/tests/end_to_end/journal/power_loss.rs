@@ -1,13 +1,14 @@
-//! Tests a machine that loses power. The store then has the state of its last durable write, and all
-//! later writes are gone. No call that must not be repeated is made twice.
+//! Tests a machine that loses power. The store then has the state of its last durable write, and
+//! all later writes are gone. No call that must not be repeated is made twice.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use wattle_agent::journal::{Journal as _, RunOutcome, SharedJournal, end};
-use wattle_agent::{Store, Tenant, TenantStore};
+use wattle_agent::host::TenantStore;
+use wattle_agent::host::journal::{Journal as _, RunOutcome, SharedJournal, end};
+use wattle_agent::{Store, Tenant};
 
 use super::place::{ByTurn, Place, answer, done, wat};
 use super::stopped::Stopping;
@@ -21,8 +22,8 @@ fn open(folder: &Path) -> TenantStore {
     Store::open(&folder.join("s.db"), DAY).unwrap().tenant(&Tenant::default())
 }
 
-/// Copies the files of a store, without the locks of its process, which a restarted machine does not
-/// have.
+/// Copies the files of a store, without the locks of its process, which a restarted machine does
+/// not have.
 fn snapshot(from: &Path, to: &Path) {
     for name in FILES {
         std::fs::copy(from.join(name), to.join(name)).unwrap();

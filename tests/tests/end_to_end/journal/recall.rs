@@ -1,13 +1,14 @@
 //! Tests that the tape of a run records the calls of the program that recalls items: a stopped run
 //! is resumed without repeating these calls, and a replay recalls the same items.
 
-use wattle_agent::capability::egress::{Egress, Policy};
-use wattle_agent::capability::memory::{Memory as _, MemoryText, NewItem, Scope};
-use wattle_agent::capability::policy;
-use wattle_agent::catalog::Folders;
-use wattle_agent::journal::{self, RecordedEffect, RunOutcome, SharedJournal, Status, end};
-use wattle_agent::rt::Limits;
-use wattle_agent::{Host, RecallContract, Settings};
+use wattle_agent::host::RecallContract;
+use wattle_agent::host::capability::egress::{Egress, Policy};
+use wattle_agent::host::capability::memory::{Memory as _, MemoryText, NewItem, Scope};
+use wattle_agent::host::capability::policy;
+use wattle_agent::host::catalog::Folders;
+use wattle_agent::host::journal::{self, RecordedEffect, RunOutcome, SharedJournal, Status, end};
+use wattle_agent::host::rt::Limits;
+use wattle_agent::{Host, Settings};
 
 use super::place::{ByTurn, Place, answer, done, wat};
 use super::stopped::Stopping;

@@ -2,14 +2,14 @@
 //! capability, prompt, or model's answer.
 
 use wattle_agent::Host;
-use wattle_agent::capability::egress::{Egress, Policy};
-use wattle_agent::catalog::Folders;
-use wattle_agent::journal::{
+use wattle_agent::host::capability::egress::{Egress, Policy};
+use wattle_agent::host::catalog::Folders;
+use wattle_agent::host::journal::{
     Difference, Journal as _, RecordedCall, RecordedEffect, RunRecord, replay,
 };
-use wattle_agent::machine::{Input, WorkdirEntry};
-use wattle_agent::rt::Limits;
-use wattle_agent::rt::tape::RecordedValue;
+use wattle_agent::host::machine::{Input, WorkdirEntry};
+use wattle_agent::host::rt::Limits;
+use wattle_agent::host::rt::tape::RecordedValue;
 
 use super::place::{ByTurn, Place, answer, done, wat};
 

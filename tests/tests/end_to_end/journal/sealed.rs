@@ -4,9 +4,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use wattle_agent::capability::policy::Policy;
-use wattle_agent::journal::RunOutcome;
-use wattle_agent::ledger::Keys;
+use wattle_agent::host::capability::policy::Policy;
+use wattle_agent::host::journal::RunOutcome;
+use wattle_agent::host::ledger::Keys;
 use wattle_agent::model::ApiKey;
 use wattle_agent::{Store, Tenant};
 

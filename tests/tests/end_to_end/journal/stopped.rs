@@ -4,12 +4,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use wattle_agent::journal::{
+use wattle_agent::Tenant;
+use wattle_agent::host::TenantStore;
+use wattle_agent::host::journal::{
     Journal, JournalFuture, Lock, RecordedCall, ResumeError, RunEnd, RunFilter, RunOutcome,
     RunRecord, RunRequest, SharedJournal, Status, Turn, end,
 };
-use wattle_agent::machine::Envelope;
-use wattle_agent::{Tenant, TenantStore};
+use wattle_agent::host::machine::Envelope;
 
 use super::place::{ByTurn, Place, answer, done, observations, status, wat};
 
@@ -46,7 +47,10 @@ impl Stopping {
         })
     }
 
-    async fn pass<T>(&self, write: JournalFuture<'_, T>) -> Result<T, wattle_agent::StoreError> {
+    async fn pass<T>(
+        &self,
+        write: JournalFuture<'_, T>,
+    ) -> Result<T, wattle_agent::host::StoreError> {
         if self.left.fetch_sub(1, Ordering::SeqCst) > 1 {
             return write.await;
         }
@@ -62,7 +66,7 @@ impl Stopping {
     async fn pass_durable<T: Send>(
         &self,
         write: JournalFuture<'_, T>,
-    ) -> Result<T, wattle_agent::StoreError> {
+    ) -> Result<T, wattle_agent::host::StoreError> {
         let written = async {
             let written = write.await;
             (self.after_durable)();

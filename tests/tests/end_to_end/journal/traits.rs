@@ -2,11 +2,11 @@
 //! without repeating these calls, and a replay runs the programs again.
 
 use wattle_agent::agents::{AgentBase, AgentSpec, Agents};
-use wattle_agent::capability::egress::{Egress, Policy};
-use wattle_agent::capability::policy;
-use wattle_agent::catalog::Folders;
-use wattle_agent::journal::{RunOutcome, SharedJournal, Status, end};
-use wattle_agent::rt::Limits;
+use wattle_agent::host::capability::egress::{Egress, Policy};
+use wattle_agent::host::capability::policy;
+use wattle_agent::host::catalog::Folders;
+use wattle_agent::host::journal::{RunOutcome, SharedJournal, Status, end};
+use wattle_agent::host::rt::Limits;
 use wattle_agent::{Host, Settings};
 
 use super::place::{ByTurn, Place, answer, done, wat};

@@ -8,8 +8,8 @@ use std::fmt::Write;
 use std::path::Path;
 
 use wattle_agent::Settings;
-use wattle_agent::machine::Dialect;
-use wattle_agent::rt::Grants;
+use wattle_agent::host::machine::Dialect;
+use wattle_agent::host::rt::Grants;
 use wattle_tests::World;
 
 /// Maximum length of the prompt, in tokens of the encoding `o200k_base`.

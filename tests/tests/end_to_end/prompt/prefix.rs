@@ -3,12 +3,12 @@
 
 use std::path::Path;
 
-use wattle_agent::capability::egress::{Egress, Policy};
-use wattle_agent::capability::files::Files;
-use wattle_agent::catalog::Folders;
-use wattle_agent::machine::{Dialect, Message, Role};
-use wattle_agent::rt::{Grants, Limits};
-use wattle_agent::{Access, Host, Settings};
+use wattle_agent::host::capability::egress::{Egress, Policy};
+use wattle_agent::host::capability::files::Files;
+use wattle_agent::host::catalog::Folders;
+use wattle_agent::host::machine::{Dialect, Message, Role};
+use wattle_agent::host::rt::{Grants, Limits};
+use wattle_agent::{Host, Resources, Settings};
 use wattle_tests::{Job, Scripted};
 
 /// The first messages of two sessions, about different subjects.
@@ -134,9 +134,9 @@ async fn the_request_says_which_part_of_the_prompt_is_shared() {
     for message in MESSAGES {
         let model = Scripted::new(&["ToolCall::Response(\"done\")"]);
         let files = std::sync::Arc::new(Files::overlay(None, 1 << 20));
-        let job = Job::new(message, Access::new(&host, files).grants());
+        let job = Job::new(message, Resources::new(&host, files).grants());
         let (parts, request) = job.on(&host, &model, &Settings::default());
-        wattle_agent::run(parts, &request, &|_: &_| {}).await;
+        wattle_agent::host::run(parts, &request, &|_: &_| {}).await;
         let requests = model.requests_verbatim();
         let Message { role, content, stable: length, .. } = &requests[0][0];
         assert_eq!(*role, Role::System);

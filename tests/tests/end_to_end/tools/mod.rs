@@ -6,10 +6,11 @@ mod workbooks;
 use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
-use wattle_agent::capability::PortFuture;
-use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
-use wattle_agent::capability::shell::{Shell, ShellOutput};
-use wattle_agent::{Access, IssueFile, Settings};
+use wattle_agent::host::IssueFile;
+use wattle_agent::host::capability::PortFuture;
+use wattle_agent::host::capability::files::{Files, OVERLAY_LIMIT};
+use wattle_agent::host::capability::shell::{Shell, ShellOutput};
+use wattle_agent::{Resources, Settings};
 use wattle_machine::{Ending, Role};
 use wattle_rt::Account;
 use wattle_tests::{Job, Scripted, World};
@@ -36,10 +37,10 @@ impl Shell for Parrot {
 
 fn job(world: &World) -> Job {
     let base = Files::open_base(world.workdir()).unwrap();
-    let access = Access {
+    let access = Resources {
         shell: Some(Arc::new(Parrot)),
         issues: Some(Arc::new(IssueFile::of(world.workdir()))),
-        ..Access::new(&world.host, Arc::new(Files::overlay(Some(base), OVERLAY_LIMIT)))
+        ..Resources::new(&world.host, Arc::new(Files::overlay(Some(base), OVERLAY_LIMIT)))
     };
     Job { trace_dir: Some(world.workdir().to_owned()), ..Job::new("go", access.grants()) }
 }
@@ -141,7 +142,8 @@ async fn a_program_can_run_every_permitted_nesting_of_a_line() {
         let model = Scripted::new(&[&format!(r#"ToolCall::Catalog("shell", "{line}")"#), END]);
         let base = Files::open_base(world.workdir()).unwrap();
         let files = Arc::new(Files::overlay(Some(base), OVERLAY_LIMIT));
-        let access = Access { shell: Some(world.host.shell()), ..Access::new(&world.host, files) };
+        let access =
+            Resources { shell: Some(world.host.shell()), ..Resources::new(&world.host, files) };
         let job = Job::new("go", access.grants());
         let (report, _) = world.run(&model, &Settings::default(), job).await;
         assert_eq!(report.ending.text(), "over", "{line}");

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::Value as Json;
-use wattle_agent::Access;
-use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
+use wattle_agent::Resources;
+use wattle_agent::host::capability::files::{Files, OVERLAY_LIMIT};
 use wattle_rt::Exit;
 use wattle_tests::World;
 
@@ -30,7 +30,7 @@ async fn every_workbook_of_the_page_has_the_output_that_follows_it() {
             let files = Arc::new(Files::overlay(None, OVERLAY_LIMIT));
             files.write(&format!("book.{form}"), book.as_bytes()).unwrap();
             let args = vec![if as_file { format!("book.{form}") } else { book.to_owned() }];
-            let grants = Arc::new(Access::new(&world.host, files).grants());
+            let grants = Arc::new(Resources::new(&world.host, files).grants());
             let outcome = world.host.runtime().run(&program, &grants, args).await.unwrap();
             if kind == "json" {
                 assert!(outcome.success(), "{book}\n{:?}", outcome.failure);
