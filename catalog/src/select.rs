@@ -129,9 +129,10 @@ impl From<ToolRef> for ToolForm {
     fn from(tool: ToolRef) -> ToolForm {
         let ToolRef { id, alias, description, context, schema } = tool;
         let is_plain = alias.is_none() && description.is_none() && schema.is_none();
-        match is_plain && context.is_empty() {
-            true => ToolForm::Id(id),
-            false => ToolForm::Table(ToolTable { id, alias, description, context, schema }),
+        if is_plain && context.is_empty() {
+            ToolForm::Id(id)
+        } else {
+            ToolForm::Table(ToolTable { id, alias, description, context, schema })
         }
     }
 }

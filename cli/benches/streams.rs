@@ -142,12 +142,10 @@ fn round(size: Size) {
 }
 
 fn main() {
-    let sizes = match std::env::args().any(|arg| arg == "--test") {
-        true => vec![Size { runs: 4, clients: 20, idle: 2 }],
-        false => vec![
-            Size { runs: 50, clients: 500, idle: 0 },
-            Size { runs: 50, clients: 500, idle: 50 },
-        ],
+    let sizes = if std::env::args().any(|arg| arg == "--test") {
+        vec![Size { runs: 4, clients: 20, idle: 2 }]
+    } else {
+        vec![Size { runs: 50, clients: 500, idle: 0 }, Size { runs: 50, clients: 500, idle: 50 }]
     };
     sizes.into_iter().for_each(round);
 }

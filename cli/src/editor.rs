@@ -78,9 +78,10 @@ impl EditorBroker {
         writeln!(self.socket, "{}", serde_json::to_string(draft)?)?;
         let mut answer = String::new();
         BufReader::new(&self.socket).read_line(&mut answer)?;
-        match answer.is_empty() {
-            true => Ok(Err("the editor broker has ended".to_owned())),
-            false => Ok(serde_json::from_str(&answer)?),
+        if answer.is_empty() {
+            Ok(Err("the editor broker has ended".to_owned()))
+        } else {
+            Ok(serde_json::from_str(&answer)?)
         }
     }
 }

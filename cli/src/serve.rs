@@ -129,12 +129,10 @@ fn parts(config: &Config, setup: &Setup) -> Result<TenantParts, Fault> {
         .map(|keys| keys.signer(tenant.as_str()).map(Arc::new))
         .transpose()
         .map_err(|error| Fault::configuration(error.to_string()))?;
-    let trusted = match may_exec()? {
-        true => Some((
-            trusted::trusted(config, root, tenant.as_str(), setup.host.egress())?,
-            root.clone(),
-        )),
-        false => None,
+    let trusted = if may_exec()? {
+        Some((trusted::trusted(config, root, tenant.as_str(), setup.host.egress())?, root.clone()))
+    } else {
+        None
     };
     Ok(TenantParts {
         store: crate::setup::store(config)?,

@@ -110,8 +110,9 @@ fn file(agent: &Path, name: &str) -> Result<PathBuf, String> {
         return Err(format!("the recording {name:?} {why}"));
     }
     let path = agent.parent().unwrap_or_else(|| Path::new("")).join(relative);
-    match path.is_file() {
-        true => Ok(path),
-        false => Err(format!("there is no recording `{}`", path.display())),
+    if path.is_file() {
+        Ok(path)
+    } else {
+        Err(format!("there is no recording `{}`", path.display()))
     }
 }

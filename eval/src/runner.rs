@@ -265,9 +265,10 @@ impl Recording {
 
     /// Renames the recording to its target path if it is complete, and removes it otherwise.
     fn finish(self, is_complete: bool) -> Result<(), EvalError> {
-        let ended = match is_complete {
-            true => std::fs::rename(&self.partial, &self.target),
-            false => std::fs::remove_file(&self.partial),
+        let ended = if is_complete {
+            std::fs::rename(&self.partial, &self.target)
+        } else {
+            std::fs::remove_file(&self.partial)
         };
         ended.map_err(|why| EvalError::write(&self.target, why.to_string()))
     }

@@ -313,9 +313,10 @@ impl App {
             ..Resources::new(&agent.host, files)
         };
         let preflight = self.preflight(parts.store.tenant(), session);
-        let preflight = match agent.policy.is_open() {
-            true => preflight,
-            false => Arc::new(preflight.narrowed(agent.policy.clone())),
+        let preflight = if agent.policy.is_open() {
+            preflight
+        } else {
+            Arc::new(preflight.narrowed(agent.policy.clone()))
         };
         Arc::new(access.grants().guarded(preflight))
     }

@@ -82,9 +82,10 @@ pub(crate) async fn admit(
     let is_admitted = !is_reserved
         || STATE_ROUTES.contains(&request.uri().path())
         || auth::is_own(&shared, request.headers());
-    match is_admitted {
-        true => next.run(request).await,
-        false => ApiError::too_many_connections(shared.limits.connections).into_response(),
+    if is_admitted {
+        next.run(request).await
+    } else {
+        ApiError::too_many_connections(shared.limits.connections).into_response()
     }
 }
 

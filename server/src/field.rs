@@ -28,9 +28,10 @@ impl SessionId {
 impl<'de> Deserialize<'de> for MessageText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        match text.trim().is_empty() {
-            true => Err(D::Error::custom("the text is empty")),
-            false => Ok(MessageText(text)),
+        if text.trim().is_empty() {
+            Err(D::Error::custom("the text is empty"))
+        } else {
+            Ok(MessageText(text))
         }
     }
 }

@@ -77,9 +77,10 @@ impl Shared {
     pub(crate) async fn drain(&self) {
         let store = self.app.own().store.file();
         let stop = async {
-            match store.is_shared() {
-                true => self.service.hand_over(store, self.limits.grace).await,
-                false => self.service.stop(self.limits.grace).await,
+            if store.is_shared() {
+                self.service.hand_over(store, self.limits.grace).await
+            } else {
+                self.service.stop(self.limits.grace).await
             }
         };
         // The process may be killed before its runs have stopped.

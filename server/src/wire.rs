@@ -156,9 +156,10 @@ impl AsyncWrite for Wire {
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         // If no request was received, the server may still have to send an error, so the stream
         // stays open.
-        Poll::Ready(match self.has_request.load(Ordering::Relaxed) {
-            true => shutdown(&*self.stream, Shutdown::Write).map_err(io::Error::from),
-            false => Ok(()),
+        Poll::Ready(if self.has_request.load(Ordering::Relaxed) {
+            shutdown(&*self.stream, Shutdown::Write).map_err(io::Error::from)
+        } else {
+            Ok(())
         })
     }
 }

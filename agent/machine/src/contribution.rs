@@ -73,9 +73,10 @@ pub struct Addition {
 impl TraitProgram {
     /// Returns the call that runs the program.
     pub(crate) fn call(&self, conversation: &[Message], nonce: &Nonce) -> Call {
-        let args = match self.reads_conversation {
-            true => vec![recall::excerpt(conversation, nonce)],
-            false => Vec::new(),
+        let args = if self.reads_conversation {
+            vec![recall::excerpt(conversation, nonce)]
+        } else {
+            Vec::new()
         };
         Call::Catalog { name: self.program.clone(), args }
     }
@@ -97,9 +98,10 @@ impl Addition {
         let prompt = escape_marks(self.prompt.trim(), None);
         let prompt = recall::shorten(&prompt, MAX_LENGTH);
         let programs: String = self.programs.iter().map(describe).collect();
-        let programs = match programs.is_empty() {
-            true => programs,
-            false => format!("Further programs:\n{}", programs.trim_end()),
+        let programs = if programs.is_empty() {
+            programs
+        } else {
+            format!("Further programs:\n{}", programs.trim_end())
         };
         [prompt, programs]
             .into_iter()

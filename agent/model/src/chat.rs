@@ -160,14 +160,15 @@ pub(super) fn body(
     };
     serde_json::to_vec(&Body {
         model,
-        messages: match fields.cache_marks {
-            true => request
+        messages: if fields.cache_marks {
+            request
                 .messages
                 .iter()
                 .enumerate()
                 .map(|(at, message)| marked(message, at + 1 == request.messages.len()))
-                .collect(),
-            false => request.messages.iter().map(RequestMessage::from).collect(),
+                .collect()
+        } else {
+            request.messages.iter().map(RequestMessage::from).collect()
         },
         tools: request
             .functions

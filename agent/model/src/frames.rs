@@ -26,11 +26,12 @@ impl Frames {
             Self::Json(text) => text.len(),
             Self::Events(events) => events.pending(),
         };
-        match frames.iter().map(String::len).chain([pending]).all(|size| size <= FRAME_LIMIT) {
-            true => Ok(frames),
-            false => Err(ReplyFault::Excessive(format!(
+        if frames.iter().map(String::len).chain([pending]).all(|size| size <= FRAME_LIMIT) {
+            Ok(frames)
+        } else {
+            Err(ReplyFault::Excessive(format!(
                 "a part of it is larger than the limit of {FRAME_LIMIT} bytes"
-            ))),
+            )))
         }
     }
 

@@ -294,10 +294,7 @@ impl RemoteModel {
                     Some(status) => ModelError::of_status(self.context(), status, &message),
                     None => ModelError::in_answer(unavailable, &message),
                 };
-                match unavailable {
-                    true => FailedAttempt::again(error),
-                    false => FailedAttempt::final_(error),
-                }
+                if unavailable { FailedAttempt::again(error) } else { FailedAttempt::final_(error) }
             }
             ReplyFault::NotJson(why) => {
                 FailedAttempt::again(ModelError::malformed(&self.url, &why, &self.message(head)))

@@ -122,10 +122,7 @@ impl ReplyReader {
                 taken.map_err(BadReply)?;
             }
         }
-        let is_whole = match is_stream {
-            true => self.is_whole(),
-            false => self.builder.is_whole_document(),
-        };
+        let is_whole = if is_stream { self.is_whole() } else { self.builder.is_whole_document() };
         match self.builder.into_reply() {
             Some(reply) if is_whole => Ok(reply),
             Some(_) => Err(BadReply(ReplyFault::BrokeOff)),

@@ -81,12 +81,11 @@ pub(crate) async fn perform_within(
 /// Returns `grants` with the context values that the agent declares for the program. The declared
 /// values replace any context values already in `grants`.
 pub(crate) fn with_context(entry: &Entry, grants: &Arc<Grants>) -> Arc<Grants> {
-    match entry.context().is_empty() && grants.config::<Context>().is_none() {
-        true => Arc::clone(grants),
-        false => {
-            let context = Context(Arc::clone(entry.context()));
-            Arc::new(grants.as_ref().clone().with(context))
-        }
+    if entry.context().is_empty() && grants.config::<Context>().is_none() {
+        Arc::clone(grants)
+    } else {
+        let context = Context(Arc::clone(entry.context()));
+        Arc::new(grants.as_ref().clone().with(context))
     }
 }
 
@@ -190,9 +189,10 @@ fn report(
             Execution::Stopped { reason: trap.message, results, cost, fixes }
         }
         Exit::Trapped(trap) => {
-            let reason = match written {
-                true => format!("program error: {trap}"),
-                false => format!("program error in {}: {}", shown(call), trap.message),
+            let reason = if written {
+                format!("program error: {trap}")
+            } else {
+                format!("program error in {}: {}", shown(call), trap.message)
             };
             Execution::Stopped { reason, results, cost, fixes }
         }

@@ -195,9 +195,10 @@ pub(crate) const SEPARATOR: char = '/';
 /// begins with the id of the waiting call, even if that call belongs to a more deeply nested run.
 fn question(child: &str, waiting: PendingApproval) -> String {
     let PendingApproval { call, question } = waiting;
-    match call.contains(SEPARATOR) {
-        true => format!("{call}: {question}"),
-        false => format!("{child}{SEPARATOR}{call}: {question}"),
+    if call.contains(SEPARATOR) {
+        format!("{call}: {question}")
+    } else {
+        format!("{child}{SEPARATOR}{call}: {question}")
     }
 }
 

@@ -23,10 +23,8 @@ pub(crate) async fn setup(parts: &RunParts, request: &RunRequest) -> Setup {
         first.unwrap_or(&request.message),
     );
     let catalog = host.catalog();
-    let dialect = match settings.calls_programs {
-        true => settings.dialect.choose(&**model),
-        false => Dialect::Plain,
-    };
+    let dialect =
+        if settings.calls_programs { settings.dialect.choose(&**model) } else { Dialect::Plain };
     let contract = |output: &OutputSettings| output.contract(model.constrains_output());
     let (of_agent, of_job) =
         (settings.output.as_ref().map(contract), parts.output.as_ref().map(contract));
@@ -40,9 +38,10 @@ pub(crate) async fn setup(parts: &RunParts, request: &RunRequest) -> Setup {
         system: prompt(dialect),
         history: parts.history.clone(),
         nonce: nonce(),
-        orientation: match settings.orient {
-            true => orientation(grants, &request.message).await,
-            false => None,
+        orientation: if settings.orient {
+            orientation(grants, &request.message).await
+        } else {
+            None
         },
         session_id: request.session.clone(),
         dialect,

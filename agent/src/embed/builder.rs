@@ -365,10 +365,8 @@ impl<T> AgentBuilder<T> {
             "output": output,
         }));
         let name = name.unwrap_or_else(|| format!("agent-{}", fingerprint.get(..16).unwrap_or("")));
-        let host = match names.is_empty() {
-            true => parts.host,
-            false => parts.host.with_offered(&name, own(&name)?),
-        };
+        let host =
+            if names.is_empty() { parts.host } else { parts.host.with_offered(&name, own(&name)?) };
         let settings = Settings { agent: name.clone(), delegates: team.names(), ..parts.settings };
         let inner = Inner {
             inference: ModelInference::new(Arc::clone(&model), &settings),

@@ -305,9 +305,10 @@ impl Run {
             access.memory = Arc::new(store.memory(None));
         }
         let access = inner.access.iter().fold(access, |access, change| change(access));
-        let grants = match inner.tools.is_empty() {
-            true => access.grants(),
-            false => access.grants().with(Tools(Arc::new(RunTools(Arc::clone(hooks))))),
+        let grants = if inner.tools.is_empty() {
+            access.grants()
+        } else {
+            access.grants().with(Tools(Arc::new(RunTools(Arc::clone(hooks)))))
         };
         grants.guarded(Arc::new(Preflight::new(self.policy(), self.approver.clone())))
     }
@@ -383,10 +384,7 @@ impl Run {
             return Ok(());
         }
         let pending = record_all(store, &self.id, answers).await?;
-        match pending.is_empty() {
-            true => Ok(()),
-            false => Err(Stopped::Pending(pending)),
-        }
+        if pending.is_empty() { Ok(()) } else { Err(Stopped::Pending(pending)) }
     }
 
     fn finish(&self, outcome: Result<RunOutcome, Stopped>, observer: &RunObserver) -> Finished {

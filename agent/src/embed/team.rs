@@ -55,21 +55,20 @@ impl Team {
             spec.delegates.iter().cloned().chain(undeclared).collect();
         let delegate = |reference: DelegateRef| {
             let id = &reference.id;
-            let (shown_name, description) = match given.contains_key(id) {
-                true => (id.clone(), String::new()),
-                false => {
-                    let declared = base.agents.get(id).ok_or_else(|| {
-                        let given = given.keys().map(String::as_str);
-                        AgentError::UnknownDelegate {
-                            agent: spec.name.clone(),
-                            id: id.clone(),
-                            nearest: wattle_catalog::nearest_name(id, given)
-                                .map(str::to_owned)
-                                .or_else(|| base.agents.nearest(id)),
-                        }
-                    })?;
-                    (declared.shown_name().to_owned(), declared.description.clone())
-                }
+            let (shown_name, description) = if given.contains_key(id) {
+                (id.clone(), String::new())
+            } else {
+                let declared = base.agents.get(id).ok_or_else(|| {
+                    let given = given.keys().map(String::as_str);
+                    AgentError::UnknownDelegate {
+                        agent: spec.name.clone(),
+                        id: id.clone(),
+                        nearest: wattle_catalog::nearest_name(id, given)
+                            .map(str::to_owned)
+                            .or_else(|| base.agents.nearest(id)),
+                    }
+                })?;
+                (declared.shown_name().to_owned(), declared.description.clone())
             };
             Ok(Delegate { reference, shown_name, description })
         };

@@ -288,9 +288,10 @@ impl CompiledTool {
             _ = writeln!(body, "({form} $json (str.cat {piece} {value}))");
             before = ",".to_owned();
         }
-        let json = match self.args.is_empty() {
-            true => "\"{}\"".to_owned(),
-            false => "(str.cat $json \"}\")".to_owned(),
+        let json = if self.args.is_empty() {
+            "\"{}\"".to_owned()
+        } else {
+            "(str.cat $json \"}\")".to_owned()
         };
         _ = writeln!(body, "(ret (tool.call {} {json}))", wat(self.name.as_str()));
         body

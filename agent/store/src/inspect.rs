@@ -73,9 +73,10 @@ pub struct Finding {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Finding { table, key, problem } = self;
-        match key.is_empty() {
-            true => write!(f, "{table}: {problem}"),
-            false => write!(f, "{table} {key}: {problem}"),
+        if key.is_empty() {
+            write!(f, "{table}: {problem}")
+        } else {
+            write!(f, "{table} {key}: {problem}")
         }
     }
 }
@@ -115,9 +116,10 @@ impl Store {
         }
         self.read(|transaction| {
             let found = transaction.one("PRAGMA quick_check(1)", &[])?.get::<String>(0)?;
-            match found == "ok" {
-                true => Ok(()),
-                false => Err(DbError::new(FailureKind::Damaged, found.replace('\n', ": ")).into()),
+            if found == "ok" {
+                Ok(())
+            } else {
+                Err(DbError::new(FailureKind::Damaged, found.replace('\n', ": ")).into())
             }
         })
         .await
@@ -351,9 +353,10 @@ fn sum(
         _ => return Ok(Ok(())),
     };
     let (counted, found): (i64, i64) = (row.get("bytes")?, transaction.one(query, &key)?.get(0)?);
-    Ok(match counted == found {
-        true => Ok(()),
-        false => Err(format!("its size is {found} bytes, but {counted} are recorded")),
+    Ok(if counted == found {
+        Ok(())
+    } else {
+        Err(format!("its size is {found} bytes, but {counted} are recorded"))
     })
 }
 

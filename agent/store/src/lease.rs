@@ -285,10 +285,7 @@ impl Leases {
 /// Returns true if a holder is alive and may still write. If `by_system` is true, asks the
 /// operating system whether the holder's process is running.
 fn is_alive(holder: &str, by_system: bool, has_expired: bool) -> bool {
-    match by_system {
-        true => Holder::of(holder).is_alive(&Holder::me(), has_expired),
-        false => !has_expired,
-    }
+    if by_system { Holder::of(holder).is_alive(&Holder::me(), has_expired) } else { !has_expired }
 }
 
 /// Checks that no other process uses a store. In PostgreSQL, first waits until the leases of ended

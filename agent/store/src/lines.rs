@@ -76,9 +76,10 @@ impl<R: BufRead> LineReader<R> {
             let end = chunk.iter().position(|byte| *byte == b'\n');
             let part = chunk.get(..end.unwrap_or(chunk.len())).unwrap_or_default();
             is_long = is_long || self.line.len() + part.len() > LINE_BYTES;
-            match is_long {
-                true => self.line.clear(),
-                false => self.line.extend_from_slice(part),
+            if is_long {
+                self.line.clear()
+            } else {
+                self.line.extend_from_slice(part)
             }
             let used = part.len() + usize::from(end.is_some());
             self.is_ended = end.is_some();

@@ -33,10 +33,8 @@ pub(super) fn check_not_lost(path: &Path) -> Result<(), Cause> {
         return Ok(());
     }
     let state = if path.exists() { "empty" } else { "missing" };
-    let (what, trace) = match is_marked {
-        true => ("", marker),
-        false => ("the newest changes of ", beside(path, "-wal")),
-    };
+    let (what, trace) =
+        if is_marked { ("", marker) } else { ("the newest changes of ", beside(path, "-wal")) };
     Err(format!(
         "the file is {state}, but `{}` shows that {what}a store was here\nhint: restore the file \
          from a back-up; to begin with a new store, remove `{}` first",

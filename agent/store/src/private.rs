@@ -37,15 +37,16 @@ pub(super) fn prepare(path: &Path) -> Result<PathBuf, Cause> {
 /// Rejects a folder in which other users could replace the store's files.
 fn reject_shared_folder(folder: &Path) -> Result<(), Cause> {
     let meta = std::fs::metadata(folder)?;
-    match others_write(&meta) {
-        false => Ok(()),
-        true => Err(format!(
+    if others_write(&meta) {
+        Err(format!(
             "others can write to its folder `{}` (mode {:03o}), and could put their own files in \
              its place\nhint: `chmod go-w` the folder, or keep the store in a folder of its own",
             folder.display(),
             meta.mode() & 0o777
         )
-        .into()),
+        .into())
+    } else {
+        Ok(())
     }
 }
 

@@ -219,10 +219,7 @@ impl Secrets for LazySecrets {
 
     fn all(&self) -> PortFuture<'_, Vec<Secret>> {
         Box::pin(async move {
-            match (self.may_exist)() {
-                true => self.opened().await?.all().await,
-                false => Ok(Vec::new()),
-            }
+            if (self.may_exist)() { self.opened().await?.all().await } else { Ok(Vec::new()) }
         })
     }
 }

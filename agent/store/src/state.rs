@@ -126,9 +126,10 @@ impl State {
             let replace = |transaction: &mut Transaction<'_>| {
                 owner.replace(transaction, (tenant, origin), &key, before, new)
             };
-            let bytes = match grown > 0 {
-                true => usage.grow(transaction, tenant, replace)?,
-                false => replace(transaction)?,
+            let bytes = if grown > 0 {
+                usage.grow(transaction, tenant, replace)?
+            } else {
+                replace(transaction)?
             };
             if bytes > STATE_BYTES && grown > 0 {
                 transaction.discard();

@@ -113,13 +113,12 @@ fn table_size(
 fn size(transaction: &mut Transaction<'_>, is_shared: bool) -> Result<u64, Cause> {
     number(
         transaction,
-        match is_shared {
-            true => {
-                "SELECT CAST(COALESCE(SUM(pg_total_relation_size(pg_class.oid)), 0) AS BIGINT)
+        if is_shared {
+            "SELECT CAST(COALESCE(SUM(pg_total_relation_size(pg_class.oid)), 0) AS BIGINT)
              FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
              WHERE nspname = current_schema() AND relkind = 'r'"
-            }
-            false => "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
+        } else {
+            "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
         },
     )
 }

@@ -543,9 +543,12 @@ impl Table {
             return None;
         }
         let counted = self.columns.iter().filter(|column| column.is_counted);
-        let sizes = counted.map(|Column { name, is_optional, .. }| match is_optional {
-            true => format!(" + COALESCE(OCTET_LENGTH({row}.{name}), 0)"),
-            false => format!(" + OCTET_LENGTH({row}.{name})"),
+        let sizes = counted.map(|Column { name, is_optional, .. }| {
+            if *is_optional {
+                format!(" + COALESCE(OCTET_LENGTH({row}.{name}), 0)")
+            } else {
+                format!(" + OCTET_LENGTH({row}.{name})")
+            }
         });
         Some(self.base.replace("{row}", row) + &sizes.collect::<String>())
     }

@@ -114,14 +114,9 @@ impl Usage {
         }
         let written = transaction.written().saturating_sub(written);
         let is_large = written >= UNREAD;
-        let of_tenant = match is_tenant_near || is_large {
-            true => Some(of_tenant(transaction, tenant)?),
-            false => None,
-        };
-        let of_store = match is_store_near || is_large {
-            true => Some(of_store(transaction)?),
-            false => None,
-        };
+        let of_tenant =
+            if is_tenant_near || is_large { Some(of_tenant(transaction, tenant)?) } else { None };
+        let of_store = if is_store_near || is_large { Some(of_store(transaction)?) } else { None };
         let mut counts = self.counts();
         let check = |count: &mut Count, bytes: Option<u64>, limit: u64| match bytes {
             Some(bytes) => {

@@ -156,9 +156,10 @@ const AGENTS: &[&str] = &["root catalog agents"];
 fn leaves(command: &clap::Command, name: &str, into: &mut Vec<(String, clap::Command)>) {
     for below in command.get_subcommands() {
         let name = format!("{name} {}", below.get_name()).trim().to_owned();
-        match below.has_subcommands() {
-            true => leaves(below, &name, into),
-            false => into.push((name, below.clone())),
+        if below.has_subcommands() {
+            leaves(below, &name, into)
+        } else {
+            into.push((name, below.clone()))
         }
     }
 }

@@ -33,9 +33,10 @@ fn gather(flags: AgentsFlags, outer: Layer) -> Result<Setup, Fault> {
 
 fn list(json: bool, setup: Setup) -> Result<Exit, Fault> {
     let agents = setup.agents.list();
-    match json {
-        true => output::json(&agents.iter().map(|agent| to_json(agent)).collect())?,
-        false => print(&agents, None)?,
+    if json {
+        output::json(&agents.iter().map(|agent| to_json(agent)).collect())?
+    } else {
+        print(&agents, None)?
     }
     Ok(Exit::Done)
 }

@@ -155,9 +155,10 @@ fn targets(names: Names) -> Vec<Target> {
 
 fn target_json(argument: Option<&str>, target: Target, values: Json) -> Json {
     let kind = noun(target).to_ascii_lowercase();
-    match policy::leaves_machine(target) {
-        true => json!({"argument": argument, "kind": kind, "values": values, "egress": true}),
-        false => json!({"argument": argument, "kind": kind, "values": values}),
+    if policy::leaves_machine(target) {
+        json!({"argument": argument, "kind": kind, "values": values, "egress": true})
+    } else {
+        json!({"argument": argument, "kind": kind, "values": values})
     }
 }
 

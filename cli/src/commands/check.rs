@@ -79,9 +79,10 @@ struct Checked {
 
 /// Checks all files. Does not stop at a file with errors.
 pub(crate) async fn check(args: CheckArgs, outer: Layer) -> Result<Exit, Fault> {
-    let catalog = match args.files.iter().any(|path| is_name(path)) {
-        true => Some(setup::folders(&trust::gather(&[args.flags.into(), outer])?)),
-        false => None,
+    let catalog = if args.files.iter().any(|path| is_name(path)) {
+        Some(setup::folders(&trust::gather(&[args.flags.into(), outer])?))
+    } else {
+        None
     };
     let catalog = catalog.as_ref().map(|folders| folders.catalog());
     let limits = Limits { instances: 1, ..Limits::default() };

@@ -14,9 +14,10 @@ use crate::trust;
 pub(crate) fn config(command: ConfigCommand, outer: Layer) -> Result<Exit, Fault> {
     let ConfigCommand::Show { origin, json, flags } = command;
     let rows = trust::gather(&[(*flags).into(), outer])?.rows();
-    match json {
-        true => output::json(&document(&rows, origin))?,
-        false => output::text(&lines(&rows, origin))?,
+    if json {
+        output::json(&document(&rows, origin))?
+    } else {
+        output::text(&lines(&rows, origin))?
     }
     Ok(Exit::Done)
 }
@@ -30,24 +31,26 @@ fn lines(rows: &[Row], origin: bool) -> String {
     let width = rows.iter().map(|row| line(row).chars().count()).max().unwrap_or(0).min(48);
     let mut text = String::new();
     for row in rows {
-        let _ = match origin && !row.value.is_null() {
-            true => writeln!(text, "{:<width$}  # {}", line(row), row.origin),
-            false => writeln!(text, "{}", line(row)),
+        let _ = if origin && !row.value.is_null() {
+            writeln!(text, "{:<width$}  # {}", line(row), row.origin)
+        } else {
+            writeln!(text, "{}", line(row))
         };
     }
     text
 }
 
 fn document(rows: &[Row], origin: bool) -> Json {
-    let value = |row: &Row| match origin {
-        true => {
+    let value = |row: &Row| {
+        if origin {
             json!({
                 "value": row.value,
                 "origin": row.origin.layer(),
                 "source": row.origin.to_string(),
             })
+        } else {
+            row.value.clone()
         }
-        false => row.value.clone(),
     };
     Json::Object(rows.iter().map(|row| (row.name.to_owned(), value(row))).collect::<Map<_, _>>())
 }

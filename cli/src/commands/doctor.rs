@@ -96,9 +96,10 @@ async fn engine(setup: &Setup) -> Found {
     let grants = std::sync::Arc::new(wattle_agent::host::capability::pure_grants());
     let outcome =
         runtime.run(&program, &grants, Vec::new()).await.map_err(|error| wrong(error, FIX))?;
-    match outcome.success() && outcome.texts() == ["well"] {
-        true => Ok(format!("a program ran in {} µs", outcome.duration.as_micros())),
-        false => Err(wrong(format!("the test program returned {:?}", outcome.exit), FIX)),
+    if outcome.success() && outcome.texts() == ["well"] {
+        Ok(format!("a program ran in {} µs", outcome.duration.as_micros()))
+    } else {
+        Err(wrong(format!("the test program returned {:?}", outcome.exit), FIX))
     }
 }
 
@@ -110,12 +111,13 @@ async fn catalog(setup: &Setup) -> Found {
     for entry in catalog.iter() {
         problems.extend(setup.host.check(entry).await.err().map(|problem| problem.to_string()));
     }
-    match problems.is_empty() {
-        true => Ok(format!("{} programs", catalog.len())),
-        false => Err(wrong(
+    if problems.is_empty() {
+        Ok(format!("{} programs", catalog.len()))
+    } else {
+        Err(wrong(
             problems.join("\n"),
             "fix the files, or remove their folder from the settings; `wattle check FILE` explains",
-        )),
+        ))
     }
 }
 
@@ -222,11 +224,12 @@ fn search(setup: &Setup) -> Found {
         .host
         .engine()
         .map_err(|why| wrong(why, "correct `search` in the settings, or leave it out"))?;
-    let key = engine.key().map(|key| match key.is_short() {
-        true => {
+    let key = engine.key().map(|key| {
+        if key.is_short() {
             format!(", key from `{}`, {}", setup.config.search_key_env.value, setup::SHORT_KEY)
+        } else {
+            format!(", key from `{}`", setup.config.search_key_env.value)
         }
-        false => format!(", key from `{}`", setup.config.search_key_env.value),
     });
     let origin = match setup.config.search_engine.origin {
         Origin::Default => " (the default; `search.engine = \"off\"` switches it off)",
@@ -253,10 +256,7 @@ fn secrets(setup: &Setup) -> Found {
         let short = key.filter(ApiKey::is_short).map(|_| format!(": {}", setup::SHORT_KEY));
         found.push(format!("`{setting}` from `{name}`{}", short.unwrap_or_default()));
     }
-    match found.is_empty() {
-        true => Ok("the settings name none".to_owned()),
-        false => Ok(found.join("\n")),
-    }
+    if found.is_empty() { Ok("the settings name none".to_owned()) } else { Ok(found.join("\n")) }
 }
 
 fn no_endpoint(fault: Fault) -> Wrong {

@@ -140,9 +140,10 @@ async fn compile_and_run(
     let written = artifacts.as_ref().map_or(Ok(()), |folder| {
         folder.write_all(outcome.artifacts.iter().map(|one| (one.name.as_str(), &one.data[..])))
     });
-    match json {
-        true => output::json(&to_json(&outcome, &changes))?,
-        false => print_outcome(&outcome, &source)?,
+    if json {
+        output::json(&to_json(&outcome, &changes))?
+    } else {
+        print_outcome(&outcome, &source)?
     }
     if setup.config.verbose.value && !json {
         output::note(&paint(DIM, &cost(&outcome)));
@@ -334,12 +335,13 @@ pub(crate) fn refused(why: &str, json: bool) -> Result<Exit, Fault> {
 
 pub(crate) fn denied(missing: &[&str], why_not: Option<String>, json: bool) -> Result<Exit, Fault> {
     let names: Vec<String> = missing.iter().map(|name| format!("`{name}`")).collect();
-    let message = match missing.iter().any(|name| TRUSTED.contains(name)) {
-        true => wattle_agent::host::denied(missing),
-        false => format!(
+    let message = if missing.iter().any(|name| TRUSTED.contains(name)) {
+        wattle_agent::host::denied(missing)
+    } else {
+        format!(
             "denied before it ran: the program needs {}, which is not granted",
             names.join(", ")
-        ),
+        )
     };
     if json {
         let message = why_not.map_or(message.clone(), |why| format!("{message}; hint: {why}"));

@@ -14,9 +14,6 @@ use crate::output::{self, BAD, GOOD, paint};
 use crate::setup;
 use crate::trust;
 
-/// The note about runs that were sealed with version 1 of the seal format.
-const OLD: &str = ", version 1: a run before it that was removed is not seen";
-
 /// Verifies a trace or prints the tenant's public key.
 pub(crate) async fn ledger(command: LedgerCommand, outer: Layer) -> Result<Exit, Fault> {
     match command {
@@ -106,8 +103,7 @@ fn words(verdict: &Verdict) -> String {
             } else {
                 ", no end: the run is still active, was aborted, or its end was removed"
             };
-            let old = if verdict.version == 1 { OLD } else { "" };
-            format!("{run}: {} {} lines{late}{end}{old}", paint(GOOD, "sound"), verdict.sealed)
+            format!("{run}: {} {} lines{late}{end}", paint(GOOD, "sound"), verdict.sealed)
         }
     }
 }
@@ -131,6 +127,5 @@ fn document(verdict: &Verdict) -> serde_json::Value {
         "late": verdict.late,
         "time": verdict.time,
         "ended": verdict.ended,
-        "version": verdict.version,
     })
 }

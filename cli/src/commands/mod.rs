@@ -65,8 +65,9 @@ const LIST: &str = "wattle catalog list";
 pub(crate) fn no_program(catalog: &Catalog, name: &str, nor: &str, list: &str) -> Fault {
     let fault = Fault::usage(format!("no program `{name}` in the catalog{nor}"));
     let near: Vec<String> = catalog.nearest(name).iter().map(|near| format!("`{near}`")).collect();
-    match near.is_empty() {
-        true => fault.hint(format!("`{list}` shows the programs")),
-        false => fault.hint(format!("did you mean {}?", near.join(" or "))),
+    if near.is_empty() {
+        fault.hint(format!("`{list}` shows the programs"))
+    } else {
+        fault.hint(format!("did you mean {}?", near.join(" or ")))
     }
 }

@@ -123,9 +123,10 @@ impl OutputFolder {
             FileType::Symlink => Ok(None),
             FileType::RegularFile => {
                 let mode = Mode::from_raw_mode(stat.st_mode) & Mode::from_raw_mode(0o777);
-                match mode.contains(Mode::WUSR) {
-                    true => Ok(Some(mode)),
-                    false => Err(io::ErrorKind::PermissionDenied.into()),
+                if mode.contains(Mode::WUSR) {
+                    Ok(Some(mode))
+                } else {
+                    Err(io::ErrorKind::PermissionDenied.into())
                 }
             }
             _ => Err(io::Error::other("it is not a regular file")),

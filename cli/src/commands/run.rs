@@ -326,18 +326,19 @@ async fn fork(
         ForkError::Store(_) => failed(error),
     })?;
     let whose = if is_of_session { "the session's" } else { "its" };
-    output::note(&match forked.is_state_restored {
-        true => format!(
+    output::note(&if forked.is_state_restored {
+        format!(
             "the run {} begins with {whose} files and variables as they were after step {step}; \
              the tenant's variables and memory stay as they are",
             forked.run.id
-        ),
-        false => format!(
+        )
+    } else {
+        format!(
             "the run {} begins with {whose} files as they were after step {step}; all variables \
              and the memory stay as they are, because their values at that step are no longer \
              recorded",
             forked.run.id
-        ),
+        )
     });
     Ok(forked.run)
 }

@@ -192,9 +192,10 @@ async fn import(
 
 /// Checks the id of a new session.
 fn valid(id: &str) -> Result<(), Fault> {
-    match is_session_id(id) {
-        true => Ok(()),
-        false => Err(Fault::usage(format!("a session id is {SESSION_ID}, not {id:?}"))),
+    if is_session_id(id) {
+        Ok(())
+    } else {
+        Err(Fault::usage(format!("a session id is {SESSION_ID}, not {id:?}")))
     }
 }
 

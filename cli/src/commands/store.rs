@@ -122,18 +122,20 @@ async fn check(args: StoreArgs, outer: Layer) -> Result<Exit, Fault> {
 async fn vacuum(args: StoreArgs, outer: Layer) -> Result<(), Fault> {
     let (_, store) = open(&args, outer)?;
     let (before, after) = store.vacuum().await.map_err(failed)?;
-    match args.json {
-        true => output::json(&serde_json::json!({"before": before, "after": after})),
-        false => output::text(&format!("{} before, {} after", size(before), size(after))),
+    if args.json {
+        output::json(&serde_json::json!({"before": before, "after": after}))
+    } else {
+        output::text(&format!("{} before, {} after", size(before), size(after)))
     }
 }
 
 async fn stats(args: StoreArgs, outer: Layer) -> Result<(), Fault> {
     let (_, store) = open(&args, outer)?;
     let stats = store.stats().await.map_err(failed)?;
-    match args.json {
-        true => output::json(&serde_json::to_value(stats).unwrap_or_default()),
-        false => output::data(as_text(&stats).as_bytes()),
+    if args.json {
+        output::json(&serde_json::to_value(stats).unwrap_or_default())
+    } else {
+        output::data(as_text(&stats).as_bytes())
     }
 }
 

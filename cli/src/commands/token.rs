@@ -41,14 +41,13 @@ async fn create(store: &TenantStore, name: &str, scope: TokenScope) -> Result<Ex
         TokenScope::Admin => Scope::Admin,
     };
     let token = Token::generate().map_err(failed)?;
-    match store.add_token(name, scope, token.reveal()).await.map_err(failed)? {
-        true => {
-            output::text(token.reveal())?;
-            output::note("this is the only time that the token is shown");
-            Ok(Exit::Done)
-        }
-        false => Err(Fault::usage(format!("there is a token `{name}` already"))
-            .hint(format!("use another name, or `wattle token revoke {name}` first"))),
+    if store.add_token(name, scope, token.reveal()).await.map_err(failed)? {
+        output::text(token.reveal())?;
+        output::note("this is the only time that the token is shown");
+        Ok(Exit::Done)
+    } else {
+        Err(Fault::usage(format!("there is a token `{name}` already"))
+            .hint(format!("use another name, or `wattle token revoke {name}` first")))
     }
 }
 

@@ -144,10 +144,11 @@ fn show(run: &str, args: TraceArgs, outer: Layer) -> Result<Exit, Fault> {
         }
         show_step(&step)
     })?;
-    match found || run.is_empty() {
-        true => Ok(Exit::Done),
-        false => Err(Fault::usage(format!("no run `{run}` in the trace"))
-            .hint("`wattle trace show` shows all")),
+    if found || run.is_empty() {
+        Ok(Exit::Done)
+    } else {
+        Err(Fault::usage(format!("no run `{run}` in the trace"))
+            .hint("`wattle trace show` shows all"))
     }
 }
 
@@ -177,13 +178,14 @@ async fn query(filter: &str, source: TraceSource, outer: Layer) -> Result<Exit, 
         }
         serde_json::to_writer(&mut document, &step)
             .map_err(|error| Fault::failed(error.to_string()))?;
-        match document.len() > DOCUMENT {
-            true => Err(Fault::usage(format!(
+        if document.len() > DOCUMENT {
+            Err(Fault::usage(format!(
                 "the traces have more than {} MiB, the maximum of a query",
                 DOCUMENT >> 20
             ))
-            .hint("name one of them, or process the lines of `wattle trace show --run ID --json`")),
-            false => Ok(()),
+            .hint("name one of them, or process the lines of `wattle trace show --run ID --json`"))
+        } else {
+            Ok(())
         }
     })?;
     document.push(b']');

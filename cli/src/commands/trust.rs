@@ -40,9 +40,10 @@ pub(crate) fn untrust(args: TrustArgs, outer: &Layer) -> Result<Exit, Fault> {
     let whole = folder.canonicalize();
     let whole = whole
         .map_err(|error| Fault::usage(format!("failed to find `{}`: {error}", folder.display())))?;
-    match Records::change(&Places::of_user(), |records| records.forget(&whole))? {
-        true => output::note(&format!("{} is no longer trusted", whole.display())),
-        false => output::note(&format!("{} was not trusted", whole.display())),
+    if Records::change(&Places::of_user(), |records| records.forget(&whole))? {
+        output::note(&format!("{} is no longer trusted", whole.display()))
+    } else {
+        output::note(&format!("{} was not trusted", whole.display()))
     }
     Ok(Exit::Done)
 }
@@ -51,20 +52,22 @@ pub(crate) fn untrust(args: TrustArgs, outer: &Layer) -> Result<Exit, Fault> {
 pub(crate) fn status(args: StatusArgs, outer: &Layer) -> Result<Exit, Fault> {
     let (folder, project) = Config::project(args.dir, std::slice::from_ref(outer))?;
     let Some(project) = project else {
-        match args.json {
-            true => output::json(&json!({
+        if args.json {
+            output::json(&json!({
                 "folder": folder, "file": null, "state": "no project file", "settings": [],
-            }))?,
-            false => output::text(&format!("{}: no `{PROJECT_FILE}`", folder.display()))?,
+            }))?
+        } else {
+            output::text(&format!("{}: no `{PROJECT_FILE}`", folder.display()))?
         }
         return Ok(Exit::Done);
     };
     let pins = Pins::of(&project)?;
     let records = Records::open(&Places::of_user())?;
     let state = State::of(&project, &pins, records.get(&project.folder));
-    match args.json {
-        true => output::json(&document(&project, &pins, &state))?,
-        false => show(&project, &pins, &state)?,
+    if args.json {
+        output::json(&document(&project, &pins, &state))?
+    } else {
+        show(&project, &pins, &state)?
     }
     Ok(Exit::Done)
 }

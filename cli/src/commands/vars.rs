@@ -55,9 +55,10 @@ pub(crate) async fn vars(command: VarsCommand, outer: Layer) -> Result<Exit, Fau
                 secrets(flags)?.list().await.map_err(|error| Fault::failed(error.to_string()))?;
             listed.retain(|(name, _)| name.starts_with(&prefix));
             for (name, hosts) in listed {
-                match json {
-                    true => output::text(&format!("{{{}:{hosts}}}", Json::String(name)))?,
-                    false => output::text(&output::visible(&format!("{name} {hosts}")))?,
+                if json {
+                    output::text(&format!("{{{}:{hosts}}}", Json::String(name)))?
+                } else {
+                    output::text(&output::visible(&format!("{name} {hosts}")))?
                 }
             }
             Ok(Exit::Done)
@@ -83,9 +84,10 @@ pub(crate) async fn vars(command: VarsCommand, outer: Layer) -> Result<Exit, Fau
                 .remove(&name)
                 .await
                 .map_err(|error| Fault::failed(error.to_string()))?;
-            match removed {
-                true => Ok(Exit::Done),
-                false => Err(Fault::failed(format!("there is no secret `{name}` in the store"))),
+            if removed {
+                Ok(Exit::Done)
+            } else {
+                Err(Fault::failed(format!("there is no secret `{name}` in the store")))
             }
         }
         VarsCommand::Rm { name, flags, .. } => {

@@ -48,9 +48,10 @@ pub(super) fn table(bytes: Vec<u8>, path: &Path) -> Result<toml::Table, Fault> {
     let text = String::from_utf8(bytes).map_err(|_| unreadable(path, "it is not UTF-8"))?;
     let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
         let whole = error.to_string();
-        match whole.chars().count() > EXCERPT {
-            true => unreadable(path, error.message()),
-            false => unreadable(path, whole.trim_end()),
+        if whole.chars().count() > EXCERPT {
+            unreadable(path, error.message())
+        } else {
+            unreadable(path, whole.trim_end())
         }
     })?;
     Ok(table.into_iter().flat_map(|(key, value)| dotted(key, value)).collect())

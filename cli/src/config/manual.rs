@@ -104,9 +104,10 @@ fn page() -> String {
     let mut text = HEAD.to_owned();
     for row in &rows {
         let flag = row.field.replace('_', "-");
-        let flag = match command.get_arguments().any(|arg| arg.get_long() == Some(&flag)) {
-            true => format!("`--{flag}`"),
-            false => String::new(),
+        let flag = if command.get_arguments().any(|arg| arg.get_long() == Some(&flag)) {
+            format!("`--{flag}`")
+        } else {
+            String::new()
         };
         let default = match &row.default {
             Json::Null => String::new(),

@@ -87,14 +87,10 @@ fn entry_of(name: &str, entry: &toml::Value, folder: &Path) -> Result<SecretEntr
     let hosts = Vec::<SecretHost>::from_toml(hosts, folder).map_err(wrong)?;
     let shared = table.get("shared").map(|shared| bool::from_toml(shared, folder));
     let shared = shared.transpose().map_err(|why| wrong(format!("`shared`: {why}")))?;
-    match hosts.is_empty() {
-        true => Err(wrong("`hosts` names no host, so the secret could go nowhere".to_owned())),
-        false => Ok(SecretEntry {
-            name: name.to_owned(),
-            variable,
-            hosts,
-            shared: shared.unwrap_or(false),
-        }),
+    if hosts.is_empty() {
+        Err(wrong("`hosts` names no host, so the secret could go nowhere".to_owned()))
+    } else {
+        Ok(SecretEntry { name: name.to_owned(), variable, hosts, shared: shared.unwrap_or(false) })
     }
 }
 

@@ -82,10 +82,7 @@ pub(crate) fn data(bytes: &[u8]) -> Result<(), Fault> {
 /// # Errors
 /// The same as for [`data`].
 pub(crate) fn text(text: &str) -> Result<(), Fault> {
-    match text.ends_with('\n') {
-        true => data(text.as_bytes()),
-        false => data(format!("{text}\n").as_bytes()),
-    }
+    if text.ends_with('\n') { data(text.as_bytes()) } else { data(format!("{text}\n").as_bytes()) }
 }
 
 /// Writes a JSON document to stdout, on one line.
@@ -184,9 +181,10 @@ pub(crate) struct Log;
 impl Write for Log {
     fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
         let shown = MASK.text(&String::from_utf8_lossy(line));
-        match stderr().is_terminal() {
-            true => to_stderr(visible(&shown).as_bytes()),
-            false => to_stderr(shown.as_bytes()),
+        if stderr().is_terminal() {
+            to_stderr(visible(&shown).as_bytes())
+        } else {
+            to_stderr(shown.as_bytes())
         }
         Ok(line.len())
     }

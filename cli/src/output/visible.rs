@@ -108,13 +108,12 @@ pub(crate) fn visible(text: &str) -> String {
 pub(super) fn visible_json(document: &str) -> String {
     let mut shown = String::with_capacity(document.len());
     for c in document.chars() {
-        match is_control(c) {
-            true => {
-                for unit in c.encode_utf16(&mut [0; 2]) {
-                    let _ = write!(shown, "\\u{unit:04x}");
-                }
+        if is_control(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ = write!(shown, "\\u{unit:04x}");
             }
-            false => shown.push(c),
+        } else {
+            shown.push(c)
         }
     }
     shown

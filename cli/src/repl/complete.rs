@@ -59,9 +59,10 @@ fn command(line: &str, known: &Known) -> (usize, Vec<Pair>) {
         let named = commands::ALL.iter().filter(|command| command.name.starts_with(word));
         let pair = |command: &commands::Command| Pair {
             display: format!("{:<10}  {}", command.name, command.about),
-            replacement: match command.arguments.is_empty() {
-                true => command.name.to_owned(),
-                false => format!("{} ", command.name),
+            replacement: if command.arguments.is_empty() {
+                command.name.to_owned()
+            } else {
+                format!("{} ", command.name)
             },
         };
         return (start, named.map(pair).collect());

@@ -100,9 +100,10 @@ impl Session {
         let programs = catalog.iter().map(|entry| program(entry)).collect();
         // If the store cannot be read, only the completion of sessions is affected.
         let sessions = self.kept.store.sessions().await.unwrap_or_default();
-        let changes = match self.files.is_overlay() {
-            true => self.files.changes().unwrap_or_default(),
-            false => Vec::new(),
+        let changes = if self.files.is_overlay() {
+            self.files.changes().unwrap_or_default()
+        } else {
+            Vec::new()
         };
         let presets = wattle_agent::model::presets().iter();
         let mut known = self.known.lock();

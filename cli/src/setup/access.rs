@@ -87,14 +87,15 @@ impl Setup {
         let index = index(&name, &self.config.root.value);
         let issues = trace_dir(&self.config, &self.config.root.value);
         let issues = issues.map(|folder| Arc::new(IssueFile::of(&folder)) as Arc<dyn IssueTracker>);
-        let trusted = match self.config.exec.value {
-            true => Some(crate::setup::trusted::trusted(
+        let trusted = if self.config.exec.value {
+            Some(crate::setup::trusted::trusted(
                 &self.config,
                 &self.config.root.value,
                 name.as_str(),
                 self.host.egress(),
-            )?),
-            false => None,
+            )?)
+        } else {
+            None
         };
         let secrets = Some(crate::setup::trusted::secrets(&self.config)?);
         Ok(Resources {

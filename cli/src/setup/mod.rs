@@ -173,9 +173,10 @@ impl Setup {
         let agent = self.agents.load(&self.tenant()?, name).await.map_err(|error| {
             Fault::usage(error.to_string()).hint("`wattle agents list` shows the agents")
         })?;
-        Ok(match self.context.is_empty() {
-            true => agent,
-            false => Arc::new(agent.with_context(&self.context)),
+        Ok(if self.context.is_empty() {
+            agent
+        } else {
+            Arc::new(agent.with_context(&self.context))
         })
     }
 
@@ -214,9 +215,10 @@ impl Setup {
         let parts = self.agent_parts(agent, base);
         let AgentParts { host, settings, policy } =
             parts.map_err(|error| Fault::configuration(error.to_string()))?;
-        let preflight = match policy.is_open() {
-            true => Arc::clone(&self.preflight),
-            false => Arc::new(self.preflight.narrowed(policy)),
+        let preflight = if policy.is_open() {
+            Arc::clone(&self.preflight)
+        } else {
+            Arc::new(self.preflight.narrowed(policy))
         };
         Ok((Setup { host, preflight, ..self.clone() }, settings))
     }
@@ -331,9 +333,10 @@ impl Setup {
     /// If the workdir cannot be opened.
     pub(crate) fn files(&self) -> Result<Arc<Files>, Fault> {
         let base = self.base_files()?;
-        Ok(Arc::new(match self.config.writes_through() {
-            true => Files::write_through(base),
-            false => Files::overlay(Some(base), OVERLAY_LIMIT),
+        Ok(Arc::new(if self.config.writes_through() {
+            Files::write_through(base)
+        } else {
+            Files::overlay(Some(base), OVERLAY_LIMIT)
         }))
     }
 
@@ -361,9 +364,10 @@ impl Setup {
     /// If the id is invalid.
     pub(crate) fn session_label(&self) -> Result<Option<String>, Fault> {
         let Some(id) = self.config.session.value.clone() else { return Ok(None) };
-        match is_session_id(&id) {
-            true => Ok(Some(id)),
-            false => Err(Fault::configuration(format!("a session id is {SESSION_ID}, not {id:?}"))),
+        if is_session_id(&id) {
+            Ok(Some(id))
+        } else {
+            Err(Fault::configuration(format!("a session id is {SESSION_ID}, not {id:?}")))
         }
     }
 

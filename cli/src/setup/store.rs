@@ -151,10 +151,7 @@ pub(crate) async fn close_stores() {
 /// # Errors
 /// The same as for [`store`].
 pub(crate) fn store_if_there(config: &Config) -> Result<Option<TenantStore>, Fault> {
-    match may_exist(config) {
-        true => store(config).map(Some),
-        false => Ok(None),
-    }
+    if may_exist(config) { store(config).map(Some) } else { Ok(None) }
 }
 
 /// Returns true if the store is a database or an existing file.
@@ -165,9 +162,10 @@ fn may_exist(config: &Config) -> bool {
 fn no_store(error: StoreError) -> Fault {
     let message = error.to_string();
     // Some causes have a hint of their own.
-    match message.contains("\nhint: ") {
-        true => Fault::configuration(message),
-        false => Fault::configuration(message).hint("name another store with `--store FILE|URL`"),
+    if message.contains("\nhint: ") {
+        Fault::configuration(message)
+    } else {
+        Fault::configuration(message).hint("name another store with `--store FILE|URL`")
     }
 }
 

@@ -39,10 +39,13 @@ impl State {
         }
         match record {
             None => State::Unknown,
-            Some(record) if record.pins == *pins => match record.trusted {
-                true => State::Trusted,
-                false => State::Declined,
-            },
+            Some(record) if record.pins == *pins => {
+                if record.trusted {
+                    State::Trusted
+                } else {
+                    State::Declined
+                }
+            }
             Some(record) if record.trusted => State::Changed(record.differences(project, pins)),
             Some(_) => State::Unknown,
         }
@@ -128,9 +131,10 @@ fn refused(project: &Project, state: &State) -> Fault {
 fn command(project: &Project) -> String {
     let folder = project.folder.to_string_lossy();
     let plain = |c: char| c.is_alphanumeric() || "/._-+".contains(c);
-    match folder.chars().all(plain) {
-        true => format!("wattle trust {folder}"),
-        false => "`wattle trust` in that folder".to_owned(),
+    if folder.chars().all(plain) {
+        format!("wattle trust {folder}")
+    } else {
+        "`wattle trust` in that folder".to_owned()
     }
 }
 
@@ -158,12 +162,10 @@ fn ask(project: &Project, pins: &Pins, state: &State) {
 
 /// Describes a setting, and the value that it replaces.
 pub(crate) fn described(request: &Request) -> String {
-    match request.otherwise.is_null() {
-        true => request.to_string(),
-        false => format!(
-            "{request} {}",
-            paint(DIM, &format!("(without the file: {})", request.otherwise))
-        ),
+    if request.otherwise.is_null() {
+        request.to_string()
+    } else {
+        format!("{request} {}", paint(DIM, &format!("(without the file: {})", request.otherwise)))
     }
 }
 

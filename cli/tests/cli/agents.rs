@@ -401,9 +401,10 @@ fn the_commands_of_the_manual_run() {
     let lines = commands.flat_map(|(_, content)| content.lines());
     let (mut ran, mut tested) = (0, String::new());
     for line in lines.filter(|line| line.starts_with("wattle ")) {
-        let line = match line.contains("--provider") {
-            true => line.replace("--provider openrouter --model NAME", &endpoint),
-            false => line.replace("wattle run", &format!("wattle run {endpoint}")),
+        let line = if line.contains("--provider") {
+            line.replace("--provider openrouter --model NAME", &endpoint)
+        } else {
+            line.replace("wattle run", &format!("wattle run {endpoint}"))
         };
         let done = place.shell(&line).run();
         assert_eq!(done.code, 0, "{line}\n{}{}", done.stdout, done.stderr);

@@ -20,12 +20,11 @@ fn tree(folder: &str) -> Vec<(String, String)> {
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path: PathBuf = entry.unwrap().path();
-            match path.is_dir() {
-                true => folders.push(path),
-                false => {
-                    let name = path.strip_prefix(&top).unwrap().to_str().unwrap().to_owned();
-                    files.push((name, std::fs::read_to_string(&path).unwrap()));
-                }
+            if path.is_dir() {
+                folders.push(path)
+            } else {
+                let name = path.strip_prefix(&top).unwrap().to_str().unwrap().to_owned();
+                files.push((name, std::fs::read_to_string(&path).unwrap()));
             }
         }
     }

@@ -10,12 +10,11 @@ fn writer() -> Provider {
     Provider::answering(|request: &Recorded| {
         let messages = request.messages();
         let last = messages.last().unwrap();
-        Answer::text(match last.starts_with("[Observation") || last.starts_with("look") {
-            true => done(),
-            false => {
-                let name = last.lines().next().unwrap_or_default();
-                wat(&format!("(fs.write? \"{name}.txt\" \"{name}\")"))
-            }
+        Answer::text(if last.starts_with("[Observation") || last.starts_with("look") {
+            done()
+        } else {
+            let name = last.lines().next().unwrap_or_default();
+            wat(&format!("(fs.write? \"{name}.txt\" \"{name}\")"))
         })
     })
 }

@@ -6,11 +6,10 @@ use std::path::Path;
 fn sources(folder: &Path, found: &mut Vec<(String, String)>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => sources(&path, found),
-            false => {
-                found.push((path.display().to_string(), std::fs::read_to_string(&path).unwrap()))
-            }
+        if path.is_dir() {
+            sources(&path, found)
+        } else {
+            found.push((path.display().to_string(), std::fs::read_to_string(&path).unwrap()))
         }
     }
 }

@@ -31,9 +31,10 @@ fn every_example_of_the_manual_has_its_output() {
     let provider = Provider::answering(|request| {
         let has_schema =
             request.messages().iter().any(|text| text.contains("# Form of the final answer"));
-        Answer::text(match has_schema {
-            true => r#"{"greeting": "hello"}"#,
-            false => "ToolCall::Response(\"hello\")",
+        Answer::text(if has_schema {
+            r#"{"greeting": "hello"}"#
+        } else {
+            "ToolCall::Response(\"hello\")"
         })
     });
     let programs = home.path().join("programs");

@@ -15,9 +15,12 @@ pub(super) fn wrong(
     ordered: bool,
     within: f64,
 ) -> Option<String> {
-    let same = |found: &Vec<String>| match ordered {
-        true => is_sequence(found, expected, within),
-        false => is_permutation(found, expected, within),
+    let same = |found: &Vec<String>| {
+        if ordered {
+            is_sequence(found, expected, within)
+        } else {
+            is_permutation(found, expected, within)
+        }
     };
     if readings(text).iter().any(same) {
         return None;

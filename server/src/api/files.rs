@@ -85,9 +85,10 @@ pub(super) struct SessionFile {
 async fn open(shared: &Shared, caller: &Caller, session: &str) -> Result<Files, ApiError> {
     let is_known =
         SessionId::new(session.to_owned()).is_some() && caller.store.has_session(session).await?;
-    match is_known {
-        true => shared.app.files_for(caller, session).await,
-        false => Err(ApiError::not_found("session", session)),
+    if is_known {
+        shared.app.files_for(caller, session).await
+    } else {
+        Err(ApiError::not_found("session", session))
     }
 }
 

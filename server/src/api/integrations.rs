@@ -176,9 +176,10 @@ async fn create(
         agent,
         session_id: session_id.map(|session| session.0),
     };
-    match caller.store.add_integration(&integration).await? {
-        true => Ok((StatusCode::CREATED, Json(integration.into()))),
-        false => Err(ApiError::taken("integration", &integration.name)),
+    if caller.store.add_integration(&integration).await? {
+        Ok((StatusCode::CREATED, Json(integration.into())))
+    } else {
+        Err(ApiError::taken("integration", &integration.name))
     }
 }
 
@@ -187,9 +188,10 @@ async fn remove(
     caller: Caller,
     Path(name): Path<String>,
 ) -> Result<StatusCode, ApiError> {
-    match caller.store.remove_integration(&name).await? {
-        true => Ok(StatusCode::NO_CONTENT),
-        false => Err(ApiError::not_found("integration", &name)),
+    if caller.store.remove_integration(&name).await? {
+        Ok(StatusCode::NO_CONTENT)
+    } else {
+        Err(ApiError::not_found("integration", &name))
     }
 }
 

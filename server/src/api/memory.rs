@@ -129,8 +129,9 @@ async fn remove(
 ) -> Result<StatusCode, ApiError> {
     let missing = || ApiError::not_found("item of the memory", &id);
     let number = id.parse().map_err(|_| missing())?;
-    match caller.store.memory(None).remove(None, number).await? {
-        true => Ok(StatusCode::NO_CONTENT),
-        false => Err(missing()),
+    if caller.store.memory(None).remove(None, number).await? {
+        Ok(StatusCode::NO_CONTENT)
+    } else {
+        Err(missing())
     }
 }

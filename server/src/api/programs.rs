@@ -177,9 +177,10 @@ async fn check(
         },
     };
     let ok = prepared.is_ok();
-    let formatted = match ok {
-        true => wattle_agent::host::rt::format(&body).ok().filter(|text| *text != body),
-        false => None,
+    let formatted = if ok {
+        wattle_agent::host::rt::format(&body).ok().filter(|text| *text != body)
+    } else {
+        None
     };
     Ok(Json(Checked {
         ok,

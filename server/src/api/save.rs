@@ -237,8 +237,9 @@ fn write(path: &FilePath, text: &str, replace: bool) -> std::io::Result<()> {
         .tempfile_in(folder)?;
     file.write_all(text.as_bytes())?;
     file.as_file().sync_all()?;
-    match replace {
-        true => file.persist(path).map(drop).map_err(|error| error.error),
-        false => file.persist_noclobber(path).map(drop).map_err(|error| error.error),
+    if replace {
+        file.persist(path).map(drop).map_err(|error| error.error)
+    } else {
+        file.persist_noclobber(path).map(drop).map_err(|error| error.error)
     }
 }

@@ -217,9 +217,10 @@ async fn remove(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<StatusCode, ApiError> {
-    match SessionId::new(id.clone()).is_some() && caller.store.remove(&id).await? {
-        true => Ok(StatusCode::NO_CONTENT),
-        false => Err(ApiError::not_found("session", &id)),
+    if SessionId::new(id.clone()).is_some() && caller.store.remove(&id).await? {
+        Ok(StatusCode::NO_CONTENT)
+    } else {
+        Err(ApiError::not_found("session", &id))
     }
 }
 
@@ -236,9 +237,10 @@ async fn fork(
         // The database copies one delta at a time.
         let files = caller.store.session_deltas(&id).await?;
         let _memory = caller.memory.charge(delta_cost(files.largest()))?;
-        match caller.store.fork_session(&id, &new, exported.messages).await? {
-            true => Ok(new),
-            false => Err(ApiError::taken("session", &new)),
+        if caller.store.fork_session(&id, &new, exported.messages).await? {
+            Ok(new)
+        } else {
+            Err(ApiError::taken("session", &new))
         }
     };
     let id = shared.finish(copy).await?;

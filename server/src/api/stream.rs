@@ -68,9 +68,10 @@ pub(super) struct StreamForm {
 impl StreamForm {
     /// Returns the events of a new run in this form.
     pub(super) fn events(self, shared: &Shared, caller: &Caller, run: &str) -> RunEvents {
-        let source = match self.tree {
-            true => Source::Tree(shared.service.follow_tree(&caller.store, run, None)),
-            false => Source::run(shared.service.follow(&caller.store, run, 0), 0),
+        let source = if self.tree {
+            Source::Tree(shared.service.follow_tree(&caller.store, run, None))
+        } else {
+            Source::run(shared.service.follow(&caller.store, run, 0), 0)
         };
         RunEvents::new(source, self.view == View::Chunks)
     }

@@ -114,12 +114,11 @@ async fn create(
         TokenScope::Admin => Scope::Admin,
     };
     let token = Token::generate().map_err(ApiError::internal)?;
-    match caller.store.add_token(&name.0, scope, token.reveal()).await? {
-        true => {
-            let created = CreatedToken { name: name.0, token: token.reveal().to_owned() };
-            Ok((StatusCode::CREATED, Json(created)))
-        }
-        false => Err(ApiError::taken("token", &name.0)),
+    if caller.store.add_token(&name.0, scope, token.reveal()).await? {
+        let created = CreatedToken { name: name.0, token: token.reveal().to_owned() };
+        Ok((StatusCode::CREATED, Json(created)))
+    } else {
+        Err(ApiError::taken("token", &name.0))
     }
 }
 
@@ -128,8 +127,9 @@ async fn revoke(
     caller: Caller,
     Path(name): Path<String>,
 ) -> Result<StatusCode, ApiError> {
-    match caller.store.revoke_token(&name).await? {
-        true => Ok(StatusCode::NO_CONTENT),
-        false => Err(ApiError::not_found("token", &name)),
+    if caller.store.revoke_token(&name).await? {
+        Ok(StatusCode::NO_CONTENT)
+    } else {
+        Err(ApiError::not_found("token", &name))
     }
 }

@@ -45,9 +45,10 @@ impl From<SessionFilesError> for ApiError {
 
 impl From<FilesError> for ApiError {
     fn from(error: FilesError) -> ApiError {
-        match error.kind() == ErrorKind::NotFound {
-            true => ApiError::new(StatusCode::NOT_FOUND, "not_found", error.to_string()),
-            false => ApiError::invalid_field(error.to_string()),
+        if error.kind() == ErrorKind::NotFound {
+            ApiError::new(StatusCode::NOT_FOUND, "not_found", error.to_string())
+        } else {
+            ApiError::invalid_field(error.to_string())
         }
     }
 }

@@ -198,9 +198,10 @@ async fn complete(
     };
     let session = run.session.as_deref().map(HeaderValue::from_str);
     let session = session.transpose().map_err(ApiError::internal)?;
-    let mut response = match streamed {
-        true => streaming(&shared, caller, conversation, head, run),
-        false => whole(&caller, conversation, &head, run).await?.into_response(),
+    let mut response = if streamed {
+        streaming(&shared, caller, conversation, head, run)
+    } else {
+        whole(&caller, conversation, &head, run).await?.into_response()
     };
     if let Some(session) = session {
         response.headers_mut().insert(SESSION, session);

@@ -40,9 +40,10 @@ pub(crate) fn routes() -> Vec<Route> {
 
 /// Checks that a request names a model of this server.
 fn check_model(shared: &Shared, name: &str) -> Result<(), ApiError> {
-    match models::names(shared).iter().any(|known| known == name) {
-        true => Ok(()),
-        false => Err(ApiError::unknown_model(name, &models::names(shared))),
+    if models::names(shared).iter().any(|known| known == name) {
+        Ok(())
+    } else {
+        Err(ApiError::unknown_model(name, &models::names(shared)))
     }
 }
 
@@ -158,10 +159,13 @@ impl Completion {
 fn piece(event: &Envelope) -> Option<Piece> {
     Some(match &event.event {
         Event::Thinking { content, .. } => Piece::Progress(format!("{content}\n")),
-        Event::ToolStart { label, description, .. } => match description.is_empty() {
-            true => Piece::Progress(format!("▸ {label}\n")),
-            false => Piece::Progress(format!("▸ {label}: {description}\n")),
-        },
+        Event::ToolStart { label, description, .. } => {
+            if description.is_empty() {
+                Piece::Progress(format!("▸ {label}\n"))
+            } else {
+                Piece::Progress(format!("▸ {label}: {description}\n"))
+            }
+        }
         Event::ToolResult { success, dur_ms, .. } => {
             let word = if *success { "ok" } else { "failed" };
             Piece::Progress(format!("  {word}, {dur_ms} ms\n"))

@@ -169,9 +169,10 @@ impl State {
     fn request(&self) -> Vec<Message> {
         let mut messages = Vec::with_capacity(self.conversation.len());
         for (at, message) in self.conversation.iter().enumerate() {
-            match message.is_added() {
-                true => add(&mut messages, &message.content),
-                false => messages.push(message.clone()),
+            if message.is_added() {
+                add(&mut messages, &message.content)
+            } else {
+                messages.push(message.clone())
             }
             if at == self.opening
                 && let Some(opening) = messages.last_mut()

@@ -32,11 +32,12 @@ pub(super) fn of_answer(answer: &str) -> Result<Json, String> {
 /// Returns the only value, or `None` if there is none. Equal values count as one.
 fn only(mut values: impl Iterator<Item = Json>) -> Result<Option<Json>, String> {
     let Some(first) = values.next() else { return Ok(None) };
-    match values.any(|value| value != first) {
-        true => Err("it contains several JSON values, and it is not certain which one is meant: \
+    if values.any(|value| value != first) {
+        Err("it contains several JSON values, and it is not certain which one is meant: \
                      write a single one"
-            .to_owned()),
-        false => Ok(Some(first)),
+            .to_owned())
+    } else {
+        Ok(Some(first))
     }
 }
 

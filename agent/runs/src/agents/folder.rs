@@ -152,12 +152,11 @@ impl<T: Declaration> DeclaredFolder<T> {
             AgentProblem::new(path, message)
         });
         let files = paths.into_iter().enumerate().map(|(at, file)| {
-            let read = match at < MAX_FILES {
-                true => read(&file, self.files.get(&file)),
-                false => {
-                    let declared = Err(seeming_name(&file, ""));
-                    DeclaredFile { stamp: None, declared, problem: None }
-                }
+            let read = if at < MAX_FILES {
+                read(&file, self.files.get(&file))
+            } else {
+                let declared = Err(seeming_name(&file, ""));
+                DeclaredFile { stamp: None, declared, problem: None }
             };
             (file, read)
         });

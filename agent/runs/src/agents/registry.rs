@@ -278,9 +278,10 @@ impl UnknownAgent {
 
 impl fmt::Display for UnknownAgent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = match is_name(&self.reference) {
-            true => format!("`{}`", self.reference),
-            false => wattle_rt::quote(&self.reference, 60),
+        let shown = if is_name(&self.reference) {
+            format!("`{}`", self.reference)
+        } else {
+            wattle_rt::quote(&self.reference, 60)
         };
         write!(f, "there is no agent {shown}: looked among {}", self.tried.join(", "))?;
         match &self.nearest {

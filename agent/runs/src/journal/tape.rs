@@ -421,9 +421,10 @@ impl Tape for RunTape {
                 return Ok(());
             }
             let mut unwritten = Unwritten { tape: self, calls: calls.clone() };
-            let written = match calls.iter().any(|call| self.must_survive(call)) {
-                true => self.journal.durable_calls(&self.run, calls).await,
-                false => self.journal.calls(&self.run, calls).await,
+            let written = if calls.iter().any(|call| self.must_survive(call)) {
+                self.journal.durable_calls(&self.run, calls).await
+            } else {
+                self.journal.calls(&self.run, calls).await
             };
             unwritten.calls.clear();
             written.map_err(|error| {

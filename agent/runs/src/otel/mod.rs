@@ -158,9 +158,10 @@ impl Inner {
         let request =
             Request { method: Method::POST, url, headers, body: document.to_string().into() };
         let answer = self.client.send(request).await.map_err(|error| error.to_string())?;
-        match answer.status.is_success() {
-            true => Ok(()),
-            false => Err(format!("the collector answered {}", answer.status)),
+        if answer.status.is_success() {
+            Ok(())
+        } else {
+            Err(format!("the collector answered {}", answer.status))
         }
     }
 }

@@ -185,9 +185,10 @@ impl RunSpans {
 
     fn add(&self, span: Span) {
         let mut collected = self.collected.lock().unwrap_or_else(PoisonError::into_inner);
-        match collected.spans.len() < MAX_SPANS {
-            true => collected.spans.push(span),
-            false => collected.left_out += 1,
+        if collected.spans.len() < MAX_SPANS {
+            collected.spans.push(span)
+        } else {
+            collected.left_out += 1
         }
     }
 }

@@ -97,9 +97,10 @@ impl RunService {
                 // ends it.
                 let is_stopping =
                     service.0.suspending.is_cancelled() || service.0.handing_over.is_cancelled();
-                let ended = match is_stopping {
-                    true => store.request_cancel(&run, &reason).await.map_err(AnswerError::from),
-                    false => service.cancel_anywhere(&store, &run, &reason).await,
+                let ended = if is_stopping {
+                    store.request_cancel(&run, &reason).await.map_err(AnswerError::from)
+                } else {
+                    service.cancel_anywhere(&store, &run, &reason).await
                 };
                 let Err(cause) = ended else { return };
                 tracing::error!(run, %cause, "failed to end a run that was cancelled");

@@ -152,10 +152,7 @@ impl Follower {
     /// Reads the next recorded events. `at_rest` is true if the run is not active in this process.
     async fn read_store(&mut self, at_rest: bool) -> Result<Recorded, FollowError> {
         // The status is read before the events, so that all events of an ended run are read.
-        let status = match at_rest {
-            true => self.status().await?,
-            false => Status::Open,
-        };
+        let status = if at_rest { self.status().await? } else { Status::Open };
         let mut events = self.store.events(&self.run, self.seen, PAGE).await?;
         if status != Status::Ended {
             events.retain(|event| !is_last(&event.event));

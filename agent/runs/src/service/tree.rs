@@ -186,9 +186,10 @@ impl TreeFollower {
             let signals = signals.iter_mut().map(|signal| signal.changed().map(drop).boxed());
             let signals: Vec<_> = signals.collect();
             let signal = async {
-                match signals.is_empty() {
-                    true => std::future::pending().await,
-                    false => drop(select_all(signals).await),
+                if signals.is_empty() {
+                    std::future::pending().await
+                } else {
+                    drop(select_all(signals).await)
                 }
             };
             let news = [Topic::Run(&self.root)];

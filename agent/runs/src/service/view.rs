@@ -314,12 +314,11 @@ async fn of_record(
         (Status::Parked, _) if !is_live => RunStatus::Parked,
         (Status::Open | Status::Parked, _) => RunStatus::Running,
     };
-    let (waiting, reason) = match status == RunStatus::Parked && run.reason.is_none() {
-        true => {
-            let Pending { approvals, reason } = child::pending(store, &run.id).await?;
-            (approvals, reason)
-        }
-        false => (Vec::new(), run.reason),
+    let (waiting, reason) = if status == RunStatus::Parked && run.reason.is_none() {
+        let Pending { approvals, reason } = child::pending(store, &run.id).await?;
+        (approvals, reason)
+    } else {
+        (Vec::new(), run.reason)
     };
     let steps = match &run.summary {
         Some(summary) => summary.steps,

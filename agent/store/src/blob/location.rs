@@ -100,9 +100,10 @@ impl BlobStore {
         let hashed = content.clone();
         let hash = move || Ok(blake3::hash(&hashed).to_hex());
         let digest = off_the_runtime(content.len(), hash).await?;
-        match object.starts_with(digest.as_str()) {
-            true => Ok(content),
-            false => Err(format!("the object `{object}` in `{}` was changed", self.shown).into()),
+        if object.starts_with(digest.as_str()) {
+            Ok(content)
+        } else {
+            Err(format!("the object `{object}` in `{}` was changed", self.shown).into())
         }
     }
 

@@ -20,8 +20,5 @@ pub(crate) async fn off_the_runtime<T: Send + 'static>(
     size: usize,
     work: impl FnOnce() -> Result<T, Cause> + Send + 'static,
 ) -> Result<T, Cause> {
-    match size > INLINE {
-        true => tokio::task::spawn_blocking(work).await?,
-        false => work(),
-    }
+    if size > INLINE { tokio::task::spawn_blocking(work).await? } else { work() }
 }

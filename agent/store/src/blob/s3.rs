@@ -59,10 +59,7 @@ impl S3Bucket {
 impl fmt::Display for S3Bucket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "s3://{}", self.bucket)?;
-        match self.prefix.is_empty() {
-            true => Ok(()),
-            false => write!(f, "/{}", self.prefix),
-        }
+        if self.prefix.is_empty() { Ok(()) } else { write!(f, "/{}", self.prefix) }
     }
 }
 

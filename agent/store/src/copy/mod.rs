@@ -180,9 +180,10 @@ impl Copy {
         check_unused(source).await.map_err(|cause| self.source_failed(cause))?;
         check_unused(target).await.map_err(|cause| self.failed(cause))?;
         let locks = [locked(source).await?, locked(target).await?];
-        match locks.iter().all(Option::is_some) {
-            true => Ok(locks),
-            false => Err(self.failed("another copy is running\nhint: wait for its end".into())),
+        if locks.iter().all(Option::is_some) {
+            Ok(locks)
+        } else {
+            Err(self.failed("another copy is running\nhint: wait for its end".into()))
         }
     }
 

@@ -248,9 +248,10 @@ async fn continued(on_target: bool, new: impl Fn() -> Store) {
         assert!(n < 3_000, "the copy has no end");
         let (target, faults) = (new(), Faults::default());
         let faulty = |store: &Store| Store::of(store.db.clone().with_faults(&faults), HOUR);
-        let (from, to) = match on_target {
-            true => (source.clone(), faulty(&target)),
-            false => (faulty(&source), target.clone()),
+        let (from, to) = if on_target {
+            (source.clone(), faulty(&target))
+        } else {
+            (faulty(&source), target.clone())
         };
         faults.arm(n, false);
         let copy = copy(SMALL);

@@ -6,12 +6,10 @@ use sha2::{Digest, Sha256};
 pub(super) type Hash = [u8; 32];
 
 /// Returns the head of a chain before its first line. It depends on the run, the tenant, and
-/// `previous`, which is the hash of the ledger line before the run's first seal. In version 1 of
-/// the ledger, `previous` is `None`.
-pub(super) fn genesis(run: &str, tenant: &str, previous: Option<&str>) -> Hash {
-    let version = if previous.is_some() { "wattle ledger 2" } else { "wattle ledger 1" };
+/// `previous`, which is the hash of the ledger line before the run's first seal.
+pub(super) fn genesis(run: &str, tenant: &str, previous: &str) -> Hash {
     let mut hash = Sha256::new();
-    for part in [version, run, tenant].into_iter().chain(previous) {
+    for part in ["wattle ledger 2", run, tenant, previous] {
         hash.update(part);
         hash.update([0]);
     }

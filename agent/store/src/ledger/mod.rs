@@ -22,8 +22,7 @@
 //! reveals the removal, because it keeps the final seal of each run.
 //!
 //! A line and its seal are written under a lock on the ledger file, so the lines of several runs
-//! and processes have the same order as their seals. Seals of version 1 have no `prev` and are
-//! verified without it.
+//! and processes have the same order as their seals.
 //!
 //! A seal contains the fingerprint of its key, never the key itself: a file cannot prove its own
 //! integrity. The public key is *pinned* outside the ledger, in the folder of [`Keys`], when the

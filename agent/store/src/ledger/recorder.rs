@@ -213,9 +213,10 @@ impl Recorder {
         // line is not removed, but ended with a line break.
         let begins_line = self.may_be_partial && has_partial_line(&steps)?;
         self.may_be_partial = true;
-        match begins_line {
-            true => append(&steps, &[&b"\n"[..], &bytes].concat())?,
-            false => append(&steps, &bytes)?,
+        if begins_line {
+            append(&steps, &[&b"\n"[..], &bytes].concat())?
+        } else {
+            append(&steps, &bytes)?
         }
         (self.lines, self.may_be_partial) = (self.lines + 1, false);
         let Some(mut ledger) = locked.or_else(when_locked)? else { return Ok(()) };
@@ -305,7 +306,7 @@ impl SealedChain {
     }
 
     fn head(&self, previous: &PreviousLine) -> Hash {
-        self.head.unwrap_or_else(|| genesis(&self.run, self.signer.tenant(), Some(&previous.hash)))
+        self.head.unwrap_or_else(|| genesis(&self.run, self.signer.tenant(), &previous.hash))
     }
 
     fn append(

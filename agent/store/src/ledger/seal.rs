@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 use super::Signer;
 use super::chain::{Hash, hex, unhex};
 
-/// The current version of the seal format. Version 1 has no `prev` and no `prev_run`.
+/// The version of the seal format.
 pub(super) const VERSION: u32 = 2;
 
 /// A seal, which is stored as one line of the ledger.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Seal {
-    /// The version: 1 or [`VERSION`].
+    /// The version, which is [`VERSION`].
     pub(super) v: u32,
     /// The run's id.
     pub(super) run: String,
@@ -27,14 +27,11 @@ pub(super) struct Seal {
     pub(super) line: String,
     /// The head of the run's hash chain after the first `count` lines.
     pub(super) head: String,
-    /// The SHA-256 hash of the ledger's previous line. Empty in the first line, and `None` in
-    /// version 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) prev: Option<String>,
+    /// The SHA-256 hash of the ledger's previous line. Empty in the first line.
+    pub(super) prev: String,
     /// The id of the run whose seal is the ledger's previous line. Empty in the first line, or if
-    /// the previous line is not a seal. `None` in version 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) prev_run: Option<String>,
+    /// the previous line is not a seal.
+    pub(super) prev_run: String,
     /// If true, this is the last seal of an ended run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) last: bool,
@@ -99,8 +96,8 @@ impl Seal {
             time,
             line,
             head: hex(head),
-            prev: Some(previous.hash),
-            prev_run: Some(previous.run),
+            prev: previous.hash,
+            prev_run: previous.run,
             last: subject == Subject::End,
             late: matches!(subject, Subject::Late(_)),
             key: signer.public().fingerprint(),
@@ -113,11 +110,8 @@ impl Seal {
     /// Parses a line of the ledger. Returns `None` if it is not a seal in canonical form.
     pub(super) fn parse(line: &[u8]) -> Option<Seal> {
         let seal: Seal = serde_json::from_slice(line).ok()?;
-        let has_prev = seal.prev.is_some() && seal.prev_run.is_some();
-        let has_none = seal.prev.is_none() && seal.prev_run.is_none();
-        let is_known = (seal.v == 1 && has_none) || (seal.v == VERSION && has_prev);
         let is_written = serde_json::to_vec(&seal).is_ok_and(|written| written == line);
-        (is_known && is_written).then_some(seal)
+        (seal.v == VERSION && is_written).then_some(seal)
     }
 
     /// Returns true if the signature is valid for `key`.
@@ -129,8 +123,7 @@ impl Seal {
     /// Returns the signed bytes: everything except the key's fingerprint and the signature.
     fn signed(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(256);
-        let version = if self.v == 1 { "wattle seal 1" } else { "wattle seal 2" };
-        for part in [version, &self.run, &self.tenant] {
+        for part in ["wattle seal 2", &self.run, &self.tenant] {
             bytes.extend_from_slice(part.as_bytes());
             bytes.push(0);
         }
@@ -140,7 +133,7 @@ impl Seal {
         bytes.extend_from_slice(self.head.as_bytes());
         bytes.push(0);
         bytes.extend_from_slice(self.line.as_bytes());
-        for part in [&self.prev, &self.prev_run].into_iter().flatten() {
+        for part in [&self.prev, &self.prev_run] {
             bytes.push(0);
             bytes.extend_from_slice(part.as_bytes());
         }

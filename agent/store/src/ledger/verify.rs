@@ -17,7 +17,7 @@ use wattle_capability::files::{TRACE_FILE, open_lines_to_read};
 use super::chain::{Hash, genesis, hex, next, of, unhex};
 use super::diagnosis::{diagnose, first_out_of_order};
 use super::finding::Finding;
-use super::seal::{Seal, VERSION};
+use super::seal::Seal;
 use super::{FinalSeal, KeyError, Keys, LEDGER_FILE, PublicKey};
 use crate::lines::{Line, LineReader};
 
@@ -52,9 +52,6 @@ pub struct Verdict {
     pub run: String,
     /// The tenant named in the run's seals.
     pub tenant: Option<String>,
-    /// The format version of the run's seals, or 0 if it has none. Seals of version 1 are not
-    /// chained to the seals of other runs, so the removal of a run before them is not detected.
-    pub version: u32,
     /// Number of unchanged lines at the start of the run.
     pub sealed: u64,
     /// Time of the last seal whose line is unchanged, in milliseconds since 1970.
@@ -205,8 +202,6 @@ pub(super) struct Run {
     pub(super) genesis: Hash,
     /// The chain's head in the run's last seal.
     head: Option<Hash>,
-    /// The line count in the first seal of the current format version.
-    newer_from: Option<u64>,
     /// The numbers of the lines that were sealed late.
     late: Vec<u64>,
     /// Number of the run's lines in the trace.
@@ -230,12 +225,10 @@ impl Run {
     }
 
     /// Returns true if the run's line number `count` is included in the check that the trace lines
-    /// and their seals are in the same order. Lines that were sealed late, or with version 1 of the
-    /// seal format, are excluded, because their order may legitimately differ.
+    /// and their seals are in the same order. Lines that were sealed late are excluded, because
+    /// their order may legitimately differ.
     pub(super) fn is_in_order(&self, count: u64) -> bool {
-        count <= self.count
-            && self.newer_from.is_some_and(|from| count >= from)
-            && self.late.binary_search(&count).is_err()
+        count <= self.count && self.late.binary_search(&count).is_err()
     }
 }
 
@@ -295,11 +288,8 @@ impl Findings {
         files: &Files,
         (pins, keys): (&Pins, &mut BTreeMap<String, Option<PublicKey>>),
     ) -> Result<(), VerifyError> {
-        if seal.prev.is_some() && seal.prev.as_deref() != previous {
-            self.report(Finding::Unchained {
-                line,
-                previous_run: seal.prev_run.clone().unwrap_or_default(),
-            });
+        if previous != Some(seal.prev.as_str()) {
+            self.report(Finding::Unchained { line, previous_run: seal.prev_run.clone() });
         }
         let run = self.run(&seal.run, &files.ledger)?;
         // A run has one tenant: the one named in its first seal.
@@ -393,8 +383,7 @@ impl Run {
         self.first_seal.get_or_insert(line);
         if is_first {
             self.verdict.tenant = Some(seal.tenant.clone());
-            self.verdict.version = seal.v;
-            self.genesis = genesis(&seal.run, &seal.tenant, seal.prev.as_deref());
+            self.genesis = genesis(&seal.run, &seal.tenant, &seal.prev);
         }
         self.verdict.ended = seal.last;
         self.verdict.late += u64::from(seal.late);
@@ -412,9 +401,6 @@ impl Run {
         (self.count, self.verdict.time) = (seal.count, Some(seal.time));
         if seal.late {
             self.late.push(seal.count);
-        }
-        if seal.v == VERSION {
-            self.newer_from.get_or_insert(seal.count);
         }
         self.is_in_order(seal.count)
     }

@@ -179,9 +179,10 @@ async fn a_question_to_an_agent_at_another_endpoint_leaves_the_machine() {
             let rules = |rule: &str| vec![rule.parse().unwrap()];
             let policy = Policy::new(rules(allow), Vec::new(), rules(deny));
             let model = Script::new(&[&say("of the clerk")]);
-            let clerk = match far {
-                true => Agent::builder(Elsewhere(model.clone())),
-                false => Agent::builder(model.clone()),
+            let clerk = if far {
+                Agent::builder(Elsewhere(model.clone()))
+            } else {
+                Agent::builder(model.clone())
             };
             let clerk = clerk.host(HOST.clone()).build().unwrap();
             let indirect = "(let $name (str.cat \"cle\" (str.lower \"RK\"))) (ret (agent.delegate \

@@ -73,9 +73,10 @@ impl Script {
                 name: (*name).to_owned(),
                 arguments: (*text).into(),
             };
-            match name.is_empty() {
-                true => ModelReply { text: (*text).to_owned(), ..ModelReply::default() },
-                false => ModelReply { calls: vec![call], ..ModelReply::default() },
+            if name.is_empty() {
+                ModelReply { text: (*text).to_owned(), ..ModelReply::default() }
+            } else {
+                ModelReply { calls: vec![call], ..ModelReply::default() }
             }
         };
         Script::of(answers.iter().enumerate().map(reply).collect(), true)

@@ -4,7 +4,6 @@ mod edits;
 mod takeover;
 mod tampering;
 mod traces;
-mod version_1;
 
 use std::path::Path;
 

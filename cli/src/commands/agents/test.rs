@@ -28,13 +28,12 @@ pub(super) async fn test(args: AgentsTestArgs, outer: Layer) -> Result<Exit, Fau
         ));
     }
     let is_live = !recorded && (model.is_some() || names_an_endpoint(&setup.config));
-    let source = match is_live {
-        true => {
-            let name = model.or_else(|| setup.config.model.value.clone());
-            let model = endpoint_model(&setup, name.as_deref())?;
-            (model.name().to_owned(), Answers::Live { model, record: false })
-        }
-        false => ("recorded".to_owned(), Answers::Recorded),
+    let source = if is_live {
+        let name = model.or_else(|| setup.config.model.value.clone());
+        let model = endpoint_model(&setup, name.as_deref())?;
+        (model.name().to_owned(), Answers::Live { model, record: false })
+    } else {
+        ("recorded".to_owned(), Answers::Recorded)
     };
     let (model, answers) = source;
     let contender = Contender { model, approach: Approach::Programs, answers };
@@ -70,10 +69,7 @@ fn show(suite: &Suite, done: &Evaluation) -> Result<(), Fault> {
             output::styled(&format!("{} {id}  no recording", paint(WARN, "none  ")))?;
             continue;
         };
-        let verdict = match attempt.passed() {
-            true => paint(GOOD, "ok    "),
-            false => paint(BAD, "FAILED"),
-        };
+        let verdict = if attempt.passed() { paint(GOOD, "ok    ") } else { paint(BAD, "FAILED") };
         let mut text = format!("{verdict} {id}  {about}");
         for problem in &attempt.problems {
             text += &format!("\n       {}", visible(problem).replace('\n', "\n       "));

@@ -245,9 +245,10 @@ fn code_lines(language: &str, code: &str) -> Vec<Line> {
     let is_ours = matches!(language.trim(), "wat" | "wattle")
         || language.trim().is_empty() && code.trim_start().starts_with('(');
     let mut lines = vec![vec![Span::plain("  ")]];
-    let pieces = match is_ours {
-        true => highlight::pieces(code),
-        false => vec![(0..code.len(), highlight::Kind::Plain)],
+    let pieces = if is_ours {
+        highlight::pieces(code)
+    } else {
+        vec![(0..code.len(), highlight::Kind::Plain)]
     };
     for (range, kind) in pieces {
         let text = code.get(range).unwrap_or_default();

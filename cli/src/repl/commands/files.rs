@@ -30,9 +30,12 @@ pub(super) async fn diff(repl: &mut Repl, arguments: Vec<String>) -> Result<Next
         if change.entry != EntryKind::File {
             continue;
         }
-        let read = |files: &Files, is_there: bool| match is_there {
-            true => files.read(&change.path).map(|bytes| bytes.to_vec()).unwrap_or_default(),
-            false => Vec::new(),
+        let read = |files: &Files, is_there: bool| {
+            if is_there {
+                files.read(&change.path).map(|bytes| bytes.to_vec()).unwrap_or_default()
+            } else {
+                Vec::new()
+            }
         };
         let old = String::from_utf8(read(&before, change.kind != ChangeKind::Created));
         let new = String::from_utf8(read(&session.files, change.kind != ChangeKind::Deleted));

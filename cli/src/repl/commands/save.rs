@@ -128,9 +128,10 @@ impl Session {
             );
         }
         let is_pure = program.imports().iter().all(has_no_effect);
-        let results = match is_pure && given.len() == count {
-            true => self.results_of(body, given.clone()).await?,
-            false => None,
+        let results = if is_pure && given.len() == count {
+            self.results_of(body, given.clone()).await?
+        } else {
+            None
         };
         let has_example = results.is_some();
         if let Some(results) = results {

@@ -155,9 +155,10 @@ pub(super) async fn export(repl: &mut Repl, arguments: Vec<String>) -> Result<Ne
     let exported = session.kept.store.export(&session.kept.id).await.map_err(failed)?;
     let exported = exported.ok_or_else(|| Fault::usage("the session has no messages yet"))?;
     let exported = stored::masked(exported);
-    let text = match name.ends_with(".json") {
-        true => serde_json::to_string_pretty(&exported).unwrap_or_default() + "\n",
-        false => as_markdown(&exported),
+    let text = if name.ends_with(".json") {
+        serde_json::to_string_pretty(&exported).unwrap_or_default() + "\n"
+    } else {
+        as_markdown(&exported)
     };
     let written = std::fs::File::create_new(&path)
         .and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes()));

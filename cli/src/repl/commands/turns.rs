@@ -152,9 +152,10 @@ pub(super) async fn undo(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault>
         },
     };
     session.replace(state.messages.clone()).await?;
-    let files = match session.restore_files(&state).await? {
-        true => "",
-        false => "; the files stay as they are, because they have changed since or were applied",
+    let files = if session.restore_files(&state).await? {
+        ""
+    } else {
+        "; the files stay as they are, because they have changed since or were applied"
     };
     let variables = match session.restore_variables(&state).await? {
         Rewind::Done => "; the tenant's variables and memory stay as they are",

@@ -47,11 +47,12 @@ fn roots(settings: &TlsSettings) -> Result<RootCertStore, Cause> {
     let mut roots = RootCertStore::empty();
     let Some(path) = &settings.roots else {
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        return match roots.is_empty() {
-            true => Err("the system has no trusted certificates\nhint: name a file of them with \
+        return if roots.is_empty() {
+            Err("the system has no trusted certificates\nhint: name a file of them with \
                          `sslrootcert` in the store's URL"
-                .into()),
-            false => Ok(roots),
+                .into())
+        } else {
+            Ok(roots)
         };
     };
     let failed = |why: String| {
@@ -63,10 +64,7 @@ fn roots(settings: &TlsSettings) -> Result<RootCertStore, Cause> {
         let certificate = certificate.map_err(|why| failed(why.to_string()))?;
         roots.add(certificate).map_err(|why| failed(why.to_string()))?;
     }
-    match roots.is_empty() {
-        true => Err(failed("the file has none".to_owned()).into()),
-        false => Ok(roots),
-    }
+    if roots.is_empty() { Err(failed("the file has none".to_owned()).into()) } else { Ok(roots) }
 }
 
 impl<S> MakeTlsConnect<S> for Tls

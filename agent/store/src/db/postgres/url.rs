@@ -96,9 +96,8 @@ fn masked(url: &Url) -> String {
     }
     let pairs: Vec<(String, String)> = url.query_pairs().into_owned().collect();
     if !pairs.is_empty() {
-        let public = |(key, value): (String, String)| match key.contains("password") {
-            true => (key, "***".to_owned()),
-            false => (key, value),
+        let public = |(key, value): (String, String)| {
+            if key.contains("password") { (key, "***".to_owned()) } else { (key, value) }
         };
         shown.query_pairs_mut().clear().extend_pairs(pairs.into_iter().map(public));
     }

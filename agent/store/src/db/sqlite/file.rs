@@ -74,9 +74,10 @@ impl Files {
             };
             return gone(format!("`{}` {problem} while it was in use", path.display()));
         }
-        match self.is_replaced.load(Ordering::Relaxed) {
-            true => gone(format!("`{}` contains another store now", self.path.display())),
-            false => Ok(()),
+        if self.is_replaced.load(Ordering::Relaxed) {
+            gone(format!("`{}` contains another store now", self.path.display()))
+        } else {
+            Ok(())
         }
     }
 
