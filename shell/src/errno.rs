@@ -32,7 +32,7 @@ pub struct Errno(u16);
 numbers! {
     /// The arguments exceed the size limit.
     TOO_BIG = 1, "Argument list too long";
-    /// Resources is denied.
+    /// Access is denied.
     ACCES = 2, "Permission denied";
     /// No data is available yet.
     AGAIN = 6, "Resource temporarily unavailable";

@@ -50,7 +50,7 @@ impl Prices {
     /// price is unknown, no cost is added.
     /// ```
     /// use wattle_model::Prices;
-    /// use wattle_model::machine::Usage;
+    /// use wattle_machine::Usage;
     ///
     /// let usage = Usage { prompt: 1_000_000, cached: 500_000, ..Usage::default() };
     /// let cost = |model: &str| {

@@ -7,7 +7,7 @@ use std::path::Path;
 use wattle_capability::files::append_line;
 
 /// Maximum length of a trace or ledger line, in bytes. A longer line is skipped.
-pub(crate) const LINE_BYTES: usize = 4 << 20;
+pub const LINE_BYTES: usize = 4 << 20;
 
 /// A line read from a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

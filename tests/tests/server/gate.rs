@@ -121,10 +121,7 @@ async fn a_listed_page_may_ask_first() {
     .await;
     let ask = |origin: &str| {
         let origin = format!("Origin: {origin}");
-        bare(
-            "OPTIONS /chat",
-            &["Host: localhost", &origin, "Resources-Control-Request-Method: POST"],
-        )
+        bare("OPTIONS /chat", &["Host: localhost", &origin, "Access-Control-Request-Method: POST"])
     };
     let answer = world.ask(ask("https://app.example")).await;
     assert_eq!(answer.head.status, 204);

@@ -101,7 +101,7 @@ pub struct ChunkEvent {
 /// one run or a tree of runs.
 ///
 /// ```
-/// use wattle_runs::machine::{Envelope, Event};
+/// use wattle_machine::{Envelope, Event};
 /// use wattle_runs::service::{Chunk, Chunks};
 ///
 /// let (run_id, text) = ("r".to_owned(), "ToolCall::Response(\"\"\"\nFour".to_owned());

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! The service drives runs, but it does not decide what they may use. A [`RunAssembler`], which the
-//! command line and the server implement, creates the [`RunParts`] of each run.
+//! command line and the server implement, creates the [`RunParts`](crate::RunParts) of each run.
 
 mod answer;
 mod assemble;

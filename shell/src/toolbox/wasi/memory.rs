@@ -1,4 +1,4 @@
-//! Resources to a guest's memory. Every address and length is checked.
+//! Access to a guest's memory. Every address and length is checked.
 
 use super::CallResult;
 use crate::errno::Errno;
