@@ -164,3 +164,24 @@ fn unsafe_code_is_in_one_function() {
     }
     assert_eq!(exceptions, [Path::new("../rt/src/compiled.rs")]);
 }
+
+#[test]
+fn the_guides_name_files_that_exist() {
+    let top = Path::new("..");
+    let mut count = 0;
+    for guide in ["ARCHITECTURE.md", "CONTRIBUTING.md"] {
+        let text = std::fs::read_to_string(top.join(guide)).unwrap();
+        // Every second piece is between two backticks. Capitals are placeholders.
+        for path in text.split('`').skip(1).step_by(2) {
+            let is_path = path
+                .split_once('/')
+                .is_some_and(|(room, _)| !room.is_empty() && top.join(room).is_dir())
+                && path.chars().all(|c| c.is_ascii_lowercase() || "_-./0123456789".contains(c));
+            if is_path && !path.starts_with("target/") {
+                assert!(top.join(path).exists(), "{guide} names `{path}`");
+                count += 1;
+            }
+        }
+    }
+    assert!(count >= 40, "{count}");
+}
