@@ -72,7 +72,8 @@ pub(crate) async fn drive(
         performer.offer_added(&resumed.state);
     }
     if let Some(contract) = &setup.output {
-        performer.output = RunOutput::of(contract);
+        let known = parts.output.iter().chain(&parts.settings.output);
+        performer.output = RunOutput::of(contract, known);
     }
     let known = setup.history.len() + 1;
     let begin = Input::Begin { message: request.message.clone() };

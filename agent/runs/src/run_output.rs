@@ -2,7 +2,7 @@
 
 use wattle_machine::{Ask, Dialect, Input, OutputContract, Purpose};
 use wattle_model::FunctionChoice;
-use wattle_model::output::OutputSchema;
+use wattle_model::output::{OutputSchema, OutputSettings};
 
 /// The required output of a run, with a compiled schema.
 pub(crate) enum RunOutput {
@@ -20,9 +20,20 @@ pub(crate) enum RunOutput {
 }
 
 impl RunOutput {
-    /// Compiles the schema of a contract.
-    pub(crate) fn of(contract: &OutputContract) -> RunOutput {
-        match OutputSchema::new(contract.name.as_str(), contract.schema.clone()) {
+    /// Returns the output that a contract requires. Compiles its schema, unless it is one of those
+    /// of `known`, which are compiled.
+    pub(crate) fn of<'a>(
+        contract: &OutputContract,
+        known: impl IntoIterator<Item = &'a OutputSettings>,
+    ) -> RunOutput {
+        let mut known = known.into_iter().map(|output| &output.schema);
+        let same = known
+            .find(|schema| schema.name() == contract.name && *schema.schema() == contract.schema);
+        let compiled = match same {
+            Some(schema) => Ok(schema.clone()),
+            None => OutputSchema::new(contract.name.as_str(), contract.schema.clone()),
+        };
+        match compiled {
             Ok(schema) => RunOutput::Schema { schema, native: contract.native },
             Err(why) => RunOutput::Unusable(why.to_string()),
         }
