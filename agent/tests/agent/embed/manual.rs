@@ -31,10 +31,11 @@ async fn an_agent_with_a_tool() -> Done {
 async fn a_run_that_is_cancelled() -> Done {
     let agent = Agent::builder(Script::new(&[&say("sorted")])).host(HOST.clone()).build()?;
     let cancel = Cancel::new();
-    let report = agent.execute("Sort the notes.").session_id("s1").cancel(cancel.clone()).await;
-    // Elsewhere:
+    let run = agent.execute("Sort the notes.").session_id("s1").cancel(cancel.clone());
+    // Elsewhere, at any time:
     cancel.cancel("the user left");
-    assert_eq!(report?.data, "sorted");
+    let stopped = run.await.unwrap_err();
+    assert_eq!(stopped.reason(), "the user left");
     Ok(())
 }
 
