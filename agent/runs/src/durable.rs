@@ -186,13 +186,7 @@ pub(crate) async fn resume_locked(
         preamble: start.preamble.clone(),
         ..parts.settings
     };
-    let parts = RunParts {
-        settings,
-        history: start.setup.history.clone(),
-        tenant: journal.tenant().clone(),
-        ..parts
-    }
-    .in_tree(run);
+    let parts = RunParts { settings, ..parts }.in_tree(run);
     let setup = start.setup;
     let recorder = TurnRecorder::resume(
         Arc::clone(journal),

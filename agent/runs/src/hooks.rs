@@ -49,12 +49,12 @@ pub trait RunHooks: Send + Sync {
     ) -> BoxFuture<'a, Option<Vec<Execution>>>;
 
     /// Runs a call, for which `perform` executes the program. The returned flag is true if the call
-    /// or its outcome was changed.
+    /// or its outcome was changed. Returns `None` if the driver must run the call itself.
     fn perform<'a>(
         &'a self,
         call: &'a Call,
         perform: &'a Perform<'a>,
-    ) -> BoxFuture<'a, Result<(Execution, bool), HostError>>;
+    ) -> Option<BoxFuture<'a, Result<(Execution, bool), HostError>>>;
 }
 
 /// A guard that reports the end of a request to the model. If it is dropped before

@@ -55,7 +55,7 @@ pub struct RunParts {
     pub settle: Option<Settle>,
     /// The hooks of the application that embeds the run.
     pub hooks: Option<Arc<dyn RunHooks>>,
-    /// The tenant that the run belongs to.
+    /// The tenant that the run belongs to. A journaled run has the tenant of its journal.
     pub tenant: Tenant,
     /// The earlier messages of the conversation, oldest first. A resumed run keeps its own.
     pub history: Vec<Message>,

@@ -121,11 +121,11 @@ impl RunHooks for AgentHooks {
         &'a self,
         call: &'a Call,
         perform: &'a Perform<'a>,
-    ) -> BoxFuture<'a, Result<(Execution, bool), HostError>> {
-        async move {
-            if self.agent.middleware.is_empty() {
-                return Ok((perform(call.clone()).await?, false));
-            }
+    ) -> Option<BoxFuture<'a, Result<(Execution, bool), HostError>>> {
+        if self.agent.middleware.is_empty() {
+            return None;
+        }
+        let performed = async move {
             let performed: &Mutex<Option<Result<Execution, HostError>>> = &Mutex::new(None);
             let program = move |changed: Call| {
                 async move {
@@ -156,8 +156,8 @@ impl RunHooks for AgentHooks {
                 }
                 None => Ok((execution, true)),
             }
-        }
-        .boxed()
+        };
+        Some(performed.boxed())
     }
 }
 

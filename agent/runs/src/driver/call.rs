@@ -65,19 +65,17 @@ impl Performer<'_> {
             None => Arc::clone(&self.grants),
         };
         let runtime = self.parts.host.runtime();
-        let performed = match &self.parts.hooks {
-            None => perform_within(runtime, programs, &grants, call, time)
-                .await
-                .map(|execution| (execution, false)),
-            Some(hooks) => {
-                let perform = |call: Call| {
-                    let grants = &grants;
-                    async move {
-                        perform_within(runtime, programs, grants, &call, time).await.map(limited)
-                    }
-                    .boxed()
-                };
-                hooks.perform(call, &perform).await
+        let perform = |call: Call| {
+            let grants = &grants;
+            async move { perform_within(runtime, programs, grants, &call, time).await.map(limited) }
+                .boxed()
+        };
+        let hooks = self.parts.hooks.as_ref();
+        let performed = match hooks.and_then(|hooks| hooks.perform(call, &perform)) {
+            Some(performed) => performed.await,
+            None => {
+                let performed = perform_within(runtime, programs, &grants, call, time).await;
+                performed.map(|execution| (execution, false))
             }
         };
         let (execution, is_changed) = performed.map_err(|broken| {

@@ -324,8 +324,7 @@ impl RunService {
         live: &LiveRun,
     ) -> RunParts {
         let children = self.children(store, &run.origin, parts.files());
-        let tenant = store.tenant().clone();
-        RunParts { tenant, tree, cancel: live.cancel.clone(), children: Some(children), ..parts }
+        RunParts { tree, cancel: live.cancel.clone(), children: Some(children), ..parts }
     }
 
     /// Ends a run whose next turn would exceed a limit of the store.

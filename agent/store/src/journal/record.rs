@@ -112,8 +112,11 @@ impl RunRequest {
             id: run.id.clone(),
             session: run.session.clone(),
             created: run.created,
+            message: run.start.message.clone(),
             origin: run.start.origin.clone(),
-            ..RunRequest::new(run.start.message.as_str())
+            priority: Priority::default(),
+            needs: String::new(),
+            needs_client: false,
         }
     }
 
