@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, ready};
+use wattle_agent::Cancel;
 use wattle_agent::agents::{AgentBase, AgentSpec, Agents};
 use wattle_agent::host::capability::files::Files;
 use wattle_agent::host::capability::policy::Preflight;
@@ -84,7 +85,7 @@ impl RunAssembler for Assembler {
         self.agents.clone()
     }
 
-    fn model(&self, _: &AgentSpec) -> Option<Arc<dyn Model>> {
+    fn model(&self, _: &RunRequest, _: &str) -> Option<Arc<dyn Model>> {
         Some(Arc::new(Script))
     }
 }
@@ -103,7 +104,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let store = Store::in_memory(Duration::from_secs(3600))?.tenant(&Tenant::default());
     let mut request = RunRequest::new("How many letters has `ash`?");
     boss.write_to(&mut request.origin);
-    let run = service.start(&store, request).await?;
+    let run = service.start(&store, request, &Cancel::new()).await?;
     let Outcome::Ended(report) = run.outcome().await else {
         return Err("the run has not ended".into());
     };

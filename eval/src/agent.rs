@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
+use wattle_agent::Cancel;
 use wattle_agent::agents::{AgentBase, AgentParts, AgentSpec, Agents};
 use wattle_agent::host::capability::files::Files;
 use wattle_agent::host::capability::policy::Preflight;
@@ -87,7 +88,7 @@ impl RunAssembler for AgentTask {
         self.agents.clone()
     }
 
-    fn model(&self, _: &AgentSpec) -> Option<Arc<dyn Model>> {
+    fn model(&self, _: &RunRequest, _: &str) -> Option<Arc<dyn Model>> {
         Some(Arc::clone(&self.model))
     }
 }
@@ -105,7 +106,7 @@ pub(crate) async fn run(
     let service = RunService::new(host.clone(), Arc::new(task), ServiceLimits::default());
     let mut request = RunRequest::new(message);
     agent.write_to(&mut request.origin);
-    let run = match service.start(&store, request).await {
+    let run = match service.start(&store, request, &Cancel::new()).await {
         Ok(run) => run,
         Err(error) => return Ok(failed(&error.to_string())),
     };

@@ -420,8 +420,8 @@ impl RunAssembler for App {
         App::agents(self).clone()
     }
 
-    fn model(&self, agent: &AgentSpec) -> Option<Arc<dyn Model>> {
-        agent.open_model(&*self.0.models, &self.0.model).ok()
+    fn model(&self, _: &RunRequest, agent: &str) -> Option<Arc<dyn Model>> {
+        App::agents(self).get(agent)?.open_model(&*self.0.models, &self.0.model).ok()
     }
 
     fn limits(&self) -> RunLimits {

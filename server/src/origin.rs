@@ -3,10 +3,12 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use wattle_agent::agents::AgentSpec;
+use wattle_agent::host::RunRequest;
 use wattle_agent::model::CLASS_PREFIX;
 use wattle_agent::output::OutputSchema;
 
 use crate::error::ApiError;
+use crate::field::{MessageText, SessionId};
 
 /// The options of a run's request. The run's components are created from them when the run starts
 /// and whenever it is resumed.
@@ -51,6 +53,22 @@ impl RunOrigin {
             agent: (*agent != AgentSpec::default()).then(|| agent.clone()),
             ..RunOrigin::default()
         }
+    }
+
+    /// Returns the request for a run with this origin. Without a session, the run gets a new one.
+    /// Also returns the session's id.
+    pub(crate) fn request(
+        &self,
+        message: MessageText,
+        session: Option<SessionId>,
+    ) -> (RunRequest, String) {
+        let session = session.unwrap_or_else(SessionId::generate).0;
+        let request = RunRequest {
+            session: Some(session.clone()),
+            origin: self.json(),
+            ..RunRequest::new(message.0)
+        };
+        (request, session)
     }
 
     /// Returns the origin for a child run. The client's options for the root run do not apply

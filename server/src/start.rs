@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use wattle_agent::Cancel;
 use wattle_agent::agents::{AgentSpec, DEFAULT_AGENT};
 use wattle_agent::host::RunRequest;
-use wattle_agent::host::journal::Priority;
 use wattle_agent::host::service::RunHandle;
 
 use crate::caller::Caller;
 use crate::error::ApiError;
-use crate::field::{MessageText, SessionId};
 use crate::origin::RunOrigin;
 use crate::quota::{Kind, Slot};
 use crate::state::Shared;
@@ -24,52 +23,9 @@ pub(crate) struct StartedRun {
     pub(crate) guard: Option<CancelOnDrop>,
 }
 
-/// A run to start.
-pub(crate) struct NewRun {
-    pub(crate) message: MessageText,
-    pub(crate) session: Option<SessionId>,
-    pub(crate) origin: RunOrigin,
-    pub(crate) priority: Priority,
-}
-
-impl NewRun {
-    pub(crate) fn new(
-        message: MessageText,
-        session: Option<SessionId>,
-        origin: RunOrigin,
-    ) -> NewRun {
-        NewRun { message, session, origin, priority: Priority::default() }
-    }
-
-    /// Returns the request for the run service and the id of the run's session.
-    fn request(self) -> (RunRequest, String) {
-        let session = self.session.unwrap_or_else(SessionId::generate).0;
-        let request = RunRequest {
-            session: Some(session.clone()),
-            origin: self.origin.json(),
-            priority: self.priority,
-            ..RunRequest::new(self.message.0)
-        };
-        (request, session)
-    }
-}
-
-/// Starts a run whose client waits for the answer. Returns the started run and the id of its
-/// session. Fails if the server is full. If `needs_client` is true, the run is cancelled when its
-/// client disconnects or this process ends.
-pub(crate) async fn start_now(
-    shared: &Arc<Shared>,
-    caller: &Caller,
-    run: NewRun,
-    needs_client: bool,
-) -> Result<(StartedRun, String), ApiError> {
-    let (request, session) = run.request();
-    let request = RunRequest { needs_client, ..request };
-    Ok((start_request(shared, caller, request).await?, session))
-}
-
-/// Starts the run for a request to the run service, like [`start_now`].
-pub(crate) async fn start_request(
+/// Starts a run whose client waits for the answer. Fails if the server is full. If the run needs its
+/// client, it is cancelled when its client disconnects or this process ends.
+pub(crate) async fn start(
     shared: &Arc<Shared>,
     caller: &Caller,
     request: RunRequest,
@@ -79,32 +35,30 @@ pub(crate) async fn start_request(
     let needs_client = request.needs_client;
     // If the client disconnects while the run is being recorded, the guard is still created.
     // Dropping it then cancels the run.
-    let start = async move {
-        let run = of.service.start(&store, request).await?;
+    let started = async move {
+        let run = of.service.start(&store, request, &Cancel::new()).await?;
         of.metrics.run_started();
         let id = held(run, slot);
         let new = || CancelOnDrop::new(of.service.clone(), store, id.clone());
         let guard = needs_client.then(new);
         Ok::<_, ApiError>(StartedRun { id, guard })
     };
-    shared.finish(start).await
+    shared.finish(started).await
 }
 
-/// Starts a run in the background, or queues it if the server is full. Returns the ids of the run
-/// and its session.
+/// Starts a run in the background, or queues it if the server is full. Returns the run's id.
 pub(crate) async fn queue(
     shared: &Shared,
     caller: &Caller,
-    run: NewRun,
-) -> Result<(String, String), ApiError> {
-    let (request, session) = run.request();
+    request: RunRequest,
+) -> Result<String, ApiError> {
     let slot = slot(shared, caller)?;
     let (id, active) = shared.service.enqueue(&caller.store, request).await?;
     shared.metrics.run_started();
     if let Some(run) = active {
         held(run, slot);
     }
-    Ok((id, session))
+    Ok(id)
 }
 
 /// Acquires a run slot for the caller's token.

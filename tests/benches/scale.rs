@@ -24,6 +24,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use serde_json::{Value as Json, json};
 use tokio::sync::watch;
+use wattle_agent::Cancel;
 use wattle_agent::host::capability::files::Files;
 use wattle_agent::host::machine::Message;
 use wattle_agent::host::service::{
@@ -156,7 +157,7 @@ async fn start(service: &RunService, store: &TenantStore, count: usize) -> Vec<R
     let mut runs = Vec::with_capacity(count);
     for number in 0..count {
         let request = RunRequest::new(format!("question {number}"));
-        runs.push(service.start(store, request).await.unwrap());
+        runs.push(service.start(store, request, &Cancel::new()).await.unwrap());
     }
     runs
 }
@@ -214,7 +215,7 @@ async fn sessions(count: usize, messages: usize) {
         let request =
             RunRequest { session: Some(format!("s{session}")), ..RunRequest::new("and now?") };
         let began = Instant::now();
-        let _run = service.start(&of, request).await.unwrap();
+        let _run = service.start(&of, request, &Cancel::new()).await.unwrap();
         while model.asked.load(Ordering::Relaxed) <= session {
             tokio::task::yield_now().await;
         }
@@ -267,7 +268,7 @@ async fn growth(what: &str, runs: usize, keeps: Duration) -> Json {
         let batch = next - done;
         for number in done..next {
             let request = RunRequest::new(format!("question {number}"));
-            let run = service.start(&of, request).await.unwrap();
+            let run = service.start(&of, request, &Cancel::new()).await.unwrap();
             assert!(matches!(run.outcome().await, Outcome::Ended(_)));
         }
         (done, next) = (next, (next + runs / 16).min(runs));

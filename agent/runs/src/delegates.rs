@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::future::BoxFuture;
 use wattle_capability::PortFuture;
 use wattle_capability::agent::{Delegated, Delegates, Delegation};
-use wattle_machine::{Bound, Ending, Usage};
+use wattle_machine::{Bound, Ending};
 use wattle_model::Model;
 use wattle_rt::{Code, Failure};
 use wattle_store::StoreError;
@@ -17,6 +17,7 @@ use wattle_store::StoreError;
 use crate::agents::Agents;
 use crate::cancel::Cancel;
 use crate::journal::{PendingApproval, new_id};
+use crate::report::Report;
 use crate::tree::{RunTree, child_id};
 
 /// A request for a child run.
@@ -35,13 +36,8 @@ pub struct ChildRequest {
 
 /// The reason why a child run stopped.
 pub enum ChildEnd {
-    /// The child run has ended.
-    Ended {
-        /// The ending of the child run.
-        ending: Ending,
-        /// Model usage of the child run and its descendants.
-        usage: Usage,
-    },
+    /// The child run has ended. The report of a run that ended earlier has no messages.
+    Ended(Arc<Report>),
     /// The child run is waiting for these approvals.
     Waits(Vec<PendingApproval>),
 }
@@ -161,13 +157,13 @@ impl RunDelegates {
             ChildError::Store(error) => Failure::new(Code::EREMOTE, error.to_string()),
         })?;
         match end {
-            ChildEnd::Ended { ending, usage } => {
+            ChildEnd::Ended(report) => {
                 // The child run may have ended in another process.
-                tree.charge_up_to(usage);
+                tree.charge_up_to(report.usage);
                 if tree.report() {
-                    self.tree.child_usage().add(usage);
+                    self.tree.child_usage().add(report.usage);
                 }
-                answer(&agent, ending).map(Delegated::Answer)
+                answer(&agent, &report.ending).map(Delegated::Answer)
             }
             ChildEnd::Waits(waiting) => {
                 self.tree.waiting().begin();
@@ -218,12 +214,12 @@ pub(crate) fn approval(own: &str, question: String) -> PendingApproval {
 }
 
 /// Returns the answer of a run that has ended, or a failure if the run has no answer.
-fn answer(agent: &str, ending: Ending) -> Result<String, Failure> {
+fn answer(agent: &str, ending: &Ending) -> Result<String, Failure> {
     let failed = |code| {
         let text = ending.text();
         Err(Failure::new(code, format!("the agent `{agent}` did not finish: {text}")))
     };
-    match &ending {
+    match ending {
         Ending::Answered { text, .. } => Ok(text.clone()),
         Ending::Exhausted { bound: Bound::Time, .. } => failed(Code::ETIME),
         Ending::Exhausted { bound: Bound::Steps, text, .. } if !text.starts_with("stopped: ") => {

@@ -4,17 +4,34 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::future::BoxFuture;
-use wattle_machine::{Call, Execution, Message, Usage};
+use wattle_machine::{Call, Envelope, Execution, Message, Usage};
 use wattle_model::{Delta, FunctionChoice, Model, ModelError, ModelReply, ModelRequest, Timeouts};
 
+use crate::delegates::{ChildEnd, ChildError, ChildRequest};
 use crate::error::HostError;
 
 /// A function that executes a call.
 pub type Perform<'a> =
     dyn Fn(Call) -> BoxFuture<'a, Result<Execution, HostError>> + Send + Sync + 'a;
 
-/// The functions that the driver of a run calls around requests to the model and around calls.
+/// The functions through which an application takes part in a run of the
+/// [run service](crate::service). The driver calls them around requests to the model and around
+/// calls.
 pub trait RunHooks: Send + Sync {
+    /// Handles an event when it is emitted. The run waits for this method, so it must not block.
+    fn event(&self, event: &Envelope);
+
+    /// Handles the start of a child run, before its parts are assembled.
+    fn child_started(&self, child: &ChildRequest);
+
+    /// Handles the end of the child run `id` in this process. Its program receives the end once
+    /// this method has returned.
+    fn child_ended<'a>(
+        &'a self,
+        id: &'a str,
+        end: &'a Result<ChildEnd, ChildError>,
+    ) -> BoxFuture<'a, ()>;
+
     /// Waits until the next request to the model may be sent.
     fn before_ask(&self) -> BoxFuture<'_, ()>;
 

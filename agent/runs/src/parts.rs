@@ -53,13 +53,15 @@ pub struct RunParts {
     /// example to write the run's files. Its result replaces `keeps_files` at the run's end. It may
     /// be called again for the same run if the process ends before the run's end is recorded.
     pub settle: Option<Settle>,
-    /// The hooks of the application that embeds the run.
+    /// The hooks of the application that takes part in the run. Only the run service passes events
+    /// to them.
     pub hooks: Option<Arc<dyn RunHooks>>,
     /// The tenant that the run belongs to. A journaled run has the tenant of its journal.
     pub tenant: Tenant,
-    /// The earlier messages of the conversation, oldest first. A resumed run keeps its own.
+    /// The earlier messages of the conversation, oldest first. The run service replaces them with
+    /// those of the run's session, if it has one. A resumed run keeps its own.
     pub history: Vec<Message>,
-    /// The handle that cancels the run.
+    /// The handle that cancels the run. The run service sets its own.
     pub cancel: Cancel,
     /// The run's view of the tree of runs that it belongs to.
     pub tree: RunTree,

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use wattle_capability::files::Files;
 use wattle_capability::policy::{Approver, Policy};
 use wattle_model::{IntoModel, Model};
+use wattle_runs::service::RunService;
 use wattle_runs::{Host, ModelInference, Settings};
 use wattle_store::TenantStore;
 use wattle_store::journal::new_id;
 use wattle_store::ledger::Signer;
 
+use super::assemble::AgentRuns;
 use super::builder::AgentBuilder;
 use super::event::{Handler, Subscribers, Subscription};
 use super::execute::{RunBuilder, Start};
@@ -58,6 +60,9 @@ pub(super) struct TraceFolder {
 /// ```
 pub struct Agent<T = String> {
     pub(super) inner: Arc<Inner>,
+    pub(super) runs: Arc<AgentRuns>,
+    /// The service that drives the agent's runs.
+    pub(super) service: RunService,
     pub(super) read: ReadData<T>,
 }
 
@@ -138,8 +143,7 @@ impl<T> Agent<T> {
 impl<T: Send + 'static> Agent<T> {
     /// Prepares a run. The run starts when the returned value is awaited.
     pub fn execute(&self, input: impl Into<String>) -> RunBuilder<T> {
-        let start = Start::New { message: input.into(), history: Vec::new() };
-        RunBuilder::new(self, new_id(), start)
+        RunBuilder::new(self, new_id(), Start::New { message: input.into() })
     }
 
     /// Prepares to resume a run of this agent that is waiting for approvals, or whose process
@@ -161,7 +165,12 @@ impl<T: Send + 'static> Agent<T> {
 
 impl<T> Clone for Agent<T> {
     fn clone(&self) -> Self {
-        Agent { inner: Arc::clone(&self.inner), read: self.read }
+        Agent {
+            inner: Arc::clone(&self.inner),
+            runs: Arc::clone(&self.runs),
+            service: self.service.clone(),
+            read: self.read,
+        }
     }
 }
 

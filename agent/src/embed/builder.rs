@@ -13,11 +13,13 @@ use wattle_catalog::{Entry, ToolRef};
 use wattle_model::output::{OutputSchema, OutputSettings, SchemaError};
 use wattle_model::{Model, Models};
 use wattle_runs::agents::{AgentBase, AgentError, AgentSpec, Agents, TraitRef, TraitSpec, is_name};
+use wattle_runs::service::{RunService, ServiceLimits};
 use wattle_runs::{Host, ModelInference, Settings};
 use wattle_store::TenantStore;
 use wattle_store::ledger::Signer;
 
 use super::agent::{Agent, ChangeResources, Inner, NewFiles, ReadData, TraceFolder};
+use super::assemble::AgentRuns;
 use super::event::Handler;
 use super::middleware::Middleware;
 use super::team::Team;
@@ -387,7 +389,15 @@ impl<T> AgentBuilder<T> {
             handlers: base.handlers,
             subscribers: Arc::default(),
         };
-        Ok(Agent { inner: Arc::new(inner), read: self.read })
+        let runs = Arc::<AgentRuns>::default();
+        let limits = ServiceLimits {
+            runs: usize::MAX,
+            runs_per_tenant: None,
+            queued: usize::MAX,
+            waiting: usize::MAX,
+        };
+        let service = RunService::new(inner.host.clone(), Arc::<AgentRuns>::clone(&runs), limits);
+        Ok(Agent { inner: Arc::new(inner), runs, service, read: self.read })
     }
 }
 

@@ -35,15 +35,15 @@
 //! ```
 
 mod agent;
+mod assemble;
 mod builder;
-mod children;
 mod conversation;
 mod event;
 mod execute;
 mod failure;
-mod hooks;
 mod middleware;
 mod report;
+mod run;
 mod runner;
 mod stream;
 mod team;

@@ -18,8 +18,8 @@ use wattle_capability::tool::ToolBox;
 use wattle_catalog::{Arg, Entry, Meta, Name, TypeHint};
 use wattle_rt::{Code, Failure, quote, truncate};
 
-use super::hooks::AgentHooks;
 use super::middleware::RunState;
+use super::run::AgentRun;
 
 /// Default maximum duration of a call.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -181,7 +181,7 @@ fn text_of(output: &impl Serialize) -> Result<String, ToolError> {
 
 /// The context of a tool call.
 #[derive(Clone)]
-pub struct ToolContext(Arc<AgentHooks>);
+pub struct ToolContext(Arc<AgentRun>);
 
 impl ToolContext {
     /// Returns the state that the run's middleware and tools share. It includes the run's ids, its
@@ -415,7 +415,7 @@ fn type_hint(schema: &Json, property: &Json) -> TypeHint {
 }
 
 /// The tools of one run.
-pub(super) struct RunTools(pub(super) Arc<AgentHooks>);
+pub(super) struct RunTools(pub(super) Arc<AgentRun>);
 
 impl RunTools {
     async fn run(&self, name: String, arguments: String) -> Result<String, Failure> {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value as Json;
 use tokio_util::sync::CancellationToken;
+use wattle_agent::Cancel;
 use wattle_agent::host::RunRequest;
 use wattle_agent::host::capability::files::Files;
 use wattle_agent::host::journal::{
@@ -141,7 +142,7 @@ async fn begin(
         ..RunRequest::new(message)
     };
     let local = Local::new(setup, model, files, output)?;
-    let run = local.service.start(&store, request).await.map_err(failed)?;
+    let run = local.service.start(&store, request, &Cancel::new()).await.map_err(failed)?;
     local.follow(control, &store, &run, 0).await
 }
 
@@ -162,7 +163,8 @@ async fn resume(
     let id = opened.id.as_str();
     let after = last_step(store, id).await?;
     let local = Local::new(setup, model, files, None)?;
-    let resumed = local.service.resume(store, id, &answers, release).await;
+    let cancel = Cancel::new();
+    let resumed = local.service.resume(store, id, &answers, release, &cancel).await;
     let run = resumed.map_err(|error| match &error {
         AnswerError::Pending(waiting) => {
             let call = &waiting.call;

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use wattle_agent::Cancel;
 use wattle_agent::host::RunRequest;
 use wattle_agent::host::capability::files::{Change, Files};
 use wattle_agent::host::machine::{Ending, Usage};
@@ -144,7 +145,8 @@ impl Session {
             ..RunRequest::new(message)
         };
         let failed = |error: &dyn std::fmt::Display| Fault::failed(error.to_string());
-        let run = service.start(&self.kept.store, request).await.map_err(|error| failed(&error))?;
+        let run = service.start(&self.kept.store, request, &Cancel::new()).await;
+        let run = run.map_err(|error| failed(&error))?;
         let live = Live::of_session(self.setup.config.verbose.value);
         let following = async {
             let mut follower = service.follow(&self.kept.store, &run.id, 0).until_parked();

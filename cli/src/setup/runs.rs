@@ -137,8 +137,8 @@ impl RunAssembler for LocalAssembler {
         self.runs.setup.agents.clone()
     }
 
-    fn model(&self, agent: &AgentSpec) -> Option<Arc<dyn Model>> {
-        agent.open_model(&*self.models, &self.runs.model).ok()
+    fn model(&self, _: &RunRequest, agent: &str) -> Option<Arc<dyn Model>> {
+        self.agents().get(agent)?.open_model(&*self.models, &self.runs.model).ok()
     }
 
     fn has_overlay(&self, _: &TenantStore, _: &Json) -> bool {

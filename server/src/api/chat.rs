@@ -9,9 +9,9 @@ use axum::response::Response;
 use axum::routing::post;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use wattle_agent::host::Scope;
 use wattle_agent::host::machine::Envelope;
 use wattle_agent::host::service::ChunkEvent;
+use wattle_agent::host::{RunRequest, Scope};
 
 use super::stream::StreamForm;
 use crate::body::read_json;
@@ -22,7 +22,7 @@ use crate::origin::RunOrigin;
 use crate::query::Query;
 use crate::route::Route;
 use crate::route::{BUSY, FULL, INVALID, NOT_JSON};
-use crate::start::{NewRun, StartedRun, choose, start_now};
+use crate::start::{StartedRun, choose, start};
 use crate::state::Shared;
 use crate::stream::sse;
 
@@ -91,10 +91,10 @@ async fn chat(
     let agent = choose(&shared, &caller, agent.as_deref(), &context).await?;
     let steps = shared.app.steps(STEPS);
     let origin = RunOrigin { exec: granted, ..RunOrigin::of_agent(&agent, None, steps) };
-    let new = NewRun::new(message, session_id, origin);
+    let (request, session) = origin.request(message, session_id);
     let needs_client = on_disconnect == OnDisconnect::Cancel;
-    let (started, session) = start_now(&shared, &caller, new, needs_client).await?;
-    let StartedRun { id: run, guard } = started;
+    let request = RunRequest { needs_client, ..request };
+    let StartedRun { id: run, guard } = start(&shared, &caller, request).await?;
     let events = form.events(&shared, &caller, &run);
     let mut response = sse(events, shared.limits.heartbeat, shared.stopping.clone(), guard);
     let headers = response.headers_mut();

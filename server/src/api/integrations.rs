@@ -24,7 +24,7 @@ use crate::path::Path;
 use crate::query::Query;
 use crate::route::Route;
 use crate::route::{BUSY, FULL, INVALID, NOT_FOUND, NOT_JSON};
-use crate::start::{NewRun, choose, queue};
+use crate::start::{choose, queue};
 use crate::state::Shared;
 use crate::stream::sse;
 
@@ -229,7 +229,8 @@ async fn send(
     let agent = choose(shared, caller, integration.agent.as_deref(), &BTreeMap::new()).await?;
     let steps = shared.app.steps(STEPS);
     let origin = RunOrigin { system, ..RunOrigin::of_agent(&agent, None, steps) };
-    queue(shared, caller, NewRun::new(message, session, origin)).await
+    let (request, session) = origin.request(message, session);
+    Ok((queue(shared, caller, request).await?, session))
 }
 
 async fn ask(

@@ -16,7 +16,7 @@ use wattle_agent::host::journal::{
 };
 use wattle_agent::host::machine::{Envelope, Stop, Usage};
 use wattle_agent::host::service::{ArtifactLine, RunStatus, RunView, ToolUse};
-use wattle_agent::host::{Scope, Stored, trace};
+use wattle_agent::host::{RunRequest, Scope, Stored, trace};
 
 use super::chat::EXEC;
 use super::files::write_all;
@@ -29,7 +29,7 @@ use crate::path::Path;
 use crate::query::Query;
 use crate::route::Route;
 use crate::route::{BUSY, FULL, INVALID, NOT_FOUND, NOT_JSON};
-use crate::start::{NewRun, choose, queue};
+use crate::start::{choose, queue};
 use crate::state::Shared;
 
 /// Default maximum number of steps.
@@ -278,9 +278,9 @@ async fn start(
         output,
         ..RunOrigin::of_agent(&agent, body.max_steps, shared.app.steps(STEPS))
     };
-    let new = NewRun::new(body.prompt, Some(session), origin);
-    let new = NewRun { priority: body.priority, ..new };
-    let (id, session) = queue(&shared, &caller, new).await?;
+    let (request, session) = origin.request(body.prompt, Some(session));
+    let request = RunRequest { priority: body.priority, ..request };
+    let id = queue(&shared, &caller, request).await?;
     let mut response = (
         StatusCode::ACCEPTED,
         Json(Started { id: id.clone(), session_id: Some(session), status: RunStatus::Queued }),

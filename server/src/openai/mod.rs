@@ -12,6 +12,7 @@ mod task;
 
 use std::sync::Arc;
 
+use wattle_agent::host::RunRequest;
 use wattle_agent::host::machine::{Envelope, Event, Stop, Usage};
 use wattle_agent::host::service::Follower;
 
@@ -20,7 +21,7 @@ use crate::error::ApiError;
 use crate::field::{MessageText, SessionId};
 use crate::origin::{OutputOrigin, RunOrigin};
 use crate::route::Route;
-use crate::start::{NewRun, StartedRun, start_now};
+use crate::start::{self, StartedRun};
 use crate::state::Shared;
 use crate::stream::CancelOnDrop;
 
@@ -79,8 +80,9 @@ async fn start(
     let agent = models::agent(shared, caller, &model).await?;
     let steps = shared.app.steps(STEPS);
     let origin = RunOrigin { system, output, ..RunOrigin::of_agent(&agent, None, steps) };
-    let new = NewRun::new(message, session, origin);
-    let (run, session) = start_now(shared, caller, new, true).await?;
+    let (request, session) = origin.request(message, session);
+    let request = RunRequest { needs_client: true, ..request };
+    let run = start::start(shared, caller, request).await?;
     Ok(Completion::of(shared, caller, run, Some(session)))
 }
 

@@ -11,7 +11,7 @@ use super::{Completion, STEPS, models};
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::origin::RunOrigin;
-use crate::start::start_request;
+use crate::start;
 use crate::state::Shared;
 
 /// The prefix of requests that chat pages send without a user's action.
@@ -43,6 +43,6 @@ pub(super) async fn start(
         needs_client: true,
         ..RunRequest::new(conversation.message.0.as_str())
     };
-    let run = start_request(shared, caller, request).await?;
+    let run = start::start(shared, caller, request).await?;
     Ok(Completion::of(shared, caller, run, None))
 }

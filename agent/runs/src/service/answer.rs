@@ -49,7 +49,7 @@ impl RunService {
             (Status::Open | Status::Ended, _) => Err(AnswerError::NotAsked),
         };
         let idle = lock_idle(store, run, is_waiting).await?;
-        match self.resume_idle(store, idle, &answers, false).await {
+        match self.resume_idle(store, idle, &answers, false, &Cancel::new()).await {
             // The other approvals are answered later.
             Err(AnswerError::Pending(_)) => Ok(()),
             resumed => started(resumed),
@@ -58,7 +58,8 @@ impl RunService {
 
     /// Records answers to the pending approvals of a stopped or parked run, and resumes the run in
     /// the background. If `release` is true, also releases the run and its child runs if they were
-    /// parked because they repeatedly crashed their process.
+    /// parked because they repeatedly crashed their process. Cancelling `cancel` also cancels the
+    /// run.
     ///
     /// # Errors
     /// If the run cannot be resumed. The error states the reason. The given answers are recorded
@@ -69,6 +70,7 @@ impl RunService {
         run: &str,
         answers: &[(String, Approval)],
         release: bool,
+        cancel: &Cancel,
     ) -> Result<RunHandle, AnswerError> {
         let is_stopped = |run: &RunRecord| match (run.status, &run.reason) {
             (Status::Ended, _) => Err(AnswerError::Ended),
@@ -76,7 +78,7 @@ impl RunService {
             _ => Ok(()),
         };
         let idle = lock_idle(store, run, is_stopped).await?;
-        self.resume_idle(store, idle, answers, release).await
+        self.resume_idle(store, idle, answers, release, cancel).await
     }
 
     /// Releases and resumes a run that was parked because it or one of its child runs repeatedly
@@ -94,7 +96,7 @@ impl RunService {
         if record.reason.is_none() && child::pending(store, run).await?.reason.is_none() {
             return Err(AnswerError::NotAsked);
         }
-        started(self.resume_open_run(store, record, true, lock).await)
+        started(self.resume_open_run(store, record, true, lock, &Cancel::new()).await)
     }
 
     /// Releases all runs of a tenant that were parked because they repeatedly ended their process.
@@ -121,6 +123,7 @@ impl RunService {
         (lock, record): (Lock, RunRecord),
         answers: &[(String, Approval)],
         release: bool,
+        cancel: &Cancel,
     ) -> Result<RunHandle, AnswerError> {
         if record.status == Status::Parked || !answers.is_empty() {
             if child::unanswered(store, &record.id, answers).await?.is_empty() {
@@ -134,7 +137,7 @@ impl RunService {
                 return Err(AnswerError::Pending(first));
             }
         }
-        self.resume_open_run(store, record, release, lock).await
+        self.resume_open_run(store, record, release, lock, cancel).await
     }
 
     /// Drives a stopped or parked run in the background. First marks the run as open, so that a
@@ -146,6 +149,7 @@ impl RunService {
         run: RunRecord,
         release: bool,
         lock: Lock,
+        cancel: &Cancel,
     ) -> Result<RunHandle, AnswerError> {
         if release {
             store.release(&run.id).await?;
@@ -166,8 +170,7 @@ impl RunService {
                 return Err(full.into());
             }
         };
-        let (store, cancel) = (store.clone(), Cancel::new());
-        Ok(self.drive_resumed(store, run, release, place, &cancel, Some(lock)).await?)
+        Ok(self.drive_resumed(store.clone(), run, release, place, cancel, Some(lock)).await?)
     }
 
     /// Notifies all processes that serve the store that it may contain an open run that no process

@@ -1,14 +1,16 @@
 //! The port that creates the parts of each run. Each deployment implements it.
 
-use std::pin::Pin;
 use std::sync::Arc;
 
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use serde_json::Value as Json;
 use wattle_capability::files::Files;
 use wattle_model::Model;
 use wattle_store::{StoreError, TenantStore};
 
 use crate::agents::{AgentSpec, Agents};
+use crate::delegates::ChildError;
 use crate::journal::{RunLimits, RunRequest};
 use crate::parts::RunParts;
 
@@ -33,11 +35,34 @@ pub trait RunAssembler: Send + Sync {
         Agents::default()
     }
 
-    /// Returns the model of an agent's child runs, or `None` if it is unknown or cannot be used. By
-    /// default, it is unknown. A question to an agent whose model is at another endpoint than that
-    /// of the run leaves the machine, and one to an agent with an unknown model may.
-    fn model(&self, _agent: &AgentSpec) -> Option<Arc<dyn Model>> {
+    /// Returns the model of the child runs of `agent` that `run` starts, or `None` if it is unknown
+    /// or cannot be used. By default, it is unknown. A question to an agent whose model is at
+    /// another endpoint than that of the run leaves the machine, and one to an agent with an unknown
+    /// model may.
+    fn model(&self, _run: &RunRequest, _agent: &str) -> Option<Arc<dyn Model>> {
         None
+    }
+
+    /// Returns the origin of a child run of `agent` that `run` starts. By default, the agent is one
+    /// of the [`agents`](RunAssembler::agents), and its declaration replaces that of `run`.
+    ///
+    /// # Errors
+    /// If there is no such agent, or it cannot be used.
+    fn child_origin<'a>(
+        &'a self,
+        store: &'a TenantStore,
+        run: &'a RunRequest,
+        agent: &'a str,
+    ) -> BoxFuture<'a, Result<Json, ChildError>> {
+        async move {
+            let parent = AgentSpec::of_origin(&run.origin).map_err(ChildError::Refused)?;
+            let agent = self.agents().load(store.tenant(), agent).await;
+            let agent = agent.map_err(|why| ChildError::Unknown(why.to_string()))?;
+            let mut origin = run.origin.clone();
+            agent.delegated_by(&parent).write_to(&mut origin);
+            Ok(origin)
+        }
+        .boxed()
     }
 
     /// Returns the operator's limits for runs. By default, there are none. A forked run keeps the
@@ -68,8 +93,7 @@ pub trait RunAssembler: Send + Sync {
 }
 
 /// The future of [`RunAssembler::assemble`].
-pub type AssembleFuture<'a> =
-    Pin<Box<dyn Future<Output = Result<RunParts, AssembleError>> + Send + 'a>>;
+pub type AssembleFuture<'a> = BoxFuture<'a, Result<RunParts, AssembleError>>;
 
 /// The reason why a run's [parts](RunParts) cannot be created.
 #[derive(Debug, thiserror::Error)]

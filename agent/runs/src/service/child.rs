@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use serde_json::Value as Json;
 use wattle_capability::files::Files;
 use wattle_model::Model;
 use wattle_store::{StoreError, TenantStore};
@@ -19,13 +18,17 @@ use super::error::AnswerError;
 use super::live::Outcome;
 use super::queue::Position;
 use super::{LiveRun, RunService};
-use crate::agents::{AgentSpec, Agents};
+use crate::agents::Agents;
+use crate::bug::{BUG, Bug, caught};
 use crate::cancel::Cancel;
 use crate::delegates::{ChildEnd, ChildError, ChildRequest, ChildRuns, SEPARATOR};
+use crate::hooks::RunHooks;
 use crate::journal::{
-    self, Approval, Journal as _, PendingApproval, RunFilter, RunRecord, RunRequest, SharedJournal,
-    Status, record_answers,
+    self, Approval, Journal as _, PendingApproval, RunFilter, RunRecord, RunRequest, RunSummary,
+    SharedJournal, Status, record_answers,
 };
+use crate::parts::RunParts;
+use crate::report::Report;
 use crate::tree::RunTree;
 
 /// The call id of a pending approval that asks an operator to release a child run.
@@ -48,24 +51,26 @@ const PARENT_LEFT: &str = "this process no longer drives the run that started it
 struct ServiceChildren {
     service: RunService,
     store: TenantStore,
-    /// The origin of the parent: the data in its request from which its parts are created.
-    origin: Json,
+    /// The request of the parent.
+    parent: Arc<RunRequest>,
     files: Option<Arc<Files>>,
+    hooks: Option<Arc<dyn RunHooks>>,
 }
 
 impl RunService {
-    /// Returns the port through which a run with this origin starts child runs.
+    /// Returns the port through which a run with these parts starts child runs.
     pub(super) fn children(
         &self,
         store: &TenantStore,
-        origin: &Json,
-        files: Option<Arc<Files>>,
+        run: &RunRequest,
+        parts: &RunParts,
     ) -> Arc<dyn ChildRuns> {
         Arc::new(ServiceChildren {
             service: self.clone(),
             store: store.clone(),
-            origin: origin.clone(),
-            files,
+            parent: Arc::new(run.clone()),
+            files: parts.files(),
+            hooks: parts.hooks.clone(),
         })
     }
 
@@ -111,14 +116,24 @@ impl ChildRuns for ServiceChildren {
     }
 
     fn model(&self, agent: &str) -> Option<Arc<dyn Model>> {
-        let assembler = &self.service.0.assembler;
-        assembler.model(assembler.agents().get(agent)?.as_ref())
+        self.service.0.assembler.model(&self.parent, agent)
     }
 
     fn run(&self, request: ChildRequest) -> BoxFuture<'_, Result<ChildEnd, ChildError>> {
         let own = self.clone();
         // A separate task, because a program's stack is too small for starting a run.
-        let task = tokio::spawn(async move { own.run_child(request).await });
+        let task = tokio::spawn(async move {
+            let hooks = own.hooks.as_deref();
+            if let Some(hooks) = hooks {
+                hooks.child_started(&request);
+            }
+            let end = caught(&request.id, own.run_child(&request)).await;
+            let end = end.unwrap_or_else(|Bug| Err(ChildError::Refused(BUG.to_owned())));
+            if let Some(hooks) = hooks {
+                hooks.child_ended(&request.id, &end).await;
+            }
+            end
+        });
         async move {
             task.await.unwrap_or_else(|stopped| {
                 Err(ChildError::Refused(format!("the child run could not be started: {stopped}")))
@@ -132,10 +147,10 @@ impl ServiceChildren {
     /// Starts or resumes a child run and waits until it stops. If the child run is suspended, it is
     /// resumed after a delay instead of being reported as failed, because the parent's model would
     /// react to the failure by starting the same child run again.
-    async fn run_child(&self, request: ChildRequest) -> Result<ChildEnd, ChildError> {
+    async fn run_child(&self, request: &ChildRequest) -> Result<ChildEnd, ChildError> {
         let mut delay = DELAY;
         for _ in 1..ATTEMPTS {
-            match self.try_child(&request).await {
+            match self.try_child(request).await {
                 Err(ChildError::Suspended(reason)) => {
                     tracing::warn!(run = request.id, reason, "a child run is resumed again");
                 }
@@ -150,7 +165,7 @@ impl ServiceChildren {
             }
             delay *= 2;
         }
-        self.try_child(&request).await
+        self.try_child(request).await
     }
 
     async fn try_child(&self, request: &ChildRequest) -> Result<ChildEnd, ChildError> {
@@ -163,7 +178,10 @@ impl ServiceChildren {
         }
         let origin = match &known {
             Some(run) => run.start.origin.clone(),
-            None => self.origin_of(&request.agent).await?,
+            None => {
+                let assembler = &self.service.0.assembler;
+                assembler.child_origin(&self.store, &self.parent, &request.agent).await?
+            }
         };
         let ChildRequest { id, message, tree, cancel, .. } = request;
         let (id, tree, cancel) = (id.clone(), tree.clone(), cancel.clone());
@@ -186,9 +204,7 @@ impl ServiceChildren {
             self.drive(request, known, Arc::clone(&live), lineage);
         }
         Ok(match self.outcome(&live, &cancel).await {
-            Outcome::Ended(report) => {
-                ChildEnd::Ended { ending: report.ending.clone(), usage: report.usage }
-            }
+            Outcome::Ended(report) => ChildEnd::Ended(report),
             Outcome::Parked(parked) => match parked.reason {
                 Some(question) => {
                     let call = RELEASE.to_owned();
@@ -219,24 +235,13 @@ impl ServiceChildren {
         live.outcome().await
     }
 
-    /// Returns the recorded ending and usage of a child run that has ended.
+    /// Returns the recorded end of a child run that has ended.
     fn ended(run: &RunRecord) -> Result<ChildEnd, ChildError> {
-        let summary = run.summary.as_ref().ok_or_else(|| {
+        let RunSummary { steps, usage, ending } = run.summary.clone().ok_or_else(|| {
             ChildError::Refused(format!("the run `{}` has no recorded end", run.id))
         })?;
-        Ok(ChildEnd::Ended { ending: summary.ending.clone(), usage: summary.usage })
-    }
-
-    /// Returns the origin of a child run of `agent`, which is the data from which the run's parts
-    /// are created.
-    async fn origin_of(&self, agent: &str) -> Result<Json, ChildError> {
-        let parent = AgentSpec::of_origin(&self.origin).map_err(ChildError::Refused)?;
-        let agents = self.service.0.assembler.agents();
-        let agent = agents.load(self.store.tenant(), agent).await;
-        let agent = agent.map_err(|why| ChildError::Unknown(why.to_string()))?;
-        let mut origin = self.origin.clone();
-        agent.delegated_by(&parent).write_to(&mut origin);
-        Ok(origin)
+        let report = Report::failed(run.id.clone(), String::new());
+        Ok(ChildEnd::Ended(Arc::new(Report { ending, steps, usage, ..report })))
     }
 
     /// Starts a background task that drives a child run until it stops, even if the caller no
@@ -382,18 +387,8 @@ pub(super) async fn unanswered(
     Ok(open)
 }
 
-/// Records answers to the pending approvals of a run and its child runs. Returns the approvals that
-/// are still pending.
-pub async fn record_all(
-    store: &TenantStore,
-    run: &str,
-    answers: &[(String, Approval)],
-) -> Result<Vec<PendingApproval>, AnswerError> {
-    unanswered(store, run, answers).await?;
-    record(store, run, answers).await
-}
-
-/// Records answers like [`record_all`]. Each answer must be for a pending approval.
+/// Records answers to pending approvals of a run and its child runs. Returns the approvals that are
+/// still pending.
 pub(super) async fn record(
     store: &TenantStore,
     run: &str,

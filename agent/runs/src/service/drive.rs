@@ -286,20 +286,18 @@ impl RunService {
             pass.share().await;
         }
         self.refresh().await;
-        let history = match session.as_deref() {
-            Some(session) if !live.cancel.is_cancelled() => store.history(session).await,
-            _ => Ok(Vec::new()),
-        };
-        let history = match history {
-            Ok(history) => history,
-            Err(cause) => return failed(&run.id, cause),
-        };
         let assembled = self.0.assembler.assemble(store, &run, lineage.files.as_ref()).await;
-        let parts = match assembled {
-            Ok(parts) => RunParts { history, ..parts },
+        let mut parts = match assembled {
+            Ok(parts) => parts,
             Err(AssembleError::Store(cause)) if cause.is_outage() => return failed(&run.id, cause),
             Err(why) => return self.refuse(&journal, &run, why.to_string(), live).await,
         };
+        if let Some(session) = session.as_deref().filter(|_| !live.cancel.is_cancelled()) {
+            match store.history(session).await {
+                Ok(history) => parts.history = history,
+                Err(cause) => return failed(&run.id, cause),
+            }
+        }
         let tree = live.tree.get_or_init(|| lineage.tree.unwrap_or_default()).clone();
         let mut parts = self.placed(store, &run, parts, tree, live);
         let (settle, keeps_files) = (parts.settle.take(), parts.keeps_files);
@@ -323,7 +321,10 @@ impl RunService {
         tree: RunTree,
         live: &LiveRun,
     ) -> RunParts {
-        let children = self.children(store, &run.origin, parts.files());
+        let children = self.children(store, run, &parts);
+        if let Some(hooks) = &parts.hooks {
+            live.hooks.get_or_init(|| Arc::clone(hooks));
+        }
         RunParts { tree, cancel: live.cancel.clone(), children: Some(children), ..parts }
     }
 

@@ -13,6 +13,7 @@ use wattle_machine::{Envelope, Event};
 
 use crate::cancel::Cancel;
 use crate::durable::ParkedRun;
+use crate::hooks::RunHooks;
 use crate::report::Report;
 use crate::sink::Sink;
 use crate::tree::RunTree;
@@ -47,6 +48,8 @@ pub(super) struct LiveRun {
     pub(super) root: String,
     /// The run's view of its tree. Set once the run is driven.
     pub(super) tree: OnceLock<RunTree>,
+    /// The hooks of the application that takes part in the run. Set once the run is driven.
+    pub(super) hooks: OnceLock<Arc<dyn RunHooks>>,
     state: Mutex<State>,
     version: watch::Sender<()>,
 }
@@ -106,7 +109,7 @@ pub(super) enum News {
 impl LiveRun {
     /// Creates an active run in the tree of the root run `root`. The store already contains the
     /// run's events up to the sequence number `recorded`.
-    pub(super) fn new(root: &str, recorded: u64) -> LiveRun {
+    pub(super) fn new(root: &str, recorded: u64, cancel: Cancel) -> LiveRun {
         let state = State {
             kept: VecDeque::new(),
             floor: recorded,
@@ -116,10 +119,11 @@ impl LiveRun {
             outcome: None,
         };
         LiveRun {
-            cancel: Cancel::new(),
+            cancel,
             handed_over: CancellationToken::new(),
             root: root.to_owned(),
             tree: OnceLock::new(),
+            hooks: OnceLock::new(),
             state: Mutex::new(state),
             version: watch::Sender::new(()),
         }
@@ -267,6 +271,9 @@ impl Sink for LiveRun {
         }
         drop(state);
         self.version.send_replace(());
+        if let Some(hooks) = self.hooks.get() {
+            hooks.event(event);
+        }
     }
 }
 

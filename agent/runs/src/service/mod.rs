@@ -43,7 +43,6 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use assemble::{AssembleError, AssembleFuture, RunAssembler};
-pub use child::record_all;
 pub use child::{Pending, pending, release_children};
 pub use chunks::{Chunk, ChunkEvent, Chunks};
 pub use error::{AnswerError, StartError};
@@ -295,7 +294,8 @@ impl RunService {
 
     /// Adds a run in the tree of `root` to the active runs, unless it is already active. Returns
     /// the active run, and true if it was added. The events of the run up to the sequence number
-    /// `recorded` are in the store. If `cancel` is already cancelled, the run is cancelled, too.
+    /// `recorded` are in the store. Cancelling `cancel` also cancels an added run. If `cancel` is
+    /// already cancelled, the run is cancelled in any case.
     fn add(
         &self,
         tenant: &Tenant,
@@ -307,7 +307,7 @@ impl RunService {
         let mut is_new = false;
         let live = runs.entry((tenant.clone(), run.to_owned())).or_insert_with(|| {
             is_new = true;
-            Arc::new(LiveRun::new(root, recorded))
+            Arc::new(LiveRun::new(root, recorded, cancel.child()))
         });
         let live = Arc::clone(live);
         if cancel.is_cancelled() {

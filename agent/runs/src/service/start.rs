@@ -35,7 +35,8 @@ impl Default for ServiceLimits {
 impl RunService {
     /// Starts a run and returns its handle. When this method returns, the run is durable: it is
     /// driven even if the caller disconnects. If this process ends, the next process drives the
-    /// run, or cancels it if it [needs its client](RunRequest::needs_client).
+    /// run, or cancels it if it [needs its client](RunRequest::needs_client). Cancelling `cancel`
+    /// also cancels the run.
     ///
     /// # Errors
     /// If a [limit](ServiceLimits) is reached, the service is stopping, or the store cannot be
@@ -44,9 +45,10 @@ impl RunService {
         &self,
         store: &TenantStore,
         request: RunRequest,
+        cancel: &Cancel,
     ) -> Result<RunHandle, StartError> {
         let slot = self.slot_of(store).await?;
-        self.start_in(slot, store, request).await
+        self.start_in(slot, store, request, cancel).await
     }
 
     /// Starts a run if it can begin in this process, and queues it otherwise. A queued run is
@@ -69,7 +71,7 @@ impl RunService {
         if !waits {
             match self.slot_of(store).await {
                 Ok(slot) => {
-                    let handle = self.start_in(slot, store, request).await?;
+                    let handle = self.start_in(slot, store, request, &Cancel::new()).await?;
                     return Ok((handle.id.clone(), Some(handle)));
                 }
                 Err(StartError::TooManyRuns(_) | StartError::TenantBusy(_)) => {}
@@ -101,13 +103,14 @@ impl RunService {
         slot: OwnedSemaphorePermit,
         store: &TenantStore,
         request: RunRequest,
+        cancel: &Cancel,
     ) -> Result<RunHandle, StartError> {
         let place = self.place(store, request.session.as_deref(), slot).await?;
         let run = self.with_needs(request);
         // The run is locked before it is queued, so that no other process takes it from the queue.
         let lock = journal::lock_run(store, &run.id).await?.ok_or(StartError::Stopping)?;
         store.enqueue(run.clone()).await?;
-        Ok(self.drive_queued(store.clone(), run, place, lock, &Cancel::new()))
+        Ok(self.drive_queued(store.clone(), run, place, lock, cancel))
     }
 
     /// Takes a position in the queue of a session, for a run that has a slot.
