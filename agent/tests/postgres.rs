@@ -46,8 +46,9 @@ fn queued(id: &str) -> RunRequest {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[ignore = "needs PostgreSQL"]
 async fn many_processes_can_start_at_the_same_time() {
-    let Some(place) = own_place() else { return };
+    let place = own_place().unwrap();
     let place = Arc::new(place);
     let starts: Vec<_> = (0..8)
         .map(|number| {
@@ -64,8 +65,9 @@ async fn many_processes_can_start_at_the_same_time() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[ignore = "needs PostgreSQL"]
 async fn each_change_is_made_once_although_connections_are_lost() {
-    let Some(place) = own_place() else { return };
+    let place = own_place().unwrap();
     let place = Arc::new(place);
     let store = of(&place.open(HOUR));
     patiently_checked(&store).await.unwrap();
@@ -99,8 +101,9 @@ async fn each_change_is_made_once_although_connections_are_lost() {
 }
 
 #[tokio::test]
+#[ignore = "needs PostgreSQL"]
 async fn a_process_that_was_paused_too_long_cannot_write_to_its_run() {
-    let Some(place) = own_place() else { return };
+    let place = own_place().unwrap();
     let (paused, other) = (of(&place.open(HOUR)), of(&place.open(HOUR)));
     paused.enqueue(queued("r")).await.unwrap();
     let lock = paused.lock("run:r").await.unwrap().unwrap();
@@ -125,8 +128,9 @@ async fn a_process_that_was_paused_too_long_cannot_write_to_its_run() {
 }
 
 #[tokio::test]
+#[ignore = "needs PostgreSQL"]
 async fn a_process_that_stops_releases_its_locks_at_once() {
-    let Some(place) = own_place() else { return };
+    let place = own_place().unwrap();
     let store = place.open(HOUR);
     let (stopping, other) = (of(&store), of(&place.open(HOUR)));
     let _lock = stopping.lock("run:r").await.unwrap().unwrap();
@@ -136,8 +140,9 @@ async fn a_process_that_stops_releases_its_locks_at_once() {
 }
 
 #[tokio::test]
+#[ignore = "needs PostgreSQL"]
 async fn a_schema_of_another_version_is_refused() {
-    let Some(place) = own_place() else { return };
+    let place = own_place().unwrap();
     patiently_checked(&of(&place.open(HOUR))).await.unwrap();
     for (version, expected) in
         [(11, "which a program before Wattle 0.1.0 wrote"), (101, "use a newer program")]
@@ -163,8 +168,9 @@ async fn a_server_that_cannot_be_reached_is_an_error_without_the_password() {
 }
 
 #[tokio::test]
+#[ignore = "needs PostgreSQL"]
 async fn a_wrong_user_and_a_wrong_database_are_errors_that_say_so() {
-    let Some(place) = own_place() else { return };
+    let place = own_place().unwrap();
     let url = place.url().unwrap();
     let refused = async |url: String| {
         let store = Store::connect(&url, HOUR).unwrap();
@@ -179,8 +185,9 @@ async fn a_wrong_user_and_a_wrong_database_are_errors_that_say_so() {
 }
 
 #[tokio::test]
+#[ignore = "needs PostgreSQL"]
 async fn a_database_that_becomes_read_only_can_be_written_again_later() {
-    let Some(place) = own_place() else { return };
+    let place = own_place().unwrap();
     let role = "CREATE ROLE reader LOGIN SUPERUSER";
     patiently_checked(&of(&place.open(HOUR))).await.unwrap();
     sql(&place, role).await;

@@ -29,30 +29,10 @@ async fn document_of() -> Response {
 
 /// Returns all routes.
 fn routes() -> Vec<Route> {
-    let mut routes = Vec::new();
-    routes.extend(api::chat::routes());
-    routes.extend(api::runs::routes());
-    routes.extend(api::resume::routes());
-    routes.extend(api::changes::routes());
-    routes.extend(api::stream::routes());
-    routes.extend(api::artifacts::routes());
-    routes.extend(api::sessions::routes());
-    routes.extend(api::files::routes());
-    routes.extend(api::agents::routes());
-    routes.extend(api::catalog::routes());
-    routes.extend(api::save::routes());
-    routes.extend(api::programs::routes());
-    routes.extend(api::vars::routes());
-    routes.extend(api::memory::routes());
-    routes.extend(api::tokens::routes());
-    routes.extend(api::integrations::routes());
-    routes.extend(openai::routes());
-    routes.extend(api::meta::routes());
-    routes.push(
+    let document =
         Route::public("GET", "/openapi.json", get(document_of), "Returns this document.")
-            .json::<serde_json::Value>(200, "The OpenAPI document."),
-    );
-    routes
+            .json::<serde_json::Value>(200, "The OpenAPI document.");
+    [api::routes(), openai::routes(), vec![document]].into_iter().flatten().collect()
 }
 
 /// Returns the router for all routes, including the layers that check and measure requests.

@@ -1,20 +1,48 @@
 //! The routes of the API, one file per resource.
 
-pub(crate) mod agents;
-pub(crate) mod artifacts;
-pub(crate) mod catalog;
-pub(crate) mod changes;
-pub(crate) mod chat;
-pub(crate) mod files;
+mod agents;
+mod artifacts;
+mod catalog;
+mod changes;
+mod chat;
+mod files;
 mod fixtures;
-pub(crate) mod integrations;
-pub(crate) mod memory;
-pub(crate) mod meta;
-pub(crate) mod programs;
-pub(crate) mod resume;
-pub(crate) mod runs;
-pub(crate) mod save;
-pub(crate) mod sessions;
-pub(crate) mod stream;
-pub(crate) mod tokens;
-pub(crate) mod vars;
+mod integrations;
+mod memory;
+mod meta;
+mod programs;
+mod resume;
+mod runs;
+mod save;
+mod sessions;
+mod stream;
+mod tokens;
+mod vars;
+
+use crate::route::Route;
+
+/// Returns the routes of all resources.
+pub(crate) fn routes() -> Vec<Route> {
+    [
+        chat::routes(),
+        runs::routes(),
+        resume::routes(),
+        changes::routes(),
+        stream::routes(),
+        artifacts::routes(),
+        sessions::routes(),
+        files::routes(),
+        agents::routes(),
+        catalog::routes(),
+        save::routes(),
+        programs::routes(),
+        vars::routes(),
+        memory::routes(),
+        tokens::routes(),
+        integrations::routes(),
+        meta::routes(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}

@@ -71,8 +71,9 @@ async fn goes_on(world: &mut World, run: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL"]
 async fn a_waiting_message_finds_its_sessions_messages_on_a_slow_database() {
-    let Some((proxy, through)) = proxy() else { return };
+    let (proxy, through) = proxy().unwrap();
     let mut world = world(&through).await;
     let mut clients = vec![world.chat(&message("0", "s")).await];
     proxy.slow();
@@ -91,8 +92,9 @@ async fn a_waiting_message_finds_its_sessions_messages_on_a_slow_database() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL"]
 async fn a_server_that_was_cut_off_from_its_database_goes_on() {
-    let Some((proxy, through)) = proxy() else { return };
+    let (proxy, through) = proxy().unwrap();
     let mut world = world(&through).await;
     until_ready(&world).await;
     let run = world.start(&json!({"prompt": "hello"})).await;
@@ -109,8 +111,9 @@ async fn a_server_that_was_cut_off_from_its_database_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL"]
 async fn a_run_whose_turn_finds_the_disk_full_goes_on() {
-    let Some(url) = postgres::own_url() else { return };
+    let url = postgres::own_url().unwrap();
     let mut world = world(&url).await;
     let run = world.start(&json!({"prompt": "hello"})).await;
     let question = world.question().await;
@@ -135,8 +138,9 @@ async fn a_run_whose_turn_finds_the_disk_full_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL"]
 async fn a_server_whose_database_became_read_only_is_not_ready() {
-    let Some(url) = postgres::own_url() else { return };
+    let url = postgres::own_url().unwrap();
     let mut world = world(&url).await;
     let run = world.start(&json!({"prompt": "hello"})).await;
     let question = world.question().await;
@@ -156,8 +160,9 @@ async fn a_server_whose_database_became_read_only_is_not_ready() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL"]
 async fn a_statement_that_waits_too_long_fails_and_the_run_goes_on() {
-    let Some(url) = postgres::own_url() else { return };
+    let url = postgres::own_url().unwrap();
     let mut world = world(&url).await;
     let run = world.start(&json!({"prompt": "hello"})).await;
     let question = world.question().await;
@@ -174,8 +179,9 @@ async fn a_statement_that_waits_too_long_fails_and_the_run_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL"]
 async fn a_program_whose_files_cannot_be_saved_is_not_to_be_repeated() {
-    let Some(url) = postgres::own_url() else { return };
+    let url = postgres::own_url().unwrap();
     let world = world(&url).await;
     // The first request creates the tables.
     world.api("GET /api/sessions", "").await.json();
