@@ -23,7 +23,6 @@ pub(crate) struct MeteredModel {
     /// The cancellation token of the attempt. The meter cancels it when the budget is exceeded.
     cancel: CancellationToken,
     reading: Mutex<MeterReading>,
-    conversation: Mutex<Conversation>,
 }
 
 /// The current values of a meter.
@@ -32,6 +31,8 @@ pub(crate) struct MeterReading {
     pub(crate) tokens: Tokens,
     /// The error of the last request, if it failed.
     pub(crate) error: Option<ModelError>,
+    /// The messages of the last request and the reply to it.
+    pub(crate) conversation: Conversation,
 }
 
 impl MeteredModel {
@@ -42,19 +43,7 @@ impl MeteredModel {
         budget: Option<u64>,
         cancel: CancellationToken,
     ) -> MeteredModel {
-        let (reading, conversation) = (Mutex::default(), Mutex::default());
-        MeteredModel { model, budget, cancel, reading, conversation }
-    }
-
-    /// Returns the messages of the last request and the reply to it.
-    pub(crate) fn conversation(&self) -> Conversation {
-        self.conversation.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Stores the messages of a request that has no reply yet.
-    fn keep(&self, request: &ModelRequest<'_>) {
-        let mut kept = self.conversation.lock().unwrap_or_else(PoisonError::into_inner);
-        *kept = Conversation { messages: request.messages.to_vec(), reply: None };
+        MeteredModel { model, budget, cancel, reading: Mutex::default() }
     }
 
     pub(crate) fn reading(&self) -> MeterReading {
@@ -70,37 +59,38 @@ impl MeteredModel {
         self.reading.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn count(&self, request: &ModelRequest<'_>, reply: &Result<ModelReply, ModelError>) {
-        self.conversation.lock().unwrap_or_else(PoisonError::into_inner).reply =
-            Some(reply.clone().map_err(|error| error.to_string()));
-        {
-            let mut reading = self.lock();
-            reading.error = reply.as_ref().err().cloned();
-            if let Ok(reply) = reply {
-                reading.tokens += tokens(request, reply);
-            }
-        }
-        self.cancel_if_exceeded();
+    /// Stores the messages of a request that has no reply yet.
+    fn begin(&self, request: &ModelRequest<'_>) {
+        let messages = request.messages.to_vec();
+        self.lock().conversation = Conversation { messages, reply: None };
     }
 
-    fn count_text(&self, text: &str, embedded: &Result<EmbeddingReply, ModelError>) {
-        {
-            let mut reading = self.lock();
-            reading.error = embedded.as_ref().err().cloned();
-            if let Ok(embedded) = embedded {
-                let counted = embedded.usage.prompt;
-                let input =
-                    if counted > 0 { counted } else { text.len().div_ceil(BYTES_PER_TOKEN) as u64 };
-                reading.tokens += Tokens { input, output: 0, estimated: counted == 0 };
-            }
-        }
-        self.cancel_if_exceeded();
+    /// Counts the reply to a request.
+    fn end(
+        &self,
+        request: &ModelRequest<'_>,
+        reply: Result<ModelReply, ModelError>,
+    ) -> Result<ModelReply, ModelError> {
+        self.lock().conversation.reply = Some(reply.clone().map_err(|error| error.to_string()));
+        self.count(reply, |reply| tokens(request, reply))
     }
 
-    fn cancel_if_exceeded(&self) {
+    /// Stores the error of a result, or counts its tokens.
+    fn count<T>(
+        &self,
+        result: Result<T, ModelError>,
+        tokens: impl FnOnce(&T) -> Tokens,
+    ) -> Result<T, ModelError> {
+        let mut reading = self.lock();
+        reading.error = result.as_ref().err().cloned();
+        if let Ok(reply) = &result {
+            reading.tokens += tokens(reply);
+        }
+        drop(reading);
         if self.is_exceeded() {
             self.cancel.cancel();
         }
+        result
     }
 }
 
@@ -158,10 +148,9 @@ impl Model for MeteredModel {
         request: ModelRequest<'a>,
     ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
         async move {
-            self.keep(&request);
+            self.begin(&request);
             let reply = self.model.complete(request).await;
-            self.count(&request, &reply);
-            reply
+            self.end(&request, reply)
         }
         .boxed()
     }
@@ -172,19 +161,21 @@ impl Model for MeteredModel {
         on_delta: &'a mut (dyn FnMut(Delta<'_>) + Send),
     ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
         async move {
-            self.keep(&request);
+            self.begin(&request);
             let reply = self.model.stream(request, on_delta).await;
-            self.count(&request, &reply);
-            reply
+            self.end(&request, reply)
         }
         .boxed()
     }
 
     fn embed<'a>(&'a self, text: &'a str) -> BoxFuture<'a, Result<EmbeddingReply, ModelError>> {
         async move {
-            let embedded = self.model.embed(text).await;
-            self.count_text(text, &embedded);
-            embedded
+            let estimate = text.len().div_ceil(BYTES_PER_TOKEN) as u64;
+            let tokens = |embedded: &EmbeddingReply| match embedded.usage.prompt {
+                0 => Tokens { input: estimate, output: 0, estimated: true },
+                input => Tokens { input, output: 0, estimated: false },
+            };
+            self.count(self.model.embed(text).await, tokens)
         }
         .boxed()
     }

@@ -255,11 +255,11 @@ impl Recording {
     ) -> Result<(Recorder, Recording), EvalError> {
         let target = suite.recordings.path(&contender.model, contender.approach, task, number);
         let partial = target.with_extension("jsonl.part");
-        let failed = |why: std::io::Error| EvalError::write(&partial, why.to_string());
+        let failed = |why: std::io::Error| EvalError::write(&partial, why);
         place::prepare(&suite.dir, &partial).map_err(failed)?;
         std::fs::write(&partial, "").map_err(failed)?;
         let recorder = Recorder::create(model, &partial, mask)
-            .map_err(|why| EvalError::write(&partial, why.to_string()))?;
+            .map_err(|why| EvalError::write(&partial, why))?;
         Ok((recorder, Recording { partial, target }))
     }
 
@@ -270,6 +270,6 @@ impl Recording {
         } else {
             std::fs::remove_file(&self.partial)
         };
-        ended.map_err(|why| EvalError::write(&self.target, why.to_string()))
+        ended.map_err(|why| EvalError::write(&self.target, why))
     }
 }

@@ -102,7 +102,7 @@ impl Trial<'_> {
                             Ok(run) => run,
                             Err(why) => {
                                 let attempt = self.error(why.to_string());
-                                let conversation = meter.conversation();
+                                let conversation = meter.reading().conversation;
                                 return Some(Performance { attempt, conversation });
                             }
                         }
@@ -125,7 +125,7 @@ impl Trial<'_> {
         let counted =
             Attempt { programs, valid, failures, repairs, errors, ..self.empty_attempt() };
         let attempt = Attempt { verdict, problems, answer, stop, steps, tokens, dur_ms, ..counted };
-        Some(Performance { attempt, conversation: meter.conversation() })
+        Some(Performance { attempt, conversation: meter.reading().conversation })
     }
 
     /// Returns the grants for the task's programs.

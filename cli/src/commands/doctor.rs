@@ -11,8 +11,7 @@ use wattle_agent::model::{ApiKey, CLASS_PREFIX};
 use crate::args::DoctorArgs;
 use crate::config::{Config, Layer, Origin, SearchEngine, SecretEntry, StoreLocation};
 use crate::fault::{Exit, Fault};
-use crate::output;
-use crate::output::{BAD, DIM, GOOD, paint, visible};
+use crate::output::{self, BAD, DIM, GOOD, paint, visible};
 use crate::setup::trusted;
 use crate::setup::{self, Setup, host_files, variable};
 use crate::walls::{self, Needs, Walls};
@@ -34,8 +33,8 @@ fn wrong(what: impl ToString, fix: &str) -> Wrong {
 }
 
 /// Runs every check, even if an earlier one failed.
-pub(crate) fn doctor(args: DoctorArgs, outer: Layer) -> Result<Exit, Fault> {
-    let config = trust::gather(&[args.flags.clone().into(), outer])?;
+pub(crate) fn doctor(args: DoctorArgs, flags: &[Layer]) -> Result<Exit, Fault> {
+    let config = trust::gather(flags)?;
     let walls = walls::raise(&config, &Needs { trusted: config.exec.value, ..Needs::default() })?;
     threads::run(run_checks(args, config, walls))
 }
@@ -60,7 +59,7 @@ async fn run_checks(args: DoctorArgs, config: Config, walls: Walls) -> Result<Ex
     } else {
         checks.iter().try_for_each(|(name, found)| show(name, found))?;
     }
-    Ok(if sound { Exit::Done } else { Exit::Failed })
+    Ok(Exit::of(sound))
 }
 
 fn to_json(name: &str, found: &Found) -> Json {
@@ -143,7 +142,7 @@ fn no_store(error: impl ToString) -> Wrong {
 /// Checks that the store is writable and, if it is a file, that it is not damaged and that other
 /// users cannot read it.
 async fn store(setup: &Setup) -> Found {
-    let store = setup.store().map_err(no_store)?;
+    let store = setup::store(&setup.config).map_err(no_store)?;
     store.file().check_structure(u64::MAX).await.map_err(no_store)?;
     store.check().await.map_err(no_store)?;
     let location = setup.config.store.value.as_ref();

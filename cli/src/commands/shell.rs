@@ -6,28 +6,24 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use etcetera::BaseStrategy;
 use rustyline::error::ReadlineError;
-use rustyline::history::FileHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
-use rustyline::{Completer, Editor, Helper, Highlighter, Hinter};
+use rustyline::{Completer, Helper, Highlighter, Hinter};
 use wattle_agent::host::shell::{Bounds, Session, Shell, Stdio, Stream};
 
 use crate::args::ShellArgs;
 use crate::changes::{self, Fate};
 use crate::config::{Config, Layer};
 use crate::fault::{Exit, Fault};
+use crate::line_editor::LineEditor;
 use crate::output::Screen;
 use crate::setup::Setup;
 use crate::walls::{self, Needs};
 use crate::{input, output, threads, trust};
 
-/// Maximum number of lines in the history.
-const REMEMBERED: usize = 1_000;
-
 /// Runs a command line, a script or interactive input in the shell.
-pub(crate) fn shell(args: ShellArgs, outer: Layer) -> Result<Exit, Fault> {
-    let config = trust::gather(&[args.flags.clone().into(), outer])?;
+pub(crate) fn shell(args: ShellArgs, flags: &[Layer]) -> Result<Exit, Fault> {
+    let config = trust::gather(flags)?;
     let script = args.args.first().filter(|_| args.command.is_none());
     let needs = Needs {
         reads: script.map(PathBuf::from).into_iter().collect(),
@@ -93,18 +89,7 @@ impl Validator for CompleteLine {
 /// the line that is being edited, or interrupts the one that is running. Returns the exit status of
 /// the last line.
 async fn converse(mut session: Session, deadline: Option<Duration>) -> Result<u8, Fault> {
-    let failed =
-        |error: ReadlineError| Fault::failed(format!("failed to set up the terminal: {error}"));
-    let config = rustyline::Config::builder().max_history_size(REMEMBERED).map_err(failed)?;
-    let config = config.history_ignore_space(true).bracketed_paste(true).build();
-    let mut editor: Editor<CompleteLine, FileHistory> =
-        Editor::with_config(config).map_err(failed)?;
-    editor.set_helper(Some(CompleteLine));
-    let history = history_file();
-    if let Some(path) = &history {
-        // A missing history file counts as an empty history.
-        drop(editor.load_history(path));
-    }
+    let mut editor = LineEditor::open("shell_history", CompleteLine, Ok)?;
     let mut status = 0;
     while !session.has_exited() {
         let prompt = session.variable("PS1").unwrap_or_else(|| "$ ".into());
@@ -112,7 +97,7 @@ async fn converse(mut session: Session, deadline: Option<Duration>) -> Result<u8
         let prompt = output::visible(&prompt.replace("\\w", session.folder()).replace("\\$", "$"));
         let read = tokio::task::spawn_blocking(move || {
             let _reader = crate::stdin::lock();
-            let line = editor.readline(&prompt);
+            let line = editor.editor.readline(&prompt);
             (editor, line)
         });
         let line;
@@ -126,13 +111,8 @@ async fn converse(mut session: Session, deadline: Option<Duration>) -> Result<u8
                 return Err(Fault::failed(format!("failed to read from the terminal: {error}")));
             }
         };
-        if !line.trim().is_empty()
-            && editor.add_history_entry(&line).unwrap_or(false)
-            && let Some(path) = &history
-        {
-            // The shell works without a history.
-            drop(editor.append_history(path));
-        }
+        // The shell works without a history.
+        drop(editor.remember(&line));
         let screen = Screen::open()?;
         let rest = screen.rest();
         let streams = Stdio { stdin: Stream::null(), ..screen.streams };
@@ -149,12 +129,4 @@ async fn converse(mut session: Session, deadline: Option<Duration>) -> Result<u8
         rest.show()?;
     }
     Ok(status)
-}
-
-/// Returns the history file in the user's state folder. Creates the folder if it is missing.
-/// Returns `None` if the user has no home directory, or the folder cannot be created.
-fn history_file() -> Option<PathBuf> {
-    let folder = etcetera::base_strategy::Xdg::new().ok()?.state_dir()?.join("wattle");
-    wattle_agent::host::create_folder(&folder).ok()?;
-    Some(folder.join("shell_history"))
 }

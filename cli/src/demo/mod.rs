@@ -77,7 +77,7 @@ pub(crate) async fn demo(args: &DemoArgs) -> Result<Exit, Fault> {
         return Err(fault.hint(format!("the demos are {}", names.join(", "))));
     }
     let host = Host::new(Limits::default(), Catalog::built_in(), Egress::new(Policy::default()))
-        .map_err(|error| Fault::failed(error.to_string()))?;
+        .map_err(Fault::failed)?;
     let site = Site::start()
         .await
         .map_err(|error| Fault::failed(format!("failed to start the demo's web site: {error}")))?;
@@ -123,8 +123,7 @@ fn stage(
         .map_err(|error| Fault::failed(format!("failed to make a workdir: {error}")))?;
     lay_out(workdir.path(), demo.files)
         .map_err(|error| Fault::failed(format!("failed to lay out the files: {error}")))?;
-    let base =
-        Files::open_base(workdir.path()).map_err(|error| Fault::failed(error.to_string()))?;
+    let base = Files::open_base(workdir.path()).map_err(Fault::failed)?;
     let files = Arc::new(Files::overlay(Some(base), OVERLAY_LIMIT));
     let access = Resources {
         network: Arc::new(Egress::new(Policy { allow: vec![site.rule()], ..Policy::default() })),
@@ -176,10 +175,7 @@ async fn play(
     let seen = seen.into_inner().unwrap_or_else(PoisonError::into_inner);
     script.compare(&seen, &report.ending).map_err(|what| broken(demo, &what))?;
     let trace = std::fs::read_to_string(workdir.path().join(STEPS_FILE)).unwrap_or_default();
-    output::note(&paint(
-        DIM,
-        &format!("{STEPS_FILE} in the workdir has {} lines", trace.lines().count()),
-    ));
+    output::aside(&format!("{STEPS_FILE} in the workdir has {} lines", trace.lines().count()));
     output::text(report.ending.text())
 }
 

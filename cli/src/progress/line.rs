@@ -1,6 +1,6 @@
 //! Renders the lines of a run's live view.
 
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 
 use anstyle::Style;
 use wattle_agent::host::machine::{Stop, Usage};
@@ -191,8 +191,8 @@ pub(crate) fn size(bytes: u64) -> String {
 }
 
 /// Renders a count with its noun: `1 line`, `2 lines`.
-pub(crate) fn counted(count: usize, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+pub(crate) fn counted<N: Display + PartialEq + From<u8>>(count: N, what: &str) -> String {
+    if count == N::from(1) { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
 #[cfg(test)]

@@ -188,7 +188,7 @@ impl View {
 
     /// Prints the run's ending, number of steps, duration, token usage and cost.
     fn summarize(&self, stop: Stop, steps: u32, usage: Usage) {
-        let steps = counted(steps as usize, "step");
+        let steps = counted(steps, "step");
         let mut parts = vec![match (self.mode, stop) {
             (Mode::Session, Stop::Answered) => steps,
             (_, stop) => format!("{} after {steps}", line::ending(stop)),

@@ -40,7 +40,7 @@ pub(super) fn greet(session: &Session) {
     }
     let hint = if session.has_model() { HINT } else { NO_MODEL };
     for line in hint.lines().flat_map(|line| width::wrap(line, width::columns())) {
-        output::note(&paint(DIM, &line));
+        output::aside(&line);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 use wattle_agent::host::Rewind;
-use wattle_agent::host::capability::files::{Files, FilesError};
+use wattle_agent::host::capability::files::Files;
 use wattle_agent::host::journal::{Journal as _, RunFilter, Status};
 use wattle_agent::host::machine::{Message, Role};
 
@@ -64,13 +64,11 @@ impl Session {
     /// # Errors
     /// If the session cannot be read.
     pub(super) async fn recorded(&self) -> Result<Option<Undo>, Fault> {
-        let failed = |error: wattle_agent::host::StoreError| Fault::failed(error.to_string());
-        let unread = |error: FilesError| Fault::failed(error.to_string());
         let mut messages = self.conversation().await?;
         let Some(begin) = exchanges(&messages).last().copied() else { return Ok(None) };
         let (store, session) = (&self.kept.store, Some(self.kept.id.clone()));
         let newest = RunFilter { session, limit: Some(1), ..RunFilter::default() };
-        let runs = store.runs(newest).await.map_err(failed)?;
+        let runs = store.runs(newest).await?;
         let said = messages.get(begin).map(|message| message.content.as_str());
         let Some(run) = runs
             .first()
@@ -78,20 +76,20 @@ impl Session {
         else {
             return Ok(None);
         };
-        let Some((last, _)) = store.last_turn(&run.id).await.map_err(failed)? else {
+        let Some((last, _)) = store.last_turn(&run.id).await? else {
             return Ok(None);
         };
-        let position = async |turn| store.turn_position(&run.id, turn).await.map_err(failed);
+        let position = async |turn| store.turn_position(&run.id, turn).await;
         let Some((variables, variables_after)) = position(0).await?.zip(position(last).await?)
         else {
             return Ok(None);
         };
         let (before, after) = (self.setup.files()?, self.setup.files()?);
         if before.is_overlay() {
-            for (turn, changed) in store.files_of_tree(&run.id).await.map_err(failed)? {
-                after.restore(&changed).map_err(unread)?;
+            for (turn, changed) in store.files_of_tree(&run.id).await? {
+                after.restore(&changed).map_err(Fault::failed)?;
                 if turn == 0 {
-                    before.restore(&changed).map_err(unread)?;
+                    before.restore(&changed).map_err(Fault::failed)?;
                 }
             }
         }
@@ -118,8 +116,7 @@ impl Session {
     }
 
     async fn position(&self) -> Result<i64, Fault> {
-        let position = self.kept.store.state_position(&self.kept.id).await;
-        position.map_err(|error| Fault::failed(error.to_string()))
+        Ok(self.kept.store.state_position(&self.kept.id).await?)
     }
 
     /// Returns the session's variables to the state before an action. Changes nothing if they have
@@ -130,8 +127,7 @@ impl Session {
     pub(super) async fn restore_variables(&mut self, state: &Undo) -> Result<Rewind, Fault> {
         let _held = self.kept.lock().await?;
         let (store, id) = (&self.kept.store, &self.kept.id);
-        let rewound = store.rewind_state(id, state.variables, state.variables_after).await;
-        let rewound = rewound.map_err(|error| Fault::failed(error.to_string()))?;
+        let rewound = store.rewind_state(id, state.variables, state.variables_after).await?;
         let now = self.position().await?;
         // The action before this one left the variables as they are now.
         if let Some(earlier) = self.undo.last_mut()
@@ -148,8 +144,7 @@ impl Session {
     /// # Errors
     /// If the conversation cannot be read.
     pub(super) async fn conversation(&self) -> Result<Vec<Message>, Fault> {
-        let read = self.kept.store.conversation(&self.kept.id).await;
-        read.map_err(|error| Fault::failed(error.to_string()))
+        Ok(self.kept.store.conversation(&self.kept.id).await?)
     }
 
     /// Replaces the conversation.
@@ -158,8 +153,7 @@ impl Session {
     /// If the conversation cannot be written.
     pub(super) async fn replace(&self, messages: Vec<Message>) -> Result<(), Fault> {
         let _held = self.kept.lock().await?;
-        let written = self.kept.store.replace_conversation(&self.kept.id, messages).await;
-        written.map_err(|error| Fault::failed(error.to_string()))
+        Ok(self.kept.store.replace_conversation(&self.kept.id, messages).await?)
     }
 
     /// Restores the files of the state before an action. Changes nothing and returns false if the
@@ -180,7 +174,7 @@ impl Session {
                 Some(delta) => files.restore(delta),
                 None => Ok(()),
             });
-            restored.map(|()| true).map_err(|error| Fault::failed(error.to_string()))
+            restored.map(|()| true).map_err(Fault::failed)
         })
         .await
     }

@@ -25,7 +25,7 @@ use crate::args::ContextValue;
 use crate::config::{Config, Layer};
 use crate::editor::EditorBroker;
 use crate::fault::{Exit, Fault};
-use crate::output::{self, DIM, paint};
+use crate::output;
 use crate::setup::Setup;
 use crate::threads;
 use crate::trust;
@@ -46,8 +46,8 @@ struct Repl {
 }
 
 /// Runs the session until the user leaves. The agents receive the values of `context`.
-pub(crate) fn run(flags: Layer, context: Vec<ContextValue>, outer: Layer) -> Result<Exit, Fault> {
-    let config = trust::gather(&[flags, outer])?;
+pub(crate) fn run(context: Vec<ContextValue>, flags: &[Layer]) -> Result<Exit, Fault> {
+    let config = trust::gather(flags)?;
     let editor = lines::is_terminal().then(EditorBroker::start).flatten();
     walls::raise(&config, &Needs { trusted: config.exec.value, ..Needs::default() })?;
     threads::run(converse(config, context, editor))
@@ -84,7 +84,7 @@ async fn converse(
             }
             Line::Interrupt => {
                 interrupted = Some(Instant::now());
-                output::note(&paint(DIM, "Ctrl-C again or Ctrl-D to leave"));
+                output::aside("Ctrl-C again or Ctrl-D to leave");
                 continue;
             }
         };
@@ -117,7 +117,7 @@ impl Repl {
             let edited = editor.edit(&text, ending);
             (editor, edited)
         });
-        let (editor, edited) = edited.await.map_err(|error| Fault::failed(error.to_string()))?;
+        let (editor, edited) = edited.await.map_err(Fault::failed)?;
         self.editor = Some(editor);
         self.session.next = edited?;
         Ok(())
@@ -128,11 +128,14 @@ impl Repl {
         self.session.load_files().await?;
         let done = match entry::read(text)? {
             Entry::Nothing => return Ok(Next::Go),
-            // Of all commands, only `/run` can leave changes that the user has not seen.
-            Entry::Command(command, arguments) if command.name != "/run" => {
-                return command.run(self, arguments).await;
+            Entry::Command(command, arguments) => {
+                let done = command.run(self, arguments).await;
+                // Of all commands, only `/run` can leave changes that the user has not seen.
+                if command.name != "/run" {
+                    return done;
+                }
+                done
             }
-            Entry::Command(command, arguments) => command.run(self, arguments).await,
             Entry::Program(source) => self.session.continue_program(&source).await,
             Entry::Message(message) => self.session.say(message).await,
         };
@@ -158,7 +161,7 @@ impl Repl {
             1 => output::warn("1 change was not applied"),
             count => output::warn(&format!("{count} changes were not applied")),
         }
-        self.session.flush().await;
+        self.session.setup.flush().await;
         Ok(exit)
     }
 }

@@ -19,7 +19,7 @@ use crate::changes::{self, Fate};
 use crate::config::Config;
 use crate::fault::{Exit, Fault};
 use crate::keyboard;
-use crate::output::{self, DIM, paint};
+use crate::output;
 use crate::progress::{Live, RunView};
 use crate::setup::{self, LocalAssembler, LocalRuns, Setup};
 
@@ -121,11 +121,6 @@ impl Session {
         done
     }
 
-    /// Waits for pending telemetry to be sent.
-    pub(super) async fn flush(&self) {
-        self.setup.flush().await;
-    }
-
     /// Starts a run with a message and prints the run's events and its answer.
     async fn message(&mut self, message: String) -> Result<Next, Fault> {
         let model = self.model()?;
@@ -143,15 +138,14 @@ impl Session {
             origin: self.setup.origin(&*self.setup.agent().await?),
             ..RunRequest::new(message)
         };
-        let failed = |error: &dyn std::fmt::Display| Fault::failed(error.to_string());
-        let run = service.start(&self.kept.store, request).await.map_err(|error| failed(&error))?;
+        let run = service.start(&self.kept.store, request).await.map_err(Fault::failed)?;
         let live = Live::of_session(self.setup.config.verbose.value);
         let following = async {
             let mut follower = service.follow(&self.kept.store, &run.id, 0).until_parked();
-            while let Some(event) = follower.next().await.map_err(|error| failed(&error))? {
+            while let Some(event) = follower.next().await.map_err(Fault::failed)? {
                 live.follow(&event);
             }
-            Ok(run.outcome().await)
+            Ok::<_, Fault>(run.outcome().await)
         };
         let Some(ended) = stoppable(following, run.cancel()).await else {
             return Ok(Next::Leave(Exit::Interrupted));
@@ -194,7 +188,7 @@ impl Session {
         for (what, names) in [("changed", changed), ("removed", removed)] {
             if !names.is_empty() {
                 let names: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
-                output::note(&paint(DIM, &format!("{what} in the catalog: {}", names.join(", "))));
+                output::aside(&format!("{what} in the catalog: {}", names.join(", ")));
             }
         }
         problems.iter().for_each(|problem| output::warn(&problem.to_string()));
@@ -235,8 +229,7 @@ impl Session {
     /// # Errors
     /// If the changes cannot be applied.
     pub(super) async fn offer_last(&mut self, lines: &mut Lines) -> Result<(), Fault> {
-        self.declined =
-            if self.files.is_overlay() { changes::of(&self.files)? } else { Vec::new() };
+        self.keep_changes()?;
         self.ask(lines, "apply the changes to the workdir before you leave? [y/N] ").await
     }
 

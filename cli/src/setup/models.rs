@@ -150,7 +150,6 @@ pub(crate) fn client(
 ) -> Result<Arc<dyn Model>, Fault> {
     let NamedEndpoint { endpoint, thinking_effort } = named;
     endpoint.key.iter().for_each(|key| mask_key(key, &endpoint.key_variable));
-    let client = RemoteModel::new(endpoint, egress, timeouts)
-        .map_err(|error| Fault::configuration(error.to_string()))?;
+    let client = RemoteModel::new(endpoint, egress, timeouts).map_err(Fault::configuration)?;
     Ok(Arc::new(client.with_thinking_effort(thinking_effort)))
 }

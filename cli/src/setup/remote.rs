@@ -57,7 +57,7 @@ pub(super) fn endpoint_fault(error: &EndpointError) -> Fault {
                        or `--provider ollama --model NAME`";
         return Fault::configuration(message).hint("`wattle demo` plays real runs without a model");
     }
-    Fault::configuration(error.to_string())
+    Fault::configuration(error)
 }
 
 /// The reason why programs cannot search the web if `search.engine` is `off`.
@@ -95,8 +95,7 @@ pub(super) fn collector(host: &Host) -> Result<Option<Collector>, Fault> {
         content: given("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT")
             .is_some_and(|text| text.trim() == "true"),
     };
-    let collector = Collector::new(&settings, host.egress())
-        .map_err(|error| Fault::configuration(error.to_string()))?;
+    let collector = Collector::new(&settings, host.egress()).map_err(Fault::configuration)?;
     collector.keys().iter().for_each(|key| output::mask().add_key(key));
     Ok(Some(collector))
 }

@@ -60,7 +60,7 @@ pub(crate) fn store(config: &Config) -> Result<TenantStore, Fault> {
 /// invalid.
 fn blobs(location: &BlobLocation) -> Result<BlobStore, Fault> {
     let failed = |error: StoreError| {
-        Fault::configuration(error.to_string()).hint("name another location with `--blobs URL`")
+        Fault::configuration(error).hint("name another location with `--blobs URL`")
     };
     let (bucket, prefix) = match location {
         BlobLocation::Folder(folder) => return BlobStore::folder(folder).map_err(failed),
@@ -174,7 +174,7 @@ fn no_store(error: StoreError) -> Fault {
 /// # Errors
 /// If the name is invalid.
 pub(crate) fn tenant(config: &Config) -> Result<Tenant, Fault> {
-    Tenant::new(&config.tenant.value).map_err(|error| Fault::configuration(error.to_string()))
+    Tenant::new(&config.tenant.value).map_err(Fault::configuration)
 }
 
 /// Opens the tenant's secrets in the store.
@@ -186,9 +186,7 @@ pub(crate) fn stored_secrets(config: &Config) -> Result<StoredSecrets, Fault> {
     let keys = keys.ok_or_else(|| {
         Fault::configuration("no folder for keys: neither `store` nor a home directory is set")
     })?;
-    let cipher = keys
-        .cipher(store.tenant().as_str())
-        .map_err(|error| Fault::configuration(error.to_string()))?;
+    let cipher = keys.cipher(store.tenant().as_str()).map_err(Fault::configuration)?;
     Ok(StoredSecrets::new(store, cipher))
 }
 

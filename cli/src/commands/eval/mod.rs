@@ -15,36 +15,40 @@ use wattle_eval::{
 use crate::args::EvalArgs;
 use crate::config::{Config, Layer, Origin, Setting};
 use crate::fault::{Exit, Fault};
-use crate::output::{self, DIM, paint};
+use crate::output;
 use crate::progress::{Bar, counted};
 use crate::setup::{self, Setup};
 use crate::trust;
 
 /// Runs the suite and prints the scorecard.
-pub(crate) async fn eval(args: EvalArgs, outer: Layer) -> Result<Exit, Fault> {
-    let config = trust::gather(&[args.flags.clone().into(), outer])?;
+pub(crate) async fn eval(args: EvalArgs, flags: &[Layer]) -> Result<Exit, Fault> {
+    let config = trust::gather(flags)?;
     let mut suite = load(&args, &config)?;
     let setup = Setup::new(config)?;
     if let Some(name) = &setup.config.agent.value {
-        let agent = suite.agents().load(&setup.tenant()?, name).await;
-        suite.set_agent(agent.map_err(|error| Fault::usage(error.to_string()))?);
+        let agent = suite.agents().load(&setup::tenant(&setup.config)?, name).await;
+        suite.set_agent(agent.map_err(Fault::usage)?);
     }
     if args.check {
         return check(&suite, &setup).await;
     }
-    let earlier = args.against.as_deref().map(read).transpose()?;
+    let earlier = args.against.as_deref().map(read_attempts).transpose().map_err(Fault::usage)?;
     let live = args.record || (!args.recorded && names_an_endpoint(&setup.config));
     let models = models(&args, &setup.config, &suite, live)?;
     let mut contenders = Vec::new();
     for model in &models {
-        let answers =
-            if live { ask(&setup, model.as_deref(), args.record)? } else { Answers::Recorded };
+        let answers = if live {
+            Answers::Live { model: endpoint_model(&setup, model.as_deref())?, record: args.record }
+        } else {
+            Answers::Recorded
+        };
+        let name = match &answers {
+            Answers::Live { model, .. } => model.name().to_owned(),
+            Answers::Recorded => model.clone().unwrap_or_default(),
+        };
         for approach in approaches(&args, &answers) {
-            let model = match &answers {
-                Answers::Live { model, .. } => model.name().to_owned(),
-                Answers::Recorded => model.clone().unwrap_or_default(),
-            };
-            contenders.push(Contender { model, approach, answers: answers.clone() });
+            let (model, answers) = (name.clone(), answers.clone());
+            contenders.push(Contender { model, approach, answers });
         }
     }
     if let (Some(path), Some(earlier)) = (&args.against, &earlier)
@@ -53,13 +57,9 @@ pub(crate) async fn eval(args: EvalArgs, outer: Layer) -> Result<Exit, Fault> {
         return Err(unrelated(path, earlier));
     }
     // A live evaluation writes its results file to the suite's folder.
-    let results = match args.out.clone().or_else(|| live.then(|| args.dir.clone())) {
-        Some(path) => Some(
-            Results::open(&path, treatment(&args))
-                .map_err(|error| Fault::usage(error.to_string()))?,
-        ),
-        None => None,
-    };
+    let results = args.out.clone().or_else(|| live.then(|| args.dir.clone()));
+    let results = results.map(|path| Results::open(&path, treatment(&args))).transpose();
+    let results = results.map_err(Fault::usage)?;
     let plan = Plan {
         repeat: args.repeat.get(),
         jobs: args.jobs.get(),
@@ -67,9 +67,10 @@ pub(crate) async fn eval(args: EvalArgs, outer: Layer) -> Result<Exit, Fault> {
         cancel: setup::interrupt(),
     };
     let source = if live { "live" } else { "from recordings" };
-    output::note(&paint(
-        DIM,
-        &format!("{} of `{}`, {source}", counted(suite.tasks.len(), "task"), args.dir.display()),
+    output::aside(&format!(
+        "{} of `{}`, {source}",
+        counted(suite.tasks.len(), "task"),
+        args.dir.display()
     ));
     let several = contenders.len() > 1;
     let bar = Bar::new(contenders.len() * suite.tasks.len() * plan.repeat as usize, "attempts");
@@ -79,7 +80,7 @@ pub(crate) async fn eval(args: EvalArgs, outer: Layer) -> Result<Exit, Fault> {
     };
     let done = evaluate(&setup.host, &suite, &contenders, &plan, results.as_ref(), &show).await;
     drop(bar);
-    let done = done.map_err(|error| Fault::failed(error.to_string()))?;
+    let done = done.map_err(Fault::failed)?;
     if done.attempts.is_empty() && done.cancelled == 0 {
         return Err(no_recordings(&models, &args));
     }
@@ -95,7 +96,7 @@ async fn check(suite: &Suite, setup: &Setup) -> Result<Exit, Fault> {
         return Err(Fault::failed(faults.join("\n")));
     }
     let samples = |task: &wattle_eval::Task| task.samples.right.len() + task.samples.wrong.len();
-    let samples = counted(suite.tasks.iter().map(samples).sum(), "sample");
+    let samples = counted(suite.tasks.iter().map(samples).sum::<usize>(), "sample");
     output::note(&format!("{} and {samples} checked", counted(suite.tasks.len(), "task")));
     Ok(Exit::Done)
 }
@@ -130,11 +131,6 @@ fn approaches(args: &EvalArgs, answers: &Answers) -> Vec<Approach> {
     }
     approaches.extend(args.baseline.map(|_| Approach::Tools));
     approaches
-}
-
-/// Reads the attempts in an earlier results file, for comparison.
-fn read(path: &Path) -> Result<Vec<Attempt>, Fault> {
-    read_attempts(path).map_err(|error| Fault::usage(error.to_string()))
 }
 
 /// A comparison of two sets of attempts. If `with_earlier` is true, the first set comes from
@@ -247,15 +243,10 @@ fn models(
         models.push(config.model.value.clone());
     }
     if models.is_empty() {
-        let recorded =
-            suite.recordings.models().map_err(|error| Fault::configuration(error.to_string()))?;
+        let recorded = suite.recordings.models().map_err(Fault::configuration)?;
         models.extend(recorded.into_iter().map(Some));
     }
     if models.is_empty() { Err(no_recordings(&models, args)) } else { Ok(models) }
-}
-
-fn ask(setup: &Setup, model: Option<&str>, record: bool) -> Result<Answers, Fault> {
-    Ok(Answers::Live { model: endpoint_model(setup, model)?, record })
 }
 
 /// Creates the client for a model at the configured endpoint. `None` denotes the default model of
@@ -284,10 +275,11 @@ fn no_recordings(models: &[Option<String>], args: &EvalArgs) -> Fault {
 /// Returns the exit code of an evaluation.
 pub(super) fn exit(done: &Evaluation) -> Exit {
     let any = |verdict| done.attempts.iter().any(|attempt| attempt.verdict == verdict);
-    match () {
-        () if done.cancelled > 0 => Exit::Interrupted,
-        () if any(Verdict::Error) => Exit::Provider,
-        () if any(Verdict::Failed) => Exit::Failed,
-        () => Exit::Done,
+    if done.cancelled > 0 {
+        Exit::Interrupted
+    } else if any(Verdict::Error) {
+        Exit::Provider
+    } else {
+        Exit::of(!any(Verdict::Failed))
     }
 }

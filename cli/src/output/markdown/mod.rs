@@ -14,6 +14,10 @@ use super::{DIM, NAME, highlight, visible};
 use table::Table;
 use wrap::{Line, Span, render_line, wrap};
 
+/// The extensions of Markdown that are read.
+const OPTIONS: Options =
+    Options::ENABLE_TABLES.union(Options::ENABLE_STRIKETHROUGH).union(Options::ENABLE_TASKLISTS);
+
 /// The style of code within a line.
 const CODE: Style = AnsiColor::Cyan.on_default();
 
@@ -21,10 +25,8 @@ const CODE: Style = AnsiColor::Cyan.on_default();
 /// blocks and in tables with many columns.
 pub(crate) fn render(text: &str, columns: usize) -> String {
     let text = visible(text);
-    let options =
-        Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut page = Page { columns, ..Page::default() };
-    Parser::new_ext(&text, options).for_each(|event| page.add(event));
+    Parser::new_ext(&text, OPTIONS).for_each(|event| page.add(event));
     page.end_paragraph();
     page.lines.iter().map(|line| render_line(line) + "\n").collect()
 }

@@ -100,7 +100,7 @@ pub(super) async fn drop_changes(repl: &mut Repl, arguments: Vec<String>) -> Res
 }
 
 fn note(what: &str, count: usize) {
-    output::note(&paint(DIM, &format!("{what} {}", counted(count, "change"))));
+    output::aside(&format!("{what} {}", counted(count, "change")));
 }
 
 /// Returns the path that a command names, in the form in which changes are listed. Returns `None`
@@ -126,7 +126,7 @@ impl Session {
         let all = changes::of(&self.files)?;
         let Some(path) = path else {
             if all.is_empty() {
-                output::note(&paint(DIM, "there are no changes"));
+                output::aside("there are no changes");
             }
             return Ok(all);
         };

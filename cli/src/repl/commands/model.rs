@@ -20,7 +20,7 @@ pub(super) async fn model(repl: &mut Repl, arguments: Vec<String>) -> Result<Nex
             preset.model.as_ref().map(|model| format!("{}: {model}", preset.name))
         });
         let known = known.collect::<Vec<_>>().join(", ");
-        output::note(&paint(DIM, &format!("/model NAME switches; the usual models are {known}")));
+        output::aside(&format!("/model NAME switches; the usual models are {known}"));
         return Ok(Next::Go);
     };
     let before = session.setup.config.model.value.replace(name);
@@ -33,7 +33,7 @@ pub(super) async fn model(repl: &mut Repl, arguments: Vec<String>) -> Result<Nex
             return Err(fault);
         }
     }
-    output::note(&paint(DIM, &format!("the model is {}", visible(&session.model_name()))));
+    output::aside(&format!("the model is {}", visible(&session.model_name())));
     Ok(Next::Go)
 }
 
@@ -49,7 +49,7 @@ pub(super) async fn agent(repl: &mut Repl, arguments: Vec<String>) -> Result<Nex
     match setup.agent().await {
         Ok(agent) => {
             setup.config.agent.value = Some(agent.name.clone());
-            output::note(&paint(DIM, &format!("the agent is {}", visible(agent.shown_name()))));
+            output::aside(&format!("the agent is {}", visible(agent.shown_name())));
             Ok(Next::Go)
         }
         Err(fault) => {

@@ -7,7 +7,7 @@ use wattle_agent::host::journal::{self, Journal as _, SharedJournal};
 use super::step;
 use crate::commands::replay::as_text;
 use crate::fault::Fault;
-use crate::output::{self, DIM, highlight, paint, visible};
+use crate::output::{self, highlight, visible};
 use crate::progress::Step;
 use crate::repl::Repl;
 use crate::repl::program::OpenProgram;
@@ -24,7 +24,7 @@ pub(super) async fn run(repl: &mut Repl, arguments: Vec<String>) -> Result<Next,
 pub(super) async fn wat(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
     match arguments.first().map(String::as_str) {
         None if repl.session.open.text().is_empty() => {
-            output::note(&paint(DIM, "no program is open; a line that begins with ( opens one"));
+            output::aside("no program is open; a line that begins with ( opens one");
         }
         None => print_program(repl.session.open.text())?,
         Some("new") => repl.session.open = OpenProgram::default(),
@@ -55,7 +55,7 @@ pub(super) async fn trace(repl: &mut Repl, arguments: Vec<String>) -> Result<Nex
             output::styled(own.shown(false).trim_end())?;
         }
         let note = "/trace N shows a step in full, /source N its program";
-        output::note(&paint(DIM, note));
+        output::aside(note);
         return Ok(Next::Go);
     };
     let number = step(argument)?;
@@ -73,14 +73,13 @@ pub(super) async fn trace(repl: &mut Repl, arguments: Vec<String>) -> Result<Nex
 pub(super) async fn replay(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault> {
     let session = &repl.session;
     let run = session.last.run.as_deref().ok_or_else(no_run)?;
-    let failed = |error: wattle_agent::host::StoreError| Fault::failed(error.to_string());
-    let opened = session.kept.store.run(run).await.map_err(failed)?.ok_or_else(|| {
+    let opened = session.kept.store.run(run).await?.ok_or_else(|| {
         Fault::usage("the last run is not recorded")
             .hint("runs are recorded in the store; `--store FILE` names one")
     })?;
     let journal: SharedJournal = Arc::new(session.kept.store.clone());
     let replayed = journal::replay(&session.setup.host, &journal, &opened, 1).await;
-    output::text(&visible(&as_text(&opened.id, &replayed.map_err(failed)?)))?;
+    output::text(&visible(&as_text(&opened.id, &replayed?)))?;
     Ok(Next::Go)
 }
 

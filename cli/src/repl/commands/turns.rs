@@ -8,11 +8,12 @@ use wattle_agent::host::{Rewind, UsageMeter};
 use wattle_agent::model::{Delta, Model, ModelRequest, ask_within};
 
 use crate::fault::Fault;
-use crate::output::{self, DIM, markdown, paint, visible, width};
+use crate::output::{self, markdown, visible, width};
 use crate::progress::{counted, grouped, spent};
 use crate::repl::Repl;
 use crate::repl::history::exchanges;
 use crate::repl::session::{Next, STEPS, Session};
+use crate::setup;
 
 /// Estimated number of bytes per token.
 const TOKEN_BYTES: usize = 4;
@@ -41,21 +42,20 @@ pub(super) async fn cost(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault>
 pub(super) async fn context(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault> {
     let session = &mut repl.session;
     let model = session.model()?;
-    let read = session.kept.store.history(&session.kept.id).await;
-    let history = read.map_err(|error| Fault::failed(error.to_string()))?;
+    let history = session.kept.store.history(&session.kept.id).await?;
     let agent = session.setup.agent().await?;
-    let (setup, settings) =
+    let (own, settings) =
         session.setup.for_agent(&agent, &session.setup.run_settings(STEPS, &model)?)?;
-    let access = setup.access(
+    let access = own.access(
         Arc::clone(&session.files),
         Some(&session.kept),
         Some((Arc::clone(&model), UsageMeter::default())),
         &settings,
     )?;
-    let grants = setup.grants(access);
-    let tenant = setup.tenant()?;
+    let grants = own.grants(access);
+    let tenant = setup::tenant(&own.config)?;
     let first = history.iter().find(|message| message.role == Role::User);
-    let host = &setup.host;
+    let host = &own.host;
     let listing = host.listing(
         Some((&tenant, &session.kept.id)),
         first.map_or("", |message| message.content.as_str()),
@@ -82,10 +82,7 @@ pub(super) async fn context(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fau
         _ = writeln!(text, "{:>9}  {what}", grouped((bytes / TOKEN_BYTES) as u64));
     }
     output::text(&text)?;
-    output::note(&paint(
-        DIM,
-        "tokens are estimated: 4 bytes each; `/compact` shortens the messages",
-    ));
+    output::aside("tokens are estimated: 4 bytes each; `/compact` shortens the messages");
     Ok(Next::Go)
 }
 
@@ -96,7 +93,7 @@ pub(super) async fn compact(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fau
     let begin = exchanges(&before.messages).last().copied().unwrap_or(0);
     let (old, last) = before.messages.split_at_checked(begin).unwrap_or((&before.messages, &[]));
     if old.is_empty() {
-        output::note(&paint(DIM, "there is nothing to summarize before the last message"));
+        output::aside("there is nothing to summarize before the last message");
         return Ok(Next::Go);
     }
     let model = session.model()?;
@@ -114,7 +111,7 @@ pub(super) async fn compact(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fau
         output::text(&visible(&summary))?;
     }
     let note = format!("the summary replaces {removed}; /undo brings them back");
-    output::note(&paint(DIM, &note));
+    output::aside(&note);
     Ok(Next::Go)
 }
 
@@ -133,7 +130,7 @@ async fn summarize(
     let mut ignore = |_: Delta<'_>| {};
     let asked =
         ask_within(model, &settings.timeouts, ModelRequest::new(&messages), &mut ignore).await;
-    let reply = asked.map_err(|error| Fault::failed(error.to_string()))?;
+    let reply = asked.map_err(Fault::failed)?;
     let usage = settings.prices.priced(model.name(), reply.usage);
     match reply.text.trim() {
         "" => Err(Fault::failed("the model returned an empty summary").hint("try again")),
@@ -164,7 +161,7 @@ pub(super) async fn undo(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault>
             "; the variables stay as they are, because their earlier values are no longer recorded"
         }
     };
-    output::note(&paint(DIM, &format!("undone: {}{files}{variables}", state.what)));
+    output::aside(&format!("undone: {}{files}{variables}", state.what));
     Ok(Next::Go)
 }
 
@@ -179,6 +176,6 @@ async fn undo_stored(session: &Session) -> Result<Next, Fault> {
     session.replace(messages).await?;
     let note = "undone: the last message; the files and variables stay as they are, because its run \
                 is not the last one that is recorded";
-    output::note(&paint(DIM, note));
+    output::aside(note);
     Ok(Next::Go)
 }
