@@ -1,10 +1,11 @@
 //! A meter between an attempt and its model. It counts tokens, enforces the budget, and stores the
 //! last conversation and the error of the last request.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use wattle_agent::model::{
     ApiKey, Delta, EmbeddingReply, Model, ModelError, ModelReply, ModelRequest,
@@ -47,22 +48,18 @@ impl MeteredModel {
     }
 
     pub(crate) fn reading(&self) -> MeterReading {
-        self.lock().clone()
+        self.reading.lock().clone()
     }
 
     /// Returns true if more tokens were used than the budget allows.
     pub(crate) fn is_exceeded(&self) -> bool {
-        self.budget.is_some_and(|budget| self.lock().tokens.total() > budget)
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, MeterReading> {
-        self.reading.lock().unwrap_or_else(PoisonError::into_inner)
+        self.budget.is_some_and(|budget| self.reading.lock().tokens.total() > budget)
     }
 
     /// Stores the messages of a request that has no reply yet.
     fn begin(&self, request: &ModelRequest<'_>) {
         let messages = request.messages.to_vec();
-        self.lock().conversation = Conversation { messages, reply: None };
+        self.reading.lock().conversation = Conversation { messages, reply: None };
     }
 
     /// Counts the reply to a request.
@@ -71,7 +68,8 @@ impl MeteredModel {
         request: &ModelRequest<'_>,
         reply: Result<ModelReply, ModelError>,
     ) -> Result<ModelReply, ModelError> {
-        self.lock().conversation.reply = Some(reply.clone().map_err(|error| error.to_string()));
+        self.reading.lock().conversation.reply =
+            Some(reply.clone().map_err(|error| error.to_string()));
         self.count(reply, |reply| tokens(request, reply))
     }
 
@@ -81,7 +79,7 @@ impl MeteredModel {
         result: Result<T, ModelError>,
         tokens: impl FnOnce(&T) -> Tokens,
     ) -> Result<T, ModelError> {
-        let mut reading = self.lock();
+        let mut reading = self.reading.lock();
         reading.error = result.as_ref().err().cloned();
         if let Ok(reply) = &result {
             reading.tokens += tokens(reply);

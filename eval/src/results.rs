@@ -4,8 +4,8 @@
 use std::fs::{File, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use wattle_agent::host::capability::files::{open_lines, read_open_file, read_regular_file};
 
 use crate::attempt::{Attempt, Verdict};
@@ -61,7 +61,7 @@ impl Results {
             let bytes =
                 read_open_file(&file, MAX_BYTES).map_err(|why| EvalError::load(&path, why))?;
             let complete = complete(&bytes);
-            previous = read(&path, bytes.get(..complete).unwrap_or_default())?;
+            previous = read(&path, bytes.split_at(complete).0)?;
             if earlier == Earlier::Refuse && !previous.is_empty() {
                 return Err(EvalError::has_attempts(&path, previous.len()));
             }
@@ -115,7 +115,7 @@ impl Results {
         let written =
             serde_json::to_vec(attempt).map_err(std::io::Error::from).and_then(|mut line| {
                 line.push(b'\n');
-                let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut file = self.file.lock();
                 file.write_all(&line)?;
                 file.sync_data()
             });
@@ -132,7 +132,7 @@ pub fn read_attempts(path: &Path) -> Result<Vec<Attempt>, EvalError> {
     let failed = |why: std::io::Error| EvalError::load(&path, why);
     let bytes = read_regular_file(&path, MAX_BYTES).map_err(failed)?;
     let bytes = bytes.ok_or_else(|| failed(std::io::ErrorKind::NotFound.into()))?;
-    read(&path, bytes.get(..complete(&bytes)).unwrap_or_default())
+    read(&path, bytes.split_at(complete(&bytes)).0)
 }
 
 /// Returns the results file that a path names: the file itself, or the results file in a folder.
