@@ -119,6 +119,14 @@ impl Fault {
         }
     }
 
+    /// Returns the hint.
+    pub(crate) fn hinted(&self) -> Option<&str> {
+        match self {
+            Fault::Reported { hint, .. } => hint.as_deref(),
+            Fault::ReaderGone => None,
+        }
+    }
+
     /// Returns the exit code.
     pub(crate) fn exit(&self) -> Exit {
         match self {

@@ -26,7 +26,6 @@ mod trust;
 mod undone;
 mod walls;
 
-use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
@@ -145,9 +144,7 @@ fn perform(cli: Cli) -> Result<Exit, Fault> {
         Some(Command::Completions { shell }) => {
             commands::completions::completions(shell).map(Exit::from)
         }
-        None if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() => {
-            repl::run(Vec::new(), flags)
-        }
+        None if stdin::is_interactive() => repl::run(Vec::new(), flags),
         None => Err(Fault::usage("no command is given")
             .hint("`wattle --help` lists the commands, `wattle demo` plays recorded runs")),
     }

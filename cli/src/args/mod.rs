@@ -89,6 +89,8 @@ pub(crate) fn command() -> clap::Command {
     with_options(Cli::command(), "")
 }
 
+/// Adds the options to a command and to those below it. A command with others below it has none of
+/// its own, except `wattle`.
 fn with_options(command: clap::Command, name: &str) -> clap::Command {
     let is_leaf = name.is_empty() || !command.has_subcommands();
     command
@@ -99,6 +101,7 @@ fn with_options(command: clap::Command, name: &str) -> clap::Command {
         .args(options(&|group| is_leaf && accepts(name, group)))
 }
 
+/// Returns the full name of a command below another one.
 fn below_name(name: &str, word: &str) -> String {
     format!("{name} {word}").trim_start().to_owned()
 }

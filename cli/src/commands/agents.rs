@@ -32,7 +32,7 @@ pub(crate) async fn agents(command: AgentsCommand, flags: &[Layer]) -> Result<Ex
 
 fn list(json: bool, setup: &Setup) -> Result<(), Fault> {
     let agents = setup.agents.list();
-    if json { output::json(&agents) } else { print(&agents, None) }
+    if json { output::json(&json!(agents)) } else { print(&agents, None) }
 }
 
 /// Prints a list of agents and marks the current one.

@@ -7,8 +7,7 @@ use serde_json::{Map, Value as Json, json};
 use crate::args::ConfigCommand;
 use crate::config::{Layer, Row};
 use crate::fault::Fault;
-use crate::output;
-use crate::trust;
+use crate::{output, trust};
 
 /// Prints the settings as TOML or JSON.
 pub(crate) fn config(command: ConfigCommand, flags: &[Layer]) -> Result<(), Fault> {

@@ -130,13 +130,12 @@ async fn compile_and_run(
     };
     let outcome = match ran {
         Ok(outcome) => outcome,
-        Err(RunError::Denied(missing)) => return denied(&missing, why_not, json),
-        Err(RunError::Refused(why)) => return refused(&why, json),
-        Err(RunError::Bug(bug)) => {
-            settle(false).await?;
-            return Err(Fault::failed(bug));
+        Err(error) => {
+            if let RunError::Bug(_) = error {
+                settle(false).await?;
+            }
+            return did_not_run(error, why_not, json);
         }
-        Err(RunError::Engine(error)) => return Err(Fault::failed(error)),
     };
     // The results are printed even if the changes cannot be applied, or an artifact cannot be
     // written.
@@ -313,15 +312,22 @@ fn print_rejected(diagnostic: &Diagnostic) -> Result<Exit, Fault> {
     print_unrun(None, &error).map(|()| Exit::Failed)
 }
 
-/// Reports that the policy denied the program.
-pub(crate) fn refused(why: &str, json: bool) -> Result<Exit, Fault> {
-    not_permitted(format!("denied before it ran: {why}"), None, json)
-}
-
-/// Reports that the program needs capabilities that are not granted.
-pub(crate) fn denied(missing: &[&str], why_not: Option<String>, json: bool) -> Result<Exit, Fault> {
+/// Reports why a program did not run. `why_not` is the reason why it has no model.
+pub(crate) fn did_not_run(
+    error: RunError,
+    why_not: Option<String>,
+    json: bool,
+) -> Result<Exit, Fault> {
+    let missing = match error {
+        RunError::Denied(missing) => missing,
+        RunError::Refused(why) => {
+            return not_permitted(format!("denied before it ran: {why}"), None, json);
+        }
+        RunError::Bug(bug) => return Err(Fault::failed(bug)),
+        RunError::Engine(error) => return Err(Fault::failed(error)),
+    };
     let message = if missing.iter().any(|name| TRUSTED.contains(name)) {
-        wattle_agent::host::denied(missing)
+        wattle_agent::host::denied(&missing)
     } else {
         let names: Vec<String> = missing.iter().map(|name| format!("`{name}`")).collect();
         let names = names.join(", ");

@@ -11,8 +11,7 @@ use crate::args::LedgerCommand;
 use crate::config::{Config, Layer};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, BAD, GOOD, paint};
-use crate::setup;
-use crate::trust;
+use crate::{setup, trust};
 
 /// Verifies a trace or prints the tenant's public key.
 pub(crate) async fn ledger(command: LedgerCommand, flags: &[Layer]) -> Result<Exit, Fault> {

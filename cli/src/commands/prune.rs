@@ -11,9 +11,8 @@ use wattle_agent::host::{PruneError, Pruned};
 use crate::args::PruneArgs;
 use crate::config::{Layer, Places};
 use crate::fault::Fault;
-use crate::output;
 use crate::progress::{counted, size};
-use crate::{setup, trust, undone};
+use crate::{output, setup, trust, undone};
 
 /// Time after which an unused cache file is removed. The file is created again when needed.
 const UNUSED: Duration = Duration::from_secs(7 * 24 * 3_600);

@@ -24,7 +24,7 @@ use crate::args::RunArgs;
 use crate::changes::Fate;
 use crate::config::{Config, Layer, Origin, regular_file};
 use crate::fault::{Exit, Fault};
-use crate::progress::Live;
+use crate::progress::{Live, Mode};
 use crate::setup::{self, LABEL, LocalAssembler, LocalRuns, RUN_STEPS, Setup};
 use crate::walls::{self, Needs};
 use crate::{ask, input, output, threads, trust};
@@ -231,7 +231,7 @@ impl Local {
         run: &RunHandle,
         after: u64,
     ) -> Result<Exit, Fault> {
-        let live = Live::new(self.setup.config.verbose.value);
+        let live = Live::new(Mode::Command, self.setup.config.verbose.value);
         let show = |event: &Envelope| {
             if control.json {
                 return output::json(event);

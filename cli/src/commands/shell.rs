@@ -1,7 +1,6 @@
 //! `wattle shell`: runs a command line, a script or interactive input in the shell, without a
 //! model. The shell's output and exit status become those of the process.
 
-use std::io::{IsTerminal, stdin, stdout};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +18,7 @@ use crate::line_editor::LineEditor;
 use crate::output::Screen;
 use crate::setup::Setup;
 use crate::walls::{self, Needs};
-use crate::{input, output, threads, trust};
+use crate::{input, output, stdin, threads, trust};
 
 /// Runs a command line, a script or interactive input in the shell.
 pub(crate) fn shell(args: ShellArgs, flags: &[Layer]) -> Result<Exit, Fault> {
@@ -52,18 +51,17 @@ async fn open_and_run(args: ShellArgs, config: Config) -> Result<Exit, Fault> {
             session.set_arguments(file.clone(), words.drain(1..));
             Some(input::text(&PathBuf::from(file))?)
         }
-        (None, None) if stdin().is_terminal() && stdout().is_terminal() => None,
+        (None, None) if stdin::is_interactive() => None,
         (None, None) => Some(input::text(&PathBuf::from("-"))?),
     };
     let status = match script {
         Some(script) => {
             let cancel = crate::setup::interrupt();
-            let screen = Screen::open()?;
-            let rest = screen.rest();
+            let Screen { streams, rest } = Screen::open()?;
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => return Ok(Exit::Interrupted),
-                status = session.run_script(&script, screen.streams, deadline) => {
+                status = session.run_script(&script, streams, deadline) => {
                     rest.show().map(|()| status.0)?
                 }
             }
@@ -96,7 +94,7 @@ async fn converse(mut session: Session, deadline: Option<Duration>) -> Result<u8
         // A script may have set the prompt, and a folder's name can contain any character.
         let prompt = output::visible(&prompt.replace("\\w", session.folder()).replace("\\$", "$"));
         let read = tokio::task::spawn_blocking(move || {
-            let _reader = crate::stdin::lock();
+            let _reader = stdin::lock();
             let line = editor.editor.readline(&prompt);
             (editor, line)
         });
@@ -113,9 +111,8 @@ async fn converse(mut session: Session, deadline: Option<Duration>) -> Result<u8
         };
         // The shell works without a history.
         drop(editor.remember(&line));
-        let screen = Screen::open()?;
-        let rest = screen.rest();
-        let streams = Stdio { stdin: Stream::null(), ..screen.streams };
+        let Screen { streams, rest } = Screen::open()?;
+        let streams = Stdio { stdin: Stream::null(), ..streams };
         tokio::select! {
             ran = session.run(&line, streams, deadline) => status = ran.0,
             interrupted = tokio::signal::ctrl_c() => {

@@ -1,8 +1,8 @@
 //! `wattle store`: copies, checks, compacts and measures whole stores.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use wattle_agent::Store;
 use wattle_agent::host::{CopyPhase, CopyProgress, StoreAddress, StoreStats, copy_store};
 
@@ -11,8 +11,7 @@ use crate::config::{Config, Layer, StoreLocation};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, visible};
 use crate::progress::{Bar, counted, size};
-use crate::setup;
-use crate::trust;
+use crate::{setup, trust};
 
 /// Number of hexadecimal digits printed for each hash.
 const HASH: usize = 16;
@@ -55,7 +54,7 @@ async fn copy(from: &StoreLocation, to: &StoreLocation, json: bool) -> Result<()
         if !has_begun.swap(true, Ordering::Relaxed) && progress.done > 0 {
             output::note(&format!("continuing after {} of {} rows", progress.done, progress.total));
         }
-        show(&mut bars.lock().unwrap_or_else(PoisonError::into_inner), progress);
+        show(&mut bars.lock(), progress);
     };
     let done = copy_store(&address(from), &address(to), on_progress).await?;
     if json {

@@ -11,8 +11,7 @@ use crate::args::{TraceArgs, TraceCommand};
 use crate::config::Layer;
 use crate::fault::Fault;
 use crate::output::{self, BAD, DIM, GOOD, NAME, paint};
-use crate::setup;
-use crate::trust;
+use crate::{setup, trust};
 
 /// Maximum size of the document that a query reads, in bytes. The document contains all steps.
 const DOCUMENT: usize = 16 << 20;

@@ -101,6 +101,23 @@ pub(crate) struct Row {
     pub(crate) value: Json,
     /// The layer that the value comes from.
     pub(crate) origin: Origin,
+    /// If true, the value is a path, or a list of paths.
+    pub(crate) is_path: bool,
+}
+
+impl Row {
+    /// Returns the value with absolute paths.
+    fn absolute(self) -> Json {
+        let absolute = |path: Json| match path.as_str().map(std::path::absolute) {
+            Some(Ok(path)) => Json::from(path.to_string_lossy()),
+            _ => path,
+        };
+        match self.value {
+            Json::Array(paths) if self.is_path => paths.into_iter().map(absolute).collect(),
+            path if self.is_path => absolute(path),
+            value => value,
+        }
+    }
 }
 
 /// The settings of a file. They are empty if the file is absent.
@@ -124,11 +141,10 @@ impl Config {
         let places = Places::of_user();
         let environment = Layer::of_environment(&|name| std::env::var_os(name))?;
         let user = file::user(&places)?;
-        let project = match Project::read(&root(flags, &environment, &user), &user.layer, &places)?
-        {
-            Some(project) => admit(project, &places)?,
-            None => File::default(),
-        };
+        let root = root(flags, &environment, &user);
+        let project = Project::read(&root, &user.layer, &places)?;
+        let project = project.map(|project| admit(project, &places)).transpose()?;
+        let project = project.unwrap_or_default();
         let config = Config::of_layers(flags, &environment, &project, &user, &places);
         config.names_no_secret()?;
         Ok(config)

@@ -10,6 +10,7 @@ use wattle_agent::host::moderation::{OnFailure, Patterns};
 use wattle_agent::model::{Price, Prices, ThinkingEffort};
 
 use super::Value;
+use super::value::table;
 
 impl Value for ThinkingEffort {
     fn from_text(text: &str) -> Result<Self, String> {
@@ -90,9 +91,7 @@ impl Value for Dollars {
 /// `my-model = { prompt = 1.0, completion = 2.0 }`.
 impl Value for Prices {
     fn from_text(text: &str) -> Result<Self, String> {
-        let table: toml::Table =
-            text.parse().map_err(|error: toml::de::Error| error.message().to_owned())?;
-        Self::from_toml(&toml::Value::Table(table), Path::new(""))
+        Self::from_toml(&table(text)?, Path::new(""))
     }
 
     fn from_toml(value: &toml::Value, _: &Path) -> Result<Self, String> {

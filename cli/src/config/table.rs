@@ -202,38 +202,27 @@ macro_rules! keys {
                 places: &Places,
             ) -> Config {
                 Config { $($name: {
-                    let of_flags = flags
-                        .iter()
-                        .find_map(|layer| layer.$name.clone())
-                        .map(|value| (value, Origin::Flag));
-                    let found = of_flags
-                        .or_else(|| {
-                            Some((environment.$name.clone()?, Origin::Environment($variable)))
-                        })
-                        .or_else(|| {
-                            Some((
-                                project.layer.$name.clone()?,
-                                Origin::Project(project.path.clone()),
-                            ))
-                        })
-                        .or_else(|| {
-                            Some((user.layer.$name.clone()?, Origin::User(user.path.clone())))
-                        });
                     let default: fn(&Places) -> $type = $default;
+                    let lower = [
+                        (environment, Origin::Environment($variable)),
+                        (&project.layer, Origin::Project(project.path.clone())),
+                        (&user.layer, Origin::User(user.path.clone())),
+                    ];
+                    let layers = flags.iter().map(|layer| (layer, Origin::Flag)).chain(lower);
+                    let mut values = layers
+                        .filter_map(|(layer, origin)| Some((layer.$name.clone()?, origin)));
                     let (value, origin) =
-                        found.unwrap_or_else(|| (default(places), Origin::Default));
+                        values.next().unwrap_or_else(|| (default(places), Origin::Default));
                     Setting { value, origin }
                 },)* policy: policy::of_layers(flags, environment, project, user) }
             }
 
             /// Returns the settings that a resumed run keeps: its permissions, its folders, its
-            /// tenant, and its budget for model requests.
+            /// tenant, and its budget for model requests. Paths are absolute.
             pub(crate) fn granted(&self) -> Json {
-                let rows = self
-                    .rows()
-                    .into_iter()
-                    .filter(|row| is_granted(row.name) && !row.value.is_null());
-                rows.map(|row| (row.name.to_owned(), row.value))
+                let rows = self.rows().into_iter();
+                let rows = rows.filter(|row| is_granted(row.name) && !row.value.is_null());
+                rows.map(|row| (row.name.to_owned(), row.absolute()))
                     .collect::<serde_json::Map<_, _>>()
                     .into()
             }
@@ -244,6 +233,7 @@ macro_rules! keys {
                     name: key!($name $($key)?),
                     value: self.$name.value.to_json(),
                     origin: self.$name.origin.clone(),
+                    is_path: <$type>::IS_PATH,
                 },)*]
             }
         }
@@ -297,7 +287,7 @@ keys! {
     max_steps "WATTLE_MAX_STEPS": Option<NonZeroU32> = |_| None, Class::Narrows(class::steps)
         => Flag::value(Group::Limits, "N", "Limit the steps of a run");
     /// Maximum duration of a run.
-    timeout "WATTLE_TIMEOUT": Option<Timeout> = |_| None, Class::Narrows(class::shorter)
+    timeout "WATTLE_TIMEOUT": Option<Timeout> = |_| None, Class::Narrows(class::bounded)
         => Flag::value(Group::Time, "TIME", "Limit the time of a run, such as 90s or 2m");
     /// Maximum number of tokens that a run uses.
     max_tokens_total "WATTLE_MAX_TOKENS_TOTAL": Option<NonZeroU32> = |_| None, Class::Narrows(class::bounded)

@@ -19,6 +19,9 @@ use super::store::BlobLocation;
 
 /// The type of a setting's value. Error messages contain the expected format and the actual value.
 pub(crate) trait Value: Clone + Send + Sync + Sized + 'static {
+    /// If true, the value is a path, or a list of paths.
+    const IS_PATH: bool = false;
+
     /// Parses the value of an environment variable or an option.
     fn from_text(text: &str) -> Result<Self, String>;
 
@@ -221,6 +224,8 @@ impl fmt::Display for SearchEngine {
 }
 
 impl Value for PathBuf {
+    const IS_PATH: bool = true;
+
     fn from_text(text: &str) -> Result<Self, String> {
         Ok(PathBuf::from(text))
     }
@@ -269,8 +274,16 @@ of_text!(
     SecretHost
 );
 
+/// Parses an environment variable that contains the entries of a table, as TOML.
+pub(super) fn table(text: &str) -> Result<toml::Value, String> {
+    let table: Result<toml::Table, _> = text.parse();
+    table.map(toml::Value::Table).map_err(|error: toml::de::Error| error.message().to_owned())
+}
+
 /// A list. In an environment variable, commas separate its items.
 impl<T: Value> Value for Vec<T> {
+    const IS_PATH: bool = T::IS_PATH;
+
     fn from_text(text: &str) -> Result<Self, String> {
         text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(T::from_text).collect()
     }
@@ -296,6 +309,8 @@ impl<T: Value> Value for Vec<T> {
 }
 
 impl<T: Value> Value for Option<T> {
+    const IS_PATH: bool = T::IS_PATH;
+
     fn from_text(text: &str) -> Result<Self, String> {
         T::from_text(text).map(Some)
     }

@@ -5,8 +5,9 @@ mod script;
 mod site;
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use wattle_agent::host::capability::egress::{Egress, Policy};
 use wattle_agent::host::capability::files::{Files, OVERLAY_LIMIT};
@@ -20,7 +21,7 @@ use crate::args::DemoArgs;
 use crate::changes::{self, Fate};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, DIM, NAME, paint};
-use crate::progress::Live;
+use crate::progress::{Live, Mode};
 use crate::setup;
 
 use script::Script;
@@ -153,13 +154,13 @@ async fn play(
     output::note(&script.about);
     output::note(&format!("\n{} wattle run {:?}", paint(DIM, "$"), script.ask));
 
-    let live = Live::new(false);
+    let live = Live::new(Mode::Command, false);
     let seen = Mutex::new(Vec::new());
     let sink = |envelope: &Envelope| {
         if let Event::ToolResult { output: text, .. } | Event::Retry { error: text, .. } =
             &envelope.event
         {
-            seen.lock().unwrap_or_else(PoisonError::into_inner).push(text.clone());
+            seen.lock().push(text.clone());
         }
         live.show(&envelope.event);
     };
@@ -172,7 +173,7 @@ async fn play(
         &files,
         Fate::Leave("in the overlay; your own runs apply them with `--apply`"),
     )?;
-    let seen = seen.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let seen = seen.into_inner();
     script.compare(&seen, &report.ending).map_err(|what| broken(demo, &what))?;
     let trace = std::fs::read_to_string(workdir.path().join(STEPS_FILE)).unwrap_or_default();
     output::aside(&format!("{STEPS_FILE} in the workdir has {} lines", trace.lines().count()));

@@ -5,15 +5,14 @@ use std::time::Duration;
 
 use wattle_agent::Cancel;
 use wattle_agent::host::UsageMeter;
-use wattle_agent::host::rt::{Diagnostic, Grants, Outcome, Program, RunError};
+use wattle_agent::host::rt::{Diagnostic, Grants, Outcome, Program};
 
 use super::interrupt::stoppable;
 use super::program::{InputTape, OpenProgram, declares};
 use super::session::{Next, Session};
 use crate::commands::{exec, no_program};
 use crate::fault::{Exit, Fault};
-use crate::keyboard;
-use crate::output;
+use crate::{keyboard, output};
 
 /// A program that is ready to run.
 struct Ready {
@@ -177,14 +176,9 @@ impl Session {
             None => Ok(Ended::Left),
             Some(None) => Ok(Ended::Reported),
             Some(Some(Ok(outcome))) => Ok(Ended::Ran(Box::new(outcome))),
-            Some(Some(Err(RunError::Denied(missing)))) => {
-                exec::denied(&missing, why_not, false).map(|_| Ended::Reported)
+            Some(Some(Err(error))) => {
+                exec::did_not_run(error, why_not, false).map(|_| Ended::Reported)
             }
-            Some(Some(Err(RunError::Refused(why)))) => {
-                exec::refused(&why, false).map(|_| Ended::Reported)
-            }
-            Some(Some(Err(RunError::Bug(bug)))) => Err(Fault::failed(bug)),
-            Some(Some(Err(RunError::Engine(error)))) => Err(Fault::failed(error)),
         }
     }
 }

@@ -19,29 +19,24 @@ pub(super) struct Undo {
     pub(super) what: &'static str,
     /// The conversation.
     pub(super) messages: Vec<Message>,
-    /// The state of the session's files.
-    files: FilesState,
+    /// The unapplied changes of files in the format of [`Files::restore`], or `None` if there are
+    /// none.
+    delta: Option<String>,
+    /// The hash of the changes after the action, or `None` if there were none.
+    after: Option<blake3::Hash>,
+    /// Number of times that changes were applied before this state.
+    applied: u64,
     /// The position in the history of the session's variables.
     variables: i64,
     /// That position after the action.
     variables_after: i64,
 }
 
-/// The unapplied changes to a session's files.
-struct FilesState {
-    /// The changes in the format of [`Files::restore`], or `None` if there are none.
-    delta: Option<String>,
-    /// The hash of the changes after the action, or `None` if there were none.
-    after: Option<blake3::Hash>,
-    /// Number of times that changes were applied before this state.
-    applied: u64,
-}
-
 impl Undo {
     /// Returns the size of the changes to files, in bytes. The texts of messages are not counted,
     /// because states share them.
     fn size(&self) -> usize {
-        self.files.delta.as_ref().map_or(0, String::len)
+        self.delta.as_ref().map_or(0, String::len)
     }
 }
 
@@ -53,9 +48,16 @@ impl Session {
     /// If the conversation cannot be read.
     pub(super) async fn snapshot(&self, what: &'static str) -> Result<Undo, Fault> {
         let messages = self.conversation().await?;
-        let files = FilesState { delta: delta(&self.files), after: None, applied: self.applied };
         let variables = self.position().await?;
-        Ok(Undo { what, messages, files, variables, variables_after: variables })
+        Ok(Undo {
+            what,
+            messages,
+            delta: delta(&self.files),
+            after: None,
+            applied: self.applied,
+            variables,
+            variables_after: variables,
+        })
     }
 
     /// Returns the state before the last message, from the record of its run. Returns `None` if the
@@ -94,9 +96,15 @@ impl Session {
             }
         }
         messages.truncate(begin);
-        let after = fingerprint(&after);
-        let files = FilesState { delta: delta(&before), after, applied: self.applied };
-        Ok(Some(Undo { what: "the last message", messages, files, variables, variables_after }))
+        Ok(Some(Undo {
+            what: "the last message",
+            messages,
+            delta: delta(&before),
+            after: fingerprint(&after),
+            applied: self.applied,
+            variables,
+            variables_after,
+        }))
     }
 
     /// Saves the state before an action, so that `/undo` restores it next. Drops the oldest states
@@ -105,7 +113,7 @@ impl Session {
     /// # Errors
     /// If the session cannot be read.
     pub(super) async fn push_undo(&mut self, mut before: Undo) -> Result<(), Fault> {
-        before.files.after = fingerprint(&self.files);
+        before.after = fingerprint(&self.files);
         before.variables_after = self.position().await?;
         self.undo.push(before);
         let mut size: usize = self.undo.iter().map(Undo::size).sum();
@@ -163,14 +171,14 @@ impl Session {
     /// # Errors
     /// If the session cannot be read or written.
     pub(super) async fn restore_files(&mut self, state: &Undo) -> Result<bool, Fault> {
-        if state.files.applied != self.applied || !self.files.is_overlay() {
+        if state.applied != self.applied || !self.files.is_overlay() {
             return Ok(false);
         }
         self.edit_changes(|files| {
-            if state.files.after != fingerprint(files) {
+            if state.after != fingerprint(files) {
                 return Ok(false);
             }
-            let restored = files.discard(".").and_then(|()| match &state.files.delta {
+            let restored = files.discard(".").and_then(|()| match &state.delta {
                 Some(delta) => files.restore(delta),
                 None => Ok(()),
             });

@@ -1,8 +1,9 @@
 //! The source of inputs: a line editor on a terminal, or stdin.
 
-use std::io::{BufRead, IsTerminal, Read, stdin, stdout};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::io::{BufRead, Read};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rustyline::config::Configurer;
 use rustyline::error::ReadlineError;
 use rustyline::{
@@ -11,7 +12,7 @@ use rustyline::{
 };
 
 use super::assistant::Assistant;
-use super::known::SharedKnown;
+use super::complete::SharedKnown;
 use super::open::Input;
 use crate::fault::Fault;
 use crate::line_editor::LineEditor;
@@ -57,7 +58,7 @@ impl Lines {
     /// # Errors
     /// If the terminal cannot be set up.
     pub(super) fn open(known: SharedKnown) -> Result<Lines, Fault> {
-        if !is_terminal() {
+        if !crate::stdin::is_interactive() {
             return Ok(Lines(Source::Pipe));
         }
         let mut own = LineEditor::open("history", Assistant::new(known), |config| {
@@ -180,16 +181,10 @@ fn has_hostile_raw_string(text: &str) -> bool {
         return false;
     }
     let pieces = pieces(text);
-    let raw = pieces.iter().zip(pieces.iter().skip(1)).find(|((before, _), (_, kind))| {
-        *kind == Kind::Text && text.get(before.clone()) == Some("r")
-    });
-    raw.and_then(|((start, _), _)| text.get(start.start..))
-        .is_some_and(|rest| visible(rest) != rest)
-}
-
-/// Returns true if stdin and stdout are terminals.
-pub(super) fn is_terminal() -> bool {
-    stdin().is_terminal() && stdout().is_terminal()
+    let raw = pieces.iter().zip(pieces.iter().skip(1));
+    let mut raw = raw.filter(|(before, piece)| piece.kind == Kind::Text && before.text == "r");
+    let rest = raw.next().map(|(before, _)| text.split_at(before.start).1);
+    rest.is_some_and(|rest| visible(rest) != rest)
 }
 
 /// The text that the user wants to edit in their own editor. The line editor reports both Ctrl-X
@@ -199,13 +194,13 @@ struct Wanted(Arc<Mutex<Option<String>>>);
 
 impl Wanted {
     fn take(&self) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.0.lock().take()
     }
 }
 
 impl ConditionalEventHandler for Wanted {
     fn handle(&self, _: &RlEvent, _: u16, _: bool, ctx: &EventContext<'_>) -> Option<Cmd> {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(ctx.line().to_owned());
+        *self.0.lock() = Some(ctx.line().to_owned());
         Some(Cmd::Interrupt)
     }
 }

@@ -13,7 +13,6 @@ mod execute;
 mod greeting;
 mod history;
 mod interrupt;
-mod known;
 mod lines;
 mod open;
 mod program;
@@ -25,15 +24,13 @@ use crate::args::ContextValue;
 use crate::config::{Config, Layer};
 use crate::editor::EditorBroker;
 use crate::fault::{Exit, Fault};
-use crate::output;
 use crate::setup::Setup;
-use crate::threads;
-use crate::trust;
 use crate::walls::{self, Needs};
+use crate::{output, stdin, threads, trust};
 
+use complete::SharedKnown;
 use entry::Entry;
 use interrupt::TWICE;
-use known::SharedKnown;
 use lines::{Line, Lines};
 use session::{Next, Session};
 
@@ -48,7 +45,7 @@ struct Repl {
 /// Runs the session until the user leaves. The agents receive the values of `context`.
 pub(crate) fn run(context: Vec<ContextValue>, flags: &[Layer]) -> Result<Exit, Fault> {
     let config = trust::gather(flags)?;
-    let editor = lines::is_terminal().then(EditorBroker::start).flatten();
+    let editor = stdin::is_interactive().then(EditorBroker::start).flatten();
     walls::raise(&config, &Needs { trusted: config.exec.value, ..Needs::default() })?;
     threads::run(converse(config, context, editor))
 }
@@ -113,7 +110,7 @@ impl Repl {
         let interrupt = tokio::signal::unix::SignalKind::interrupt();
         let _ignored = tokio::signal::unix::signal(interrupt);
         let edited = tokio::task::spawn_blocking(move || {
-            let _reader = crate::stdin::lock();
+            let _reader = stdin::lock();
             let edited = editor.edit(&text, ending);
             (editor, edited)
         });

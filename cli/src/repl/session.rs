@@ -10,18 +10,18 @@ use wattle_agent::host::service::Outcome;
 use wattle_agent::host::{CatalogDiff, journal};
 use wattle_agent::model::Model;
 
+use super::complete::SharedKnown;
 use super::history::Undo;
 use super::interrupt::stoppable;
-use super::known::SharedKnown;
 use super::lines::{Line, Lines};
 use super::program::OpenProgram;
+use crate::ask::is_yes;
 use crate::changes::{self, Fate};
 use crate::config::Config;
 use crate::fault::{Exit, Fault};
-use crate::keyboard;
-use crate::output;
-use crate::progress::{Live, RunView};
+use crate::progress::{Live, Mode, RunView};
 use crate::setup::{self, LocalAssembler, LocalRuns, Setup};
+use crate::{keyboard, output};
 
 /// Default maximum number of steps per message.
 pub(super) const STEPS: u32 = 10;
@@ -32,6 +32,13 @@ pub(super) enum Next {
     Go,
     /// The session ends.
     Leave(Exit),
+}
+
+/// A command that does not end the session.
+impl From<()> for Next {
+    fn from((): ()) -> Next {
+        Next::Go
+    }
 }
 
 /// An interactive session.
@@ -139,7 +146,7 @@ impl Session {
             ..RunRequest::new(message)
         };
         let run = service.start(&self.kept.store, request).await.map_err(Fault::failed)?;
-        let live = Live::of_session(self.setup.config.verbose.value);
+        let live = Live::new(Mode::Session, self.setup.config.verbose.value);
         let following = async {
             let mut follower = service.follow(&self.kept.store, &run.id, 0).until_parked();
             while let Some(event) = follower.next().await.map_err(Fault::failed)? {
@@ -238,11 +245,7 @@ impl Session {
             return Ok(());
         }
         match lines.ask(question.to_owned()).await? {
-            Line::Text(text)
-                if matches!(text.trim().to_ascii_lowercase().as_str(), "y" | "yes") =>
-            {
-                self.apply(|_| true).await
-            }
+            Line::Text(text) if is_yes(&text) => self.apply(|_| true).await,
             _ => Ok(()),
         }
     }

@@ -395,24 +395,7 @@ impl Setup {
 
     /// Returns the journal data that a later command needs to resume the run.
     pub(crate) fn origin(&self, agent: &AgentSpec) -> Json {
-        let mut granted = self.config.granted();
-        let absolute = |path: &str| {
-            std::path::absolute(path).ok().and_then(|path| path.to_str().map(str::to_owned))
-        };
-        for key in ["root", "catalog", "agents"] {
-            match granted.get_mut(key) {
-                Some(Json::String(path)) => {
-                    absolute(path).into_iter().for_each(|whole| *path = whole)
-                }
-                Some(Json::Array(paths)) => paths.iter_mut().for_each(|path| {
-                    if let Some(whole) = path.as_str().and_then(absolute) {
-                        *path = whole.into();
-                    }
-                }),
-                _ => {}
-            }
-        }
-        let mut origin = json!({"by": "run", "granted": granted});
+        let mut origin = json!({"by": "run", "granted": self.config.granted()});
         agent.write_to(&mut origin);
         origin
     }

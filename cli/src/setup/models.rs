@@ -1,8 +1,9 @@
 //! Opens models by name or by class.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use wattle_agent::host::capability::egress::Egress;
 use wattle_agent::model::{
     BALANCED_CLASS, CLASS_PREFIX, Endpoint, EndpointSettings, Model, Models, OneModel, RemoteModel,
@@ -38,7 +39,7 @@ impl Models for ConfiguredModels {
         if is_configured || self.config.model.value.as_deref() == Some(name) {
             return Ok(Arc::clone(&self.configured));
         }
-        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut opened = self.opened.lock();
         if let Some(model) = opened.get(name) {
             return Ok(Arc::clone(model));
         }

@@ -2,8 +2,8 @@
 //! the telemetry collector.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use wattle_agent::Host;
 use wattle_agent::host::capability::egress::Egress;
 use wattle_agent::host::capability::web::{Engine, EngineSettings};
@@ -36,7 +36,7 @@ static REPORTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 /// key is too short.
 pub(crate) fn mask_key(key: &ApiKey, variable: &str) {
     output::mask().add_key(key);
-    let mut reported = REPORTED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut reported = REPORTED.lock();
     if key.is_short() && reported.insert(variable.to_owned()) {
         output::warn(&format!("the key in `{variable}`: {SHORT_KEY}"));
     }

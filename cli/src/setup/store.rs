@@ -2,9 +2,9 @@
 
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use wattle_agent::agents::TRAITS_FOLDER;
 use wattle_agent::host::capability::egress::{Egress, Policy};
 use wattle_agent::host::capability::files::{
@@ -19,8 +19,7 @@ use wattle_agent::{Store, Tenant};
 
 use crate::config::{BlobLocation, Config, Places, StoreLocation, TraceLocation};
 use crate::fault::Fault;
-use crate::output;
-use crate::trust;
+use crate::{output, trust};
 
 use super::models::{NamedEndpoint, endpoint};
 use super::remote::{mask_key, variable};
@@ -117,7 +116,7 @@ const CLOSE: Duration = Duration::from_secs(2);
 /// Opens the store at a location. All stores that a process opens at the same location share their
 /// connections, until [`close_stores`] is called.
 pub(super) fn open_at(location: &StoreLocation, ttl: Duration) -> Result<Store, StoreError> {
-    let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut opened = OPENED.lock();
     if let Some((_, store)) = opened.iter().find(|(known, _)| known == location) {
         return Ok(store.clone());
     }
@@ -134,7 +133,7 @@ pub(super) fn open_at(location: &StoreLocation, ttl: Duration) -> Result<Store, 
 /// opened later gets new connections, because pooled connections end with the threads that opened
 /// them.
 pub(crate) async fn close_stores() {
-    let opened = std::mem::take(&mut *OPENED.lock().unwrap_or_else(PoisonError::into_inner));
+    let opened = std::mem::take(&mut *OPENED.lock());
     for (location, store) in opened {
         let closed = match tokio::time::timeout(CLOSE, store.close()).await {
             Ok(closed) => closed.map_err(|error| error.to_string()),

@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 use wattle_eval::{Answers, Approach, Attempt, Contender, Evaluation, Plan, Suite, evaluate};
 
 use crate::args::AgentsTestArgs;
-use crate::commands::eval::{endpoint_model, exit, names_an_endpoint};
+use crate::commands::eval::{endpoint_model, exit, invalid_suite, names_an_endpoint};
 use crate::commands::print_verdict;
 use crate::fault::{Exit, Fault};
 use crate::output::{self, BAD, DIM, GOOD, WARN, paint, visible};
@@ -15,10 +15,7 @@ use crate::setup::{self, Setup};
 pub(super) async fn test(args: AgentsTestArgs, setup: Setup) -> Result<Exit, Fault> {
     let AgentsTestArgs { names, model, recorded, json } = args;
     super::known(&setup.agents, &names)?;
-    let suite = Suite::of_agents(&setup.agents, &names).map_err(|errors| {
-        let all: Vec<String> = errors.iter().map(ToString::to_string).collect();
-        Fault::configuration(all.join("\n"))
-    })?;
+    let suite = Suite::of_agents(&setup.agents, &names).map_err(invalid_suite)?;
     if suite.tasks.is_empty() {
         return Err(Fault::usage("these agents have no examples").hint(
             "an example is a table `[[example]]` in the file of its agent, with `message` and \

@@ -8,17 +8,16 @@ use std::sync::Arc;
 use wattle_agent::host::DialectSetting;
 use wattle_agent::model::Model;
 use wattle_eval::{
-    Answers, Approach, Attempt, Contender, Earlier, Evaluation, Pairing, Plan, Results, Side,
-    Suite, Verdict, compare, evaluate, read_attempts,
+    Answers, Approach, Attempt, Contender, Earlier, EvalError, Evaluation, Pairing, Plan, Results,
+    Side, Suite, Verdict, compare, evaluate, read_attempts,
 };
 
 use crate::args::EvalArgs;
 use crate::config::{Config, Layer, Origin, Setting};
 use crate::fault::{Exit, Fault};
-use crate::output;
 use crate::progress::{Bar, counted};
 use crate::setup::{self, Setup};
-use crate::trust;
+use crate::{output, trust};
 
 /// Runs the suite and prints the scorecard.
 pub(crate) async fn eval(args: EvalArgs, flags: &[Layer]) -> Result<Exit, Fault> {
@@ -199,10 +198,7 @@ fn load(args: &EvalArgs, config: &Config) -> Result<Suite, Fault> {
         let fault = Fault::usage(format!("no folder `{}`", args.dir.display()));
         return Err(fault.hint("name the folder of the tasks"));
     }
-    let mut suite = Suite::load_with(&args.dir, &config.agents.value).map_err(|errors| {
-        let all: Vec<String> = errors.iter().map(ToString::to_string).collect();
-        Fault::configuration(all.join("\n"))
-    })?;
+    let mut suite = Suite::load_with(&args.dir, &config.agents.value).map_err(invalid_suite)?;
     if let Some(path) = &args.preamble {
         let text = std::fs::read_to_string(path).map_err(|why| {
             Fault::usage(format!("failed to read the preamble `{}`: {why}", path.display()))
@@ -218,6 +214,11 @@ fn load(args: &EvalArgs, config: &Config) -> Result<Suite, Fault> {
         }
     }
     Ok(suite)
+}
+
+/// Returns the fault for the errors in a suite.
+pub(super) fn invalid_suite(errors: Vec<EvalError>) -> Fault {
+    Fault::configuration(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
 }
 
 /// Returns true if the settings name an endpoint. A key alone is not enough: it may be for another

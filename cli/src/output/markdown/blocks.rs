@@ -64,6 +64,8 @@ mod tests {
             ("one\n\ntwo and", "one\n\n"),
             ("one\n\n```\na\n\nb\n", "one\n\n"),
             ("```\na\n\nb\n```\n\nthen", "```\na\n\nb\n```\n\n"),
+            ("````\n```\n\na\n````\n\nthen", "````\n```\n\na\n````\n\n"),
+            ("# one\n- two\n\nthen", "# one\n- two\n\n"),
             ("- one\n\n- two\n", ""),
             ("- one\n\n  more\n\nthen", "- one\n\n  more\n\n"),
             ("one\n\n-", ""),

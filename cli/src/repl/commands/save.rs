@@ -15,10 +15,10 @@ use crate::files;
 use crate::output::highlight::{Kind, pieces};
 use crate::output::{self, visible};
 use crate::repl::Repl;
-use crate::repl::session::{Next, Session};
+use crate::repl::session::Session;
 
 /// Writes the last program, or the program of a step, to a new file in the catalog.
-pub(super) async fn save(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
+pub(super) async fn save(repl: &mut Repl, arguments: Vec<String>) -> Result<(), Fault> {
     let session = &mut repl.session;
     let mut arguments = arguments.into_iter();
     let given = arguments.next().unwrap_or_default();
@@ -54,7 +54,7 @@ pub(super) async fn save(repl: &mut Repl, arguments: Vec<String>) -> Result<Next
         let hint = "start with `--catalog catalog` to call it by its name";
         output::aside(hint);
     }
-    Ok(Next::Go)
+    Ok(())
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Fault> {
@@ -71,7 +71,7 @@ fn write(path: &Path, text: &str) -> Result<(), Fault> {
 
 /// Opens the last input, or the program of a step, in the editor, and pre-fills the next prompt
 /// with the result.
-pub(super) async fn edit(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
+pub(super) async fn edit(repl: &mut Repl, arguments: Vec<String>) -> Result<(), Fault> {
     let number = arguments.first().map(|argument| step(argument)).transpose()?;
     let session = &mut repl.session;
     let text = match number {
@@ -83,7 +83,7 @@ pub(super) async fn edit(repl: &mut Repl, arguments: Vec<String>) -> Result<Next
         number => session.source_of(number)?.trim_end().to_owned(),
     };
     repl.edit(text).await?;
-    Ok(Next::Go)
+    Ok(())
 }
 
 impl Session {
@@ -144,8 +144,8 @@ impl Session {
 fn arguments(body: &str) -> usize {
     let words: Vec<&str> = pieces(body)
         .into_iter()
-        .filter(|(_, kind)| *kind != Kind::Comment)
-        .filter_map(|(range, _)| body.get(range))
+        .filter(|piece| piece.kind != Kind::Comment)
+        .map(|piece| piece.text)
         .filter(|word| !word.trim().is_empty())
         .collect();
     let read = words.windows(3).filter_map(|window| match window {

@@ -16,12 +16,12 @@ use crate::progress::RunView;
 use crate::repl::Repl;
 use crate::repl::history::exchanges;
 use crate::repl::program::OpenProgram;
-use crate::repl::session::{Next, Session};
+use crate::repl::session::Session;
 use crate::setup;
 
 /// Continues in a copy of the session. If a step is given, the copy ends after that step of the
 /// last run.
-pub(super) async fn fork(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
+pub(super) async fn fork(repl: &mut Repl, arguments: Vec<String>) -> Result<(), Fault> {
     let session = &mut repl.session;
     let mut messages = session.conversation().await?;
     let mut at = None;
@@ -52,7 +52,7 @@ pub(super) async fn fork(repl: &mut Repl, arguments: Vec<String>) -> Result<Next
     };
     let note = format!("session {id}, a copy of {of}{what}");
     output::aside(&visible(&note));
-    Ok(Next::Go)
+    Ok(())
 }
 
 /// Returns the last run, and its turn with which a step ends.
@@ -100,12 +100,12 @@ async fn enter(session: &mut Session, id: String) -> Result<(), Fault> {
 }
 
 /// Prints the stored sessions.
-pub(super) async fn list(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault> {
-    stored::list(&repl.session.kept.store, false).await.map(|()| Next::Go)
+pub(super) async fn list(repl: &mut Repl, _: Vec<String>) -> Result<(), Fault> {
+    stored::list(&repl.session.kept.store, false).await
 }
 
 /// Continues a stored session.
-pub(super) async fn resume(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
+pub(super) async fn resume(repl: &mut Repl, arguments: Vec<String>) -> Result<(), Fault> {
     let session = &mut repl.session;
     let id = arguments.into_iter().next().unwrap_or_default();
     let sessions = session.kept.store.sessions().await?;
@@ -116,11 +116,11 @@ pub(super) async fn resume(repl: &mut Repl, arguments: Vec<String>) -> Result<Ne
     enter(session, id).await?;
     session.open = OpenProgram::default();
     session.introduce().await?;
-    Ok(Next::Go)
+    Ok(())
 }
 
 /// Prints the names of the session's and the tenant's variables, with their sizes.
-pub(super) async fn vars(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault> {
+pub(super) async fn vars(repl: &mut Repl, _: Vec<String>) -> Result<(), Fault> {
     let store = &repl.session.kept.store;
     let mut count = 0;
     for (prefix, state) in
@@ -136,12 +136,12 @@ pub(super) async fn vars(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault>
     if count == 0 {
         output::aside("there are no variables; `(kv.set \"name\" \"value\")` sets one");
     }
-    Ok(Next::Go)
+    Ok(())
 }
 
 /// Writes the conversation to a new file: as JSON if the name of the file ends with `.json`,
 /// otherwise as Markdown. Keys and secrets are masked.
-pub(super) async fn export(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
+pub(super) async fn export(repl: &mut Repl, arguments: Vec<String>) -> Result<(), Fault> {
     let session = &repl.session;
     let name = arguments.into_iter().next().unwrap_or_default();
     let path = session.config().root.value.join(&name);
@@ -161,7 +161,7 @@ pub(super) async fn export(repl: &mut Repl, arguments: Vec<String>) -> Result<Ne
             .hint("name a new file in the workdir")
     })?;
     output::aside(&visible(&format!("wrote {}", path.display())));
-    Ok(Next::Go)
+    Ok(())
 }
 
 fn as_markdown(session: &ExportedSession) -> String {

@@ -8,11 +8,11 @@ use wattle_agent::host::{Rewind, UsageMeter};
 use wattle_agent::model::{Delta, Model, ModelRequest, ask_within};
 
 use crate::fault::Fault;
-use crate::output::{self, markdown, visible, width};
+use crate::output::{self, markdown};
 use crate::progress::{counted, grouped, spent};
 use crate::repl::Repl;
 use crate::repl::history::exchanges;
-use crate::repl::session::{Next, STEPS, Session};
+use crate::repl::session::{STEPS, Session};
 use crate::setup;
 
 /// Estimated number of bytes per token.
@@ -25,7 +25,7 @@ const SUMMARIZE: &str = "You summarize a conversation between a user and an assi
                          everything else. Write plain text, at most 300 words.";
 
 /// Prints the token usage of each run, and the total.
-pub(super) async fn cost(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault> {
+pub(super) async fn cost(repl: &mut Repl, _: Vec<String>) -> Result<(), Fault> {
     let runs = &repl.session.spent;
     let shown = |usage: Usage| spent(usage).unwrap_or_else(|| "no tokens were counted".to_owned());
     if runs.len() > 1 {
@@ -34,12 +34,11 @@ pub(super) async fn cost(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault>
         }
     }
     let total = runs.iter().fold(Usage::default(), |sum, usage| sum + *usage);
-    output::text(&format!("{}: {}", counted(runs.len(), "message"), shown(total)))?;
-    Ok(Next::Go)
+    output::text(&format!("{}: {}", counted(runs.len(), "message"), shown(total)))
 }
 
 /// Prints the sections of the next request, each with its estimated number of tokens.
-pub(super) async fn context(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault> {
+pub(super) async fn context(repl: &mut Repl, _: Vec<String>) -> Result<(), Fault> {
     let session = &mut repl.session;
     let model = session.model()?;
     let history = session.kept.store.history(&session.kept.id).await?;
@@ -83,18 +82,18 @@ pub(super) async fn context(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fau
     }
     output::text(&text)?;
     output::aside("tokens are estimated: 4 bytes each; `/compact` shortens the messages");
-    Ok(Next::Go)
+    Ok(())
 }
 
 /// Replaces all messages before the last exchange with a summary that the model writes.
-pub(super) async fn compact(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault> {
+pub(super) async fn compact(repl: &mut Repl, _: Vec<String>) -> Result<(), Fault> {
     let session = &mut repl.session;
     let before = session.snapshot("/compact").await?;
     let begin = exchanges(&before.messages).last().copied().unwrap_or(0);
     let (old, last) = before.messages.split_at_checked(begin).unwrap_or((&before.messages, &[]));
     if old.is_empty() {
         output::aside("there is nothing to summarize before the last message");
-        return Ok(Next::Go);
+        return Ok(());
     }
     let model = session.model()?;
     let (summary, usage) = summarize(session, model.as_ref(), old).await?;
@@ -105,14 +104,10 @@ pub(super) async fn compact(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fau
     session.replace(replaced.concat()).await?;
     let removed = counted(old.len(), "message");
     session.push_undo(before).await?;
-    if output::is_styled() {
-        output::styled(&markdown::render(&summary, width::layout()))?;
-    } else {
-        output::text(&visible(&summary))?;
-    }
+    markdown::print(&summary)?;
     let note = format!("the summary replaces {removed}; /undo brings them back");
     output::aside(&note);
-    Ok(Next::Go)
+    Ok(())
 }
 
 async fn summarize(
@@ -139,7 +134,7 @@ async fn summarize(
 }
 
 /// Restores the state before the last message, or before `/compact`.
-pub(super) async fn undo(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault> {
+pub(super) async fn undo(repl: &mut Repl, _: Vec<String>) -> Result<(), Fault> {
     let session = &mut repl.session;
     let state = match session.undo.pop() {
         Some(state) => state,
@@ -162,12 +157,12 @@ pub(super) async fn undo(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault>
         }
     };
     output::aside(&format!("undone: {}{files}{variables}", state.what));
-    Ok(Next::Go)
+    Ok(())
 }
 
 /// Drops the last exchange from the stored conversation. `/undo` calls this function if neither a
 /// saved state nor the record of the exchange's run is left.
-async fn undo_stored(session: &Session) -> Result<Next, Fault> {
+async fn undo_stored(session: &Session) -> Result<(), Fault> {
     let mut messages = session.conversation().await?;
     let Some(begin) = exchanges(&messages).last().copied() else {
         return Err(Fault::usage("there is nothing to undo"));
@@ -177,5 +172,5 @@ async fn undo_stored(session: &Session) -> Result<Next, Fault> {
     let note = "undone: the last message; the files and variables stay as they are, because its run \
                 is not the last one that is recorded";
     output::aside(note);
-    Ok(Next::Go)
+    Ok(())
 }
