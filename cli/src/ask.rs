@@ -72,6 +72,11 @@ fn read(program: &str, stop: &UnixStream) -> Answer {
     }
 }
 
+/// Returns true if a reply is a clear yes.
+pub(crate) fn is_yes(reply: &str) -> bool {
+    matches!(reply.trim().to_ascii_lowercase().as_str(), "y" | "yes")
+}
+
 /// Parses a reply. Returns `None` if the user asks to see the program.
 fn parse(reply: &str) -> Option<Answer> {
     Some(match reply.trim().to_ascii_lowercase().as_str() {

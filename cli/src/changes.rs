@@ -59,7 +59,7 @@ pub(crate) fn of(files: &Files) -> Result<Vec<Change>, Fault> {
 pub(crate) fn settle(files: &Files, fate: Fate) -> Result<(), Fault> {
     let changes = of(files)?;
     if fate == Fate::Apply {
-        apply(files)?;
+        apply_chosen(files, |_| true)?;
     }
     if !changes.is_empty() {
         list(&changes, fate);
@@ -67,17 +67,9 @@ pub(crate) fn settle(files: &Files, fate: Fate) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Applies the changes. If a change to a file cannot be applied, the run's version of the file is
-/// saved in the user's state folder for comparison.
-///
-/// # Errors
-/// If some changes cannot be applied. The error names them.
-pub(crate) fn apply(files: &Files) -> Result<(), Fault> {
-    apply_chosen(files, |_| true)
-}
-
-/// Applies the changes for which `chosen` returns true, in the same way as [`apply`]. The others
-/// stay in the overlay.
+/// Applies the changes for which `chosen` returns true. The others stay in the overlay. If a change
+/// to a file cannot be applied, the run's version of the file is saved in the user's state folder
+/// for comparison.
 ///
 /// # Errors
 /// If some of these changes cannot be applied. The error names them.

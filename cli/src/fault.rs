@@ -3,6 +3,9 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use wattle_agent::host::StoreError;
+use wattle_agent::host::rt::Failure;
+
 /// The exit code of the process, which has the same meaning for every command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -26,6 +29,20 @@ pub(crate) enum Exit {
     Interrupted,
     /// The exit status of a shell script.
     Status(u8),
+}
+
+impl Exit {
+    /// Returns the exit code of a command that found no problem, or that found one.
+    pub(crate) fn of(is_sound: bool) -> Exit {
+        if is_sound { Exit::Done } else { Exit::Failed }
+    }
+}
+
+/// A command without an exit code of its own succeeds.
+impl From<()> for Exit {
+    fn from((): ()) -> Exit {
+        Exit::Done
+    }
 }
 
 impl From<Exit> for ExitCode {
@@ -64,22 +81,22 @@ pub(crate) enum Fault {
 
 impl Fault {
     /// Creates a fault with this exit code.
-    pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Fault {
-        Fault::Reported { exit, message: message.into(), hint: None }
+    pub(crate) fn new(exit: Exit, message: impl ToString) -> Fault {
+        Fault::Reported { exit, message: message.to_string(), hint: None }
     }
 
     /// Creates a fault for an invalid command line.
-    pub(crate) fn usage(message: impl Into<String>) -> Fault {
+    pub(crate) fn usage(message: impl ToString) -> Fault {
         Fault::new(Exit::Usage, message)
     }
 
     /// Creates a fault for invalid settings.
-    pub(crate) fn configuration(message: impl Into<String>) -> Fault {
+    pub(crate) fn configuration(message: impl ToString) -> Fault {
         Fault::new(Exit::Configuration, message)
     }
 
     /// Creates a fault for a failed operation.
-    pub(crate) fn failed(message: impl Into<String>) -> Fault {
+    pub(crate) fn failed(message: impl ToString) -> Fault {
         Fault::new(Exit::Failed, message)
     }
 
@@ -102,12 +119,33 @@ impl Fault {
         }
     }
 
+    /// Returns the hint.
+    pub(crate) fn hinted(&self) -> Option<&str> {
+        match self {
+            Fault::Reported { hint, .. } => hint.as_deref(),
+            Fault::ReaderGone => None,
+        }
+    }
+
     /// Returns the exit code.
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Fault::Reported { exit, .. } => *exit,
             Fault::ReaderGone => Exit::Done,
         }
+    }
+}
+
+impl From<StoreError> for Fault {
+    fn from(error: StoreError) -> Fault {
+        Fault::failed(error)
+    }
+}
+
+/// A failed call to a service of programs, such as the memory.
+impl From<Failure> for Fault {
+    fn from(failure: Failure) -> Fault {
+        Fault::failed(failure.reason)
     }
 }
 

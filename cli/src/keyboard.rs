@@ -5,8 +5,8 @@
 //! before a question was shown never answer it.
 
 use std::io::{IsTerminal, stdin};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{
     InputModes, LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
@@ -35,7 +35,7 @@ pub(crate) fn quiet() -> Quiet {
         && let Ok(before) = tcgetattr(stdin())
     {
         set(&quiet_mode(&before));
-        *lock() = Some(State { before, early: Vec::new() });
+        *STATE.lock() = Some(State { before, early: Vec::new() });
     }
     Quiet(())
 }
@@ -44,7 +44,7 @@ impl Quiet {
     /// Enables the echo of keys again. Returns the keys that were pressed before a question was
     /// shown, without control characters other than line ends.
     pub(crate) fn end(self) -> String {
-        let early = lock().as_mut().map(|state| std::mem::take(&mut state.early));
+        let early = STATE.lock().as_mut().map(|state| std::mem::take(&mut state.early));
         let text = String::from_utf8_lossy(&early.unwrap_or_default()).replace('\r', "\n");
         text.chars().filter(|c| !c.is_control() || *c == '\n').collect()
     }
@@ -52,7 +52,7 @@ impl Quiet {
 
 impl Drop for Quiet {
     fn drop(&mut self) {
-        if let Some(state) = lock().take() {
+        if let Some(state) = STATE.lock().take() {
             set(&state.before);
         }
     }
@@ -64,7 +64,7 @@ pub(crate) struct Question(());
 /// Prepares the terminal for a question. Keys that were pressed earlier are kept for the next
 /// input.
 pub(crate) fn question() -> Question {
-    if let Some(state) = lock().as_mut() {
+    if let Some(state) = STATE.lock().as_mut() {
         state.early.extend(pending());
         set(&state.before);
     }
@@ -73,7 +73,7 @@ pub(crate) fn question() -> Question {
 
 impl Drop for Question {
     fn drop(&mut self) {
-        if let Some(state) = lock().as_ref() {
+        if let Some(state) = STATE.lock().as_ref() {
             set(&quiet_mode(&state.before));
         }
     }
@@ -110,8 +110,4 @@ fn pending() -> Vec<u8> {
             _ => return keys,
         }
     }
-}
-
-fn lock() -> MutexGuard<'static, Option<State>> {
-    STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -11,8 +11,10 @@ mod config;
 mod demo;
 mod editor;
 mod fault;
+mod files;
 mod input;
 mod keyboard;
+mod line_editor;
 mod output;
 mod progress;
 mod repl;
@@ -24,7 +26,6 @@ mod trust;
 mod undone;
 mod walls;
 
-use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
@@ -89,7 +90,7 @@ fn print_usage(error: &clap::Error) -> ExitCode {
 /// Sets up logging to stderr. Warnings are logged and, with `--verbose`, Wattle's own debug
 /// messages, too. The log lines of a server start with a timestamp.
 fn log(cli: &Cli) {
-    let own = if cli.verbose { LevelFilter::DEBUG } else { LevelFilter::WARN };
+    let own = if cli.is_verbose() { LevelFilter::DEBUG } else { LevelFilter::WARN };
     let levels = Targets::new().with_default(LevelFilter::WARN).with_target("wattle", own);
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(|| output::Log)
@@ -103,47 +104,47 @@ fn log(cli: &Cli) {
     };
 }
 
-/// Runs the command. Options before the command also apply to it.
+/// Runs the command with the settings of its options.
 fn perform(cli: Cli) -> Result<Exit, Fault> {
-    let outer = Layer::from(cli.flags);
+    let flags = cli.flags.as_slice();
     match cli.command {
-        Some(Command::Run(args)) => commands::run::run(*args, outer),
-        Some(Command::Replay(args)) => threads::run(commands::replay::replay(args, outer)),
-        Some(Command::Session(SessionCommand::Resume { id, flags })) => {
-            let flags = Layer { session: Some(Some(id)), ..Layer::from(*flags) };
-            repl::run(flags, Vec::new(), outer)
+        Some(Command::Run(args)) => commands::run::run(*args, flags),
+        Some(Command::Replay(args)) => threads::run(commands::replay::replay(args, flags)),
+        Some(Command::Session(SessionCommand::Resume { id })) => {
+            let session = Layer { session: Some(Some(id)), ..Layer::default() };
+            repl::run(Vec::new(), &[&[session], flags].concat())
         }
-        Some(Command::Session(command)) => threads::run(commands::session::session(command, outer)),
-        Some(Command::Repl(args)) => repl::run(args.flags.into(), args.context, outer),
-        Some(Command::Serve(args)) => serve::serve(args, outer),
-        Some(Command::Exec(args)) => commands::exec::exec(args, outer),
-        Some(Command::Shell(args)) => commands::shell::shell(args, outer),
-        Some(Command::Check(args)) => threads::run(commands::check::check(args, outer)),
+        Some(Command::Session(command)) => threads::run(commands::session::session(command, flags)),
+        Some(Command::Repl(args)) => repl::run(args.context, flags),
+        Some(Command::Serve(args)) => serve::serve(args, flags),
+        Some(Command::Exec(args)) => commands::exec::exec(args, flags),
+        Some(Command::Shell(args)) => commands::shell::shell(args, flags),
+        Some(Command::Check(args)) => threads::run(commands::check::check(args, flags)),
         Some(Command::Expand(args)) => commands::expand::expand(&args),
-        Some(Command::Parse) => commands::parse::parse(),
-        Some(Command::Catalog(command)) => threads::run(commands::catalog::catalog(command, outer)),
-        Some(Command::Agents(command)) => threads::run(commands::agents::agents(command, outer)),
-        Some(Command::Workbook(command)) => commands::workbook::workbook(command, outer),
-        Some(Command::Eval(args)) => threads::run(commands::eval::eval(args, outer)),
-        Some(Command::Trace(command)) => threads::run(commands::trace::trace(command, outer)),
-        Some(Command::Telemetry(args)) => commands::trace::telemetry(args, outer),
-        Some(Command::Ledger(command)) => threads::run(commands::ledger::ledger(command, outer)),
-        Some(Command::Vars(command)) => threads::run(commands::vars::vars(command, outer)),
-        Some(Command::Memory(command)) => threads::run(commands::memory::memory(command, outer)),
-        Some(Command::Token(command)) => threads::run(commands::token::token(command, outer)),
-        Some(Command::Store(command)) => threads::run(commands::store::store(command, outer)),
-        Some(Command::Prune(args)) => threads::run(commands::prune::prune(args, outer)),
+        Some(Command::Parse) => commands::parse::parse().map(Exit::from),
+        Some(Command::Catalog(command)) => threads::run(commands::catalog::catalog(command, flags)),
+        Some(Command::Agents(command)) => threads::run(commands::agents::agents(command, flags)),
+        Some(Command::Workbook(command)) => commands::workbook::workbook(command, flags),
+        Some(Command::Eval(args)) => threads::run(commands::eval::eval(args, flags)),
+        Some(Command::Trace(command)) => threads::run(commands::trace::trace(command, flags)),
+        Some(Command::Telemetry(args)) => commands::trace::telemetry(args, flags).map(Exit::from),
+        Some(Command::Ledger(command)) => threads::run(commands::ledger::ledger(command, flags)),
+        Some(Command::Vars(command)) => threads::run(commands::vars::vars(command, flags)),
+        Some(Command::Memory(command)) => threads::run(commands::memory::memory(command, flags)),
+        Some(Command::Token(command)) => threads::run(commands::token::token(command, flags)),
+        Some(Command::Store(command)) => threads::run(commands::store::store(command, flags)),
+        Some(Command::Prune(args)) => threads::run(commands::prune::prune(args, flags)),
         Some(Command::Demo(args)) => threads::run(demo::demo(&args)),
-        Some(Command::Init(args)) => commands::init::init(args, outer),
-        Some(Command::Doctor(args)) => commands::doctor::doctor(args, outer),
-        Some(Command::Trust(args)) => commands::trust::trust(args, &outer),
-        Some(Command::Untrust(args)) => commands::trust::untrust(args, &outer),
-        Some(Command::Status(args)) => commands::trust::status(args, &outer),
-        Some(Command::Config(command)) => commands::config::config(command, outer),
-        Some(Command::Completions { shell }) => commands::completions::completions(shell),
-        None if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() => {
-            repl::run(Layer::default(), Vec::new(), outer)
+        Some(Command::Init(args)) => commands::init::init(args, flags).map(Exit::from),
+        Some(Command::Doctor(args)) => commands::doctor::doctor(args, flags),
+        Some(Command::Trust(args)) => commands::trust::trust(args, flags).map(Exit::from),
+        Some(Command::Untrust(args)) => commands::trust::untrust(args, flags).map(Exit::from),
+        Some(Command::Status(args)) => commands::trust::status(args, flags).map(Exit::from),
+        Some(Command::Config(command)) => commands::config::config(command, flags).map(Exit::from),
+        Some(Command::Completions { shell }) => {
+            commands::completions::completions(shell).map(Exit::from)
         }
+        None if stdin::is_interactive() => repl::run(Vec::new(), flags),
         None => Err(Fault::usage("no command is given")
             .hint("`wattle --help` lists the commands, `wattle demo` plays recorded runs")),
     }

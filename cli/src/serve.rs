@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use etcetera::BaseStrategy;
 use tokio_util::sync::CancellationToken;
 use wattle_server::{
     App, Limits, OpenTenant, Operator, Server, ServerSettings, SettingLine, TenantParts, Token,
@@ -13,11 +12,10 @@ use wattle_server::{
 };
 
 use crate::args::ServeArgs;
-use crate::config::{Config, Layer, Origin, Value as _};
+use crate::config::{Config, Layer, Origin, Places, Value as _};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, DIM, paint};
-use crate::setup::trusted;
-use crate::setup::{Setup, variable};
+use crate::setup::{self, Setup, trusted, variable};
 use crate::walls::{self, Needs};
 use crate::{threads, trust};
 
@@ -33,8 +31,8 @@ const STEPS: u32 = 10;
 
 /// Serves requests until an interrupt or a termination signal arrives, then waits for the current
 /// runs to end. A second signal ends the process immediately.
-pub(crate) fn serve(args: ServeArgs, outer: Layer) -> Result<Exit, Fault> {
-    let config = trust::gather(&[args.flags.clone().into(), outer])?;
+pub(crate) fn serve(args: ServeArgs, flags: &[Layer]) -> Result<Exit, Fault> {
+    let config = trust::gather(flags)?;
     let needs =
         Needs { trusted: may_exec()?, listens: true, saves_programs: true, ..Needs::default() };
     walls::raise(&config, &needs)?;
@@ -50,16 +48,15 @@ async fn listen(args: ServeArgs, config: Config) -> Result<Exit, Fault> {
     let host = setup.host.clone();
     tokio::spawn(async move { host.warm().await });
     let settings = setup.run_settings(STEPS, &model)?;
-    let own = parts(&setup.config, &setup)?;
+    let own = parts(&setup)?;
     // The server itself checks a larger file while it runs.
-    let checked = own.store.file().check_structure(CHECKED_AT_START).await;
-    checked.map_err(|error| Fault::failed(error.to_string()))?;
+    own.store.file().check_structure(CHECKED_AT_START).await?;
     let models = setup.models(Arc::clone(&model));
     let app = App::new(setup.host.clone(), model, settings, own)
         .with_agents(setup.agents.clone())
         .with_models(models)
         .with_tenants(tenants(&setup))
-        .with_host_files(crate::setup::host_files(&setup.config))
+        .with_host_files(setup::host_files(&setup.config))
         .with_policy(setup.config.policy.clone())
         .with_max_steps(setup.config.max_steps.value.map(std::num::NonZero::get))
         .with_embed_model(setup.config.embed_model.value.clone())
@@ -76,9 +73,8 @@ async fn listen(args: ServeArgs, config: Config) -> Result<Exit, Fault> {
         ..ServerSettings::new(listen, token)
     };
     let hint = "name another address with `--listen ADDRESS:PORT`; port 0 takes a free one";
-    let server = Server::bind(settings, app)
-        .await
-        .map_err(|error| Fault::failed(error.to_string()).hint(hint))?;
+    let server =
+        Server::bind(settings, app).await.map_err(|error| Fault::failed(error).hint(hint))?;
     output::note(&format!("listening on http://{}", server.local_addr()));
 
     let stop = CancellationToken::new();
@@ -123,21 +119,13 @@ fn operator(config: &Config) -> Operator {
 
 /// Opens the configured tenant's store and returns it with the folder of the tenant's traces, its
 /// signing key, its secrets and its trusted capabilities.
-fn parts(config: &Config, setup: &Setup) -> Result<TenantParts, Fault> {
-    let (tenant, root) = (crate::setup::tenant(config)?, &config.root.value);
-    let signer = crate::setup::keys(config)
-        .map(|keys| keys.signer(tenant.as_str()).map(Arc::new))
-        .transpose()
-        .map_err(|error| Fault::configuration(error.to_string()))?;
-    let trusted = if may_exec()? {
-        Some((trusted::trusted(config, root, tenant.as_str(), setup.host.egress())?, root.clone()))
-    } else {
-        None
-    };
+fn parts(setup: &Setup) -> Result<TenantParts, Fault> {
+    let (config, root) = (&setup.config, &setup.config.root.value);
+    let trusted = if may_exec()? { Some((setup.trusted()?, root.clone())) } else { None };
     Ok(TenantParts {
-        store: crate::setup::store(config)?,
-        trace_dir: crate::setup::trace_dir(config, root),
-        signer,
+        store: setup::store(config)?,
+        trace_dir: setup::trace_dir(config, root),
+        signer: setup.signer()?,
         secrets: Some(trusted::secrets(config)?),
         trusted,
     })
@@ -149,8 +137,8 @@ fn parts(config: &Config, setup: &Setup) -> Result<TenantParts, Fault> {
 fn tenants(setup: &Setup) -> OpenTenant {
     let setup = setup.clone();
     Arc::new(move |tenant| {
-        let parts = parts(&setup.for_tenant(tenant).config, &setup);
-        Ok(TenantParts { trusted: None, ..parts.map_err(|fault| fault.to_string())? })
+        let parts = parts(&setup.for_tenant(tenant)).map_err(|fault| fault.to_string())?;
+        Ok(TenantParts { trusted: None, ..parts })
     })
 }
 
@@ -207,12 +195,8 @@ fn token(listen: SocketAddr) -> Result<Token, Fault> {
 /// Returns the token that an earlier start saved. If there is none, generates and prints a new
 /// token, and saves it if the user has a state folder.
 fn kept() -> Result<Token, Fault> {
-    let path = etcetera::base_strategy::Xdg::new()
-        .ok()
-        .and_then(|xdg| xdg.state_dir())
-        .map(|dir| dir.join("wattle/token"));
-    let Some(path) = path else {
-        let token = Token::generate().map_err(|error| Fault::failed(error.to_string()))?;
+    let Some(path) = Places::of_user().state.map(|folder| folder.join("token")) else {
+        let token = Token::generate().map_err(Fault::failed)?;
         output::note(&format!("token: {} {}", token.reveal(), paint(DIM, "(for this start only)")));
         return Ok(token);
     };
@@ -222,14 +206,14 @@ fn kept() -> Result<Token, Fault> {
     };
     match std::fs::read_to_string(&path) {
         Ok(text) => {
-            output::note(&paint(DIM, &format!("token: as in {}", path.display())));
+            output::aside(&format!("token: as in {}", path.display()));
             return Token::new(&text).map_err(|error| failed("use", &error.to_string()));
         }
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         Err(error) => return Err(failed("read", &error.to_string())),
     }
-    let token = Token::generate().map_err(|error| Fault::failed(error.to_string()))?;
-    write_private(&path, token.reveal()).map_err(|error| failed("write", &error.to_string()))?;
+    let token = Token::generate().map_err(Fault::failed)?;
+    create_private(&path, token.reveal()).map_err(|error| failed("write", &error.to_string()))?;
     output::note(&format!(
         "token: {} {}",
         token.reveal(),
@@ -239,7 +223,7 @@ fn kept() -> Result<Token, Fault> {
 }
 
 /// Writes a file that only the user can read.
-fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
+fn create_private(path: &Path, text: &str) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
         wattle_agent::host::create_folder(folder)?;
     }

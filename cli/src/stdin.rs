@@ -1,11 +1,11 @@
 //! The one reader of stdin. Whoever needs input holds it while it reads: the line editor, a question
 //! to the user, or a command that reads its input from a pipe.
 
-use std::io::{self, BufRead, Read};
+use std::io::{self, BufRead, IsTerminal as _, Read};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
@@ -26,7 +26,12 @@ pub(crate) struct Reader {
 
 /// Waits until nobody else reads stdin, and returns its reader.
 pub(crate) fn lock() -> MutexGuard<'static, Reader> {
-    READER.lock().unwrap_or_else(PoisonError::into_inner)
+    READER.lock()
+}
+
+/// Returns true if stdin and stdout are terminals.
+pub(crate) fn is_interactive() -> bool {
+    io::stdin().is_terminal() && io::stdout().is_terminal()
 }
 
 /// Returns the two ends of a connection. When the first one is dropped, a [`Reader::answer`] that
@@ -89,7 +94,7 @@ impl BufRead for Reader {
             self.bytes.truncate(*read.as_ref().unwrap_or(&0));
             read?;
         }
-        Ok(self.bytes.get(self.used..).unwrap_or_default())
+        Ok(self.bytes.split_at(self.used).1)
     }
 
     fn consume(&mut self, count: usize) {

@@ -3,18 +3,20 @@
 
 use tokio::runtime::{Builder, Runtime};
 
-use crate::fault::Fault;
+use crate::fault::{Exit, Fault};
 use crate::setup;
 
 /// Runs a command on new threads and stops all remaining tasks when the command ends.
 ///
 /// # Errors
 /// If the threads cannot be started, or the command fails.
-pub(crate) fn run<T>(work: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+pub(crate) fn run<T: Into<Exit>>(
+    work: impl Future<Output = Result<T, Fault>>,
+) -> Result<Exit, Fault> {
     let runtime = started(Builder::new_multi_thread().enable_all().build())?;
     let done = runtime.block_on(then_close(work));
     runtime.shutdown_background();
-    done
+    done.map(T::into)
 }
 
 /// Runs a lookup whose result the confinement depends on. All threads of the lookup end before this

@@ -126,20 +126,13 @@ pub(crate) async fn run(
         Outcome::Suspended(reason) => failed(&reason),
     };
     ended.count = count(&store, &host, &run.id).await?;
-    for child in children(&store, &run.id).await? {
-        ended.count += count(&store, &host, &child.0).await?;
-        ended.steps = ended.steps.saturating_add(child.1);
+    let children = RunFilter { tree_of: Some(run.id.clone()), ..RunFilter::default() };
+    for child in store.runs(children).await? {
+        ended.count += count(&store, &host, &child.id).await?;
+        let steps = child.summary.as_ref().map_or(0, |summary| summary.steps);
+        ended.steps = ended.steps.saturating_add(steps);
     }
     Ok(ended)
-}
-
-/// Returns the ids of the child runs, each with its number of steps.
-async fn children(store: &TenantStore, run: &str) -> Result<Vec<(String, u32)>, StoreError> {
-    let filter = RunFilter { tree_of: Some(run.to_owned()), ..RunFilter::default() };
-    let steps = |run: &wattle_agent::host::journal::RunRecord| {
-        run.summary.as_ref().map_or(0, |summary| summary.steps)
-    };
-    Ok(store.runs(filter).await?.into_iter().map(|run| (run.id.clone(), steps(&run))).collect())
 }
 
 async fn count(store: &TenantStore, host: &Host, run: &str) -> Result<Count, StoreError> {

@@ -7,6 +7,8 @@ use strsim::osa_distance;
 use wattle_agent::agents::{AgentProblem, Agents};
 use wattle_agent::host::rt::truncate;
 
+use crate::table::counted;
+
 /// A hint that lists the keys for expectations.
 pub(crate) const EXPECTATIONS: &str =
     "add `expect.answer`, `expect.files`, `expect.kv`, `expect.memory` or `expect.program`";
@@ -52,17 +54,17 @@ impl fmt::Display for EvalError {
 impl std::error::Error for EvalError {}
 
 impl EvalError {
-    pub(crate) fn load(path: &Path, message: impl Into<String>) -> Self {
+    pub(crate) fn load(path: &Path, message: impl ToString) -> Self {
         EvalError {
             action: "load",
             path: path.to_owned(),
             line: None,
-            message: message.into(),
+            message: message.to_string(),
             hint: None,
         }
     }
 
-    pub(crate) fn write(path: &Path, message: impl Into<String>) -> Self {
+    pub(crate) fn write(path: &Path, message: impl ToString) -> Self {
         EvalError { action: "write", ..EvalError::load(path, message) }
     }
 
@@ -98,11 +100,7 @@ impl EvalError {
 
     /// Creates the error for an invalid table in an agent's example. `number` is the number of the
     /// example, counted from 1, and `part` is the name of the table, such as `scene`.
-    pub(crate) fn example(
-        path: &Path,
-        (number, part): (usize, &str),
-        error: &toml::de::Error,
-    ) -> Self {
+    pub(crate) fn example(path: &Path, number: usize, part: &str, error: &toml::de::Error) -> Self {
         let error = EvalError::toml(path, "", error);
         let message = format!("example {number}: `{part}`: {}", error.message);
         EvalError { line: None, message, ..error }
@@ -134,8 +132,8 @@ impl EvalError {
     }
 
     pub(crate) fn has_attempts(path: &Path, count: usize) -> Self {
-        let attempts = if count == 1 { "attempt" } else { "attempts" };
-        EvalError::write(path, format!("it has {count} {attempts} of an earlier evaluation")).hint(
+        let attempts = counted(count, "attempt");
+        EvalError::write(path, format!("it has {attempts} of an earlier evaluation")).hint(
             "continue that evaluation with `--resume`, delete its attempts with `--fresh`, or \
              name another file with `--out FILE`",
         )

@@ -9,7 +9,7 @@ use wattle_agent::host::DialectSetting;
 
 use crate::error::{EXPECTATIONS, EvalError};
 use crate::expect::Expectation;
-use crate::keys::{ExpectKeys, SceneKeys};
+use crate::keys::SceneKeys;
 use crate::recording::{self, Recordings};
 use crate::samples::Samples;
 use crate::suite::{Suite, fingerprint};
@@ -64,8 +64,7 @@ fn task(
         return Err(wrong("the message is empty"));
     }
     let scene: SceneKeys = keys(path, number, "scene", &example.scene)?;
-    let expect: ExpectKeys = keys(path, number, "expect", &example.expect)?;
-    let expect = Expectation::from(expect);
+    let expect: Expectation = keys(path, number, "expect", &example.expect)?;
     if expect.is_empty() {
         let error = wrong("it has no expectation, so every answer would pass");
         return Err(error.hint(EXPECTATIONS));
@@ -98,7 +97,7 @@ fn keys<T: DeserializeOwned>(
     part: &str,
     table: &toml::Table,
 ) -> Result<T, EvalError> {
-    table.clone().try_into().map_err(|error| EvalError::example(path, (number, part), &error))
+    table.clone().try_into().map_err(|error| EvalError::example(path, number, part, &error))
 }
 
 /// Returns the path of a recording in the folder that contains an agent's file.

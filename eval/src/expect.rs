@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::Deserialize;
 use wattle_agent::Host;
 use wattle_agent::host::ExampleWorld;
 use wattle_agent::host::catalog::Fixtures;
@@ -15,7 +16,8 @@ use crate::rule::Rule;
 /// Each file and key that the fixtures define must keep its content, unless there is a rule for it.
 /// The items in memory must also be kept unless there is a rule for the memory. A program that
 /// damages other data does not solve the task. Other files, keys and memory items may be added.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Expectation {
     /// The rule for the answer.
     pub answer: Option<Rule>,
@@ -35,12 +37,9 @@ impl Expectation {
     /// Returns true if there are no expectations.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        let says = |rule: &Rule| !rule.is_empty();
-        !(self.answer.as_ref().is_some_and(says)
-            || self.files.values().any(says)
-            || self.kv.values().any(says)
-            || self.memory.as_ref().is_some_and(says)
-            || self.program.is_some())
+        let rules = self.answer.iter().chain(&self.memory);
+        let mut rules = rules.chain(self.files.values()).chain(self.kv.values());
+        rules.all(Rule::is_empty) && self.program.is_none()
     }
 
     /// Returns the unmet expectations, one sentence each.

@@ -8,7 +8,6 @@ use serde::Deserialize;
 use wattle_agent::host::catalog::{AiAnswer, Fixtures, HttpAnswer};
 
 use crate::expect::Expectation;
-use crate::rule::Rule;
 use crate::samples::Samples;
 use crate::task::Budget;
 
@@ -30,7 +29,7 @@ pub(crate) struct TaskKeys {
     #[serde(default)]
     ai: Vec<AiAnswer>,
     #[serde(default)]
-    pub(crate) expect: ExpectKeys,
+    pub(crate) expect: Expectation,
     #[serde(default)]
     pub(crate) budget: BudgetKeys,
     #[serde(default)]
@@ -75,16 +74,6 @@ pub(crate) struct BudgetKeys {
     steps: Option<u32>,
     tokens: Option<u64>,
     timeout_ms: Option<u64>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct ExpectKeys {
-    answer: Option<Rule>,
-    files: BTreeMap<String, Rule>,
-    kv: BTreeMap<String, Rule>,
-    memory: Option<Rule>,
-    program: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -144,13 +133,6 @@ impl TaskKeys {
             ..SceneKeys::default()
         };
         scene.into()
-    }
-}
-
-impl From<ExpectKeys> for Expectation {
-    fn from(keys: ExpectKeys) -> Self {
-        let ExpectKeys { answer, files, kv, memory, program } = keys;
-        Expectation { answer, files, kv, memory, program }
     }
 }
 

@@ -1,10 +1,11 @@
 //! A meter between an attempt and its model. It counts tokens, enforces the budget, and stores the
 //! last conversation and the error of the last request.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use wattle_agent::model::{
     ApiKey, Delta, EmbeddingReply, Model, ModelError, ModelReply, ModelRequest,
@@ -23,7 +24,6 @@ pub(crate) struct MeteredModel {
     /// The cancellation token of the attempt. The meter cancels it when the budget is exceeded.
     cancel: CancellationToken,
     reading: Mutex<MeterReading>,
-    conversation: Mutex<Conversation>,
 }
 
 /// The current values of a meter.
@@ -32,6 +32,8 @@ pub(crate) struct MeterReading {
     pub(crate) tokens: Tokens,
     /// The error of the last request, if it failed.
     pub(crate) error: Option<ModelError>,
+    /// The messages of the last request and the reply to it.
+    pub(crate) conversation: Conversation,
 }
 
 impl MeteredModel {
@@ -42,65 +44,51 @@ impl MeteredModel {
         budget: Option<u64>,
         cancel: CancellationToken,
     ) -> MeteredModel {
-        let (reading, conversation) = (Mutex::default(), Mutex::default());
-        MeteredModel { model, budget, cancel, reading, conversation }
-    }
-
-    /// Returns the messages of the last request and the reply to it.
-    pub(crate) fn conversation(&self) -> Conversation {
-        self.conversation.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Stores the messages of a request that has no reply yet.
-    fn keep(&self, request: &ModelRequest<'_>) {
-        let mut kept = self.conversation.lock().unwrap_or_else(PoisonError::into_inner);
-        *kept = Conversation { messages: request.messages.to_vec(), reply: None };
+        MeteredModel { model, budget, cancel, reading: Mutex::default() }
     }
 
     pub(crate) fn reading(&self) -> MeterReading {
-        self.lock().clone()
+        self.reading.lock().clone()
     }
 
     /// Returns true if more tokens were used than the budget allows.
     pub(crate) fn is_exceeded(&self) -> bool {
-        self.budget.is_some_and(|budget| self.lock().tokens.total() > budget)
+        self.budget.is_some_and(|budget| self.reading.lock().tokens.total() > budget)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, MeterReading> {
-        self.reading.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Stores the messages of a request that has no reply yet.
+    fn begin(&self, request: &ModelRequest<'_>) {
+        let messages = request.messages.to_vec();
+        self.reading.lock().conversation = Conversation { messages, reply: None };
     }
 
-    fn count(&self, request: &ModelRequest<'_>, reply: &Result<ModelReply, ModelError>) {
-        self.conversation.lock().unwrap_or_else(PoisonError::into_inner).reply =
+    /// Counts the reply to a request.
+    fn end(
+        &self,
+        request: &ModelRequest<'_>,
+        reply: Result<ModelReply, ModelError>,
+    ) -> Result<ModelReply, ModelError> {
+        self.reading.lock().conversation.reply =
             Some(reply.clone().map_err(|error| error.to_string()));
-        {
-            let mut reading = self.lock();
-            reading.error = reply.as_ref().err().cloned();
-            if let Ok(reply) = reply {
-                reading.tokens += tokens(request, reply);
-            }
-        }
-        self.cancel_if_exceeded();
+        self.count(reply, |reply| tokens(request, reply))
     }
 
-    fn count_text(&self, text: &str, embedded: &Result<EmbeddingReply, ModelError>) {
-        {
-            let mut reading = self.lock();
-            reading.error = embedded.as_ref().err().cloned();
-            if let Ok(embedded) = embedded {
-                let counted = embedded.usage.prompt;
-                let input =
-                    if counted > 0 { counted } else { text.len().div_ceil(BYTES_PER_TOKEN) as u64 };
-                reading.tokens += Tokens { input, output: 0, estimated: counted == 0 };
-            }
+    /// Stores the error of a result, or counts its tokens.
+    fn count<T>(
+        &self,
+        result: Result<T, ModelError>,
+        tokens: impl FnOnce(&T) -> Tokens,
+    ) -> Result<T, ModelError> {
+        let mut reading = self.reading.lock();
+        reading.error = result.as_ref().err().cloned();
+        if let Ok(reply) = &result {
+            reading.tokens += tokens(reply);
         }
-        self.cancel_if_exceeded();
-    }
-
-    fn cancel_if_exceeded(&self) {
+        drop(reading);
         if self.is_exceeded() {
             self.cancel.cancel();
         }
+        result
     }
 }
 
@@ -158,10 +146,9 @@ impl Model for MeteredModel {
         request: ModelRequest<'a>,
     ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
         async move {
-            self.keep(&request);
+            self.begin(&request);
             let reply = self.model.complete(request).await;
-            self.count(&request, &reply);
-            reply
+            self.end(&request, reply)
         }
         .boxed()
     }
@@ -172,19 +159,21 @@ impl Model for MeteredModel {
         on_delta: &'a mut (dyn FnMut(Delta<'_>) + Send),
     ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
         async move {
-            self.keep(&request);
+            self.begin(&request);
             let reply = self.model.stream(request, on_delta).await;
-            self.count(&request, &reply);
-            reply
+            self.end(&request, reply)
         }
         .boxed()
     }
 
     fn embed<'a>(&'a self, text: &'a str) -> BoxFuture<'a, Result<EmbeddingReply, ModelError>> {
         async move {
-            let embedded = self.model.embed(text).await;
-            self.count_text(text, &embedded);
-            embedded
+            let estimate = text.len().div_ceil(BYTES_PER_TOKEN) as u64;
+            let tokens = |embedded: &EmbeddingReply| match embedded.usage.prompt {
+                0 => Tokens { input: estimate, output: 0, estimated: true },
+                input => Tokens { input, output: 0, estimated: false },
+            };
+            self.count(self.model.embed(text).await, tokens)
         }
         .boxed()
     }

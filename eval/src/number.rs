@@ -42,19 +42,19 @@ pub(crate) fn numbers(text: &str) -> Vec<f64> {
     });
     let Some(pattern) = NUMBER.as_ref() else { return Vec::new() };
     let is_separate = |found: &regex::Match<'_>| {
-        let before = text.get(..found.start()).and_then(|before| before.chars().next_back());
-        let after = text.get(found.end()..).unwrap_or_default();
+        let before = text.split_at(found.start()).0.chars().next_back();
+        let rest = text.split_at(found.end()).1;
         let is_word = |c: char| c.is_alphanumeric() || c == '_';
         // A sign after a digit is a hyphen, as in `2024-05`.
         let signed = found.as_str().starts_with(['-', '+', '−']);
         let before = before.is_none_or(|c| {
             !(is_word(c) || matches!(c, '.' | ',' | '/' | ':') || (c == '-' && !signed))
         });
-        let mut after = after.chars();
+        let mut after = rest.chars();
         let after = match after.next() {
             Some('.' | ',' | '-' | '/' | ':') => after.next().is_none_or(|c| !c.is_ascii_digit()),
             Some('°' | '%' | '€' | '$') | None => true,
-            Some(c) => !is_word(c) || is_unit(text.get(found.end()..).unwrap_or_default()),
+            Some(c) => !is_word(c) || is_unit(rest),
         };
         before && after
     };

@@ -16,7 +16,7 @@ use crate::error::EvalError;
 /// # Errors
 /// If the file is not a regular file, has more than `max` bytes, is not UTF-8, or cannot be read.
 pub(crate) fn read(path: &Path, max: u64) -> Result<Option<String>, EvalError> {
-    let failed = |why: io::Error| EvalError::load(path, why.to_string());
+    let failed = |why: io::Error| EvalError::load(path, why);
     let Some(bytes) = read_regular_file(path, max).map_err(failed)? else { return Ok(None) };
     let text = String::from_utf8(bytes).map_err(|_| EvalError::load(path, "it is not UTF-8"))?;
     Ok(Some(text))

@@ -25,7 +25,8 @@ pub(crate) async fn fingerprint_of(
     host: &Host,
     settings: &Settings,
     approach: Approach,
-    (agent, agents): (Option<&AgentSpec>, &Agents),
+    agent: Option<&AgentSpec>,
+    agents: &Agents,
 ) -> Result<String, String> {
     let (host, settings, tree) = match agent {
         None => (host.clone(), settings.clone(), String::new()),

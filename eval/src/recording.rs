@@ -11,6 +11,7 @@
 
 use std::path::{Path, PathBuf};
 
+use percent_encoding::percent_decode_str;
 use serde_json::json;
 use wattle_agent::model::{Cassette, MAX_RECORDING, ModelError};
 
@@ -38,7 +39,7 @@ impl Recordings {
     /// # Errors
     /// If the folder exists but cannot be read.
     pub fn models(&self) -> Result<Vec<String>, EvalError> {
-        let unreadable = |why: std::io::Error| EvalError::load(&self.dir, why.to_string());
+        let unreadable = |why: std::io::Error| EvalError::load(&self.dir, why);
         if !self.dir.exists() {
             return Ok(Vec::new());
         }
@@ -89,7 +90,7 @@ pub(crate) fn attempt_name(task: &str, approach: Approach, trial: u32) -> String
 
 /// Opens a recording. Errors contain the path of the recording.
 pub(crate) fn open(path: &Path) -> Result<Cassette, EvalError> {
-    let failed = |why: ModelError| EvalError::load(path, why.to_string());
+    let failed = |why: ModelError| EvalError::load(path, why);
     let text = place::read_existing(path, MAX_RECORDING)?;
     if path.extension().is_none_or(|extension| extension != "txt") {
         return Cassette::parse(&text).map_err(failed);
@@ -139,23 +140,7 @@ pub(crate) fn encode(model: &str) -> String {
 
 /// Decodes a folder name to a model's name.
 fn decode(name: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = name;
-    while let Some((before, after)) = rest.split_once('%') {
-        bytes.extend(before.bytes());
-        match after.get(..2).and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = after.get(2..).unwrap_or_default();
-            }
-            None => {
-                bytes.push(b'%');
-                rest = after;
-            }
-        }
-    }
-    bytes.extend(rest.bytes());
-    String::from_utf8_lossy(&bytes).into_owned()
+    percent_decode_str(name).decode_utf8_lossy().into_owned()
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@
 use std::fs::{File, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use wattle_agent::host::capability::files::{open_lines, read_open_file, read_regular_file};
 
 use crate::attempt::{Attempt, Verdict};
@@ -47,7 +47,7 @@ impl Results {
     /// [`Refuse`](Earlier::Refuse).
     pub fn open(path: &Path, earlier: Earlier) -> Result<Results, EvalError> {
         let path = file(path);
-        let failed = |why: std::io::Error| EvalError::write(&path, why.to_string());
+        let failed = |why: std::io::Error| EvalError::write(&path, why);
         place::prepare(path.parent().unwrap_or(Path::new("")), &path).map_err(failed)?;
         let file = open_lines(&path).map_err(failed)?;
         file.try_lock().map_err(|why| match why {
@@ -58,10 +58,10 @@ impl Results {
         if earlier == Earlier::Discard {
             file.set_len(0).map_err(failed)?;
         } else {
-            let bytes = read_open_file(&file, MAX_BYTES)
-                .map_err(|why| EvalError::load(&path, why.to_string()))?;
+            let bytes =
+                read_open_file(&file, MAX_BYTES).map_err(|why| EvalError::load(&path, why))?;
             let complete = complete(&bytes);
-            previous = read(&path, bytes.get(..complete).unwrap_or_default())?;
+            previous = read(&path, bytes.split_at(complete).0)?;
             if earlier == Earlier::Refuse && !previous.is_empty() {
                 return Err(EvalError::has_attempts(&path, previous.len()));
             }
@@ -115,11 +115,11 @@ impl Results {
         let written =
             serde_json::to_vec(attempt).map_err(std::io::Error::from).and_then(|mut line| {
                 line.push(b'\n');
-                let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut file = self.file.lock();
                 file.write_all(&line)?;
                 file.sync_data()
             });
-        written.map_err(|why| EvalError::write(&self.path, why.to_string()))
+        written.map_err(|why| EvalError::write(&self.path, why))
     }
 }
 
@@ -129,10 +129,10 @@ impl Results {
 /// If the file cannot be read, or any other line is not an attempt.
 pub fn read_attempts(path: &Path) -> Result<Vec<Attempt>, EvalError> {
     let path = file(path);
-    let failed = |why: std::io::Error| EvalError::load(&path, why.to_string());
+    let failed = |why: std::io::Error| EvalError::load(&path, why);
     let bytes = read_regular_file(&path, MAX_BYTES).map_err(failed)?;
     let bytes = bytes.ok_or_else(|| failed(std::io::ErrorKind::NotFound.into()))?;
-    read(&path, bytes.get(..complete(&bytes)).unwrap_or_default())
+    read(&path, bytes.split_at(complete(&bytes)).0)
 }
 
 /// Returns the results file that a path names: the file itself, or the results file in a folder.

@@ -17,33 +17,8 @@ use crate::place;
 use crate::results::Results;
 use crate::suite::Suite;
 use crate::transcript::{self, Conversation};
-use crate::trial::{Performance, Trial};
-use crate::{Task, prompt, recording};
-
-/// A model that takes part in an evaluation.
-#[derive(Clone)]
-pub struct Contender {
-    /// The model's name.
-    pub model: String,
-    /// The model's approach to the tasks.
-    pub approach: Approach,
-    /// The source of the model's answers.
-    pub answers: Answers,
-}
-
-/// The source of a model's answers.
-#[derive(Clone)]
-pub enum Answers {
-    /// The suite's recordings. Tasks without a recording are skipped.
-    Recorded,
-    /// The model itself.
-    Live {
-        /// The model.
-        model: Arc<dyn Model>,
-        /// If true, the answers are recorded and existing recordings are replaced.
-        record: bool,
-    },
-}
+use crate::trial::{Answers, Contender, Performance, Trial};
+use crate::{prompt, recording};
 
 /// The settings of an evaluation.
 #[derive(Clone, Debug)]
@@ -108,17 +83,15 @@ pub async fn evaluate(
         let name = agent.as_ref().map(|agent| agent.name.as_str());
         let trial = Trial {
             task,
-            model: contender.model.clone(),
-            approach: contender.approach,
+            contender,
             number,
-            recorded: matches!(contender.answers, Answers::Recorded),
             prompt: prompts.get(name.unwrap_or_default()).cloned().unwrap_or_default(),
             agent,
             agents: &suite.agents,
         };
         let other_prompt = &other_prompt;
         async move {
-            let wanted = trial.error(String::new());
+            let wanted = trial.error(Vec::new());
             if let Some(known) = results.and_then(|results| results.find(&wanted)) {
                 return Ok(TrialOutcome::Known(known.clone()));
             }
@@ -128,7 +101,7 @@ pub async fn evaluate(
             if plan.cancel.is_cancelled() {
                 return Ok(TrialOutcome::Cancelled);
             }
-            let done = attempt(host, suite, contender, &trial, plan).await?;
+            let done = attempt(host, suite, &trial, plan).await?;
             if let TrialOutcome::Made { attempt, conversation } = &done {
                 let masked = attempt.masked(host.mask());
                 results.map_or(Ok(()), |results| results.add(&masked))?;
@@ -176,8 +149,8 @@ async fn prompts_of(
         if approach == Approach::Tools && agent.is_some() {
             return Err(EvalError::baseline_with_agent(&suite.dir, name));
         }
-        let of = (agent.as_deref(), &suite.agents);
-        let prompt = prompt::fingerprint_of(host, &suite.settings, approach, of).await;
+        let (agent, agents) = (agent.as_deref(), &suite.agents);
+        let prompt = prompt::fingerprint_of(host, &suite.settings, approach, agent, agents).await;
         let prompt = prompt.map_err(|why| EvalError::load(&suite.dir, why))?;
         prompts.insert(name.to_owned(), prompt);
     }
@@ -195,11 +168,10 @@ enum TrialOutcome {
 async fn attempt(
     host: &Host,
     suite: &Suite,
-    contender: &Contender,
     trial: &Trial<'_>,
     plan: &Plan,
 ) -> Result<TrialOutcome, EvalError> {
-    let Trial { task, number, .. } = *trial;
+    let Trial { task, contender, number, .. } = *trial;
     let (model, file): (Arc<dyn Model>, _) = match &contender.answers {
         Answers::Recorded => {
             let own = task.recording.clone();
@@ -209,7 +181,7 @@ async fn attempt(
                 Some(path) => match recording::open(&path) {
                     Ok(cassette) => (Arc::new(cassette), None),
                     Err(why) => {
-                        let attempt = trial.error(why.to_string());
+                        let attempt = trial.error(vec![why.to_string()]);
                         return Ok(TrialOutcome::Made { attempt, conversation: None });
                     }
                 },
@@ -217,14 +189,9 @@ async fn attempt(
         }
         Answers::Live { model, record: false } => (Arc::clone(model), None),
         Answers::Live { model, record: true } => {
-            let recording = Recording::begin(
-                (suite, host.mask().clone()),
-                contender,
-                task,
-                number,
-                Arc::clone(model),
-            )?;
-            (Arc::new(recording.0), Some(recording.1))
+            let (recorder, recording) =
+                Recording::begin(suite, trial, Arc::clone(model), host.mask().clone())?;
+            (Arc::new(recorder), Some(recording))
         }
     };
     model.key().inspect(|key| host.mask().add_key(key));
@@ -247,19 +214,19 @@ struct Recording {
 
 impl Recording {
     fn begin(
-        (suite, mask): (&Suite, Mask),
-        contender: &Contender,
-        task: &Task,
-        number: u32,
+        suite: &Suite,
+        trial: &Trial<'_>,
         model: Arc<dyn Model>,
+        mask: Mask,
     ) -> Result<(Recorder, Recording), EvalError> {
+        let Trial { task, contender, number, .. } = *trial;
         let target = suite.recordings.path(&contender.model, contender.approach, task, number);
         let partial = target.with_extension("jsonl.part");
-        let failed = |why: std::io::Error| EvalError::write(&partial, why.to_string());
+        let failed = |why: std::io::Error| EvalError::write(&partial, why);
         place::prepare(&suite.dir, &partial).map_err(failed)?;
         std::fs::write(&partial, "").map_err(failed)?;
         let recorder = Recorder::create(model, &partial, mask)
-            .map_err(|why| EvalError::write(&partial, why.to_string()))?;
+            .map_err(|why| EvalError::write(&partial, why))?;
         Ok((recorder, Recording { partial, target }))
     }
 
@@ -270,6 +237,6 @@ impl Recording {
         } else {
             std::fs::remove_file(&self.partial)
         };
-        ended.map_err(|why| EvalError::write(&self.target, why.to_string()))
+        ended.map_err(|why| EvalError::write(&self.target, why))
     }
 }

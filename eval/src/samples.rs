@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use wattle_agent::Host;
 use wattle_agent::host::ExampleWorld;
 
@@ -15,15 +15,17 @@ use crate::task::Task;
 #[serde(deny_unknown_fields, default)]
 pub struct Samples {
     /// Results that the expectations must accept.
+    #[serde(deserialize_with = "samples")]
     pub right: Vec<Sample>,
     /// Results that the expectations must reject.
+    #[serde(deserialize_with = "samples")]
     pub wrong: Vec<Sample>,
 }
 
 /// A result: an answer, with the files and the state after the run. A sample inherits everything
 /// that it omits from the first right sample.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(from = "SampleKeys")]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Sample {
     answer: Option<String>,
     files: BTreeMap<String, String>,
@@ -34,6 +36,7 @@ pub struct Sample {
     removed: Vec<String>,
 }
 
+/// A sample in a task file, which may be the answer alone.
 #[derive(Deserialize)]
 #[serde(
     untagged,
@@ -41,37 +44,15 @@ pub struct Sample {
 )]
 enum SampleKeys {
     Answer(String),
-    Result(ResultKeys),
+    Result(Sample),
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ResultKeys {
-    answer: Option<String>,
-    #[serde(default)]
-    files: BTreeMap<String, String>,
-    #[serde(default)]
-    kv: BTreeMap<String, String>,
-    memory: Option<Vec<String>>,
-    #[serde(default)]
-    removed: Vec<String>,
-}
-
-impl From<SampleKeys> for Sample {
-    fn from(keys: SampleKeys) -> Self {
-        match keys {
-            SampleKeys::Answer(answer) => Sample {
-                answer: Some(answer),
-                files: BTreeMap::new(),
-                kv: BTreeMap::new(),
-                memory: None,
-                removed: Vec::new(),
-            },
-            SampleKeys::Result(ResultKeys { answer, files, kv, memory, removed }) => {
-                Sample { answer, files, kv, memory, removed }
-            }
-        }
-    }
+fn samples<'de, D: Deserializer<'de>>(keys: D) -> Result<Vec<Sample>, D::Error> {
+    let sample = |keys: SampleKeys| match keys {
+        SampleKeys::Answer(answer) => Sample { answer: Some(answer), ..Sample::default() },
+        SampleKeys::Result(sample) => sample,
+    };
+    Ok(Vec::<SampleKeys>::deserialize(keys)?.into_iter().map(sample).collect())
 }
 
 impl Suite {

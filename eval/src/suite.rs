@@ -170,7 +170,7 @@ fn is_task(path: &Path) -> bool {
 }
 
 fn entries(dir: &Path) -> Result<Vec<PathBuf>, EvalError> {
-    let unreadable = |why: std::io::Error| EvalError::load(dir, why.to_string());
+    let unreadable = |why: std::io::Error| EvalError::load(dir, why);
     std::fs::read_dir(dir)
         .map_err(unreadable)?
         .map(|entry| entry.map(|entry| entry.path()).map_err(unreadable))
@@ -204,14 +204,22 @@ fn task(
     }
     let fixtures = keys.fixtures();
     let budget = keys.budget.with_defaults(common);
-    let expect = crate::expect::Expectation::from(keys.expect);
-    if expect.is_empty() {
+    if keys.expect.is_empty() {
         return Err(EvalError::expects_nothing(path));
     }
     let fingerprint = fingerprint(&[settings, &without_samples(path, &text)?]);
-    let (id, prompt) = (format!("{kind}/{name}"), keys.prompt.trim().to_owned());
-    let (agent, samples, recording) = (keys.agent, keys.samples, None);
-    Ok(Task { id, kind, prompt, agent, fixtures, expect, samples, recording, budget, fingerprint })
+    Ok(Task {
+        id: format!("{kind}/{name}"),
+        kind,
+        prompt: keys.prompt.trim().to_owned(),
+        agent: keys.agent,
+        fixtures,
+        expect: keys.expect,
+        samples: keys.samples,
+        recording: None,
+        budget,
+        fingerprint,
+    })
 }
 
 /// Returns the content of a task file without its samples and comments, which do not affect
@@ -219,7 +227,7 @@ fn task(
 fn without_samples(path: &Path, text: &str) -> Result<String, EvalError> {
     let mut table: toml::Table = parse(path, text)?;
     table.remove("samples");
-    toml::to_string(&table).map_err(|why| EvalError::load(path, why.to_string()))
+    toml::to_string(&table).map_err(|why| EvalError::load(path, why))
 }
 
 /// Returns the first 16 hex digits of a hash of several strings.

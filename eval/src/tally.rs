@@ -1,9 +1,9 @@
 //! The tally of a run, collected from the run's events: the numbers of programs, failed calls and
 //! repairs, and the first-try errors.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use wattle_agent::host::machine::{Envelope, Event};
 use wattle_agent::host::rt::{Code, Runtime, truncate};
 
@@ -64,7 +64,7 @@ impl std::ops::AddAssign for Count {
 impl Tally {
     /// Records an event.
     pub(crate) fn record(&self, envelope: &Envelope) {
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.0.lock();
         match &envelope.event {
             Event::ToolStart { step, label, body, args, .. } => {
                 let text = match body {
@@ -97,8 +97,7 @@ impl Tally {
 
     /// Returns the counts. A program is valid if it compiles as written, without fixes.
     pub(crate) async fn count(self, runtime: &Runtime) -> Count {
-        let TallyState { programs, failures, failed, repairs, .. } =
-            self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let TallyState { programs, failures, failed, repairs, .. } = self.0.into_inner();
         let mut count = Count { failures, repairs, ..Count::default() };
         for (step, program) in programs {
             count.programs += 1;

@@ -38,7 +38,7 @@ pub(crate) fn write(
     mask: &Mask,
 ) -> Result<(), EvalError> {
     let path = path(folder, attempt);
-    let failed = |why: std::io::Error| EvalError::write(&path, why.to_string());
+    let failed = |why: std::io::Error| EvalError::write(&path, why);
     place::prepare(folder, &path).map_err(failed)?;
     std::fs::write(&path, mask.text(&text(attempt, conversation))).map_err(failed)
 }

@@ -12,7 +12,7 @@ use wattle_agent::model::{Model, ModelErrorKind};
 use wattle_agent::{Host, Settings};
 
 use crate::agent::{self, AgentTask};
-use crate::attempt::{Approach, Attempt, Verdict};
+use crate::attempt::{Approach, Attempt, Tokens, Verdict};
 use crate::baseline;
 use crate::meter::MeteredModel;
 use crate::tally::{Count, Tally};
@@ -22,17 +22,40 @@ use crate::transcript::Conversation;
 /// Maximum length of a stored answer, in characters.
 const MAX_ANSWER: usize = 4_000;
 
+/// A model that takes part in an evaluation.
+#[derive(Clone)]
+pub struct Contender {
+    /// The model's name.
+    pub model: String,
+    /// The model's approach to the tasks.
+    pub approach: Approach,
+    /// The source of the model's answers.
+    pub answers: Answers,
+}
+
+/// The source of a model's answers.
+#[derive(Clone)]
+pub enum Answers {
+    /// The suite's recordings. Tasks without a recording are skipped.
+    Recorded,
+    /// The model itself.
+    Live {
+        /// The model.
+        model: Arc<dyn Model>,
+        /// If true, the answers are recorded and existing recordings are replaced.
+        record: bool,
+    },
+}
+
 /// A task, and the model that works on it.
 pub(crate) struct Trial<'a> {
     pub(crate) task: &'a Task,
-    pub(crate) model: String,
-    pub(crate) approach: Approach,
+    pub(crate) contender: &'a Contender,
     /// The agent that works on the task, if there is one.
     pub(crate) agent: Option<Arc<AgentSpec>>,
     /// The agents that the agent may delegate to.
     pub(crate) agents: &'a Agents,
     pub(crate) number: u32,
-    pub(crate) recorded: bool,
     /// The hash of the prompt that the model receives.
     pub(crate) prompt: String,
 }
@@ -76,7 +99,7 @@ impl Trial<'_> {
             Err(why) => {
                 let why = format!("failed to set up the task's fixtures: {why}");
                 return Some(Performance {
-                    attempt: self.error(why),
+                    attempt: self.error(vec![why]),
                     conversation: Conversation::default(),
                 });
             }
@@ -86,9 +109,9 @@ impl Trial<'_> {
         let budget = self.task.budget;
         let machine = LoopSettings { max_steps: budget.steps, ..settings.machine };
         let settings = Settings { machine, timeout: Some(budget.time), ..settings.clone() };
-        let run = match self.approach {
+        let run = match self.contender.approach {
             Approach::Programs | Approach::Native => {
-                let dialect = match (settings.dialect, self.approach) {
+                let dialect = match (settings.dialect, self.contender.approach) {
                     (DialectSetting::Auto, _) => DialectSetting::Auto,
                     (_, Approach::Native) => DialectSetting::Native,
                     _ => DialectSetting::Text,
@@ -97,12 +120,19 @@ impl Trial<'_> {
                 match &self.agent {
                     None => self.programs(host, &settings, &meter, &scene, stop).await,
                     Some(agent) => {
-                        let task = self.agent_task(host, settings, &meter, &scene);
+                        let task = AgentTask {
+                            host: host.clone(),
+                            agents: self.agents.clone(),
+                            settings,
+                            scene: Arc::clone(&scene),
+                            model: Arc::<MeteredModel>::clone(&meter),
+                            with_ai: !self.task.fixtures.ai.is_empty(),
+                        };
                         match agent::run(task, agent, &self.task.prompt, &stop).await {
                             Ok(run) => run,
                             Err(why) => {
-                                let attempt = self.error(why.to_string());
-                                let conversation = meter.conversation();
+                                let attempt = self.error(vec![why.to_string()]);
+                                let conversation = meter.reading().conversation;
                                 return Some(Performance { attempt, conversation });
                             }
                         }
@@ -123,32 +153,14 @@ impl Trial<'_> {
         let answer = run.ending.text().chars().take(MAX_ANSWER).collect();
         let (stop, steps, tokens) = (run.ending.stop(), run.steps, meter.reading().tokens);
         let counted =
-            Attempt { programs, valid, failures, repairs, errors, ..self.empty_attempt() };
+            Attempt { programs, valid, failures, repairs, errors, ..self.error(Vec::new()) };
         let attempt = Attempt { verdict, problems, answer, stop, steps, tokens, dur_ms, ..counted };
-        Some(Performance { attempt, conversation: meter.conversation() })
+        Some(Performance { attempt, conversation: meter.reading().conversation })
     }
 
     /// Returns the grants for the task's programs.
     fn grants(&self, host: &Host, scene: &ExampleWorld) -> Grants {
         grants(host, scene, !self.task.fixtures.ai.is_empty())
-    }
-
-    /// Returns everything that an agent needs for an attempt at the task.
-    fn agent_task(
-        &self,
-        host: &Host,
-        settings: Settings,
-        meter: &Arc<MeteredModel>,
-        scene: &Arc<ExampleWorld>,
-    ) -> AgentTask {
-        AgentTask {
-            host: host.clone(),
-            agents: self.agents.clone(),
-            settings,
-            scene: Arc::clone(scene),
-            model: Arc::<MeteredModel>::clone(meter),
-            with_ai: !self.task.fixtures.ai.is_empty(),
-        }
     }
 
     /// Runs the task without an agent. The model answers with programs or function calls.
@@ -212,22 +224,18 @@ impl Trial<'_> {
     }
 
     /// Creates an attempt that ended with an error.
-    pub(crate) fn error(&self, problem: String) -> Attempt {
-        Attempt { problems: vec![problem], ..self.empty_attempt() }
-    }
-
-    fn empty_attempt(&self) -> Attempt {
+    pub(crate) fn error(&self, problems: Vec<String>) -> Attempt {
         Attempt {
             task: self.task.id.clone(),
-            model: self.model.clone(),
-            approach: self.approach,
+            model: self.contender.model.clone(),
+            approach: self.contender.approach,
             agent: self.agent.as_ref().map(|agent| agent.name.clone()).unwrap_or_default(),
             trial: self.number,
-            recorded: self.recorded,
+            recorded: matches!(self.contender.answers, Answers::Recorded),
             fingerprint: self.task.fingerprint.clone(),
             prompt: self.prompt.clone(),
             verdict: Verdict::Error,
-            problems: Vec::new(),
+            problems,
             answer: String::new(),
             stop: None::<Stop>,
             steps: 0,
@@ -236,7 +244,7 @@ impl Trial<'_> {
             failures: 0,
             repairs: 0,
             errors: Vec::new(),
-            tokens: crate::attempt::Tokens::default(),
+            tokens: Tokens::default(),
             dur_ms: 0,
             ended_ms: now_ms(),
         }

@@ -4,8 +4,6 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::flags::{AgentsFlags, AgentsTestFlags, CatalogFlags, ExecFlags};
-
 /// Arguments of `check`.
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
@@ -21,8 +19,6 @@ pub(crate) struct CheckArgs {
     /// Print the findings as JSON on stdout
     #[arg(long)]
     pub(crate) json: bool,
-    #[command(flatten)]
-    pub(crate) flags: CatalogFlags,
 }
 
 /// Arguments of `expand`.
@@ -42,8 +38,6 @@ pub(crate) enum WorkbookCommand {
         /// Print the whole outcome as JSON
         #[arg(long)]
         json: bool,
-        #[command(flatten)]
-        flags: Box<ExecFlags>,
     },
     /// List the components with their inputs and exports
     List {
@@ -57,8 +51,6 @@ pub(crate) enum WorkbookCommand {
     Lint {
         /// The workbook; `-` reads it from stdin
         file: PathBuf,
-        #[command(flatten)]
-        flags: CatalogFlags,
     },
     /// Write the programs of a workbook into files
     Tangle {
@@ -85,8 +77,6 @@ pub(crate) enum CatalogCommand {
         /// Print the programs as JSON
         #[arg(long)]
         json: bool,
-        #[command(flatten)]
-        flags: CatalogFlags,
     },
     /// Find programs about a topic, the most relevant first
     Search {
@@ -96,8 +86,6 @@ pub(crate) enum CatalogCommand {
         /// Print the programs as JSON
         #[arg(long)]
         json: bool,
-        #[command(flatten)]
-        flags: CatalogFlags,
     },
     /// Create a working program as a starting point
     New(NewArgs),
@@ -109,8 +97,6 @@ pub(crate) enum CatalogCommand {
         /// Print the results as JSON
         #[arg(long)]
         json: bool,
-        #[command(flatten)]
-        flags: CatalogFlags,
     },
     /// Format program files in the standard layout
     Fmt(FmtArgs),
@@ -121,8 +107,6 @@ pub(crate) enum CatalogCommand {
         /// Print the program as JSON
         #[arg(long)]
         json: bool,
-        #[command(flatten)]
-        flags: CatalogFlags,
     },
 }
 
@@ -134,8 +118,6 @@ pub(crate) enum AgentsCommand {
         /// Print the agents as JSON
         #[arg(long)]
         json: bool,
-        #[command(flatten)]
-        flags: AgentsFlags,
     },
     /// Show one agent: its declaration, its step limit and its programs
     Show {
@@ -144,8 +126,6 @@ pub(crate) enum AgentsCommand {
         /// Print the agent as JSON
         #[arg(long)]
         json: bool,
-        #[command(flatten)]
-        flags: AgentsFlags,
     },
     /// Check that agents can be used
     Check {
@@ -155,8 +135,6 @@ pub(crate) enum AgentsCommand {
         /// Print the problems as JSON
         #[arg(long)]
         json: bool,
-        #[command(flatten)]
-        flags: AgentsFlags,
     },
     /// Run the examples of agents, from recordings or with a model
     Test(AgentsTestArgs),
@@ -167,8 +145,6 @@ pub(crate) enum AgentsCommand {
         /// Write to this folder [default: the last folder of agents, else .]
         #[arg(long, value_name = "DIR")]
         dir: Option<PathBuf>,
-        #[command(flatten)]
-        flags: AgentsFlags,
     },
 }
 
@@ -187,8 +163,6 @@ pub(crate) struct AgentsTestArgs {
     /// Print the results as JSON
     #[arg(long)]
     pub(crate) json: bool,
-    #[command(flatten)]
-    pub(crate) flags: AgentsTestFlags,
 }
 
 /// Arguments of `catalog new`.
@@ -202,8 +176,6 @@ pub(crate) struct NewArgs {
     /// Print the file's path as JSON
     #[arg(long)]
     pub(crate) json: bool,
-    #[command(flatten)]
-    pub(crate) flags: CatalogFlags,
 }
 
 /// Arguments of `catalog fmt`.
@@ -218,6 +190,4 @@ pub(crate) struct FmtArgs {
     /// Print the result for each file as JSON
     #[arg(long)]
     pub(crate) json: bool,
-    #[command(flatten)]
-    pub(crate) flags: CatalogFlags,
 }

@@ -1,7 +1,6 @@
 //! The command line: the commands, their arguments and their options.
 
 mod author;
-mod flags;
 mod operate;
 mod records;
 mod run;
@@ -13,15 +12,16 @@ use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use crate::config::{Group, Layer, options};
+
 pub(crate) use author::{
     AgentsCommand, AgentsTestArgs, CatalogCommand, CheckArgs, ExpandArgs, FmtArgs, NewArgs,
     WorkbookCommand,
 };
-pub(crate) use flags::{AgentsFlags, CatalogFlags, Flags, StoreFlags};
 pub(crate) use operate::{ConfigCommand, DemoArgs, DoctorArgs, InitArgs, StatusArgs, TrustArgs};
 pub(crate) use records::{
     LedgerCommand, MemoryCommand, SessionCommand, TokenCommand, TokenScope, TraceArgs,
-    TraceCommand, TraceSource, VarsCommand,
+    TraceCommand, VarsCommand,
 };
 pub(crate) use run::{
     ContextValue, EvalArgs, ExecArgs, ReplArgs, ReplayArgs, RunArgs, ServeArgs, ShellArgs,
@@ -37,13 +37,83 @@ const AFTER: &str = "Each setting has a key in `wattle.toml` and a variable `WAT
 #[derive(Debug, Parser)]
 #[command(name = "wattle", version, max_term_width = 100, after_help = AFTER)]
 pub(crate) struct Cli {
-    #[command(flatten)]
-    pub(crate) flags: Flags,
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
-    /// If true, `--verbose` was given before or after the command.
+    /// The settings of the options: those after the command, then those before it.
     #[arg(skip)]
-    pub(crate) verbose: bool,
+    pub(crate) flags: Vec<Layer>,
+}
+
+/// Returns true if a command accepts the options of a group. `command` is the full name of the
+/// command, and empty for `wattle` itself.
+fn accepts(command: &str, group: Group) -> bool {
+    use Group::*;
+    match command {
+        "" | "run" | "repl" | "config show" => true,
+        // The session's id is an argument.
+        "session resume" => group != Session,
+        // The server's runs write nothing to the workdir, and each request names its session.
+        "serve" => !matches!(group, Write | Session | Agent),
+        // The program may ask a model, but there is no agent loop to limit.
+        "exec" | "workbook run" => !matches!(group, Limits | Form | AgentFolders | Agent),
+        // A script can access files, but neither a model nor the network. The options for the store
+        // and for the folders of programs tell the command which files a script must not change.
+        "shell" => matches!(
+            group,
+            Time | Write | Policy | Store | Tenant | Sandbox | Verbose | Root | Folders
+        ),
+        "doctor" => matches!(
+            group,
+            Model | Endpoint | Search | Hosts | Store | Tenant | Sandbox | Verbose | Root | Folders
+        ),
+        // A replay uses neither a model nor the network.
+        "replay" => matches!(group, Store | Tenant | Verbose | Root | Folders),
+        // The tasks themselves set the limits of their runs.
+        "eval" => matches!(group, Endpoint | Verbose | Folders | AgentFolders | Agent),
+        // Each example defines its own files.
+        "agents test" => matches!(group, Endpoint | Root | Folders | AgentFolders),
+        "check" | "workbook lint" => matches!(group, Root | Folders),
+        command => match command.split(' ').next() {
+            Some("catalog") => matches!(group, Root | Folders),
+            Some("agents") => matches!(group, Root | Folders | AgentFolders),
+            Some("session" | "trace" | "telemetry" | "ledger" | "vars" | "memory" | "token") => {
+                matches!(group, Store | Tenant)
+            }
+            _ => false,
+        },
+    }
+}
+
+/// Returns the command line, with the options for settings that each command accepts.
+pub(crate) fn command() -> clap::Command {
+    with_options(Cli::command(), "")
+}
+
+/// Adds the options to a command and to those below it. A command with others below it has none of
+/// its own, except `wattle`.
+fn with_options(command: clap::Command, name: &str) -> clap::Command {
+    let is_leaf = name.is_empty() || !command.has_subcommands();
+    command
+        .mut_subcommands(|below| {
+            let name = below_name(name, below.get_name());
+            with_options(below, &name)
+        })
+        .args(options(&|group| is_leaf && accepts(name, group)))
+}
+
+/// Returns the full name of a command below another one.
+fn below_name(name: &str, word: &str) -> String {
+    format!("{name} {word}").trim_start().to_owned()
+}
+
+/// Returns the commands that have no subcommands, each with its full name.
+#[cfg(test)]
+pub(crate) fn leaves(command: &clap::Command, name: &str) -> Vec<(String, clap::Command)> {
+    let below = command.get_subcommands().flat_map(|below| {
+        let name = below_name(name, below.get_name());
+        if below.has_subcommands() { leaves(below, &name) } else { vec![(name, below.clone())] }
+    });
+    below.collect()
 }
 
 impl Cli {
@@ -55,7 +125,7 @@ impl Cli {
     pub(crate) fn parse_checked(
         words: impl IntoIterator<Item = impl Into<std::ffi::OsString> + Clone>,
     ) -> Result<Cli, clap::Error> {
-        let mut top = Cli::command();
+        let mut top = command();
         let matches = top.try_get_matches_from_mut(words)?;
         let (name, mut command, inner) = leaf(&top, &matches);
         let given = |arg: &&Arg| {
@@ -64,14 +134,19 @@ impl Cli {
         let uses = |arg: &Arg| command.get_arguments().any(|own| own.get_long() == arg.get_long());
         if let Some(arg) = top.get_arguments().filter(given).find(|arg| !uses(arg)) {
             let long = arg.get_long().unwrap_or_default();
-            let message = format!("`{name}` does not use the option `--{long}`");
+            let message = format!("`wattle {name}` does not use the option `--{long}`");
             return Err(command.error(ErrorKind::UnknownArgument, message));
         }
-        let verbose = |matches: &ArgMatches| {
-            matches.try_get_one("verbose").is_ok_and(|value| value == Some(&true))
-        };
-        let cli = Cli::from_arg_matches(&matches)?;
-        Ok(Cli { verbose: verbose(&matches) || verbose(inner), ..cli })
+        let mut flags = vec![Layer::of_options(&matches, &|group| accepts("", group))];
+        if !name.is_empty() {
+            flags.insert(0, Layer::of_options(inner, &|group| accepts(&name, group)));
+        }
+        Ok(Cli { flags, ..Cli::from_arg_matches(&matches)? })
+    }
+
+    /// Returns true if `--verbose` is given before or after the command.
+    pub(crate) fn is_verbose(&self) -> bool {
+        self.flags.iter().any(|layer| layer.verbose == Some(true))
     }
 }
 
@@ -80,11 +155,13 @@ fn leaf<'a>(
     top: &clap::Command,
     matches: &'a ArgMatches,
 ) -> (String, clap::Command, &'a ArgMatches) {
-    let (mut name, mut command, mut matches) = (top.get_name().to_owned(), top, matches);
+    let mut name = String::new();
+    let mut command = top;
+    let mut matches = matches;
     while let Some((word, inner)) = matches.subcommand()
         && let Some(found) = command.find_subcommand(word)
     {
-        name = format!("{name} {word}");
+        name = below_name(&name, word);
         (command, matches) = (found, inner);
     }
     (name, command.clone(), matches)

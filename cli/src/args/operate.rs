@@ -4,8 +4,6 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::flags::{DoctorFlags, Flags};
-
 /// Arguments of `demo`.
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
@@ -42,8 +40,6 @@ pub(crate) struct DoctorArgs {
     /// Print the findings as JSON
     #[arg(long)]
     pub(crate) json: bool,
-    #[command(flatten)]
-    pub(crate) flags: DoctorFlags,
 }
 
 /// Arguments of `trust` and `untrust`.
@@ -74,7 +70,5 @@ pub(crate) enum ConfigCommand {
         /// Print the settings as JSON
         #[arg(long)]
         json: bool,
-        #[command(flatten)]
-        flags: Box<Flags>,
     },
 }

@@ -5,8 +5,6 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use wattle_agent::host::capability::secrets::SecretHost;
 
-use super::flags::{ResumeFlags, StoreFlags};
-
 /// The commands of `session`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionCommand {
@@ -15,16 +13,12 @@ pub(crate) enum SessionCommand {
         /// Print JSON
         #[arg(long)]
         json: bool,
-        #[command(flatten)]
-        flags: StoreFlags,
     },
     /// List the runs, the newest first
     Runs {
         /// Print JSON
         #[arg(long)]
         json: bool,
-        #[command(flatten)]
-        flags: StoreFlags,
     },
     /// Show the conversation of a session
     Show {
@@ -33,15 +27,11 @@ pub(crate) enum SessionCommand {
         /// Print JSON
         #[arg(long)]
         json: bool,
-        #[command(flatten)]
-        flags: StoreFlags,
     },
     /// Continue a session, like `repl --session`
     Resume {
         /// The id of the session
         id: String,
-        #[command(flatten)]
-        flags: Box<ResumeFlags>,
     },
     /// Copy a session with its state
     Fork {
@@ -52,15 +42,11 @@ pub(crate) enum SessionCommand {
         /// Print the id as JSON
         #[arg(long)]
         json: bool,
-        #[command(flatten)]
-        flags: StoreFlags,
     },
     /// Print a session as JSON for `import`
     Export {
         /// The id of the session
         id: String,
-        #[command(flatten)]
-        flags: StoreFlags,
     },
     /// Import an exported session
     Import {
@@ -72,8 +58,6 @@ pub(crate) enum SessionCommand {
         /// Print the id as JSON
         #[arg(long)]
         json: bool,
-        #[command(flatten)]
-        flags: StoreFlags,
     },
     /// Allow another attempt at a run that ended its process twice
     Release {
@@ -83,16 +67,12 @@ pub(crate) enum SessionCommand {
         /// Release all such runs of the tenant
         #[arg(long, conflicts_with = "run")]
         all: bool,
-        #[command(flatten)]
-        flags: StoreFlags,
     },
     /// Remove sessions with their state
     Rm {
         /// The ids of the sessions
         #[arg(required = true, value_name = "ID")]
         ids: Vec<String>,
-        #[command(flatten)]
-        flags: StoreFlags,
     },
 }
 
@@ -111,8 +91,9 @@ pub(crate) enum TraceCommand {
     Query {
         /// The filter, such as `map(select(.exit_code != 0)) | length`
         filter: String,
-        #[command(flatten)]
-        source: TraceSource,
+        /// A trace, or a folder: the runs in it and below
+        #[arg(default_value = ".", value_name = "FILE|DIR")]
+        path: PathBuf,
     },
     /// Summarize the calls, the failures and the open tickets
     Digest(TraceArgs),
@@ -123,21 +104,12 @@ pub(crate) enum TraceCommand {
 /// Arguments of the commands that read traces.
 #[derive(Debug, Args)]
 pub(crate) struct TraceArgs {
-    #[command(flatten)]
-    pub(crate) source: TraceSource,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// The options that select traces.
-#[derive(Debug, Args)]
-pub(crate) struct TraceSource {
     /// A trace, or a folder: the runs in it and below
     #[arg(default_value = ".", value_name = "FILE|DIR")]
     pub(crate) path: PathBuf,
-    #[command(flatten)]
-    pub(crate) flags: StoreFlags,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// The commands of `ledger`.
@@ -157,14 +129,9 @@ pub(crate) enum LedgerCommand {
         /// Print JSON
         #[arg(long)]
         json: bool,
-        #[command(flatten)]
-        flags: StoreFlags,
     },
     /// Print the tenant's public key, which verifies its traces
-    Key {
-        #[command(flatten)]
-        flags: StoreFlags,
-    },
+    Key,
 }
 
 /// The commands of `token`.
@@ -177,23 +144,17 @@ pub(crate) enum TokenCommand {
         /// Set the scope; each scope includes the ones before it
         #[arg(long, value_enum, default_value = "run")]
         scope: TokenScope,
-        #[command(flatten)]
-        flags: StoreFlags,
     },
     /// List the tokens, without their secrets
     List {
         /// Print JSON
         #[arg(long)]
         json: bool,
-        #[command(flatten)]
-        flags: StoreFlags,
     },
     /// Revoke a token
     Revoke {
         /// The token's name
         name: String,
-        #[command(flatten)]
-        flags: StoreFlags,
     },
 }
 
@@ -216,8 +177,6 @@ pub(crate) enum MemoryCommand {
         /// Print JSON
         #[arg(long)]
         json: bool,
-        #[command(flatten)]
-        flags: StoreFlags,
     },
     /// Search the items by keywords, the best match first
     Search {
@@ -227,23 +186,17 @@ pub(crate) enum MemoryCommand {
         /// Print JSON
         #[arg(long)]
         json: bool,
-        #[command(flatten)]
-        flags: StoreFlags,
     },
     /// Add an item and print its id
     Add {
         /// The text, at most 4,000 characters; `-` reads it from stdin
         text: String,
-        #[command(flatten)]
-        flags: StoreFlags,
     },
     /// Remove items
     Remove {
         /// The ids of the items
         #[arg(required = true, value_name = "ID")]
         ids: Vec<i32>,
-        #[command(flatten)]
-        flags: StoreFlags,
     },
 }
 
@@ -254,8 +207,6 @@ pub(crate) enum VarsCommand {
     Get {
         /// The variable's name
         name: String,
-        #[command(flatten)]
-        flags: StoreFlags,
     },
     /// Set a variable
     Set {
@@ -269,8 +220,6 @@ pub(crate) enum VarsCommand {
         /// Send the secret only to this host; repeatable
         #[arg(long, value_name = "HOST", requires = "secret")]
         host: Vec<SecretHost>,
-        #[command(flatten)]
-        flags: StoreFlags,
     },
     /// List the names of the variables
     List {
@@ -283,8 +232,6 @@ pub(crate) enum VarsCommand {
         /// Print JSON, with the values of variables
         #[arg(long)]
         json: bool,
-        #[command(flatten)]
-        flags: StoreFlags,
     },
     /// Remove a variable
     Rm {
@@ -293,7 +240,5 @@ pub(crate) enum VarsCommand {
         /// Remove the secret with this name
         #[arg(long)]
         secret: bool,
-        #[command(flatten)]
-        flags: StoreFlags,
     },
 }

@@ -7,8 +7,6 @@ use clap::{Args, ValueEnum};
 use wattle_agent::host::DialectSetting;
 use wattle_server::{HostName, Origin};
 
-use super::flags::{EvalFlags, ExecFlags, Flags, ReplayFlags, ServeFlags, ShellFlags};
-
 /// Arguments of `run`.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
@@ -54,8 +52,6 @@ pub(crate) struct RunArgs {
     /// Use the session as a label only, without its state
     #[arg(long, conflicts_with_all = ["resume", "fork"])]
     pub(crate) no_session_store: bool,
-    #[command(flatten)]
-    pub(crate) flags: Flags,
 }
 
 /// A key and a value of a run's context, written as `KEY=VALUE`.
@@ -86,8 +82,6 @@ pub(crate) struct ReplayArgs {
     /// Print the comparison as JSON
     #[arg(long)]
     pub(crate) json: bool,
-    #[command(flatten)]
-    pub(crate) flags: ReplayFlags,
 }
 
 /// Arguments of `repl`.
@@ -96,8 +90,6 @@ pub(crate) struct ReplArgs {
     /// Set a value for the agent's tools, traits and memory; repeatable
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) context: Vec<ContextValue>,
-    #[command(flatten)]
-    pub(crate) flags: Flags,
 }
 
 /// The text after the options in the help of `serve`.
@@ -118,8 +110,6 @@ pub(crate) struct ServeArgs {
     /// Accept requests from a site, such as https://app.example; repeatable
     #[arg(long, value_name = "ORIGIN")]
     pub(crate) allow_origin: Vec<Origin>,
-    #[command(flatten)]
-    pub(crate) flags: ServeFlags,
 }
 
 /// Arguments of `exec`.
@@ -136,8 +126,6 @@ pub(crate) struct ExecArgs {
     /// Print the whole outcome as JSON
     #[arg(long)]
     pub(crate) json: bool,
-    #[command(flatten)]
-    pub(crate) flags: ExecFlags,
 }
 
 /// Arguments of `shell`.
@@ -149,8 +137,6 @@ pub(crate) struct ShellArgs {
     /// A script and its arguments; with `-c`, the values of `$0`, `$1`, …
     #[arg(value_name = "FILE|ARG", allow_hyphen_values = true, trailing_var_arg = true)]
     pub(crate) args: Vec<String>,
-    #[command(flatten)]
-    pub(crate) flags: ShellFlags,
 }
 
 /// Arguments of `eval`.
@@ -206,8 +192,6 @@ pub(crate) struct EvalArgs {
     /// Print the scorecard and all attempts as JSON
     #[arg(long)]
     pub(crate) json: bool,
-    #[command(flatten)]
-    pub(crate) flags: EvalFlags,
 }
 
 /// The approach that programs are compared with.

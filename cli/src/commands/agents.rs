@@ -5,40 +5,34 @@ mod test;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde_json::{Value as Json, json};
+use serde_json::json;
 use wattle_agent::agents::{AgentError, AgentSpec, Agents};
 use wattle_eval::Suite;
 
-use crate::args::{AgentsCommand, AgentsFlags};
-use crate::config::Layer;
+use crate::args::AgentsCommand;
+use crate::config::{Config, Layer};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, DIM, NAME, paint, visible};
-use crate::setup::{RUN_STEPS, Setup};
+use crate::setup::{self, RUN_STEPS, Setup};
 use crate::trust;
 
 /// Runs an `agents` command.
-pub(crate) async fn agents(command: AgentsCommand, outer: Layer) -> Result<Exit, Fault> {
+pub(crate) async fn agents(command: AgentsCommand, flags: &[Layer]) -> Result<Exit, Fault> {
+    let config = trust::gather(flags)?;
     match command {
-        AgentsCommand::List { json, flags } => list(json, gather(flags, outer)?),
-        AgentsCommand::Show { name, json, flags } => show(&name, json, gather(flags, outer)?).await,
-        AgentsCommand::Check { names, json, flags } => check(&names, json, gather(flags, outer)?),
-        AgentsCommand::Test(args) => test::test(args, outer).await,
-        AgentsCommand::New { name, dir, flags } => new(&name, dir, flags, outer),
+        AgentsCommand::New { name, dir } => new(&name, dir, &config).map(Exit::from),
+        AgentsCommand::List { json } => list(json, &Setup::new(config)?).map(Exit::from),
+        AgentsCommand::Show { name, json } => {
+            show(&name, json, Setup::new(config)?).await.map(Exit::from)
+        }
+        AgentsCommand::Check { names, json } => check(&names, json, &Setup::new(config)?),
+        AgentsCommand::Test(args) => test::test(args, Setup::new(config)?).await,
     }
 }
 
-fn gather(flags: AgentsFlags, outer: Layer) -> Result<Setup, Fault> {
-    Setup::new(trust::gather(&[flags.into(), outer])?)
-}
-
-fn list(json: bool, setup: Setup) -> Result<Exit, Fault> {
+fn list(json: bool, setup: &Setup) -> Result<(), Fault> {
     let agents = setup.agents.list();
-    if json {
-        output::json(&agents.iter().map(|agent| to_json(agent)).collect())?
-    } else {
-        print(&agents, None)?
-    }
-    Ok(Exit::Done)
+    if json { output::json(&json!(agents)) } else { print(&agents, None) }
 }
 
 /// Prints a list of agents and marks the current one.
@@ -60,23 +54,22 @@ pub(crate) fn print(agents: &[Arc<AgentSpec>], current: Option<&str>) -> Result<
     output::styled(agents.iter().map(line).collect::<String>().trim_end())
 }
 
-async fn show(name: &str, json: bool, setup: Setup) -> Result<Exit, Fault> {
-    let agent = setup.agents.load(&setup.tenant()?, name).await.map_err(|error| {
-        Fault::usage(error.to_string()).hint("`wattle agents list` shows the agents")
-    })?;
+async fn show(name: &str, json: bool, setup: Setup) -> Result<(), Fault> {
+    let agent = setup
+        .agents
+        .load(&setup::tenant(&setup.config)?, name)
+        .await
+        .map_err(|error| Fault::usage(error).hint("`wattle agents list` shows the agents"))?;
     let (complete, open) = with_placeholders(&agent, &setup);
     let (setup, settings) = setup.for_agent(&complete, &setup.settings(RUN_STEPS))?;
     let catalog = setup.host.catalog();
     let programs: Vec<&str> = catalog.iter().map(|entry| entry.name().as_str()).collect();
     if json {
-        let mut document = to_json(&agent);
-        if let Some(fields) = document.as_object_mut() {
-            fields.insert("programs".to_owned(), json!(programs));
-            fields.insert("required_context".to_owned(), json!(open));
-            fields.insert("max_steps".to_owned(), json!(settings.machine.max_steps));
-        }
-        output::json(&document)?;
-        return Ok(Exit::Done);
+        let mut document = json!(*agent);
+        let max_steps = settings.machine.max_steps;
+        let more = json!({"programs": programs, "required_context": open, "max_steps": max_steps});
+        super::extend(&mut document, more);
+        return output::json(&document);
     }
     let declared = toml::to_string_pretty(&*agent)
         .map_err(|error| Fault::failed(format!("failed to print the agent: {error}")))?;
@@ -91,7 +84,7 @@ async fn show(name: &str, json: bool, setup: Setup) -> Result<Exit, Fault> {
         let about = format!("each request gives: {}", open.join(", "));
         output::styled(&paint(DIM, &visible(&about)))?;
     }
-    Ok(Exit::Done)
+    Ok(())
 }
 
 /// A placeholder for a context value that a request would supply. It is a valid string, path and
@@ -120,7 +113,7 @@ fn known(agents: &Agents, names: &[String]) -> Result<Vec<Arc<AgentSpec>>, Fault
     }
 }
 
-fn check(names: &[String], json: bool, setup: Setup) -> Result<Exit, Fault> {
+fn check(names: &[String], json: bool, setup: &Setup) -> Result<Exit, Fault> {
     let known = known(&setup.agents, names)?;
     let checked = known.iter().filter(|agent| names.is_empty() || names.contains(&agent.name));
     let settings = setup.settings(RUN_STEPS);
@@ -131,7 +124,7 @@ fn check(names: &[String], json: bool, setup: Setup) -> Result<Exit, Fault> {
     let mut count = 0;
     for agent in checked {
         count += 1;
-        if let Err(fault) = setup.for_agent(&with_placeholders(agent, &setup).0, &settings) {
+        if let Err(fault) = setup.for_agent(&with_placeholders(agent, setup).0, &settings) {
             problems.push(fault.message().to_owned());
         }
     }
@@ -142,16 +135,15 @@ fn check(names: &[String], json: bool, setup: Setup) -> Result<Exit, Fault> {
         output::json(&json!({"checked": count, "problems": problems}))?;
     } else {
         problems.iter().try_for_each(|problem| output::text(&visible(problem)))?;
-        output::note(&paint(DIM, &format!("{count} agents, {} problems", problems.len())));
+        output::aside(&format!("{count} agents, {} problems", problems.len()));
     }
-    Ok(if problems.is_empty() { Exit::Done } else { Exit::Failed })
+    Ok(Exit::of(problems.is_empty()))
 }
 
 /// Writes a working agent to a new file and prints a command that runs it.
-fn new(name: &str, dir: Option<PathBuf>, flags: AgentsFlags, outer: Layer) -> Result<Exit, Fault> {
-    let config = trust::gather(&[flags.into(), outer])?;
+fn new(name: &str, dir: Option<PathBuf>, config: &Config) -> Result<(), Fault> {
     let text = AgentSpec::skeleton(name);
-    AgentSpec::parse(&text).map_err(|error| Fault::usage(error.to_string()))?;
+    AgentSpec::parse(&text).map_err(Fault::usage)?;
     let folder =
         dir.or_else(|| config.agents.value.last().cloned()).unwrap_or_else(|| PathBuf::from("."));
     let path = super::write_new(&folder, &format!("{name}.toml"), &text)?;
@@ -161,10 +153,6 @@ fn new(name: &str, dir: Option<PathBuf>, flags: AgentsFlags, outer: Layer) -> Re
         "use it: wattle run --agents {} --agent {name} \"…\"",
         if folder.as_os_str().is_empty() { Path::new(".") } else { &folder }.display()
     );
-    output::note(&paint(DIM, &visible(&hint)));
-    Ok(Exit::Done)
-}
-
-fn to_json(agent: &AgentSpec) -> Json {
-    serde_json::to_value(agent).unwrap_or_default()
+    output::aside(&visible(&hint));
+    Ok(())
 }

@@ -1,6 +1,5 @@
 //! `wattle check`: checks programs without running them, and applies safe fixes.
 
-use std::io::Write;
 use std::path::Path;
 
 use serde_json::{Value as Json, json};
@@ -13,7 +12,7 @@ use crate::args::CheckArgs;
 use crate::config::Layer;
 use crate::fault::{Exit, Fault};
 use crate::output::{GOOD, diagnostic, paint, visible};
-use crate::{input, output, setup, trust};
+use crate::{files, input, output, setup, trust};
 
 /// Maximum number of findings that are reported for a file.
 const MOST: usize = 32;
@@ -78,16 +77,13 @@ struct Checked {
 }
 
 /// Checks all files. Does not stop at a file with errors.
-pub(crate) async fn check(args: CheckArgs, outer: Layer) -> Result<Exit, Fault> {
-    let catalog = if args.files.iter().any(|path| is_name(path)) {
-        Some(setup::folders(&trust::gather(&[args.flags.into(), outer])?))
-    } else {
-        None
-    };
+pub(crate) async fn check(args: CheckArgs, flags: &[Layer]) -> Result<Exit, Fault> {
+    let names_program = args.files.iter().any(|path| is_name(path));
+    let config = names_program.then(|| trust::gather(flags)).transpose()?;
+    let catalog = config.as_ref().map(setup::folders);
     let catalog = catalog.as_ref().map(|folders| folders.catalog());
     let limits = Limits { instances: 1, ..Limits::default() };
-    let runtime =
-        Runtime::new(capability::ALL, limits).map_err(|error| Fault::failed(error.to_string()))?;
+    let runtime = Runtime::new(capability::ALL, limits).map_err(Fault::failed)?;
     let (mut documents, mut sound) = (Vec::new(), true);
     for path in &args.files {
         let file = path.display().to_string();
@@ -105,18 +101,18 @@ pub(crate) async fn check(args: CheckArgs, outer: Layer) -> Result<Exit, Fault> 
                 |all: &[Diagnostic]| all.iter().map(Diagnostic::to_json).collect::<Vec<_>>();
             let diagnostics: Vec<Json> = findings.iter().map(Finding::to_json).collect();
             let mut document = json!({"file": file, "ok": ok, "diagnostics": diagnostics});
-            if let Some(object) = document.as_object_mut().filter(|_| args.authority) {
+            if args.authority {
                 let authority = match &program {
-                    Some(program) => Some(authority::to_json(&runtime, program).await),
-                    None => None,
+                    Some(program) => authority::to_json(&runtime, program).await,
+                    None => Json::Null,
                 };
-                object.insert("authority".to_owned(), authority.unwrap_or_default());
+                super::extend(&mut document, json!({"authority": authority}));
             }
-            if let Some(object) = document.as_object_mut().filter(|_| args.fix) {
-                object.insert("fixed".to_owned(), to_json(&fixed).into());
-                if is_stdin {
-                    object.insert("source".to_owned(), source.into());
-                }
+            if args.fix {
+                super::extend(&mut document, json!({"fixed": to_json(&fixed)}));
+            }
+            if args.fix && is_stdin {
+                super::extend(&mut document, json!({"source": source}));
             }
             documents.push(document);
             continue;
@@ -151,7 +147,7 @@ pub(crate) async fn check(args: CheckArgs, outer: Layer) -> Result<Exit, Fault> 
     if args.json {
         output::json(&Json::from(documents))?;
     }
-    Ok(if sound { Exit::Done } else { Exit::Failed })
+    Ok(Exit::of(sound))
 }
 
 /// Checks a file. If `fix` is true, applies the safe fixes to it first.
@@ -176,7 +172,7 @@ async fn checked(
         let repaired = runtime.fix(&source).await;
         if !repaired.applied.is_empty()
             && path != Path::new("-")
-            && let Err(error) = replace(path, &repaired.source)
+            && let Err(error) = files::replace(path, &repaired.source)
         {
             return unreadable(format!("failed to write `{}`: {error}", path.display()));
         }
@@ -184,18 +180,6 @@ async fn checked(
     }
     let (findings, program) = findings(runtime, path, &source).await;
     Checked { source, fixed, findings, program }
-}
-
-/// Replaces a file atomically, with the same permissions.
-fn replace(path: &Path, text: &str) -> std::io::Result<()> {
-    let path = path.canonicalize()?;
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    file.write_all(text.as_bytes())?;
-    file.as_file().set_permissions(std::fs::metadata(&path)?.permissions())?;
-    file.as_file().sync_all()?;
-    file.persist(&path)?;
-    Ok(())
 }
 
 async fn findings(runtime: &Runtime, path: &Path, source: &str) -> (Vec<Finding>, Option<Program>) {

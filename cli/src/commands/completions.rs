@@ -1,16 +1,13 @@
 //! `wattle completions`: prints a script that completes commands and flags in a shell.
 
-use clap::CommandFactory;
 use clap_complete::Shell;
 
-use crate::args::Cli;
-use crate::fault::{Exit, Fault};
-use crate::output;
+use crate::fault::Fault;
+use crate::{args, output};
 
 /// Prints the completion script for a shell.
-pub(crate) fn completions(shell: Shell) -> Result<Exit, Fault> {
+pub(crate) fn completions(shell: Shell) -> Result<(), Fault> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "wattle", &mut script);
-    output::data(&script)?;
-    Ok(Exit::Done)
+    clap_complete::generate(shell, &mut args::command(), "wattle", &mut script);
+    output::data(&script)
 }

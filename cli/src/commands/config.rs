@@ -6,20 +6,14 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::args::ConfigCommand;
 use crate::config::{Layer, Row};
-use crate::fault::{Exit, Fault};
-use crate::output;
-use crate::trust;
+use crate::fault::Fault;
+use crate::{output, trust};
 
 /// Prints the settings as TOML or JSON.
-pub(crate) fn config(command: ConfigCommand, outer: Layer) -> Result<Exit, Fault> {
-    let ConfigCommand::Show { origin, json, flags } = command;
-    let rows = trust::gather(&[(*flags).into(), outer])?.rows();
-    if json {
-        output::json(&document(&rows, origin))?
-    } else {
-        output::text(&lines(&rows, origin))?
-    }
-    Ok(Exit::Done)
+pub(crate) fn config(command: ConfigCommand, flags: &[Layer]) -> Result<(), Fault> {
+    let ConfigCommand::Show { origin, json } = command;
+    let rows = trust::gather(flags)?.rows();
+    if json { output::json(&document(&rows, origin)) } else { output::text(&lines(&rows, origin)) }
 }
 
 /// Renders the settings as lines of a `wattle.toml`. A setting without a value becomes a comment.

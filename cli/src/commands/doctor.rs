@@ -11,8 +11,7 @@ use wattle_agent::model::{ApiKey, CLASS_PREFIX};
 use crate::args::DoctorArgs;
 use crate::config::{Config, Layer, Origin, SearchEngine, SecretEntry, StoreLocation};
 use crate::fault::{Exit, Fault};
-use crate::output;
-use crate::output::{BAD, DIM, GOOD, paint, visible};
+use crate::output::{self, BAD, DIM, GOOD, paint, visible};
 use crate::setup::trusted;
 use crate::setup::{self, Setup, host_files, variable};
 use crate::walls::{self, Needs, Walls};
@@ -21,21 +20,16 @@ use crate::{threads, trust};
 /// Time limit for the endpoint's response to the check.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The result of a check: a description, or a fault with a suggested fix.
-type Found = Result<String, Wrong>;
+/// The result of a check: a description, or a fault whose hint is a suggested fix.
+type Found = Result<String, Fault>;
 
-struct Wrong {
-    what: String,
-    fix: String,
-}
-
-fn wrong(what: impl ToString, fix: &str) -> Wrong {
-    Wrong { what: what.to_string(), fix: fix.to_owned() }
+fn wrong(what: impl ToString, fix: &str) -> Fault {
+    Fault::failed(what).hint(fix)
 }
 
 /// Runs every check, even if an earlier one failed.
-pub(crate) fn doctor(args: DoctorArgs, outer: Layer) -> Result<Exit, Fault> {
-    let config = trust::gather(&[args.flags.clone().into(), outer])?;
+pub(crate) fn doctor(args: DoctorArgs, flags: &[Layer]) -> Result<Exit, Fault> {
+    let config = trust::gather(flags)?;
     let walls = walls::raise(&config, &Needs { trusted: config.exec.value, ..Needs::default() })?;
     threads::run(run_checks(args, config, walls))
 }
@@ -60,25 +54,23 @@ async fn run_checks(args: DoctorArgs, config: Config, walls: Walls) -> Result<Ex
     } else {
         checks.iter().try_for_each(|(name, found)| show(name, found))?;
     }
-    Ok(if sound { Exit::Done } else { Exit::Failed })
+    Ok(Exit::of(sound))
 }
 
 fn to_json(name: &str, found: &Found) -> Json {
-    match found {
-        Ok(what) => json!({"name": name, "ok": true, "found": what, "mend": null}),
-        Err(Wrong { what, fix }) => {
-            json!({"name": name, "ok": false, "found": what, "mend": fix})
-        }
-    }
+    let what = found.as_ref().map_or_else(Fault::message, String::as_str);
+    let fix = found.as_ref().err().and_then(Fault::hinted);
+    json!({"name": name, "ok": found.is_ok(), "found": what, "mend": fix})
 }
 
 fn show(name: &str, found: &Found) -> Result<(), Fault> {
     let below = |text: &str| visible(text).replace('\n', "\n                  ");
     let line = match found {
         Ok(what) => format!("{} {name:<9} {}", paint(GOOD, "ok     "), below(what)),
-        Err(Wrong { what, fix }) => {
-            let fix = paint(DIM, &format!("fix: {}", below(fix)));
-            format!("{} {name:<9} {}\n                  {fix}", paint(BAD, "broken "), below(what))
+        Err(fault) => {
+            let fix = format!("fix: {}", below(fault.hinted().unwrap_or_default()));
+            let (what, fix) = (below(fault.message()), paint(DIM, &fix));
+            format!("{} {name:<9} {what}\n                  {fix}", paint(BAD, "broken "))
         }
     };
     output::styled(&line)
@@ -131,9 +123,9 @@ fn root(setup: &Setup) -> Found {
     Ok(format!("`{}` can be read, {} entries", root.display(), entries.len()))
 }
 
-/// Returns the result for a store that cannot be used. Most errors have a hint of their own.
-fn no_store(error: impl ToString) -> Wrong {
-    let text = error.to_string();
+/// Returns the fault of a store that cannot be used. Most errors have a hint of their own.
+fn no_store(fault: impl Into<Fault>) -> Fault {
+    let text = fault.into().to_string();
     match text.split_once("\nhint: ") {
         Some((what, fix)) => wrong(what, fix),
         None => wrong(text, "name another store with `--store FILE|URL`"),
@@ -143,7 +135,7 @@ fn no_store(error: impl ToString) -> Wrong {
 /// Checks that the store is writable and, if it is a file, that it is not damaged and that other
 /// users cannot read it.
 async fn store(setup: &Setup) -> Found {
-    let store = setup.store().map_err(no_store)?;
+    let store = setup::store(&setup.config).map_err(no_store)?;
     store.file().check_structure(u64::MAX).await.map_err(no_store)?;
     store.check().await.map_err(no_store)?;
     let location = setup.config.store.value.as_ref();
@@ -194,24 +186,22 @@ fn model(setup: &Setup) -> Found {
 
 /// Checks that the settings of each model class determine an endpoint. Returns one line for each
 /// class.
-fn classes(setup: &Setup) -> Result<String, Wrong> {
+fn classes(setup: &Setup) -> Found {
     let mut lines = String::new();
     for (class, settings) in &setup.config.models.value.0 {
         let name = format!("{CLASS_PREFIX}{class}");
-        let endpoint =
-            setup::endpoint(&setup.config, Some(&name)).map_err(|fault| in_class(class, fault))?;
-        let endpoint = endpoint.endpoint;
+        let in_class = |fault: Fault| {
+            let fault = no_endpoint(fault);
+            let fix = fault.hinted().unwrap_or_default();
+            wrong(format!("the class `{class}`: {}", fault.message()), fix)
+        };
+        let endpoint = setup::endpoint(&setup.config, Some(&name)).map_err(in_class)?.endpoint;
         lines += &format!("\n{name}: {} at {}", endpoint.model, endpoint.base_url);
         if settings.thinking_effort.is_some() && !endpoint.takes_thinking_effort() {
             lines += ", where `thinking_effort` has no effect";
         }
     }
     Ok(lines)
-}
-
-fn in_class(class: &str, fault: Fault) -> Wrong {
-    let Wrong { what, fix } = no_endpoint(fault);
-    Wrong { what: format!("the class `{class}`: {what}"), fix }
 }
 
 /// Checks the settings of the search engine. No request is sent, because some engines charge for
@@ -259,14 +249,12 @@ fn secrets(setup: &Setup) -> Found {
     if found.is_empty() { Ok("the settings name none".to_owned()) } else { Ok(found.join("\n")) }
 }
 
-fn no_endpoint(fault: Fault) -> Wrong {
-    let Fault::Reported { message, hint, .. } = fault else { return wrong("", "") };
-    wrong(
-        message,
-        hint.as_deref().unwrap_or(
-            "correct the setting; `wattle config show --origin` shows where its value comes from",
-        ),
-    )
+fn no_endpoint(fault: Fault) -> Fault {
+    if fault.hinted().is_some() {
+        return fault;
+    }
+    fault
+        .hint("correct the setting; `wattle config show --origin` shows where its value comes from")
 }
 
 /// Checks that the endpoint answers. The request contains no key, so only a run shows whether the

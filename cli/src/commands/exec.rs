@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::Serialize;
 use serde_json::{Value as Json, json};
 use wattle_agent::host::UsageMeter;
 use wattle_agent::host::capability::TRUSTED;
@@ -15,10 +16,10 @@ use wattle_agent::host::rt::{Diagnostic, Exit as Ended, Outcome, RunError, Signa
 use super::outputs::OutputFolder;
 use crate::args::ExecArgs;
 use crate::changes::{self, Fate};
-use crate::config::{Config, Layer, Origin as Source};
+use crate::config::{Config, Layer, Origin as Source, Places};
 use crate::fault::{Exit, Fault};
 use crate::output::{BAD, DIM, paint, visible};
-use crate::setup::{RUN_STEPS, Setup, cache_folder};
+use crate::setup::{RUN_STEPS, Setup};
 use crate::walls::{self, Needs};
 use crate::{input, output, setup as parts, threads, trust};
 
@@ -31,8 +32,8 @@ struct Found {
 }
 
 /// Runs a program and prints its results.
-pub(crate) fn exec(args: ExecArgs, outer: Layer) -> Result<Exit, Fault> {
-    let config = trust::gather(&[args.flags.clone().into(), outer])?;
+pub(crate) fn exec(args: ExecArgs, flags: &[Layer]) -> Result<Exit, Fault> {
+    let config = trust::gather(flags)?;
     let artifacts = args.artifacts.as_deref();
     let artifacts =
         artifacts.map(|folder| OutputFolder::for_artifacts(folder, &config)).transpose()?;
@@ -57,7 +58,7 @@ async fn compile_and_run(
     let runtime = setup.host.runtime();
     let cancel = crate::setup::interrupt();
     let prepare = async {
-        match cache_folder().filter(|_| is_built_in) {
+        match Places::of_user().cache.filter(|_| is_built_in) {
             Some(cache) => runtime.prepare_stored(&source, &cache).await,
             None => runtime.prepare(&source).await,
         }
@@ -69,7 +70,11 @@ async fn compile_and_run(
     };
     let program = match prepared {
         Ok(Ok(program)) => program,
-        Ok(Err(diagnostic)) => return rejected(&diagnostic, &source, json),
+        Ok(Err(diagnostic)) if json => return print_rejected(&diagnostic),
+        Ok(Err(diagnostic)) => {
+            output::note(output::diagnostic(&diagnostic, &source).trim_end());
+            return Ok(Exit::Failed);
+        }
         Err(_) => {
             return Err(Fault::failed(format!(
                 "compiling took longer than the {} ms allowed",
@@ -125,13 +130,12 @@ async fn compile_and_run(
     };
     let outcome = match ran {
         Ok(outcome) => outcome,
-        Err(RunError::Denied(missing)) => return denied(&missing, why_not, json),
-        Err(RunError::Refused(why)) => return refused(&why, json),
-        Err(RunError::Bug(bug)) => {
-            settle(false).await?;
-            return Err(Fault::failed(bug.to_string()));
+        Err(error) => {
+            if let RunError::Bug(_) = error {
+                settle(false).await?;
+            }
+            return did_not_run(error, why_not, json);
         }
-        Err(RunError::Engine(error)) => return Err(Fault::failed(error.to_string())),
     };
     // The results are printed even if the changes cannot be applied, or an artifact cannot be
     // written.
@@ -146,12 +150,12 @@ async fn compile_and_run(
         print_outcome(&outcome, &source)?
     }
     if setup.config.verbose.value && !json {
-        output::note(&paint(DIM, &cost(&outcome)));
+        output::aside(&cost(&outcome));
     }
     if let (Err(_), Err(fault)) = (&settled, &written) {
         output::fault(fault);
     }
-    settled.and(written).map(|()| if outcome.success() { Exit::Done } else { Exit::Failed })
+    settled.and(written).map(|()| Exit::of(outcome.success()))
 }
 
 /// Describes the resources that the program used.
@@ -193,7 +197,7 @@ fn find(setup: &Setup, program: &str, given: Vec<String>) -> Result<Found, Fault
 /// Checks the given arguments against the program's front matter. Returns the program with its
 /// arguments.
 fn called(entry: &Entry, given: &[String], limit: Duration) -> Result<Found, Fault> {
-    let args = entry.arguments(given).map_err(|e| Fault::usage(e.to_string()).hint(e.hint()))?;
+    let args = entry.arguments(given).map_err(|e| Fault::usage(&e).hint(e.hint()))?;
     let time = entry.meta().timeout.map_or(limit, |time| time.min(limit));
     let is_built_in = matches!(entry.origin(), Origin::BuiltIn(_));
     Ok(Found { source: entry.source().to_string(), args, time, is_built_in })
@@ -211,51 +215,50 @@ pub(crate) fn print_outcome(outcome: &Outcome, source: &str) -> Result<(), Fault
         }
     }
     let Some(error) = reason(outcome) else { return Ok(()) };
-    let place = match error.line {
-        Some((line, _)) => {
-            let text =
-                source.lines().nth((line as usize).saturating_sub(1)).unwrap_or_default().trim();
-            format!("\n --> line {line}: {text}")
-        }
-        None => String::new(),
-    };
+    let place = error.line.map(|line| {
+        let text = source.lines().nth((line as usize).saturating_sub(1)).unwrap_or_default();
+        format!("\n --> line {line}: {}", text.trim())
+    });
     let function = error.function.map(|name| format!(" in `{name}`")).unwrap_or_default();
+    let place = place.unwrap_or_default();
     let what = format!("{}{function}: {}{place}", error.shown, error.message);
     output::note(&format!("{} {}", paint(BAD, "error:"), visible(&what)));
     Ok(())
 }
 
 /// The reason why a program did not succeed.
+#[derive(Serialize)]
 struct Reason<'a> {
     code: String,
+    /// The text before the message on a terminal.
+    #[serde(skip)]
     shown: String,
     message: String,
-    line: Option<(u32, u32)>,
+    line: Option<u32>,
+    column: Option<u32>,
     function: Option<&'a str>,
 }
 
 fn reason(outcome: &Outcome) -> Option<Reason<'_>> {
-    match &outcome.exit {
-        Ended::Returned(code) if code.is_success() => None,
-        Ended::Returned(code) => {
-            let call = outcome.failure.as_ref();
-            Some(Reason {
-                code: code.name().map_or_else(|| code.number().to_string(), str::to_owned),
-                shown: format!("the program exited with {code}"),
-                message: call
-                    .map_or_else(|| code.meaning().to_owned(), |call| call.failure.reason.clone()),
-                line: call.and_then(|call| call.position).map(|at| (at.line, at.column)),
-                function: call.and_then(|call| call.function),
-            })
-        }
-        Ended::Trapped(trap) => Some(Reason {
-            code: trap.kind.name().to_owned(),
-            shown: "the program was stopped".to_owned(),
-            message: trap.message.clone(),
-            line: trap.position.map(|at| (at.line, at.column)),
-            function: outcome.failure.as_ref().and_then(|call| call.function),
-        }),
-    }
+    let call = outcome.failure.as_ref();
+    let (code, shown, message, position) = match &outcome.exit {
+        Ended::Returned(code) if code.is_success() => return None,
+        Ended::Returned(code) => (
+            code.name().map_or_else(|| code.number().to_string(), str::to_owned),
+            format!("the program exited with {code}"),
+            call.map_or_else(|| code.meaning().to_owned(), |call| call.failure.reason.clone()),
+            call.and_then(|call| call.position),
+        ),
+        Ended::Trapped(trap) => (
+            trap.kind.name().to_owned(),
+            "the program was stopped".to_owned(),
+            trap.message.clone(),
+            trap.position,
+        ),
+    };
+    let (line, column) = (position.map(|at| at.line), position.map(|at| at.column));
+    let function = call.and_then(|call| call.function);
+    Some(Reason { code, shown, message, line, column, function })
 }
 
 fn to_json(outcome: &Outcome, changes: &[Change]) -> Json {
@@ -263,15 +266,6 @@ fn to_json(outcome: &Outcome, changes: &[Change]) -> Json {
         Ended::Returned(code) => (json!(code.number()), *code),
         Ended::Trapped(trap) => (Json::Null, trap.kind.code()),
     };
-    let error = reason(outcome).map(|reason| {
-        json!({
-            "code": reason.code,
-            "message": reason.message,
-            "line": reason.line.map(|(line, _)| line),
-            "column": reason.line.map(|(_, column)| column),
-            "function": reason.function,
-        })
-    });
     let calls = outcome.calls.iter();
     let artifacts = outcome.artifacts.iter();
     let artifacts =
@@ -280,7 +274,7 @@ fn to_json(outcome: &Outcome, changes: &[Change]) -> Json {
         "exit_code": exit_code,
         "code": code.name().map_or_else(|| code.number().to_string(), str::to_owned),
         "results": outcome.texts(),
-        "error": error,
+        "error": reason(outcome),
         "fuel": outcome.fuel,
         "memory_bytes": outcome.memory_bytes,
         "dur_us": u64::try_from(outcome.duration.as_micros()).unwrap_or(u64::MAX),
@@ -292,69 +286,69 @@ fn to_json(outcome: &Outcome, changes: &[Change]) -> Json {
     })
 }
 
-/// Returns the JSON outcome of a program that did not run.
-fn nothing_ran(code: Option<&str>, error: &Json) -> Json {
-    json!({
+/// Prints the JSON outcome of a program that did not run.
+fn print_unrun(code: Option<&str>, error: &Reason<'_>) -> Result<(), Fault> {
+    output::json(&json!({
         "exit_code": null, "code": code, "results": [], "error": error,
         "fuel": null, "memory_bytes": 0, "dur_us": 0,
         "host_calls": [], "changes": [], "artifacts": [],
-    })
+    }))
 }
 
-fn rejected(diagnostic: &Diagnostic, source: &str, json: bool) -> Result<Exit, Fault> {
-    if json {
-        let at = diagnostic.position;
-        let message = match &diagnostic.hint {
-            Some(hint) => format!("{}; hint: {hint}", diagnostic.message),
-            None => diagnostic.message.clone(),
-        };
-        let error = json!({
-            "code": diagnostic.code, "message": message,
-            "line": at.line, "column": at.column, "function": null,
-        });
-        output::json(&nothing_ran(None, &error))?;
-    } else {
-        output::note(output::diagnostic(diagnostic, source).trim_end());
-    }
-    Ok(Exit::Failed)
-}
-
-/// Reports that the policy denied the program.
-pub(crate) fn refused(why: &str, json: bool) -> Result<Exit, Fault> {
-    let message = format!("denied before it ran: {why}");
-    if json {
-        let error = json!({
-            "code": "EACCESS", "message": message,
-            "line": null, "column": null, "function": null,
-        });
-        output::json(&nothing_ran(Some("EACCESS"), &error))?;
-        return Ok(Exit::Denied);
-    }
-    Err(Fault::new(Exit::Denied, visible(&message)))
-}
-
-pub(crate) fn denied(missing: &[&str], why_not: Option<String>, json: bool) -> Result<Exit, Fault> {
-    let names: Vec<String> = missing.iter().map(|name| format!("`{name}`")).collect();
-    let message = if missing.iter().any(|name| TRUSTED.contains(name)) {
-        wattle_agent::host::denied(missing)
-    } else {
-        format!(
-            "denied before it ran: the program needs {}, which is not granted",
-            names.join(", ")
-        )
+/// Prints the JSON outcome of a program that does not compile.
+fn print_rejected(diagnostic: &Diagnostic) -> Result<Exit, Fault> {
+    let message = match &diagnostic.hint {
+        Some(hint) => format!("{}; hint: {hint}", diagnostic.message),
+        None => diagnostic.message.clone(),
     };
-    if json {
-        let message = why_not.map_or(message.clone(), |why| format!("{message}; hint: {why}"));
-        let error = json!({
-            "code": "EACCESS", "message": message,
-            "line": null, "column": null, "function": null,
-        });
-        output::json(&nothing_ran(Some("EACCESS"), &error))?;
-        return Ok(Exit::Denied);
+    let error = Reason {
+        code: diagnostic.code.to_owned(),
+        shown: String::new(),
+        message,
+        line: Some(diagnostic.position.line),
+        column: Some(diagnostic.position.column),
+        function: None,
+    };
+    print_unrun(None, &error).map(|()| Exit::Failed)
+}
+
+/// Reports why a program did not run. `why_not` is the reason why it has no model.
+pub(crate) fn did_not_run(
+    error: RunError,
+    why_not: Option<String>,
+    json: bool,
+) -> Result<Exit, Fault> {
+    let missing = match error {
+        RunError::Denied(missing) => missing,
+        RunError::Refused(why) => {
+            return not_permitted(format!("denied before it ran: {why}"), None, json);
+        }
+        RunError::Bug(bug) => return Err(Fault::failed(bug)),
+        RunError::Engine(error) => return Err(Fault::failed(error)),
+    };
+    let message = if missing.iter().any(|name| TRUSTED.contains(name)) {
+        wattle_agent::host::denied(&missing)
+    } else {
+        let names: Vec<String> = missing.iter().map(|name| format!("`{name}`")).collect();
+        let names = names.join(", ");
+        format!("denied before it ran: the program needs {names}, which is not granted")
+    };
+    not_permitted(message, why_not, json)
+}
+
+fn not_permitted(message: String, hint: Option<String>, json: bool) -> Result<Exit, Fault> {
+    if !json {
+        let fault = Fault::new(Exit::Denied, visible(&message));
+        return Err(hint.into_iter().fold(fault, Fault::hint));
     }
-    let fault = Fault::new(Exit::Denied, message);
-    Err(match why_not {
-        Some(why) => fault.hint(why),
-        None => fault,
-    })
+    let hint = hint.map(|hint| format!("; hint: {hint}")).unwrap_or_default();
+    let error = Reason {
+        code: "EACCESS".to_owned(),
+        shown: String::new(),
+        message: message + &hint,
+        line: None,
+        column: None,
+        function: None,
+    };
+    print_unrun(Some("EACCESS"), &error).map(|()| Exit::Denied)
 }

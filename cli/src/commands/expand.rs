@@ -17,8 +17,7 @@ pub(crate) fn expand(args: &ExpandArgs) -> Result<Exit, Fault> {
                 .warnings
                 .iter()
                 .for_each(|w| output::note(&output::visible(w.to_string().trim_end())));
-            output::text(&assembled.module)?;
-            Ok(Exit::Done)
+            output::text(&assembled.module).map(Exit::from)
         }
         Err(diagnostic) => {
             output::note(&output::visible(diagnostic.to_string().trim_end()));

@@ -1,6 +1,5 @@
 //! `wattle init`: chooses the model, tries it with one request, and writes the user file.
 
-use std::io::Write as _;
 use std::path::Path;
 
 use toml_edit::{DocumentMut, value};
@@ -10,16 +9,16 @@ use wattle_agent::model::{ModelRequest, presets};
 use crate::args::InitArgs;
 use crate::config::{Layer, Places};
 use crate::fault::{Exit, Fault};
-use crate::output::{self, DIM, paint, visible};
+use crate::output::{self, visible};
 use crate::setup::{Setup, variable};
-use crate::{ask, stdin, threads, trust};
+use crate::{ask, files, stdin, threads, trust};
 
 /// Maximum number of tokens in the answer to the test request.
 const MAX_TOKENS: u32 = 64;
 
 /// Determines the endpoint and the model and writes them to the user file. Unless `--no-test` is
 /// given, first sends a test request, and writes nothing if the request fails.
-pub(crate) fn init(args: InitArgs, outer: Layer) -> Result<Exit, Fault> {
+pub(crate) fn init(args: InitArgs, flags: &[Layer]) -> Result<(), Fault> {
     let Some(path) = Places::of_user().user_file else {
         return Err(Fault::configuration("there is no home directory for the user file")
             .hint("set `HOME`, or `XDG_CONFIG_HOME`"));
@@ -27,12 +26,14 @@ pub(crate) fn init(args: InitArgs, outer: Layer) -> Result<Exit, Fault> {
     let choice = Choice::complete(&args)?;
     let document = choice.written(&path)?;
     if !args.no_test {
-        threads::run(try_out(choice.layer(), outer))?;
+        threads::run(try_out(&[&[choice.layer()], flags].concat()))?;
     }
-    save(&path, &document)?;
+    files::write_private(&path, document.to_string().as_bytes()).map_err(|error| {
+        Fault::configuration(format!("failed to write `{}`: {error}", path.display()))
+    })?;
     output::note(&format!("saved in {}", path.display()));
-    output::note(&paint(DIM, "next: wattle run \"…\", or wattle for a session"));
-    Ok(Exit::Done)
+    output::aside("next: wattle run \"…\", or wattle for a session");
+    Ok(())
 }
 
 /// The provider, endpoint and model that the user chose.
@@ -159,32 +160,16 @@ fn question(text: &str) -> Result<String, Fault> {
 }
 
 /// Sends a test request to the model.
-async fn try_out(layer: Layer, outer: Layer) -> Result<Exit, Fault> {
-    let setup = Setup::new(trust::gather(&[layer, outer])?)?;
+async fn try_out(flags: &[Layer]) -> Result<(), Fault> {
+    let setup = Setup::new(trust::gather(flags)?)?;
     let model = setup.model()?;
     output::note(&format!("asking {} …", visible(model.name())));
     let messages = [Message::user("Answer with the word: ready")];
     let request =
         ModelRequest { temperature: 0.0, max_tokens: MAX_TOKENS, ..ModelRequest::new(&messages) };
-    match model.complete(request).await {
-        Ok(_) => Ok(Exit::Done),
-        Err(error) => Err(Fault::new(Exit::Provider, error.to_string())
-            .hint("nothing is saved; `--no-test` saves the settings without a request")),
-    }
-}
-
-/// Writes the file atomically. Only its owner can read it.
-fn save(path: &Path, document: &DocumentMut) -> Result<(), Fault> {
-    let written = || -> std::io::Result<()> {
-        let folder = path.parent().unwrap_or(Path::new("."));
-        wattle_agent::host::create_folder(folder)?;
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
-        file.write_all(document.to_string().as_bytes())?;
-        file.as_file().sync_all()?;
-        file.persist(path)?;
-        Ok(())
-    };
-    written().map_err(|error| {
-        Fault::configuration(format!("failed to write `{}`: {error}", path.display()))
-    })
+    let answer = model.complete(request).await.map_err(|error| {
+        Fault::new(Exit::Provider, error)
+            .hint("nothing is saved; `--no-test` saves the settings without a request")
+    });
+    answer.map(drop)
 }

@@ -11,11 +11,7 @@ use wattle_agent::host::machine::Dialect;
 
 use crate::config::{Config, Layer, Origin, Row, Temperature, Timeout};
 use crate::fault::Fault;
-use crate::output;
-use crate::trust;
-
-/// The settings whose values are paths.
-const PATHS: &[&str] = &["root", "catalog", "agents"];
+use crate::{output, trust};
 
 /// The lists of rules. The rules of the command are added to those that the run started with.
 const RULES: &[&str] = &["allow", "ask", "deny"];
@@ -112,9 +108,7 @@ fn is_same(wanted: &Row, kept: &Row) -> bool {
         Json::Array(paths) => paths.iter().map(real).collect(),
         path => vec![real(path)],
     };
-    PATHS.contains(&wanted.name)
-        && paths(wanted).iter().all(Option::is_some)
-        && paths(wanted) == paths(kept)
+    wanted.is_path && paths(wanted).iter().all(Option::is_some) && paths(wanted) == paths(kept)
 }
 
 /// Returns the lists of the flags that have a rule for which the run started with another verdict,

@@ -11,21 +11,18 @@ use crate::args::LedgerCommand;
 use crate::config::{Config, Layer};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, BAD, GOOD, paint};
-use crate::setup;
-use crate::trust;
+use crate::{setup, trust};
 
 /// Verifies a trace or prints the tenant's public key.
-pub(crate) async fn ledger(command: LedgerCommand, outer: Layer) -> Result<Exit, Fault> {
+pub(crate) async fn ledger(command: LedgerCommand, flags: &[Layer]) -> Result<Exit, Fault> {
+    let config = trust::gather(flags)?;
     match command {
-        LedgerCommand::Verify { dir, run, key, json, flags } => {
-            let config = trust::gather(&[flags.into(), outer])?;
+        LedgerCommand::Verify { dir, run, key, json } => {
             let dir = setup::traces_of(&config, dir);
             let pins = pins(&config, key.as_deref())?;
-            let wrong =
-                |error: wattle_agent::host::ledger::VerifyError| Fault::usage(error.to_string());
             let known = if key.is_none() { known(&config, &dir).await? } else { Vec::new() };
             let Verification { runs: mut verdicts, files } =
-                verify(&dir, &pins, &known).map_err(wrong)?;
+                verify(&dir, &pins, &known).map_err(Fault::usage)?;
             if let Some(run) = &run {
                 verdicts.retain(|verdict| verdict.run.starts_with(run));
                 if verdicts.is_empty() {
@@ -33,29 +30,25 @@ pub(crate) async fn ledger(command: LedgerCommand, outer: Layer) -> Result<Exit,
                 }
             }
             if json {
-                output::json(
-                    &verdicts.iter().map(document).chain(files.iter().map(file_document)).collect(),
-                )?;
+                let documents = verdicts.iter().map(document);
+                let documents = documents.chain(files.iter().map(file_document));
+                output::json(&documents.collect::<Vec<_>>())?;
             } else {
                 verdicts.iter().try_for_each(|verdict| output::styled(&words(verdict)))?;
                 files.iter().try_for_each(|finding| output::styled(&broken(finding)))?;
             }
             let sound =
                 files.is_empty() && verdicts.iter().all(|verdict| verdict.finding.is_none());
-            Ok(if sound { Exit::Done } else { Exit::Failed })
+            Ok(Exit::of(sound))
         }
-        LedgerCommand::Key { flags } => {
-            let config = trust::gather(&[flags.into(), outer])?;
+        LedgerCommand::Key => {
             let tenant = setup::tenant(&config)?;
-            let pinned = keys(&config)?
-                .pinned(tenant.as_str())
-                .map_err(|error| Fault::failed(error.to_string()))?;
+            let pinned = keys(&config)?.pinned(tenant.as_str()).map_err(Fault::failed)?;
             let key = pinned.ok_or_else(|| {
                 Fault::failed(format!("tenant `{tenant}` has no key yet"))
                     .hint("its first run creates one")
             })?;
-            output::text(&key.to_string())?;
-            Ok(Exit::Done)
+            output::text(&key.to_string()).map(Exit::from)
         }
     }
 }
@@ -67,7 +60,7 @@ async fn known(config: &Config, folder: &Path) -> Result<Vec<FinalSeal>, Fault> 
     let (Some(store), Ok(folder)) = (setup::store_if_there(config)?, folder.canonicalize()) else {
         return Ok(Vec::new());
     };
-    store.file().sealed(&folder).await.map_err(|error| Fault::failed(error.to_string()))
+    Ok(store.file().sealed(&folder).await?)
 }
 
 fn keys(config: &Config) -> Result<wattle_agent::host::ledger::Keys, Fault> {
@@ -89,14 +82,11 @@ fn pins(config: &Config, key: Option<&str>) -> Result<Pins, Fault> {
 fn words(verdict: &Verdict) -> String {
     let run = output::visible(if verdict.run.is_empty() { "(no run)" } else { &verdict.run });
     match &verdict.finding {
-        Some(finding) => {
-            format!("{run}: {} {}", paint(BAD, "BROKEN"), output::visible(&finding.to_string()))
-        }
+        Some(finding) => format!("{run}: {}", broken(finding)),
         None => {
-            let late = if verdict.late > 0 {
-                format!(", {} sealed late", verdict.late)
-            } else {
-                String::new()
+            let late = match verdict.late {
+                0 => String::new(),
+                late => format!(", {late} sealed late"),
             };
             let end = if verdict.ended {
                 ""
@@ -108,7 +98,7 @@ fn words(verdict: &Verdict) -> String {
     }
 }
 
-/// Renders a finding about a whole file.
+/// Renders a finding.
 fn broken(finding: &Finding) -> String {
     format!("{} {}", paint(BAD, "BROKEN"), output::visible(&finding.to_string()))
 }

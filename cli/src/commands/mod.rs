@@ -28,12 +28,19 @@ pub(crate) mod trust;
 pub(crate) mod vars;
 pub(crate) mod workbook;
 
-use std::io::{ErrorKind, Write as _};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
+use serde_json::Value as Json;
+use wattle_agent::host::capability::json::jq;
 use wattle_agent::host::catalog::Catalog;
+use wattle_agent::host::now_ms;
 
 use crate::fault::Fault;
+use crate::files;
+use crate::output::{self, BAD, GOOD, paint};
+use crate::progress::counted;
 
 /// Writes a string to a new file in a folder and returns the file's path. Creates the folder if it
 /// is missing.
@@ -44,17 +51,40 @@ fn write_new(folder: &Path, file: &str, text: &str) -> Result<PathBuf, Fault> {
     let path = folder.join(file);
     let path = path.strip_prefix(".").map(Path::to_owned).unwrap_or(path);
     let shown = path.display();
-    let made = std::fs::create_dir_all(folder).and_then(|()| {
-        let mut file = std::fs::OpenOptions::new().write(true).create_new(true).open(&path)?;
-        file.write_all(text.as_bytes())
-    });
-    made.map_err(|error| match error.kind() {
+    files::create(&path, text).map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => Fault::usage(format!("the file `{shown}` already exists"))
             .hint("choose another name, or another `--dir DIR`"),
         _ => Fault::failed(format!("failed to write `{shown}`: {error}"))
             .hint("choose another `--dir DIR`"),
     })?;
     Ok(path)
+}
+
+/// Adds the fields of a JSON object to another one.
+fn extend(document: &mut Json, fields: Json) {
+    if let (Json::Object(document), Json::Object(fields)) = (document, fields) {
+        document.extend(fields);
+    }
+}
+
+/// Time limit for a query.
+const QUERY: Duration = Duration::from_secs(60);
+
+/// Applies a jq filter to a JSON document and prints the result.
+async fn query(filter: &str, document: &[u8]) -> Result<(), Fault> {
+    let found = jq(filter, document, now_ms() as f64 / 1_000.0, Instant::now() + QUERY).await;
+    let found = found.map_err(|failure| Fault::usage(failure.reason))?;
+    output::text(&String::from_utf8_lossy(&found))
+}
+
+/// Prints the number of tested things and of their examples, and the verdict. `note` follows the
+/// numbers.
+fn print_verdict(tested: String, examples: usize, note: &str, failed: usize) -> Result<(), Fault> {
+    let verdict = match failed {
+        0 => paint(GOOD, "all pass"),
+        failed => paint(BAD, &format!("{failed} failed")),
+    };
+    output::styled(&format!("{tested}, {}{note}: {verdict}", counted(examples, "example")))
 }
 
 /// The command that lists the programs.

@@ -2,14 +2,13 @@
 
 use wattle_agent::host::machine::read;
 
-use crate::fault::{Exit, Fault};
+use crate::fault::Fault;
 use crate::{input, output};
 
 /// Reads an answer from stdin and prints the action. Parsing never fails: invalid UTF-8 is
 /// replaced.
-pub(crate) fn parse() -> Result<Exit, Fault> {
+pub(crate) fn parse() -> Result<(), Fault> {
     let bytes = input::stdin()?;
     let reading = read(&String::from_utf8_lossy(&bytes));
-    output::json(&reading.to_json())?;
-    Ok(Exit::Done)
+    output::json(&reading.to_json())
 }

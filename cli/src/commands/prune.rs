@@ -4,15 +4,15 @@ use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use serde::Serialize;
 use serde_json::json;
-use wattle_agent::host::{PruneError, Pruned, StoreError};
+use wattle_agent::host::{PruneError, Pruned};
 
 use crate::args::PruneArgs;
 use crate::config::{Layer, Places};
-use crate::fault::{Exit, Fault};
-use crate::output;
+use crate::fault::Fault;
 use crate::progress::{counted, size};
-use crate::{setup, trust, undone};
+use crate::{output, setup, trust, undone};
 
 /// Time after which an unused cache file is removed. The file is created again when needed.
 const UNUSED: Duration = Duration::from_secs(7 * 24 * 3_600);
@@ -21,7 +21,7 @@ const UNUSED: Duration = Duration::from_secs(7 * 24 * 3_600);
 const UNAPPLIED: Duration = Duration::from_secs(30 * 24 * 3_600);
 
 /// Files that were removed or, in a dry run, would be removed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 struct Freed {
     files: usize,
     bytes: u64,
@@ -29,15 +29,14 @@ struct Freed {
 
 /// Removes old runs, events and sessions, unused cache files, and old copies of files whose changes
 /// could not be applied.
-pub(crate) async fn prune(args: PruneArgs, outer: Layer) -> Result<Exit, Fault> {
+pub(crate) async fn prune(args: PruneArgs, flags: &[Layer]) -> Result<(), Fault> {
     let named = Layer { store: args.store.map(Some), ..Layer::default() };
-    let config = trust::gather(&[named, outer])?;
-    let failed = |cause: StoreError| Fault::failed(cause.to_string());
+    let config = trust::gather(&[&[named], flags].concat())?;
     let (pruned, result) = match setup::store_if_there(&config)? {
-        Some(store) if args.dry_run => (store.file().prunable().await.map_err(failed)?, Ok(())),
+        Some(store) if args.dry_run => (store.file().prunable().await?, Ok(())),
         Some(store) => match store.file().prune().await {
             Ok(pruned) => (pruned, Ok(())),
-            Err(PruneError { removed, cause }) => (removed, Err(failed(cause))),
+            Err(PruneError { removed, cause }) => (removed, Err(Fault::from(cause))),
         },
         None => (Pruned::default(), Ok(())),
     };
@@ -46,43 +45,32 @@ pub(crate) async fn prune(args: PruneArgs, outer: Layer) -> Result<Exit, Fault> 
         let files = cache.as_deref().map(list).unwrap_or_default();
         freed(&files, args.dry_run)
     };
-    let (compiled, indexes, unapplied) = (of(compiled), of(indexes), unapplied(args.dry_run));
+    let (compiled, indexes, unapplied) = (of(files), of(indexes), unapplied(args.dry_run));
     if args.json {
-        let freed = |freed: Freed| json!({"files": freed.files, "bytes": freed.bytes});
-        let done = json!({
-            "dry_run": args.dry_run,
-            "store": pruned,
-            "compiled": freed(compiled),
-            "search": freed(indexes),
-            "unapplied": freed(unapplied),
-        });
-        output::json(&done)?;
+        output::json(&json!({
+            "dry_run": args.dry_run, "store": pruned, "compiled": compiled, "search": indexes,
+            "unapplied": unapplied,
+        }))?;
     } else {
         output::text(&as_text(pruned, [compiled, unapplied, indexes]))?;
         if args.dry_run {
             output::note("nothing was removed");
         }
     }
-    result.map(|()| Exit::Done)
+    result
 }
 
 fn as_text(pruned: Pruned, files: [Freed; 3]) -> String {
-    let count = |count: u64, noun| counted(usize::try_from(count).unwrap_or(usize::MAX), noun);
     let freed = |freed: Freed| format!("{}, {}", counted(freed.files, "file"), size(freed.bytes));
     let [compiled, unapplied, indexes] = files.map(freed);
     format!(
         "store     {}, {}, events of {}, {}\ncompiled  {compiled}\nunapplied {unapplied}\n\
          search    {indexes}",
-        count(pruned.runs, "run"),
-        count(pruned.sessions, "session"),
-        count(pruned.runs_without_events, "run"),
-        count(pruned.objects, "large file")
+        counted(pruned.runs, "run"),
+        counted(pruned.sessions, "session"),
+        counted(pruned.runs_without_events, "run"),
+        counted(pruned.objects, "large file")
     )
-}
-
-/// Returns the files of compiled modules: the regular files directly in the cache folder.
-fn compiled(cache: &Path) -> Vec<PathBuf> {
-    files(cache)
 }
 
 /// Returns the files of search indexes, which are in one folder per tenant. An index's log is
@@ -92,7 +80,7 @@ fn indexes(cache: &Path) -> Vec<PathBuf> {
     tenants.flat_map(|tenant| files(&tenant.path())).collect()
 }
 
-/// Returns the regular files in a folder.
+/// Returns the regular files in a folder. Those in the cache folder are compiled modules.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let plain = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));

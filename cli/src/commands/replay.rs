@@ -16,23 +16,22 @@ use crate::setup::{RUN_STEPS, Setup};
 use crate::trust;
 
 /// Replays a run. Prints the first difference on stdout and fails if there is one.
-pub(crate) async fn replay(args: ReplayArgs, outer: Layer) -> Result<Exit, Fault> {
-    let flags = vec![Layer::from(args.flags), outer];
-    let (store, opened) = find(&args.run, &flags).await?;
+pub(crate) async fn replay(args: ReplayArgs, flags: &[Layer]) -> Result<Exit, Fault> {
+    let (store, opened) = find(&args.run, flags).await?;
     let granted =
         opened.start.origin.get("granted").map(Layer::of_granted).transpose()?.unwrap_or_default();
-    let setup = Setup::new(trust::gather(&[flags, vec![granted]].concat())?)?;
+    let setup = Setup::new(trust::gather(&[flags, &[granted]].concat())?)?;
     let agent = AgentSpec::of_origin(&opened.start.origin).map_err(Fault::failed)?;
     let (setup, _) = setup.for_agent(&agent, &setup.settings(RUN_STEPS))?;
     let journal: SharedJournal = Arc::new(store);
     let replayed = journal::replay(&setup.host, &journal, &opened, args.from).await;
-    let replayed = replayed.map_err(|error| Fault::failed(error.to_string()))?;
+    let replayed = replayed.map_err(Fault::failed)?;
     if args.json {
         output::json(&as_json(&opened.id, &replayed))?;
     } else {
         output::text(&visible(&as_text(&opened.id, &replayed)))?;
     }
-    Ok(if replayed.difference.is_none() { Exit::Done } else { Exit::Failed })
+    Ok(Exit::of(replayed.difference.is_none()))
 }
 
 /// Describes the result of a replay.
@@ -53,14 +52,10 @@ pub(crate) fn as_text(run: &str, replayed: &ReplayReport) -> String {
 
 fn as_json(run: &str, replayed: &ReplayReport) -> serde_json::Value {
     let difference = replayed.difference.as_ref().map(|(step, Difference { what, was, is })| {
-        json!({
-            "step": step, "what": what, "was": was, "is": is,
-        })
+        json!({"step": step, "what": what, "was": was, "is": is})
     });
     json!({
-        "run": run,
-        "turns": replayed.turns,
-        "programs": replayed.programs,
+        "run": run, "turns": replayed.turns, "programs": replayed.programs,
         "difference": difference,
     })
 }

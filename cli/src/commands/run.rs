@@ -25,21 +25,21 @@ use crate::args::RunArgs;
 use crate::changes::Fate;
 use crate::config::{Config, Layer, Origin, regular_file};
 use crate::fault::{Exit, Fault};
-use crate::progress::Live;
+use crate::progress::{Live, Mode};
 use crate::setup::{self, LABEL, LocalAssembler, LocalRuns, RUN_STEPS, Setup};
 use crate::walls::{self, Needs};
 use crate::{ask, input, output, threads, trust};
 
 /// Runs a request or resumes a run. The answer goes to stdout or a file, and progress goes to
 /// stderr.
-pub(crate) fn run(args: RunArgs, outer: Layer) -> Result<Exit, Fault> {
+pub(crate) fn run(args: RunArgs, flags: &[Layer]) -> Result<Exit, Fault> {
     let mut output = args.output.as_deref().map(OutputFile::open).transpose()?;
     let schema = args.output_schema.as_deref().map(output_schema).transpose()?;
-    let flags = vec![Layer::from(args.flags.clone()), outer];
-    let earlier = threads::look_up(earlier(&args, &flags))?;
+    let named = args.resume.as_ref().or(args.fork.as_ref());
+    let earlier = named.map(|run| threads::look_up(find(run, flags))).transpose()?;
     let config = match &earlier {
-        Some((_, opened)) => kept::settings(&flags, opened)?,
-        None => trust::gather(&flags)?,
+        Some((_, opened)) => kept::settings(flags, opened)?,
+        None => trust::gather(flags)?,
     };
     output.as_mut().map(|file| file.protect(&config)).transpose()?;
     let artifacts = args.artifacts.as_deref();
@@ -51,17 +51,6 @@ pub(crate) fn run(args: RunArgs, outer: Layer) -> Result<Exit, Fault> {
     let control =
         RunControl { json: args.json, output, artifacts, cancel: CancellationToken::new() };
     threads::run(start_or_resume(control, args, config, earlier, schema))
-}
-
-/// Returns the run to resume or to fork. Returns `None` if the command starts a new run.
-async fn earlier(
-    args: &RunArgs,
-    flags: &[Layer],
-) -> Result<Option<(TenantStore, RunRecord)>, Fault> {
-    match args.resume.as_ref().or(args.fork.as_ref()) {
-        Some(run) => find(run, flags).await.map(Some),
-        None => Ok(None),
-    }
 }
 
 async fn start_or_resume(
@@ -82,11 +71,11 @@ async fn start_or_resume(
                 record_apply(&mut opened, &setup.config);
                 opened = fork(&store, &opened, args.step.unwrap_or_default(), message).await?;
             }
-            resume(&control, setup, &store, opened, (answers(&args), args.release)).await
+            resume(&control, setup, &store, &opened, &answers(&args), args.release).await
         }
         None => {
             let prompt = args.prompt.as_deref().unwrap_or_default();
-            begin(&control, setup, (prompt, args.no_session_store), output).await
+            begin(&control, setup, prompt, args.no_session_store, output).await
         }
     }
 }
@@ -107,15 +96,12 @@ fn answers(args: &RunArgs) -> Vec<(String, Approval)> {
     [decided(&args.approve, true), decided(&args.refuse, false)].concat()
 }
 
-fn failed(error: impl ToString) -> Fault {
-    Fault::failed(error.to_string())
-}
-
 /// Starts a new run and follows it. If `is_label` is true, the session is only a label.
 async fn begin(
     control: &RunControl,
     setup: Setup,
-    (prompt, is_label): (&str, bool),
+    prompt: &str,
+    is_label: bool,
     output: Option<OutputSettings>,
 ) -> Result<Exit, Fault> {
     let model = setup.model()?;
@@ -142,7 +128,8 @@ async fn begin(
         ..RunRequest::new(message)
     };
     let local = Local::new(setup, model, files, output)?;
-    let run = local.service.start(&store, request, &Cancel::new()).await.map_err(failed)?;
+    let run = local.service.start(&store, request, &Cancel::new()).await;
+    let run = run.map_err(Fault::failed)?;
     local.follow(control, &store, &run, 0).await
 }
 
@@ -151,8 +138,9 @@ async fn resume(
     control: &RunControl,
     mut setup: Setup,
     store: &TenantStore,
-    opened: RunRecord,
-    (answers, release): (Vec<(String, Approval)>, bool),
+    opened: &RunRecord,
+    answers: &[(String, Approval)],
+    release: bool,
 ) -> Result<Exit, Fault> {
     if !ask::is_terminal() {
         setup.park();
@@ -164,7 +152,7 @@ async fn resume(
     let after = last_step(store, id).await?;
     let local = Local::new(setup, model, files, None)?;
     let cancel = Cancel::new();
-    let resumed = local.service.resume(store, id, &answers, release, &cancel).await;
+    let resumed = local.service.resume(store, id, answers, release, &cancel).await;
     let run = resumed.map_err(|error| match &error {
         AnswerError::Pending(waiting) => {
             let call = &waiting.call;
@@ -176,8 +164,8 @@ async fn resume(
         AnswerError::Held => {
             Fault::usage(format!("the run `{id}` is under way in another process"))
         }
-        AnswerError::NotAsked | AnswerError::NotAskedAbout(_) => Fault::usage(error.to_string()),
-        _ => failed(error),
+        AnswerError::NotAsked | AnswerError::NotAskedAbout(_) => Fault::usage(error),
+        _ => Fault::failed(error),
     })?;
     local.follow(control, store, &run, after).await
 }
@@ -191,7 +179,7 @@ fn parked(run: &str, reason: &str) -> Fault {
 /// Returns the sequence number of the event just before the run's last step. A resumed run's events
 /// are printed from that step on.
 async fn last_step(store: &TenantStore, run: &str) -> Result<u64, Fault> {
-    let events = store.events(run, 0, u32::MAX).await.map_err(failed)?;
+    let events = store.events(run, 0, u32::MAX).await?;
     let step = |event: &Event| match event {
         Event::Thinking { step, .. } | Event::ToolStart { step, .. } => Some(*step),
         _ => None,
@@ -246,7 +234,14 @@ impl Local {
         run: &RunHandle,
         after: u64,
     ) -> Result<Exit, Fault> {
-        let printer = EventPrinter::new(control, &self.setup);
+        let live = Live::new(Mode::Command, self.setup.config.verbose.value);
+        let show = |event: &Envelope| {
+            if control.json {
+                return output::json(event);
+            }
+            live.show(&event.event);
+            Ok(())
+        };
         let mut follower = self.service.follow(store, &run.id, after).until_parked();
         let (mut is_cancelled, mut gone) = (false, None);
         loop {
@@ -261,7 +256,7 @@ impl Local {
             };
             match next {
                 Ok(Some(event)) if gone.is_none() => {
-                    if let Err(fault) = printer.show(&event) {
+                    if let Err(fault) = show(&event) {
                         gone = Some(fault);
                         self.is_gone.store(true, Ordering::Relaxed);
                         run.cancel().cancel("the reader of the output has left");
@@ -269,7 +264,7 @@ impl Local {
                 }
                 Ok(Some(_)) => {}
                 Ok(None) => break,
-                Err(error) => return Err(failed(error)),
+                Err(error) => return Err(Fault::failed(error)),
             }
         }
         let report = match run.outcome().await {
@@ -282,7 +277,7 @@ impl Local {
                 let applies = self.setup.config.apply.origin == Origin::Flag;
                 return Ok(print_pending(&parked, if applies { " --apply" } else { "" }));
             }
-            Outcome::Suspended(reason) => return Err(failed(reason)),
+            Outcome::Suspended(reason) => return Err(Fault::failed(reason)),
         };
         if let Some(fault) = gone {
             return Err(fault);
@@ -324,8 +319,8 @@ async fn fork(
     let (id, limits) = (journal::new_id(), RunLimits::default());
     let forked = journal::fork(&journal, of, step, message, id, limits).await;
     let forked = forked.map_err(|error| match error {
-        ForkError::TooFar { .. } | ForkError::OverLimit { .. } => Fault::usage(error.to_string()),
-        ForkError::Store(_) => failed(error),
+        ForkError::TooFar { .. } | ForkError::OverLimit { .. } => Fault::usage(error),
+        ForkError::Store(_) => Fault::failed(error),
     })?;
     let whose = if is_of_session { "the session's" } else { "its" };
     output::note(&if forked.is_state_restored {
@@ -356,38 +351,14 @@ pub(crate) async fn find(run: &str, flags: &[Layer]) -> Result<(TenantStore, Run
     let opened = match run {
         "last" => {
             let newest = RunFilter { limit: Some(1), ..RunFilter::default() };
-            journal.runs(newest).await.map_err(failed)?.into_iter().next()
+            journal.runs(newest).await?.into_iter().next()
         }
-        id => journal.run(id).await.map_err(failed)?,
+        id => journal.run(id).await?,
     };
     match opened {
         Some(opened) => Ok((store, opened)),
         None => Err(Fault::usage(format!("no run `{run}` in the store"))
             .hint("`wattle session runs` lists the runs, `--store FILE` names another store")),
-    }
-}
-
-/// A printer for the events of a run.
-struct EventPrinter<'a> {
-    control: &'a RunControl,
-    live: Live,
-}
-
-impl<'a> EventPrinter<'a> {
-    fn new(control: &'a RunControl, setup: &Setup) -> Self {
-        EventPrinter { control, live: Live::new(setup.config.verbose.value) }
-    }
-
-    /// Prints an event.
-    ///
-    /// # Errors
-    /// If stdout is closed.
-    fn show(&self, envelope: &Envelope) -> Result<(), Fault> {
-        if !self.control.json {
-            self.live.show(&envelope.event);
-            return Ok(());
-        }
-        output::json(&serde_json::to_value(envelope).unwrap_or_default())
     }
 }
 

@@ -6,12 +6,12 @@ use wattle_agent::host::machine::{Message, Role};
 use wattle_agent::host::rt::truncate;
 use wattle_agent::host::service::{Pending, pending, release_children};
 use wattle_agent::host::{
-    ExportedSession, SESSION_ID, SessionLine, StoreError, TenantStore, is_session_id, now_ms,
+    ExportedSession, SESSION_ID, SessionLine, TenantStore, is_session_id, now_ms,
 };
 
-use crate::args::{SessionCommand, StoreFlags};
+use crate::args::SessionCommand;
 use crate::config::Layer;
-use crate::fault::{Exit, Fault};
+use crate::fault::Fault;
 use crate::output::{self, visible};
 use crate::progress::counted;
 use crate::{input, setup, trust};
@@ -20,93 +20,84 @@ use crate::{input, setup, trust};
 const SHOWN: usize = 60;
 
 /// Runs a `session` command.
-pub(crate) async fn session(command: SessionCommand, outer: Layer) -> Result<Exit, Fault> {
-    let gather = |flags: StoreFlags| trust::gather(&[flags.into(), outer.clone()]);
-    let open = |flags: StoreFlags| setup::store(&gather(flags)?);
+pub(crate) async fn session(command: SessionCommand, flags: &[Layer]) -> Result<(), Fault> {
+    let config = trust::gather(flags)?;
+    if let SessionCommand::Export { .. } | SessionCommand::Import { .. } = command {
+        setup::mask_settings(&config).await?;
+    }
+    let store = setup::store(&config)?;
     match command {
-        SessionCommand::List { json, flags } => list(&open(flags)?, json).await?,
-        SessionCommand::Runs { json, flags } => runs(&open(flags)?, json).await?,
-        SessionCommand::Show { id, json, flags } => show(&open(flags)?, &id, json).await?,
+        SessionCommand::List { json } => list(&store, json).await,
+        SessionCommand::Runs { json } => runs(&store, json).await,
+        SessionCommand::Show { id, json } => show(&store, &id, json).await,
         // It is a run of the REPL.
-        SessionCommand::Resume { .. } => {}
-        SessionCommand::Fork { id, new, json, flags } => {
-            let store = open(flags)?;
+        SessionCommand::Resume { .. } => Ok(()),
+        SessionCommand::Fork { id, new, json } => {
             let session = whole(&store, &id).await?;
             let new = new.unwrap_or_else(journal::new_id);
             valid(&new)?;
-            let copied = store.fork_session(&id, &new, session.messages).await;
-            created(copied.map_err(failed)?, &new, json)?;
+            let is_new = store.fork_session(&id, &new, session.messages).await?;
+            created(is_new, &new, json)
         }
-        SessionCommand::Export { id, flags } => {
-            let config = gather(flags)?;
-            setup::mask_settings(&config).await?;
-            let session = masked(whole(&setup::store(&config)?, &id).await?);
-            output::json(&serde_json::to_value(session).unwrap_or_default())?;
-        }
-        SessionCommand::Import { file, id, json, flags } => {
-            let config = gather(flags)?;
-            setup::mask_settings(&config).await?;
-            let store = setup::store(&config)?;
+        SessionCommand::Export { id } => output::json(&masked(whole(&store, &id).await?)),
+        SessionCommand::Import { file, id, json } => {
+            let file_name = file.display();
             let session: ExportedSession =
                 serde_json::from_str(&input::text(&file)?).map_err(|error| {
-                    Fault::usage(format!(
-                        "`{}` is not an exported session: {error}",
-                        file.display()
-                    ))
+                    Fault::usage(format!("`{file_name}` is not an exported session: {error}"))
                 })?;
             if session.wattle_session != 1 {
-                let message = format!(
-                    "the version of `{}` is {}, but only 1 is supported",
-                    file.display(),
-                    session.wattle_session
-                );
+                let version = session.wattle_session;
+                let message =
+                    format!("the version of `{file_name}` is {version}, but only 1 is supported");
                 return Err(Fault::usage(message).hint("use a newer version of wattle"));
             }
-            import(&store, id.unwrap_or_else(|| session.id.clone()), session, json).await?;
+            let id = id.unwrap_or_else(|| session.id.clone());
+            valid(&id)?;
+            created(store.import(&id, session).await?, &id, json)
         }
-        SessionCommand::Release { run: Some(run), flags, .. } => {
-            release(&open(flags)?, &run).await?;
+        SessionCommand::Release { run: Some(run), .. } => release(&store, &run).await,
+        SessionCommand::Release { run: None, .. } => {
+            output::text(&store.release_all().await?.join("\n"))
         }
-        SessionCommand::Release { run: None, flags, .. } => {
-            let released = open(flags)?.release_all().await.map_err(failed)?;
-            output::text(&released.join("\n"))?;
+        SessionCommand::Rm { ids } => {
+            for id in ids {
+                if !store.remove(&id).await? {
+                    return Err(none(&id));
+                }
+            }
+            Ok(())
         }
-        SessionCommand::Rm { ids, flags } => remove(&open(flags)?, &ids).await?,
     }
-    Ok(Exit::Done)
 }
 
-fn failed(error: StoreError) -> Fault {
-    Fault::failed(error.to_string())
-}
-
+/// Prints the stored sessions.
+///
+/// # Errors
+/// If the store cannot be read, or stdout cannot be written.
 pub(crate) async fn list(store: &TenantStore, json: bool) -> Result<(), Fault> {
-    let sessions = store.sessions().await.map_err(failed)?;
+    let sessions = store.sessions().await?;
     if json {
-        return output::json(&serde_json::to_value(sessions).unwrap_or_default());
+        return output::json(&sessions);
     }
     if sessions.is_empty() {
         output::note("the store has no sessions; `--session ID` starts one");
     }
     let line = |session: &SessionLine| {
-        let messages = counted(usize::try_from(session.messages).unwrap_or(usize::MAX), "message");
-        format!(
-            "{:<28} {messages:<14} {:>9} bytes  used {} ago\n",
-            session.id,
-            session.bytes,
-            ago(session.used)
-        )
+        let messages = counted(session.messages, "message");
+        let SessionLine { id, bytes, used, .. } = session;
+        format!("{id:<28} {messages:<14} {bytes:>9} bytes  used {} ago\n", ago(*used))
     };
     output::data(sessions.iter().map(line).collect::<String>().as_bytes())
 }
 
 async fn runs(store: &TenantStore, json: bool) -> Result<(), Fault> {
-    let runs = store.runs(RunFilter::default()).await.map_err(failed)?;
+    let runs = store.runs(RunFilter::default()).await?;
     let mut lines = Vec::new();
     for run in &runs {
         let open = match (run.status, &run.reason) {
             // Its child runs may also wait for approvals or for an operator.
-            (Status::Parked, None) => pending(store, &run.id).await.map_err(failed)?,
+            (Status::Parked, None) => pending(store, &run.id).await?,
             (_, reason) => Pending { reason: reason.clone(), ..Pending::default() },
         };
         lines.push((run, open));
@@ -146,7 +137,7 @@ async fn runs(store: &TenantStore, json: bool) -> Result<(), Fault> {
 async fn show(store: &TenantStore, id: &str, json: bool) -> Result<(), Fault> {
     let session = whole(store, id).await?;
     if json {
-        return output::json(&serde_json::to_value(session.messages).unwrap_or_default());
+        return output::json(&session.messages);
     }
     let lines = session.messages.iter().map(|message| {
         let who = if message.role == Role::User { "user" } else { "assistant" };
@@ -157,7 +148,7 @@ async fn show(store: &TenantStore, id: &str, json: bool) -> Result<(), Fault> {
 
 /// Returns the session with this id, in its exported form.
 async fn whole(store: &TenantStore, id: &str) -> Result<ExportedSession, Fault> {
-    store.export(id).await.map_err(failed)?.ok_or_else(|| none(id))
+    store.export(id).await?.ok_or_else(|| none(id))
 }
 
 /// Masks keys and secrets in the messages of a session, because an exported session can be shared.
@@ -178,16 +169,6 @@ pub(crate) fn masked(session: ExportedSession) -> ExportedSession {
 
 fn none(id: &str) -> Fault {
     Fault::usage(format!("no session `{id}`")).hint("`wattle session list` lists the sessions")
-}
-
-async fn import(
-    store: &TenantStore,
-    id: String,
-    session: ExportedSession,
-    json: bool,
-) -> Result<(), Fault> {
-    valid(&id)?;
-    created(store.import(&id, session).await.map_err(failed)?, &id, json)
 }
 
 /// Checks the id of a new session.
@@ -214,21 +195,12 @@ fn created(is_new: bool, id: &str, json: bool) -> Result<(), Fault> {
 /// Releases a run and its child runs if they were parked for repeatedly crashing their process.
 /// Released runs can be driven again.
 async fn release(store: &TenantStore, run: &str) -> Result<(), Fault> {
-    let is_below = release_children(store, run).await.map_err(failed)?;
-    if store.release(run).await.map_err(failed)? || is_below {
+    let is_below = release_children(store, run).await?;
+    if store.release(run).await? || is_below {
         return Ok(());
     }
     let message = format!("no run `{run}` is parked because it ended its process");
     Err(Fault::usage(message).hint("`wattle session runs` shows which runs are parked, and why"))
-}
-
-async fn remove(store: &TenantStore, ids: &[String]) -> Result<(), Fault> {
-    for id in ids {
-        if !store.remove(id).await.map_err(failed)? {
-            return Err(none(id));
-        }
-    }
-    Ok(())
 }
 
 /// Formats the time since `then`, a Unix time in milliseconds, in the largest suitable unit.

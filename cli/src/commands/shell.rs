@@ -1,33 +1,28 @@
 //! `wattle shell`: runs a command line, a script or interactive input in the shell, without a
 //! model. The shell's output and exit status become those of the process.
 
-use std::io::{IsTerminal, stdin, stdout};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use etcetera::BaseStrategy;
 use rustyline::error::ReadlineError;
-use rustyline::history::FileHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
-use rustyline::{Completer, Editor, Helper, Highlighter, Hinter};
+use rustyline::{Completer, Helper, Highlighter, Hinter};
 use wattle_agent::host::shell::{Bounds, Session, Shell, Stdio, Stream};
 
 use crate::args::ShellArgs;
 use crate::changes::{self, Fate};
 use crate::config::{Config, Layer};
 use crate::fault::{Exit, Fault};
+use crate::line_editor::LineEditor;
 use crate::output::Screen;
 use crate::setup::Setup;
 use crate::walls::{self, Needs};
-use crate::{input, output, threads, trust};
-
-/// Maximum number of lines in the history.
-const REMEMBERED: usize = 1_000;
+use crate::{input, output, stdin, threads, trust};
 
 /// Runs a command line, a script or interactive input in the shell.
-pub(crate) fn shell(args: ShellArgs, outer: Layer) -> Result<Exit, Fault> {
-    let config = trust::gather(&[args.flags.clone().into(), outer])?;
+pub(crate) fn shell(args: ShellArgs, flags: &[Layer]) -> Result<Exit, Fault> {
+    let config = trust::gather(flags)?;
     let script = args.args.first().filter(|_| args.command.is_none());
     let needs = Needs {
         reads: script.map(PathBuf::from).into_iter().collect(),
@@ -56,18 +51,17 @@ async fn open_and_run(args: ShellArgs, config: Config) -> Result<Exit, Fault> {
             session.set_arguments(file.clone(), words.drain(1..));
             Some(input::text(&PathBuf::from(file))?)
         }
-        (None, None) if stdin().is_terminal() && stdout().is_terminal() => None,
+        (None, None) if stdin::is_interactive() => None,
         (None, None) => Some(input::text(&PathBuf::from("-"))?),
     };
     let status = match script {
         Some(script) => {
             let cancel = crate::setup::interrupt();
-            let screen = Screen::open()?;
-            let rest = screen.rest();
+            let Screen { streams, rest } = Screen::open()?;
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => return Ok(Exit::Interrupted),
-                status = session.run_script(&script, screen.streams, deadline) => {
+                status = session.run_script(&script, streams, deadline) => {
                     rest.show().map(|()| status.0)?
                 }
             }
@@ -93,26 +87,15 @@ impl Validator for CompleteLine {
 /// the line that is being edited, or interrupts the one that is running. Returns the exit status of
 /// the last line.
 async fn converse(mut session: Session, deadline: Option<Duration>) -> Result<u8, Fault> {
-    let failed =
-        |error: ReadlineError| Fault::failed(format!("failed to set up the terminal: {error}"));
-    let config = rustyline::Config::builder().max_history_size(REMEMBERED).map_err(failed)?;
-    let config = config.history_ignore_space(true).bracketed_paste(true).build();
-    let mut editor: Editor<CompleteLine, FileHistory> =
-        Editor::with_config(config).map_err(failed)?;
-    editor.set_helper(Some(CompleteLine));
-    let history = history_file();
-    if let Some(path) = &history {
-        // A missing history file counts as an empty history.
-        drop(editor.load_history(path));
-    }
+    let mut editor = LineEditor::open("shell_history", CompleteLine, Ok)?;
     let mut status = 0;
     while !session.has_exited() {
         let prompt = session.variable("PS1").unwrap_or_else(|| "$ ".into());
         // A script may have set the prompt, and a folder's name can contain any character.
         let prompt = output::visible(&prompt.replace("\\w", session.folder()).replace("\\$", "$"));
         let read = tokio::task::spawn_blocking(move || {
-            let _reader = crate::stdin::lock();
-            let line = editor.readline(&prompt);
+            let _reader = stdin::lock();
+            let line = editor.editor.readline(&prompt);
             (editor, line)
         });
         let line;
@@ -126,16 +109,10 @@ async fn converse(mut session: Session, deadline: Option<Duration>) -> Result<u8
                 return Err(Fault::failed(format!("failed to read from the terminal: {error}")));
             }
         };
-        if !line.trim().is_empty()
-            && editor.add_history_entry(&line).unwrap_or(false)
-            && let Some(path) = &history
-        {
-            // The shell works without a history.
-            drop(editor.append_history(path));
-        }
-        let screen = Screen::open()?;
-        let rest = screen.rest();
-        let streams = Stdio { stdin: Stream::null(), ..screen.streams };
+        // The shell works without a history.
+        drop(editor.remember(&line));
+        let Screen { streams, rest } = Screen::open()?;
+        let streams = Stdio { stdin: Stream::null(), ..streams };
         tokio::select! {
             ran = session.run(&line, streams, deadline) => status = ran.0,
             interrupted = tokio::signal::ctrl_c() => {
@@ -149,12 +126,4 @@ async fn converse(mut session: Session, deadline: Option<Duration>) -> Result<u8
         rest.show()?;
     }
     Ok(status)
-}
-
-/// Returns the history file in the user's state folder. Creates the folder if it is missing.
-/// Returns `None` if the user has no home directory, or the folder cannot be created.
-fn history_file() -> Option<PathBuf> {
-    let folder = etcetera::base_strategy::Xdg::new().ok()?.state_dir()?.join("wattle");
-    wattle_agent::host::create_folder(&folder).ok()?;
-    Some(folder.join("shell_history"))
 }

@@ -1,43 +1,36 @@
 //! `wattle store`: copies, checks, compacts and measures whole stores.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use wattle_agent::Store;
-use wattle_agent::host::{
-    CopyPhase, CopyProgress, StoreAddress, StoreError, StoreStats, copy_store,
-};
+use wattle_agent::host::{CopyPhase, CopyProgress, StoreAddress, StoreStats, copy_store};
 
 use crate::args::{StoreArgs, StoreCommand};
 use crate::config::{Config, Layer, StoreLocation};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, visible};
 use crate::progress::{Bar, counted, size};
-use crate::setup;
-use crate::trust;
+use crate::{setup, trust};
 
 /// Number of hexadecimal digits printed for each hash.
 const HASH: usize = 16;
 
 /// Runs a `store` command.
-pub(crate) async fn store(command: StoreCommand, outer: Layer) -> Result<Exit, Fault> {
+pub(crate) async fn store(command: StoreCommand, flags: &[Layer]) -> Result<Exit, Fault> {
     match command {
         StoreCommand::Copy { from, to, json } => copy(&from, &to, json).await?,
-        StoreCommand::Check(args) => return check(args, outer).await,
-        StoreCommand::Vacuum(args) => vacuum(args, outer).await?,
-        StoreCommand::Stats(args) => stats(args, outer).await?,
+        StoreCommand::Check(args) => return check(args, flags).await,
+        StoreCommand::Vacuum(args) => vacuum(args, flags).await?,
+        StoreCommand::Stats(args) => stats(args, flags).await?,
     }
     Ok(Exit::Done)
 }
 
-fn failed(error: StoreError) -> Fault {
-    Fault::failed(error.to_string())
-}
-
 /// Opens the store named by the arguments or the settings. The store must exist.
-fn open(args: &StoreArgs, outer: Layer) -> Result<(Config, Store), Fault> {
+fn open(args: &StoreArgs, flags: &[Layer]) -> Result<(Config, Store), Fault> {
     let named = Layer { store: args.store.clone().map(Some), ..Layer::default() };
-    let config = trust::gather(&[named, outer])?;
+    let config = trust::gather(&[&[named], flags].concat())?;
     let Some(store) = setup::store_if_there(&config)? else {
         let shown = config.store.value.as_ref().map(ToString::to_string).unwrap_or_default();
         return Err(Fault::usage(format!("there is no store `{shown}`"))
@@ -61,11 +54,11 @@ async fn copy(from: &StoreLocation, to: &StoreLocation, json: bool) -> Result<()
         if !has_begun.swap(true, Ordering::Relaxed) && progress.done > 0 {
             output::note(&format!("continuing after {} of {} rows", progress.done, progress.total));
         }
-        show(&mut bars.lock().unwrap_or_else(PoisonError::into_inner), progress);
+        show(&mut bars.lock(), progress);
     };
-    let done = copy_store(&address(from), &address(to), on_progress).await.map_err(failed)?;
+    let done = copy_store(&address(from), &address(to), on_progress).await?;
     if json {
-        return output::json(&serde_json::to_value(done).unwrap_or_default());
+        return output::json(&done);
     }
     let line = |table: &wattle_agent::host::CopiedTable| {
         format!("{:<14} {:>9} rows  {}\n", table.table, table.rows, short(&table.hash))
@@ -99,12 +92,12 @@ fn short(hash: &str) -> &str {
     hash.get(..HASH).unwrap_or(hash)
 }
 
-async fn check(args: StoreArgs, outer: Layer) -> Result<Exit, Fault> {
-    let (config, store) = open(&args, outer)?;
-    let found = store.inspect(setup::keys(&config)).await.map_err(failed)?;
-    let exit = if found.findings.is_empty() { Exit::Done } else { Exit::Failed };
+async fn check(args: StoreArgs, flags: &[Layer]) -> Result<Exit, Fault> {
+    let (config, store) = open(&args, flags)?;
+    let found = store.inspect(setup::keys(&config)).await?;
+    let exit = Exit::of(found.findings.is_empty());
     if args.json {
-        output::json(&serde_json::to_value(found).unwrap_or_default())?;
+        output::json(&found)?;
         return Ok(exit);
     }
     let lines = found.findings.iter().map(|finding| format!("{}\n", visible(&finding.to_string())));
@@ -114,14 +107,14 @@ async fn check(args: StoreArgs, outer: Layer) -> Result<Exit, Fault> {
             format!("{} encrypted records have no key here, and were not read", found.locked);
         output::warn(&message);
     }
-    let rows = counted(usize::try_from(found.rows).unwrap_or(usize::MAX), "row");
+    let rows = counted(found.rows, "row");
     output::note(&format!("{rows} checked, {}", counted(found.findings.len(), "finding")));
     Ok(exit)
 }
 
-async fn vacuum(args: StoreArgs, outer: Layer) -> Result<(), Fault> {
-    let (_, store) = open(&args, outer)?;
-    let (before, after) = store.vacuum().await.map_err(failed)?;
+async fn vacuum(args: StoreArgs, flags: &[Layer]) -> Result<(), Fault> {
+    let (_, store) = open(&args, flags)?;
+    let (before, after) = store.vacuum().await?;
     if args.json {
         output::json(&serde_json::json!({"before": before, "after": after}))
     } else {
@@ -129,14 +122,10 @@ async fn vacuum(args: StoreArgs, outer: Layer) -> Result<(), Fault> {
     }
 }
 
-async fn stats(args: StoreArgs, outer: Layer) -> Result<(), Fault> {
-    let (_, store) = open(&args, outer)?;
-    let stats = store.stats().await.map_err(failed)?;
-    if args.json {
-        output::json(&serde_json::to_value(stats).unwrap_or_default())
-    } else {
-        output::data(as_text(&stats).as_bytes())
-    }
+async fn stats(args: StoreArgs, flags: &[Layer]) -> Result<(), Fault> {
+    let (_, store) = open(&args, flags)?;
+    let stats = store.stats().await?;
+    if args.json { output::json(&stats) } else { output::data(as_text(&stats).as_bytes()) }
 }
 
 fn as_text(stats: &StoreStats) -> String {

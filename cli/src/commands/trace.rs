@@ -1,24 +1,17 @@
 //! `wattle trace`, `wattle telemetry`: read the traces of runs.
 
 use std::fmt::Write as _;
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
 
-use serde_json::json;
-use wattle_agent::host::capability::json::jq;
-use wattle_agent::host::now_ms;
 use wattle_agent::host::trace::{
     self, DigestBuilder, FeedBuilder, ReadSummary, Step, Telemetry, TelemetryBuilder, clip,
 };
 
-use crate::args::{TraceArgs, TraceCommand, TraceSource};
+use crate::args::{TraceArgs, TraceCommand};
 use crate::config::Layer;
-use crate::fault::{Exit, Fault};
+use crate::fault::Fault;
 use crate::output::{self, BAD, DIM, GOOD, NAME, paint};
-use crate::setup;
-use crate::trust;
-
-/// Time limit for a query.
-const QUERY: Duration = Duration::from_secs(60);
+use crate::{setup, trust};
 
 /// Maximum size of the document that a query reads, in bytes. The document contains all steps.
 const DOCUMENT: usize = 16 << 20;
@@ -27,26 +20,25 @@ const DOCUMENT: usize = 16 << 20;
 const SHOWN: usize = 100;
 
 /// Runs a `trace` command.
-pub(crate) async fn trace(command: TraceCommand, outer: Layer) -> Result<Exit, Fault> {
+pub(crate) async fn trace(command: TraceCommand, flags: &[Layer]) -> Result<(), Fault> {
     match command {
-        TraceCommand::Show { run, trace } => show(run.as_deref().unwrap_or_default(), trace, outer),
-        TraceCommand::Query { filter, source } => query(&filter, source, outer).await,
-        TraceCommand::Digest(args) => digest(args, outer),
-        TraceCommand::Feed(args) => feed(args, outer),
+        TraceCommand::Show { run, trace } => show(run.as_deref().unwrap_or_default(), trace, flags),
+        TraceCommand::Query { filter, path } => query(&filter, path, flags).await,
+        TraceCommand::Digest(args) => digest(args, flags),
+        TraceCommand::Feed(args) => feed(args, flags),
     }
 }
 
 /// Prints statistics about the runs and calls in traces.
-pub(crate) fn telemetry(args: TraceArgs, outer: Layer) -> Result<Exit, Fault> {
+pub(crate) fn telemetry(args: TraceArgs, flags: &[Layer]) -> Result<(), Fault> {
     let mut sum = TelemetryBuilder::default();
-    let read = read(args.source, outer, |step| {
+    let read = read(args.path, flags, |step| {
         sum.add(&step);
         Ok(())
     })?;
     let all = sum.finish(read.broken);
     if args.json {
-        output::json(&json!(all))?;
-        return Ok(Exit::Done);
+        return output::json(&all);
     }
     let Telemetry { runs, steps, calls, failures, .. } = all;
     let mut text = format!("{runs} runs, {steps} steps, {calls} calls, {failures} failed\n");
@@ -72,8 +64,7 @@ pub(crate) fn telemetry(args: TraceArgs, outer: Layer) -> Result<Exit, Fault> {
             _ = writeln!(text, "{what} {}: {calls} calls", output::visible(name));
         }
     }
-    output::text(&text)?;
-    Ok(Exit::Done)
+    output::text(&text)
 }
 
 /// The reason why reading a trace stopped.
@@ -90,11 +81,11 @@ impl From<std::io::Error> for Stopped {
 
 /// Reads the selected traces, passes each recorded step to `step`, and warns about invalid lines.
 fn read(
-    TraceSource { path, flags }: TraceSource,
-    outer: Layer,
+    path: PathBuf,
+    flags: &[Layer],
     mut step: impl FnMut(Step) -> Result<(), Fault>,
 ) -> Result<ReadSummary, Fault> {
-    let path = setup::traces_of(&trust::gather(&[flags.into(), outer])?, path);
+    let path = setup::traces_of(&trust::gather(flags)?, path);
     let read =
         trace::read(&path, |found| step(found).map_err(Stopped::Fault)).map_err(|stopped| {
             match stopped {
@@ -110,10 +101,9 @@ fn read(
             .hint("name the folder in which the runs worked; `trace.dir` says where traces are"));
     }
     if read.broken > 0 {
-        let long = if read.long > 0 {
-            format!(" ({} are longer than 4 MiB)", read.long)
-        } else {
-            String::new()
+        let long = match read.long {
+            0 => String::new(),
+            long => format!(" ({long} are longer than 4 MiB)"),
         };
         output::warn(&format!(
             "{} lines are not lines of a trace{long}, and are skipped",
@@ -123,15 +113,15 @@ fn read(
     Ok(read)
 }
 
-fn show(run: &str, args: TraceArgs, outer: Layer) -> Result<Exit, Fault> {
+fn show(run: &str, args: TraceArgs, flags: &[Layer]) -> Result<(), Fault> {
     let (mut last, mut found) = (String::new(), false);
-    read(args.source, outer, |step| {
+    read(args.path, flags, |step| {
         if !step.run_id.starts_with(run) {
             return Ok(());
         }
         found = true;
         if args.json {
-            return output::json(&json!(step));
+            return output::json(&step);
         }
         if step.run_id != last {
             last.clone_from(&step.run_id);
@@ -145,7 +135,7 @@ fn show(run: &str, args: TraceArgs, outer: Layer) -> Result<Exit, Fault> {
         show_step(&step)
     })?;
     if found || run.is_empty() {
-        Ok(Exit::Done)
+        Ok(())
     } else {
         Err(Fault::usage(format!("no run `{run}` in the trace"))
             .hint("`wattle trace show` shows all"))
@@ -170,14 +160,13 @@ fn show_step(step: &Step) -> Result<(), Fault> {
     output::styled(&format!("       {}", output::visible(&clip(&text.replace('\n', " ⏎ "), SHOWN))))
 }
 
-async fn query(filter: &str, source: TraceSource, outer: Layer) -> Result<Exit, Fault> {
+async fn query(filter: &str, path: PathBuf, flags: &[Layer]) -> Result<(), Fault> {
     let mut document = b"[".to_vec();
-    read(source, outer, |step| {
+    read(path, flags, |step| {
         if document.len() > 1 {
             document.push(b',');
         }
-        serde_json::to_writer(&mut document, &step)
-            .map_err(|error| Fault::failed(error.to_string()))?;
+        serde_json::to_writer(&mut document, &step).map_err(Fault::failed)?;
         if document.len() > DOCUMENT {
             Err(Fault::usage(format!(
                 "the traces have more than {} MiB, the maximum of a query",
@@ -189,22 +178,18 @@ async fn query(filter: &str, source: TraceSource, outer: Layer) -> Result<Exit, 
         }
     })?;
     document.push(b']');
-    let found = jq(filter, &document, now_ms() as f64 / 1_000.0, Instant::now() + QUERY).await;
-    let found = found.map_err(|failure| Fault::usage(failure.reason))?;
-    output::text(&String::from_utf8_lossy(&found))?;
-    Ok(Exit::Done)
+    super::query(filter, &document).await
 }
 
-fn digest(args: TraceArgs, outer: Layer) -> Result<Exit, Fault> {
+fn digest(args: TraceArgs, flags: &[Layer]) -> Result<(), Fault> {
     let mut digest = DigestBuilder::default();
-    let read = read(args.source, outer, |step| {
+    let read = read(args.path, flags, |step| {
         digest.add(&step);
         Ok(())
     })?;
     let digest = digest.finish(&read);
     if args.json {
-        output::json(&json!(digest))?;
-        return Ok(Exit::Done);
+        return output::json(&digest);
     }
     let mut text = String::new();
     for run in &digest.runs {
@@ -234,20 +219,18 @@ fn digest(args: TraceArgs, outer: Layer) -> Result<Exit, Fault> {
             );
         }
     }
-    output::text(&output::visible(&text))?;
-    Ok(Exit::Done)
+    output::text(&output::visible(&text))
 }
 
-fn feed(args: TraceArgs, outer: Layer) -> Result<Exit, Fault> {
+fn feed(args: TraceArgs, flags: &[Layer]) -> Result<(), Fault> {
     let mut feed = FeedBuilder::default();
-    read(args.source, outer, |step| {
+    read(args.path, flags, |step| {
         feed.add(&step);
         Ok(())
     })?;
     let feed = feed.finish();
     if args.json {
-        output::json(&json!(feed))?;
-        return Ok(Exit::Done);
+        return output::json(&feed);
     }
     let mut text = String::new();
     for (agent, activity) in &feed.agents {
@@ -261,6 +244,5 @@ fn feed(args: TraceArgs, outer: Layer) -> Result<Exit, Fault> {
             tools.join(", ")
         );
     }
-    output::text(&output::visible(&text))?;
-    Ok(Exit::Done)
+    output::text(&output::visible(&text))
 }

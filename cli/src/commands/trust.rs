@@ -7,13 +7,13 @@ use serde_json::{Value as Json, json};
 
 use crate::args::{StatusArgs, TrustArgs};
 use crate::config::{Config, Layer, PROJECT_FILE, Places, Project};
-use crate::fault::{Exit, Fault};
+use crate::fault::Fault;
 use crate::output::{self, DIM, GOOD, NAME, WARN, paint};
 use crate::trust::{Pins, Records, State, described};
 
 /// Trusts the current content of a project file.
-pub(crate) fn trust(args: TrustArgs, outer: &Layer) -> Result<Exit, Fault> {
-    let (folder, project) = Config::project(args.dir, std::slice::from_ref(outer))?;
+pub(crate) fn trust(args: TrustArgs, flags: &[Layer]) -> Result<(), Fault> {
+    let (folder, project) = Config::project(args.dir, flags)?;
     let project = project.ok_or_else(|| none(&folder))?;
     if project.folder.to_str().is_none() {
         return Err(Fault::usage(format!(
@@ -30,13 +30,14 @@ pub(crate) fn trust(args: TrustArgs, outer: &Layer) -> Result<Exit, Fault> {
     ));
     project.requests.iter().for_each(|request| output::note(&format!("  {}", described(request))));
     pins.listed().for_each(|(kind, name)| output::note(&format!("  {} {name}", paint(DIM, kind))));
-    Ok(Exit::Done)
+    Ok(())
 }
 
 /// Removes the trust record of a folder.
-pub(crate) fn untrust(args: TrustArgs, outer: &Layer) -> Result<Exit, Fault> {
+pub(crate) fn untrust(args: TrustArgs, flags: &[Layer]) -> Result<(), Fault> {
     // The project file is not read, because it may be missing or invalid.
-    let folder = args.dir.or_else(|| outer.root.clone()).unwrap_or_else(|| PathBuf::from("."));
+    let root = flags.iter().find_map(|layer| layer.root.clone());
+    let folder = args.dir.or(root).unwrap_or_else(|| PathBuf::from("."));
     let whole = folder.canonicalize();
     let whole = whole
         .map_err(|error| Fault::usage(format!("failed to find `{}`: {error}", folder.display())))?;
@@ -45,31 +46,28 @@ pub(crate) fn untrust(args: TrustArgs, outer: &Layer) -> Result<Exit, Fault> {
     } else {
         output::note(&format!("{} was not trusted", whole.display()))
     }
-    Ok(Exit::Done)
+    Ok(())
 }
 
 /// Prints the settings of a project file, and whether each of them takes effect.
-pub(crate) fn status(args: StatusArgs, outer: &Layer) -> Result<Exit, Fault> {
-    let (folder, project) = Config::project(args.dir, std::slice::from_ref(outer))?;
+pub(crate) fn status(args: StatusArgs, flags: &[Layer]) -> Result<(), Fault> {
+    let (folder, project) = Config::project(args.dir, flags)?;
     let Some(project) = project else {
-        if args.json {
-            output::json(&json!({
-                "folder": folder, "file": null, "state": "no project file", "settings": [],
-            }))?
-        } else {
-            output::text(&format!("{}: no `{PROJECT_FILE}`", folder.display()))?
+        if !args.json {
+            return output::text(&format!("{}: no `{PROJECT_FILE}`", folder.display()));
         }
-        return Ok(Exit::Done);
+        return output::json(&json!({
+            "folder": folder, "file": null, "state": "no project file", "settings": [],
+        }));
     };
     let pins = Pins::of(&project)?;
     let records = Records::open(&Places::of_user())?;
     let state = State::of(&project, &pins, records.get(&project.folder));
     if args.json {
-        output::json(&document(&project, &pins, &state))?
+        output::json(&document(&project, &pins, &state))
     } else {
-        show(&project, &pins, &state)?
+        show(&project, &pins, &state)
     }
-    Ok(Exit::Done)
 }
 
 fn none(folder: &std::path::Path) -> Fault {

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use wattle_agent::host::capability::egress::HostRule;
 use wattle_agent::host::machine::Dollars;
 
-use super::{SearchEngine, Timeout};
+use super::SearchEngine;
 
 /// The class of a setting of type `T`, which determines whether a project file may set it. Each row
 /// of the table of settings has a class.
@@ -110,11 +110,6 @@ pub(super) fn bounded<T: PartialOrd>(given: &Option<T>, otherwise: &Option<T>) -
         (Some(_), None) => true,
         (None, otherwise) => otherwise.is_none(),
     }
-}
-
-/// Applies [`bounded`] to durations.
-pub(super) fn shorter(given: &Option<Timeout>, otherwise: &Option<Timeout>) -> bool {
-    bounded(&given.map(|span| span.0), &otherwise.map(|span| span.0))
 }
 
 /// Applies [`bounded`] to amounts of money.

@@ -8,6 +8,7 @@ use serde_json::{Value as Json, json};
 use wattle_agent::model::ThinkingEffort;
 
 use super::Value;
+use super::value::table;
 
 /// Maximum number of classes.
 const MAX_CLASSES: usize = 64;
@@ -42,9 +43,7 @@ const FORM: &str = "expected `fast = \"MODEL\"` or `fast = { model = \"MODEL\", 
 /// In an environment variable, the value is written as TOML: `fast = "small-model"`.
 impl Value for ModelClasses {
     fn from_text(text: &str) -> Result<Self, String> {
-        let table: toml::Table =
-            text.parse().map_err(|error: toml::de::Error| error.message().to_owned())?;
-        Self::from_toml(&toml::Value::Table(table), Path::new(""))
+        Self::from_toml(&table(text)?, Path::new(""))
     }
 
     fn from_toml(value: &toml::Value, _: &Path) -> Result<Self, String> {

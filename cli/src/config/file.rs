@@ -70,7 +70,7 @@ fn dotted(key: String, value: toml::Value) -> Vec<(String, toml::Value)> {
 
 /// Returns the class of the setting with this key, or `None` if the key is unknown.
 pub(super) fn kind(key: &str) -> Option<Kind> {
-    KEYS.iter().find(|(name, _)| *name == key).map(|(_, kind)| *kind)
+    KEYS.iter().find(|own| own.name == key).map(|own| own.kind)
 }
 
 /// Maximum length of an unknown key in a message, in characters.
@@ -81,7 +81,7 @@ pub(super) fn known(table: &toml::Table, path: &Path) -> Result<(), Fault> {
     let Some(unknown) = table.keys().find(|key| kind(key).is_none()) else { return Ok(()) };
     let shown = truncate(unknown, SHOWN_KEY);
     let fault = Fault::configuration(format!("unknown key `{shown}` in `{}`", path.display()));
-    let names = || KEYS.iter().map(|(name, _)| *name);
+    let names = || KEYS.iter().map(|own| own.name);
     // The key may be right, but in the wrong table.
     let plain = unknown.rsplit('.').next().unwrap_or(unknown);
     let nearest = names()
@@ -89,9 +89,6 @@ pub(super) fn known(table: &toml::Table, path: &Path) -> Result<(), Fault> {
         .filter(|name| strsim::jaro_winkler(&shown, name) > 0.7);
     Err(match names().find(|name| *name == plain).or(nearest) {
         Some(name) => fault.hint(format!("did you mean `{name}`?")),
-        None => fault.hint(format!(
-            "the keys are {}",
-            KEYS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
-        )),
+        None => fault.hint(format!("the keys are {}", names().collect::<Vec<_>>().join(", "))),
     })
 }

@@ -1,13 +1,12 @@
 //! Generation of `docs/configuration.md` from the table of settings. `UPDATE=1` rewrites the page.
 
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use clap::CommandFactory;
 use serde_json::Value as Json;
 
 use super::{Kind, Places, table};
-use crate::args::Cli;
+use crate::args;
 
 /// A setting in the manual.
 pub(super) struct Row {
@@ -21,6 +20,8 @@ pub(super) struct Row {
     pub(super) default: Json,
     /// The class, which determines whether a project file may set the setting.
     pub(super) kind: Kind,
+    /// If true, an option of the command line sets the setting.
+    pub(super) has_flag: bool,
     /// The meaning, in full sentences.
     pub(super) meaning: &'static str,
 }
@@ -100,15 +101,10 @@ const TAIL: &str = "
 fn page() -> String {
     let store = PathBuf::from("~/.local/share/wattle/wattle.db");
     let rows = table::manual(&Places { store: Some(store), ..Places::default() });
-    let command = Cli::command();
     let mut text = HEAD.to_owned();
     for row in &rows {
-        let flag = row.field.replace('_', "-");
-        let flag = if command.get_arguments().any(|arg| arg.get_long() == Some(&flag)) {
-            format!("`--{flag}`")
-        } else {
-            String::new()
-        };
+        let name = row.has_flag.then(|| format!("`--{}`", row.field.replace('_', "-")));
+        let flag = name.unwrap_or_default();
         let default = match &row.default {
             Json::Null => String::new(),
             value => format!("`{value}`"),
@@ -126,4 +122,39 @@ fn page() -> String {
 #[test]
 fn the_manual_has_every_setting() {
     wattle_cases::compare("../docs/configuration.md", &page());
+}
+
+/// A setting has one row, in `table.rs`: nothing else declares its variable or its option.
+#[test]
+fn a_setting_is_declared_in_the_table_alone() {
+    fn sources(folder: &Path) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        entries.flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] }).collect()
+    }
+    // Options of a command's own that have the name of a setting, which they replace.
+    let own = ["init provider", "init base-url", "init api-key-env", "init model"];
+    let own =
+        [&own[..], &["eval model", "eval dialect", "eval record", "agents test model"]].concat();
+    let rows = table::manual(&Places::default());
+    let flags: Vec<String> = rows.iter().map(|row| row.field.replace('_', "-")).collect();
+    for (name, command) in args::leaves(&args::command(), "") {
+        for option in command.get_arguments().filter(|option| option.get_long().is_some()) {
+            let long = option.get_long().unwrap();
+            let is_setting = option.get_help_heading() == Some("Settings");
+            let is_declared = rows.iter().any(|row| row.has_flag && row.field == option.get_id());
+            assert!(!is_setting || is_declared, "{name} --{long}");
+            let is_own = own.contains(&format!("{name} {long}").as_str());
+            assert!(
+                is_setting || is_own || flags.iter().all(|flag| flag != long),
+                "{name} --{long}"
+            );
+        }
+    }
+    for path in sources(Path::new("src")).into_iter().filter(|path| !path.ends_with("table.rs")) {
+        let text = std::fs::read_to_string(&path).unwrap();
+        for row in &rows {
+            let literal = format!("\"{}\"", row.variable);
+            assert!(!text.contains(&literal), "{} has {literal}", path.display());
+        }
+    }
 }

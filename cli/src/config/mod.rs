@@ -8,6 +8,7 @@
 mod class;
 mod classes;
 mod file;
+mod flag;
 #[cfg(test)]
 mod manual;
 mod model;
@@ -30,13 +31,14 @@ use crate::fault::Fault;
 
 pub(crate) use class::Kind;
 pub(crate) use classes::ModelClass;
-pub(crate) use model::{Temperature, dollars};
+pub(crate) use flag::Group;
+pub(crate) use model::Temperature;
 pub(crate) use places::Places;
 pub(crate) use project::{PROJECT_FILE, Project, Request, untrusted_settings};
 pub(crate) use secret::SecretEntry;
 pub(crate) use store::{BlobLocation, StoreLocation, TraceLocation};
-pub(crate) use table::{Config, Layer};
-pub(crate) use value::{Sandbox, SearchEngine, Value, count, switch};
+pub(crate) use table::{Config, Layer, options};
+pub(crate) use value::{Sandbox, SearchEngine, Value};
 pub(crate) use wattle_agent::host::Timeout;
 
 use table::KEYS;
@@ -99,6 +101,23 @@ pub(crate) struct Row {
     pub(crate) value: Json,
     /// The layer that the value comes from.
     pub(crate) origin: Origin,
+    /// If true, the value is a path, or a list of paths.
+    pub(crate) is_path: bool,
+}
+
+impl Row {
+    /// Returns the value with absolute paths.
+    fn absolute(self) -> Json {
+        let absolute = |path: Json| match path.as_str().map(std::path::absolute) {
+            Some(Ok(path)) => Json::from(path.to_string_lossy()),
+            _ => path,
+        };
+        match self.value {
+            Json::Array(paths) if self.is_path => paths.into_iter().map(absolute).collect(),
+            path if self.is_path => absolute(path),
+            value => value,
+        }
+    }
 }
 
 /// The settings of a file. They are empty if the file is absent.
@@ -122,11 +141,10 @@ impl Config {
         let places = Places::of_user();
         let environment = Layer::of_environment(&|name| std::env::var_os(name))?;
         let user = file::user(&places)?;
-        let project = match Project::read(&root(flags, &environment, &user), &user.layer, &places)?
-        {
-            Some(project) => admit(project, &places)?,
-            None => File::default(),
-        };
+        let root = root(flags, &environment, &user);
+        let project = Project::read(&root, &user.layer, &places)?;
+        let project = project.map(|project| admit(project, &places)).transpose()?;
+        let project = project.unwrap_or_default();
         let config = Config::of_layers(flags, &environment, &project, &user, &places);
         config.names_no_secret()?;
         Ok(config)
@@ -153,46 +171,42 @@ impl Config {
     /// Checks that no setting contains a key in place of a variable's name, or a user name or
     /// password in a URL. The error omits the value, because secrets are never printed.
     fn names_no_secret(&self) -> Result<(), Fault> {
+        let models = || {
+            let classes = self.models.value.0.iter();
+            classes.map(|(name, class)| (format!("models.{name}"), class, &self.models.origin))
+        };
+        let own = |key: &str, setting: &Setting<Option<String>>| {
+            (key.to_owned(), setting.value.clone(), setting.origin.clone())
+        };
+        let search_key = Setting {
+            value: Some(self.search_key_env.value.clone()),
+            origin: self.search_key_env.origin.clone(),
+        };
         let names = [
-            ("api_key_env", self.api_key_env.value.as_deref(), &self.api_key_env.origin),
-            (
-                "search.key_env",
-                Some(self.search_key_env.value.as_str()),
-                &self.search_key_env.origin,
-            ),
-            ("git.token_env", self.git_token_env.value.as_deref(), &self.git_token_env.origin),
-            (
-                "image.api_key_env",
-                self.image_api_key_env.value.as_deref(),
-                &self.image_api_key_env.origin,
-            ),
+            own("api_key_env", &self.api_key_env),
+            own("search.key_env", &search_key),
+            own("git.token_env", &self.git_token_env),
+            own("image.api_key_env", &self.image_api_key_env),
         ];
-        let classes = self.models.value.0.iter();
-        let classes = classes.map(|(name, class)| (format!("models.{name}"), class));
-        let classes: Vec<(String, &ModelClass)> = classes.collect();
-        let of_classes = classes
-            .iter()
-            .map(|(key, class)| (key.as_str(), class.api_key_env.as_deref(), &self.models.origin));
-        for (key, name, origin) in names.into_iter().chain(of_classes) {
-            if !name.is_none_or(is_variable_name) {
+        let of_models =
+            models().map(|(key, class, from)| (key, class.api_key_env.clone(), from.clone()));
+        for (key, name, origin) in names.into_iter().chain(of_models) {
+            if !name.as_deref().is_none_or(is_variable_name) {
                 let message = format!("`{key}` (from {origin}) is not the name of a variable");
                 let hint = "put the key into a variable, and set the variable's name";
                 return Err(Fault::configuration(message).hint(hint));
             }
         }
         let endpoints = [
-            ("base_url", &self.base_url, "`--api-key-env VAR`"),
-            ("search.url", &self.search_url, "`--search-key-env VAR`"),
-            ("image.base_url", &self.image_base_url, "`image.api_key_env`"),
+            (own("base_url", &self.base_url), "`--api-key-env VAR`"),
+            (own("search.url", &self.search_url), "`--search-key-env VAR`"),
+            (own("image.base_url", &self.image_base_url), "`image.api_key_env`"),
         ];
-        let endpoints = endpoints
-            .map(|(key, url, by)| (key, url.value.as_deref(), &url.origin, by))
-            .into_iter()
-            .chain(classes.iter().map(|(key, class)| {
-                (key.as_str(), class.base_url.as_deref(), &self.models.origin, "`api_key_env`")
-            }));
-        for (key, url, origin, by) in endpoints {
-            let parsed = url.and_then(|text| Url::parse(text).ok());
+        let of_models = models().map(|(key, class, from)| {
+            ((key, class.base_url.clone(), from.clone()), "`api_key_env`")
+        });
+        for ((key, url, origin), by) in endpoints.into_iter().chain(of_models) {
+            let parsed = url.and_then(|text| Url::parse(&text).ok());
             if parsed.is_some_and(|url| url.password().is_some() || !url.username().is_empty()) {
                 let message = format!("`{key}` (from {origin}) contains a user name or password");
                 let hint = format!("put the key into a variable, and name it by {by}");

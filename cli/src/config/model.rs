@@ -5,40 +5,12 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
-use wattle_agent::host::DialectSetting;
 use wattle_agent::host::machine::Dollars;
 use wattle_agent::host::moderation::{OnFailure, Patterns};
-use wattle_agent::model::{FunctionChoice, Price, Prices, ThinkingEffort};
+use wattle_agent::model::{Price, Prices, ThinkingEffort};
 
 use super::Value;
-
-impl Value for DialectSetting {
-    fn from_text(text: &str) -> Result<Self, String> {
-        text.parse()
-    }
-
-    fn from_toml(value: &toml::Value, folder: &Path) -> Result<Self, String> {
-        String::from_toml(value, folder)?.parse()
-    }
-
-    fn to_json(&self) -> Json {
-        json!(self.to_string())
-    }
-}
-
-impl Value for FunctionChoice {
-    fn from_text(text: &str) -> Result<Self, String> {
-        text.parse()
-    }
-
-    fn from_toml(value: &toml::Value, folder: &Path) -> Result<Self, String> {
-        String::from_toml(value, folder)?.parse()
-    }
-
-    fn to_json(&self) -> Json {
-        json!(self.name())
-    }
-}
+use super::value::table;
 
 impl Value for ThinkingEffort {
     fn from_text(text: &str) -> Result<Self, String> {
@@ -93,24 +65,20 @@ impl Value for Temperature {
     }
 }
 
-/// Parses a dollar amount above zero, such as `0.50` or `$2`.
-pub(crate) fn dollars(text: &str) -> Result<Dollars, String> {
-    let bare = text.trim();
-    let amount = bare.strip_prefix('$').unwrap_or(bare).parse().ok().and_then(Dollars::new);
-    amount.filter(|amount| amount.nanos() > 0).ok_or_else(|| {
-        format!("expected an amount of dollars above zero, such as 0.50, found {text:?}")
-    })
-}
-
+/// A dollar amount above zero, such as `0.50` or `$2`.
 impl Value for Dollars {
     fn from_text(text: &str) -> Result<Self, String> {
-        dollars(text)
+        let bare = text.trim();
+        let amount = bare.strip_prefix('$').unwrap_or(bare).parse().ok().and_then(Dollars::new);
+        amount.filter(|amount| amount.nanos() > 0).ok_or_else(|| {
+            format!("expected an amount of dollars above zero, such as 0.50, found {text:?}")
+        })
     }
 
     fn from_toml(value: &toml::Value, _: &Path) -> Result<Self, String> {
         match value {
-            toml::Value::String(text) => dollars(text),
-            value => dollars(&value.to_string()),
+            toml::Value::String(text) => Self::from_text(text),
+            value => Self::from_text(&value.to_string()),
         }
     }
 
@@ -123,9 +91,7 @@ impl Value for Dollars {
 /// `my-model = { prompt = 1.0, completion = 2.0 }`.
 impl Value for Prices {
     fn from_text(text: &str) -> Result<Self, String> {
-        let table: toml::Table =
-            text.parse().map_err(|error: toml::de::Error| error.message().to_owned())?;
-        Self::from_toml(&toml::Value::Table(table), Path::new(""))
+        Self::from_toml(&table(text)?, Path::new(""))
     }
 
     fn from_toml(value: &toml::Value, _: &Path) -> Result<Self, String> {
@@ -285,10 +251,10 @@ mod tests {
     #[test]
     fn amounts_are_read() {
         for (text, shown) in [("0.5", "$0.50"), ("$2", "$2.00"), (" 0.000001 ", "$0.000001")] {
-            assert_eq!(dollars(text).unwrap().to_string(), shown);
+            assert_eq!(Dollars::from_text(text).unwrap().to_string(), shown);
         }
         for text in ["", "0", "-1", "NaN", "two", "1e300"] {
-            assert!(dollars(text).is_err(), "{text}");
+            assert!(Dollars::from_text(text).is_err(), "{text}");
         }
     }
 

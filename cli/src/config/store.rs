@@ -149,20 +149,6 @@ impl FromStr for BlobLocation {
     }
 }
 
-impl Value for BlobLocation {
-    fn from_text(text: &str) -> Result<Self, String> {
-        text.parse()
-    }
-
-    fn from_toml(value: &toml::Value, folder: &Path) -> Result<Self, String> {
-        String::from_toml(value, folder)?.parse()
-    }
-
-    fn to_json(&self) -> Json {
-        json!(self.to_string())
-    }
-}
-
 /// The location of the traces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TraceLocation {

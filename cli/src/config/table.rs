@@ -1,5 +1,5 @@
-//! The table of settings, with one row for each. The layers, the settings of a command and the
-//! manual are generated from it.
+//! The table of settings, with one row for each. The layers, the settings of a command, the options
+//! of the command line and the manual are generated from it.
 
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -18,6 +18,7 @@ use wattle_agent::model::{FunctionChoice, Prices, ThinkingEffort, Timeouts};
 
 use super::class::{self, Class, Kind};
 use super::classes::ModelClasses;
+use super::flag::{self, Flag, Group};
 use super::model::{ContentGuard, Temperature};
 use super::project::Request;
 use super::secret::SecretList;
@@ -37,13 +38,36 @@ macro_rules! key {
     };
 }
 
+/// Expands to the option of a row, or `None` if the row has none.
+macro_rules! flag {
+    () => {
+        None
+    };
+    ($flag:expr) => {
+        Some($flag)
+    };
+}
+
+/// Expands to true if a row has the mark `granted`.
+macro_rules! is_granted {
+    () => {
+        false
+    };
+    (granted) => {
+        true
+    };
+}
+
 /// Declares every setting once: its meaning, its field, its key in a file if that differs from the
 /// field, its variable, its type, its default and its class, which decides what a project file may
-/// set. A dot in a key denotes a table: `ai.calls` is `calls` in `[ai]`.
+/// set. A dot in a key denotes a table: `ai.calls` is `calls` in `[ai]`. The mark `granted` makes a
+/// resumed run keep the setting. The option of the command line, if there is one, follows `=>`. It
+/// has the name of the field.
 macro_rules! keys {
     ($(
         $(#[doc = $doc:literal])+
-        $name:ident $(as $key:literal)? $variable:literal: $type:ty = $default:expr, $class:expr;
+        $name:ident $(as $key:literal)? $variable:literal: $type:ty = $default:expr, $class:expr
+            $(, $granted:ident)? $(=> $flag:expr)?;
     )*) => {
         /// The settings of one layer. A setting is `None` if the layer does not set it.
         #[derive(Clone, Debug, Default)]
@@ -59,11 +83,28 @@ macro_rules! keys {
             pub(crate) policy: Policy,
         }
 
-        /// The keys, each with its class.
-        pub(super) const KEYS: &[(&str, Kind)] = &[$((key!($name $($key)?), {
-            const CLASS: Class<$type> = $class;
-            CLASS.kind()
-        }),)*];
+        /// The keys of all settings.
+        pub(super) const KEYS: &[Key] = &[$(Key {
+            name: key!($name $($key)?),
+            kind: {
+                const CLASS: Class<$type> = $class;
+                CLASS.kind()
+            },
+            granted: is_granted!($($granted)?),
+        },)*];
+
+        /// Returns the options for which `accepts` returns true for their group, in the order of
+        /// the help.
+        pub(crate) fn options(accepts: &dyn Fn(Group) -> bool) -> Vec<clap::Arg> {
+            let mut options: Vec<(Group, clap::Arg)> = Vec::new();
+            $($(
+                let flag: Flag = $flag;
+                options.push((flag.group, flag.option::<$type>(stringify!($name))));
+            )?)*
+            options.retain(|(group, _)| accepts(*group));
+            options.sort_by_key(|(group, _)| *group);
+            options.into_iter().map(|(_, option)| option).collect()
+        }
 
         /// Returns the manual's rows, one for each setting.
         #[cfg(test)]
@@ -77,6 +118,7 @@ macro_rules! keys {
                     variable: $variable,
                     default: default(places).to_json(),
                     kind: CLASS.kind(),
+                    has_flag: Option::<Flag>::is_some(&flag!($($flag)?)),
                     meaning: concat!($($doc),+).trim(),
                 }
             }),*]
@@ -90,10 +132,23 @@ macro_rules! keys {
                 };
                 let table =
                     toml::Table::try_from(granted).map_err(|error| unread(error.to_string()))?;
-                match table.keys().find(|key| !GRANTED.contains(&key.as_str())) {
+                match table.keys().find(|key| !is_granted(key)) {
                     Some(key) => Err(unread(format!("unknown setting `{key}`"))),
                     None => Layer::of_table(&table, Path::new("the store")),
                 }
+            }
+
+            /// Reads the settings from the options of a command, which accepts the groups for
+            /// which `accepts` returns true.
+            pub(crate) fn of_options(
+                matches: &clap::ArgMatches,
+                accepts: &dyn Fn(Group) -> bool,
+            ) -> Layer {
+                Layer { $($name: {
+                    let flag: Option<Flag> = flag!($($flag)?);
+                    flag.filter(|flag| accepts(flag.group))
+                        .and_then(|_| flag::given(matches, stringify!($name)))
+                },)* }
             }
 
             /// Reads the settings from environment variables. An empty variable counts as absent.
@@ -147,38 +202,27 @@ macro_rules! keys {
                 places: &Places,
             ) -> Config {
                 Config { $($name: {
-                    let of_flags = flags
-                        .iter()
-                        .find_map(|layer| layer.$name.clone())
-                        .map(|value| (value, Origin::Flag));
-                    let found = of_flags
-                        .or_else(|| {
-                            Some((environment.$name.clone()?, Origin::Environment($variable)))
-                        })
-                        .or_else(|| {
-                            Some((
-                                project.layer.$name.clone()?,
-                                Origin::Project(project.path.clone()),
-                            ))
-                        })
-                        .or_else(|| {
-                            Some((user.layer.$name.clone()?, Origin::User(user.path.clone())))
-                        });
                     let default: fn(&Places) -> $type = $default;
+                    let lower = [
+                        (environment, Origin::Environment($variable)),
+                        (&project.layer, Origin::Project(project.path.clone())),
+                        (&user.layer, Origin::User(user.path.clone())),
+                    ];
+                    let layers = flags.iter().map(|layer| (layer, Origin::Flag)).chain(lower);
+                    let mut values = layers
+                        .filter_map(|(layer, origin)| Some((layer.$name.clone()?, origin)));
                     let (value, origin) =
-                        found.unwrap_or_else(|| (default(places), Origin::Default));
+                        values.next().unwrap_or_else(|| (default(places), Origin::Default));
                     Setting { value, origin }
                 },)* policy: policy::of_layers(flags, environment, project, user) }
             }
 
             /// Returns the settings that a resumed run keeps: its permissions, its folders, its
-            /// tenant, and its budget for model requests.
+            /// tenant, and its budget for model requests. Paths are absolute.
             pub(crate) fn granted(&self) -> Json {
-                let rows = self
-                    .rows()
-                    .into_iter()
-                    .filter(|row| GRANTED.contains(&row.name) && !row.value.is_null());
-                rows.map(|row| (row.name.to_owned(), row.value))
+                let rows = self.rows().into_iter();
+                let rows = rows.filter(|row| is_granted(row.name) && !row.value.is_null());
+                rows.map(|row| (row.name.to_owned(), row.absolute()))
                     .collect::<serde_json::Map<_, _>>()
                     .into()
             }
@@ -189,6 +233,7 @@ macro_rules! keys {
                     name: key!($name $($key)?),
                     value: self.$name.value.to_json(),
                     origin: self.$name.origin.clone(),
+                    is_path: <$type>::IS_PATH,
                 },)*]
             }
         }
@@ -197,19 +242,26 @@ macro_rules! keys {
 
 keys! {
     /// The name of the model. It may begin with a preset: `openai:gpt-5`.
-    model "WATTLE_MODEL": Option<String> = |_| None, Class::NeedsTrust;
+    model "WATTLE_MODEL": Option<String> = |_| None, Class::NeedsTrust
+        => Flag::value(Group::Model, "NAME", "Use this model");
     /// The URL of the endpoint, without `/chat/completions`.
-    base_url "WATTLE_BASE_URL": Option<String> = |_| None, Class::NeedsTrust;
+    base_url "WATTLE_BASE_URL": Option<String> = |_| None, Class::NeedsTrust
+        => Flag::value(Group::Endpoint, "URL", "Call this chat-completions endpoint, such as http://127.0.0.1:8080/v1");
     /// The environment variable that contains the API key.
-    api_key_env "WATTLE_API_KEY_ENV": Option<String> = |_| None, Class::NeedsTrust;
+    api_key_env "WATTLE_API_KEY_ENV": Option<String> = |_| None, Class::NeedsTrust
+        => Flag::value(Group::Endpoint, "VAR", "Read the API key from this environment variable");
     /// The preset for a well-known endpoint: `openrouter`, `openai`, `ollama`, …
-    provider "WATTLE_PROVIDER": Option<String> = |_| None, Class::NeedsTrust;
+    provider "WATTLE_PROVIDER": Option<String> = |_| None, Class::NeedsTrust
+        => Flag::value(Group::Endpoint, "PRESET", "Use a well-known endpoint: openrouter, openai, ollama, …");
     /// The file of recorded model answers to replay instead of asking a model.
-    cassette "WATTLE_CASSETTE": Option<PathBuf> = |_| None, Class::NeedsTrust;
+    cassette "WATTLE_CASSETTE": Option<PathBuf> = |_| None, Class::NeedsTrust
+        => Flag::value(Group::Model, "FILE", "Answer from a recording instead of a model");
     /// The file in which the model's answers are recorded.
-    record "WATTLE_RECORD": Option<PathBuf> = |_| None, Class::NeedsTrust;
+    record "WATTLE_RECORD": Option<PathBuf> = |_| None, Class::NeedsTrust
+        => Flag::value(Group::Record, "FILE", "Record the model's answers in a file");
     /// The form in which the model calls programs: `text`, `native` or `auto`.
-    dialect "WATTLE_DIALECT": DialectSetting = |_| DialectSetting::default(), Class::Presentation;
+    dialect "WATTLE_DIALECT": DialectSetting = |_| DialectSetting::default(), Class::Presentation
+        => Flag::value(Group::Form, "DIALECT", "Choose the form of calls: text, native or auto [default: auto]");
     /// The model of each class, such as `fast = "small-model"`. Agents refer to a class as
     /// `class:fast`.
     models "WATTLE_MODELS": ModelClasses = |_| ModelClasses::default(), Class::NeedsTrust;
@@ -228,24 +280,31 @@ keys! {
     max_retries "WATTLE_MAX_RETRIES": u32 = |_| Timeouts::default().retries, Class::Narrows(class::at_most);
     /// If true, the first request of a run lists the files and folders in the workdir, and shows
     /// the first lines of the files that the message names.
-    orient "WATTLE_ORIENT": bool = |_| true, Class::Narrows(class::off);
+    orient "WATTLE_ORIENT": bool = |_| true, Class::Narrows(class::off)
+        => Flag::value(Group::Form, "SWITCH", "Show the model the workdir's file names: on or off [default: on]");
     /// Maximum number of steps of a run. By default, each command has its own limit. A request to
     /// the server may ask for fewer steps, but not for more.
-    max_steps "WATTLE_MAX_STEPS": Option<NonZeroU32> = |_| None, Class::Narrows(class::steps);
+    max_steps "WATTLE_MAX_STEPS": Option<NonZeroU32> = |_| None, Class::Narrows(class::steps)
+        => Flag::value(Group::Limits, "N", "Limit the steps of a run");
     /// Maximum duration of a run.
-    timeout "WATTLE_TIMEOUT": Option<Timeout> = |_| None, Class::Narrows(class::shorter);
+    timeout "WATTLE_TIMEOUT": Option<Timeout> = |_| None, Class::Narrows(class::bounded)
+        => Flag::value(Group::Time, "TIME", "Limit the time of a run, such as 90s or 2m");
     /// Maximum number of tokens that a run uses.
-    max_tokens_total "WATTLE_MAX_TOKENS_TOTAL": Option<NonZeroU32> = |_| None, Class::Narrows(class::bounded);
+    max_tokens_total "WATTLE_MAX_TOKENS_TOTAL": Option<NonZeroU32> = |_| None, Class::Narrows(class::bounded)
+        => Flag::value(Group::Limits, "N", "Limit the tokens of a run");
     /// Maximum cost of a run, in dollars.
-    max_cost "WATTLE_MAX_COST": Option<Dollars> = |_| None, Class::Narrows(class::cheaper);
+    max_cost "WATTLE_MAX_COST": Option<Dollars> = |_| None, Class::Narrows(class::cheaper)
+        => Flag::value(Group::Limits, "DOLLARS", "Limit the cost of a run in dollars, such as 0.50");
     /// The prices of models that are missing from the built-in list, in dollars per million tokens.
     prices "WATTLE_PRICES": Prices = |_| Prices::default(), Class::NeedsTrust;
     /// The content guard, which checks each message before its run starts.
     guard "WATTLE_GUARD": ContentGuard = |_| ContentGuard::default(), Class::NeedsTrust;
     /// Maximum number of model requests that the programs of a run make.
-    ai_calls as "ai.calls" "WATTLE_AI_CALLS": NonZeroU32 = |_| budget(Budget::default().calls.into()), Class::Narrows(class::at_most);
+    ai_calls as "ai.calls" "WATTLE_AI_CALLS": NonZeroU32 = |_| budget(Budget::default().calls.into()), Class::Narrows(class::at_most), granted
+        => Flag::value(Group::Ai, "N", "Limit the requests that programs make to models [default: 50]");
     /// Maximum number of tokens in the model requests of a run's programs and in the answers.
-    ai_tokens as "ai.tokens" "WATTLE_AI_TOKENS": NonZeroU32 = |_| budget(Budget::default().tokens), Class::Narrows(class::at_most);
+    ai_tokens as "ai.tokens" "WATTLE_AI_TOKENS": NonZeroU32 = |_| budget(Budget::default().tokens), Class::Narrows(class::at_most), granted
+        => Flag::value(Group::Ai, "N", "Limit the tokens of programs' model requests [default: 500000]");
     /// Maximum memory of a run, in MiB, including memory that the host uses for its programs.
     limits_memory as "limits.memory_mb" "WATTLE_LIMITS_MEMORY_MB": NonZeroU32 = |_| mebibytes(AccountLimits::default().memory as u64), Class::Narrows(class::at_most);
     /// Maximum processor time of a run.
@@ -268,22 +327,30 @@ keys! {
     /// Maximum number of queued runs of a tenant. Servers refuse additional runs.
     serve_queue as "serve.queue" "WATTLE_SERVE_QUEUE": NonZeroU32 = |_| budget(1_000), Class::Never;
     /// The model for embeddings. Without it, programs cannot search by meaning.
-    embed_model as "ai.embed_model" "WATTLE_AI_EMBED_MODEL": Option<String> = |_| None, Class::NeedsTrust;
+    embed_model as "ai.embed_model" "WATTLE_AI_EMBED_MODEL": Option<String> = |_| None, Class::NeedsTrust
+        => Flag::value(Group::Ai, "NAME", "Use this model for embeddings");
     /// The web search engine: `page` (the HTML page of an engine that needs no key), `searxng` or
     /// `brave`. If `off`, programs cannot search the web.
-    search_engine as "search.engine" "WATTLE_SEARCH_ENGINE": SearchEngine = |_| SearchEngine::default(), Class::Narrows(class::no_search);
+    search_engine as "search.engine" "WATTLE_SEARCH_ENGINE": SearchEngine = |_| SearchEngine::default(), Class::Narrows(class::no_search)
+        => Flag::value(Group::Search, "KIND", "Select the engine: page, searxng, brave or off [default: page]");
     /// The URL of the search engine. By default, the engine's own URL.
-    search_url as "search.url" "WATTLE_SEARCH_URL": Option<String> = |_| None, Class::NeedsTrust;
+    search_url as "search.url" "WATTLE_SEARCH_URL": Option<String> = |_| None, Class::NeedsTrust
+        => Flag::value(Group::Search, "URL", "Send searches to this URL");
     /// The environment variable that contains the search engine's key.
-    search_key_env as "search.key_env" "WATTLE_SEARCH_KEY_ENV": String = |_| "WATTLE_SEARCH_KEY".to_owned(), Class::NeedsTrust;
+    search_key_env as "search.key_env" "WATTLE_SEARCH_KEY_ENV": String = |_| "WATTLE_SEARCH_KEY".to_owned(), Class::NeedsTrust
+        => Flag::value(Group::Search, "VAR", "Read the engine's key from a variable [default: WATTLE_SEARCH_KEY]");
     /// The path of the workdir.
-    root "WATTLE_ROOT": PathBuf = |_| PathBuf::from("."), Class::Never;
+    root "WATTLE_ROOT": PathBuf = |_| PathBuf::from("."), Class::Never, granted
+        => Flag::value(Group::Root, "DIR", "Work in this folder [default: .]");
     /// If true, programs write directly to the workdir instead of to the overlay.
-    write "WATTLE_WRITE": bool = |_| false, Class::Narrows(class::off);
+    write "WATTLE_WRITE": bool = |_| false, Class::Narrows(class::off), granted
+        => Flag::switch(Group::Write, "Write to the workdir directly, without the overlay");
     /// If true, the changes of a successful run are applied to the workdir at its end.
-    apply "WATTLE_APPLY": bool = |_| false, Class::Narrows(class::off);
+    apply "WATTLE_APPLY": bool = |_| false, Class::Narrows(class::off), granted
+        => Flag::switch(Group::Write, "Apply the overlay's changes to the workdir at the end");
     /// If true, the run is trusted: it may commit, publish and generate images.
-    exec "WATTLE_EXEC": bool = |_| false, Class::Never;
+    exec "WATTLE_EXEC": bool = |_| false, Class::Never, granted
+        => Flag::switch(Group::Write, "Trust the run; implies --write");
     /// The remote to which trusted runs push.
     git_remote as "git.remote" "WATTLE_GIT_REMOTE": Option<Remote> = |_| None, Class::Never;
     /// The branch to which trusted runs push.
@@ -312,26 +379,35 @@ keys! {
     /// server uses them for the configured tenant only, unless `shared` is true.
     secrets "WATTLE_SECRETS": SecretList = |_| SecretList::default(), Class::Never;
     /// The hosts that programs may reach even if they are not public.
-    allow_host "WATTLE_ALLOW_HOST": Vec<HostRule> = |_| Vec::new(), Class::Narrows(class::fewer_hosts);
+    allow_host "WATTLE_ALLOW_HOST": Vec<HostRule> = |_| Vec::new(), Class::Narrows(class::fewer_hosts), granted
+        => Flag::value(Group::Hosts, "HOST[:PORT]", "Allow a host that is not public; repeatable");
     /// The policy rules that allow effects.
-    allow "WATTLE_ALLOW": Vec<Rule> = |_| Vec::new(), Class::NeedsTrust;
+    allow "WATTLE_ALLOW": Vec<Rule> = |_| Vec::new(), Class::NeedsTrust, granted
+        => Flag::value(Group::Policy, "RULE", "Allow what matches a rule, such as http or write:notes; repeatable");
     /// The policy rules that require approval for effects.
-    ask "WATTLE_ASK": Vec<Rule> = |_| Vec::new(), Class::Narrows(class::always);
+    ask "WATTLE_ASK": Vec<Rule> = |_| Vec::new(), Class::Narrows(class::always), granted
+        => Flag::value(Group::Policy, "RULE", "Ask about what matches a rule, such as kv.set; repeatable");
     /// The policy rules that deny effects.
-    deny "WATTLE_DENY": Vec<Rule> = |_| Vec::new(), Class::Narrows(class::always);
+    deny "WATTLE_DENY": Vec<Rule> = |_| Vec::new(), Class::Narrows(class::always), granted
+        => Flag::value(Group::Policy, "RULE", "Deny what matches a rule, such as host:*.example.com; repeatable");
     /// The folders of programs. Programs in later folders override those in earlier ones. A program
     /// overrides a built-in program only if it declares `replaces`.
-    catalog "WATTLE_CATALOG": Vec<PathBuf> = |_| Vec::new(), Class::NeedsTrust;
+    catalog "WATTLE_CATALOG": Vec<PathBuf> = |_| Vec::new(), Class::NeedsTrust, granted
+        => Flag::value(Group::Folders, "DIR", "Load programs from a folder; repeatable");
     /// The folders of agents. Agents in later folders override those in earlier ones.
-    agents "WATTLE_AGENTS": Vec<PathBuf> = |_| Vec::new(), Class::NeedsTrust;
+    agents "WATTLE_AGENTS": Vec<PathBuf> = |_| Vec::new(), Class::NeedsTrust, granted
+        => Flag::value(Group::AgentFolders, "DIR", "Load agents from a folder; repeatable");
     /// The catalog program that resolves agent references with a `:`, such as `custom:support`.
     agent_resolver "WATTLE_AGENT_RESOLVER": Option<String> = |_| None, Class::NeedsTrust;
     /// The name of the agent.
-    agent "WATTLE_AGENT": Option<String> = |_| None, Class::NeedsTrust;
+    agent "WATTLE_AGENT": Option<String> = |_| None, Class::NeedsTrust
+        => Flag::value(Group::Agent, "NAME", "Run as this agent");
     /// The session of the run.
-    session "WATTLE_SESSION": Option<String> = |_| None, Class::NeedsTrust;
+    session "WATTLE_SESSION": Option<String> = |_| None, Class::NeedsTrust
+        => Flag::value(Group::Session, "ID", "Continue this session, with its conversation and its state");
     /// The tenant of the run. All sessions of a tenant share its variables.
-    tenant "WATTLE_TENANT": String = |_| DEFAULT_TENANT.to_owned(), Class::NeedsTrust;
+    tenant "WATTLE_TENANT": String = |_| DEFAULT_TENANT.to_owned(), Class::NeedsTrust, granted
+        => Flag::value(Group::Tenant, "NAME", "Act for this tenant [default: default]");
     /// The time after which an unused session is removed.
     session_ttl "WATTLE_SESSION_TTL": Timeout = |_| Timeout(Duration::from_secs(3_600)), Class::NeedsTrust;
     /// The time for which a run is kept after its end, or `forever`.
@@ -340,35 +416,37 @@ keys! {
     /// as long as the run. The last event is always kept as long as the run.
     keep_events as "keep.events" "WATTLE_KEEP_EVENTS": KeepTime = |_| KeepTime(Retention::default().events), Class::Never;
     /// The store of sessions and runs: a file, or the URL `postgres://…` of a database.
-    store "WATTLE_STORE": Option<StoreLocation> = |places| places.store.clone().map(StoreLocation::File), Class::NeedsTrust;
+    store "WATTLE_STORE": Option<StoreLocation> = |places| places.store.clone().map(StoreLocation::File), Class::NeedsTrust
+        => Flag::value(Group::Store, "FILE|URL", "Keep sessions and runs in this file or database");
     /// The location of files of more than 256 KiB: a folder `file:///…` or a bucket `s3://…`.
     /// Without it, the store contains them.
-    blobs "WATTLE_BLOBS": Option<BlobLocation> = |_| None, Class::NeedsTrust;
+    blobs "WATTLE_BLOBS": Option<BlobLocation> = |_| None, Class::NeedsTrust
+        => Flag::value(Group::Store, "URL", "Keep files of more than 256 KiB in this folder or bucket");
     /// The folder of traces: a folder for the traces of all workdirs, or `workdir` to keep them in
     /// the workdir of each run. By default, the folder `traces` beside the store.
     trace_dir as "trace.dir" "WATTLE_TRACE_DIR": Option<TraceLocation> = |_| None, Class::Never;
     /// If true, programs and observations are printed in full.
-    verbose "WATTLE_VERBOSE": bool = |_| false, Class::Presentation;
+    verbose "WATTLE_VERBOSE": bool = |_| false, Class::Presentation
+        => Flag::switch(Group::Verbose, "Show programs and observations in full, and debug messages").short('v');
     /// The sandbox around the process: `on` or `off`.
-    sandbox "WATTLE_SANDBOX": Sandbox = |_| Sandbox::On, Class::Never;
+    sandbox "WATTLE_SANDBOX": Sandbox = |_| Sandbox::On, Class::Never
+        => Flag::value(Group::Sandbox, "SWITCH", "Confine the process itself: on or off [default: on]");
 }
 
-/// The keys of the settings that a resumed run keeps.
-const GRANTED: &[&str] = &[
-    "root",
-    "write",
-    "apply",
-    "exec",
-    "allow_host",
-    "allow",
-    "ask",
-    "deny",
-    "catalog",
-    "agents",
-    "tenant",
-    "ai.calls",
-    "ai.tokens",
-];
+/// A setting's key in a file.
+pub(super) struct Key {
+    /// The key.
+    pub(super) name: &'static str,
+    /// The class, which determines whether a project file may set the setting.
+    pub(super) kind: Kind,
+    /// If true, a resumed run keeps the setting.
+    granted: bool,
+}
+
+/// Returns true if a resumed run keeps the setting with this key.
+fn is_granted(key: &str) -> bool {
+    KEYS.iter().any(|own| own.granted && own.name == key)
+}
 
 /// Converts a default budget to a setting.
 fn budget(default: u64) -> NonZeroU32 {

@@ -5,25 +5,44 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use clap::{Arg, ArgAction, ArgMatches};
 use serde_json::{Value as Json, json};
-use wattle_agent::host::Timeout;
 use wattle_agent::host::capability::egress::HostRule;
 use wattle_agent::host::capability::git::{Branch, Remote};
 use wattle_agent::host::capability::policy::Rule;
 use wattle_agent::host::capability::secrets::SecretHost;
 use wattle_agent::host::capability::web::EngineKind;
+use wattle_agent::host::{DialectSetting, Timeout};
+use wattle_agent::model::FunctionChoice;
+
+use super::store::BlobLocation;
 
 /// The type of a setting's value. Error messages contain the expected format and the actual value.
-pub(crate) trait Value: Sized {
-    /// Parses the value of an environment variable.
+pub(crate) trait Value: Clone + Send + Sync + Sized + 'static {
+    /// If true, the value is a path, or a list of paths.
+    const IS_PATH: bool = false;
+
+    /// Parses the value of an environment variable or an option.
     fn from_text(text: &str) -> Result<Self, String>;
 
     /// Parses a value from a file. Relative paths are relative to the file's folder.
-    fn from_toml(value: &toml::Value, folder: &Path) -> Result<Self, String>;
+    fn from_toml(value: &toml::Value, folder: &Path) -> Result<Self, String> {
+        Self::from_text(&String::from_toml(value, folder)?)
+    }
 
     /// Returns the value as JSON, or null if there is no value. For these types, the JSON is also
     /// valid TOML.
     fn to_json(&self) -> Json;
+
+    /// Makes an option parse its value.
+    fn parsed(option: Arg) -> Arg {
+        option.value_parser(Self::from_text)
+    }
+
+    /// Returns the value of an option that the command line contains.
+    fn given(matches: &ArgMatches, name: &str) -> Option<Self> {
+        matches.get_one(name).cloned()
+    }
 }
 
 impl Value for Timeout {
@@ -90,14 +109,10 @@ impl Value for String {
     }
 }
 
-/// Parses an integer greater than zero.
-pub(crate) fn count(text: &str) -> Result<NonZeroU32, String> {
-    text.trim().parse().map_err(|_| format!("expected a whole number from 1 on, found {text:?}"))
-}
-
 impl Value for NonZeroU32 {
     fn from_text(text: &str) -> Result<Self, String> {
-        count(text)
+        let number = text.trim().parse();
+        number.map_err(|_| format!("expected a whole number from 1 on, found {text:?}"))
     }
 
     fn from_toml(value: &toml::Value, _: &Path) -> Result<Self, String> {
@@ -125,18 +140,14 @@ impl Value for u32 {
     }
 }
 
-/// Parses a boolean, such as `on`, `yes`, `true` or `1`.
-pub(crate) fn switch(text: &str) -> Result<bool, String> {
-    match text.trim().to_ascii_lowercase().as_str() {
-        "1" | "true" | "yes" | "on" => Ok(true),
-        "0" | "false" | "no" | "off" => Ok(false),
-        _ => Err(format!("expected true or false, found {text:?}")),
-    }
-}
-
+/// A switch, such as `on`, `yes`, `true` or `1`.
 impl Value for bool {
     fn from_text(text: &str) -> Result<Self, String> {
-        switch(text)
+        match text.trim().to_ascii_lowercase().as_str() {
+            "1" | "true" | "yes" | "on" => Ok(true),
+            "0" | "false" | "no" | "off" => Ok(false),
+            _ => Err(format!("expected true or false, found {text:?}")),
+        }
     }
 
     fn from_toml(value: &toml::Value, _: &Path) -> Result<Self, String> {
@@ -213,6 +224,8 @@ impl fmt::Display for SearchEngine {
 }
 
 impl Value for PathBuf {
+    const IS_PATH: bool = true;
+
     fn from_text(text: &str) -> Result<Self, String> {
         Ok(PathBuf::from(text))
     }
@@ -228,6 +241,10 @@ impl Value for PathBuf {
     fn to_json(&self) -> Json {
         json!(self.to_string_lossy())
     }
+
+    fn parsed(option: Arg) -> Arg {
+        option.value_parser(clap::value_parser!(PathBuf))
+    }
 }
 
 /// Implements [`Value`] for types that are parsed from and printed as strings.
@@ -238,20 +255,35 @@ macro_rules! of_text {
                 text.parse().map_err(|error| format!("{error}"))
             }
 
-            fn from_toml(value: &toml::Value, folder: &Path) -> Result<Self, String> {
-                Self::from_text(&String::from_toml(value, folder)?)
-            }
-
             fn to_json(&self) -> Json {
                 json!(self.to_string())
             }
         }
     )*};
 }
-of_text!(HostRule, Rule, Remote, Branch, SecretHost, Sandbox, SearchEngine);
+of_text!(
+    BlobLocation,
+    Branch,
+    DialectSetting,
+    FunctionChoice,
+    HostRule,
+    Remote,
+    Rule,
+    Sandbox,
+    SearchEngine,
+    SecretHost
+);
+
+/// Parses an environment variable that contains the entries of a table, as TOML.
+pub(super) fn table(text: &str) -> Result<toml::Value, String> {
+    let table: Result<toml::Table, _> = text.parse();
+    table.map(toml::Value::Table).map_err(|error: toml::de::Error| error.message().to_owned())
+}
 
 /// A list. In an environment variable, commas separate its items.
 impl<T: Value> Value for Vec<T> {
+    const IS_PATH: bool = T::IS_PATH;
+
     fn from_text(text: &str) -> Result<Self, String> {
         text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(T::from_text).collect()
     }
@@ -266,9 +298,19 @@ impl<T: Value> Value for Vec<T> {
     fn to_json(&self) -> Json {
         self.iter().map(Value::to_json).collect()
     }
+
+    fn parsed(option: Arg) -> Arg {
+        T::parsed(option).action(ArgAction::Append)
+    }
+
+    fn given(matches: &ArgMatches, name: &str) -> Option<Self> {
+        Some(matches.get_many(name)?.cloned().collect())
+    }
 }
 
 impl<T: Value> Value for Option<T> {
+    const IS_PATH: bool = T::IS_PATH;
+
     fn from_text(text: &str) -> Result<Self, String> {
         T::from_text(text).map(Some)
     }
@@ -279,6 +321,14 @@ impl<T: Value> Value for Option<T> {
 
     fn to_json(&self) -> Json {
         self.as_ref().map_or(Json::Null, Value::to_json)
+    }
+
+    fn parsed(option: Arg) -> Arg {
+        T::parsed(option)
+    }
+
+    fn given(matches: &ArgMatches, name: &str) -> Option<Self> {
+        T::given(matches, name).map(Some)
     }
 }
 

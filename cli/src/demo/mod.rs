@@ -5,8 +5,9 @@ mod script;
 mod site;
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use wattle_agent::host::capability::egress::{Egress, Policy};
 use wattle_agent::host::capability::files::{Files, OVERLAY_LIMIT};
@@ -20,7 +21,7 @@ use crate::args::DemoArgs;
 use crate::changes::{self, Fate};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, DIM, NAME, paint};
-use crate::progress::Live;
+use crate::progress::{Live, Mode};
 use crate::setup;
 
 use script::Script;
@@ -77,7 +78,7 @@ pub(crate) async fn demo(args: &DemoArgs) -> Result<Exit, Fault> {
         return Err(fault.hint(format!("the demos are {}", names.join(", "))));
     }
     let host = Host::new(Limits::default(), Catalog::built_in(), Egress::new(Policy::default()))
-        .map_err(|error| Fault::failed(error.to_string()))?;
+        .map_err(Fault::failed)?;
     let site = Site::start()
         .await
         .map_err(|error| Fault::failed(format!("failed to start the demo's web site: {error}")))?;
@@ -123,8 +124,7 @@ fn stage(
         .map_err(|error| Fault::failed(format!("failed to make a workdir: {error}")))?;
     lay_out(workdir.path(), demo.files)
         .map_err(|error| Fault::failed(format!("failed to lay out the files: {error}")))?;
-    let base =
-        Files::open_base(workdir.path()).map_err(|error| Fault::failed(error.to_string()))?;
+    let base = Files::open_base(workdir.path()).map_err(Fault::failed)?;
     let files = Arc::new(Files::overlay(Some(base), OVERLAY_LIMIT));
     let access = Resources {
         network: Arc::new(Egress::new(Policy { allow: vec![site.rule()], ..Policy::default() })),
@@ -154,13 +154,13 @@ async fn play(
     output::note(&script.about);
     output::note(&format!("\n{} wattle run {:?}", paint(DIM, "$"), script.ask));
 
-    let live = Live::new(false);
+    let live = Live::new(Mode::Command, false);
     let seen = Mutex::new(Vec::new());
     let sink = |envelope: &Envelope| {
         if let Event::ToolResult { output: text, .. } | Event::Retry { error: text, .. } =
             &envelope.event
         {
-            seen.lock().unwrap_or_else(PoisonError::into_inner).push(text.clone());
+            seen.lock().push(text.clone());
         }
         live.show(&envelope.event);
     };
@@ -173,13 +173,10 @@ async fn play(
         &files,
         Fate::Leave("in the overlay; your own runs apply them with `--apply`"),
     )?;
-    let seen = seen.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let seen = seen.into_inner();
     script.compare(&seen, &report.ending).map_err(|what| broken(demo, &what))?;
     let trace = std::fs::read_to_string(workdir.path().join(STEPS_FILE)).unwrap_or_default();
-    output::note(&paint(
-        DIM,
-        &format!("{STEPS_FILE} in the workdir has {} lines", trace.lines().count()),
-    ));
+    output::aside(&format!("{STEPS_FILE} in the workdir has {} lines", trace.lines().count()));
     output::text(report.ending.text())
 }
 

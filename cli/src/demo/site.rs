@@ -2,8 +2,10 @@
 
 use std::net::SocketAddr;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use axum::Router;
+use axum::http::{StatusCode, Uri};
+use axum::response::Html;
+use tokio::net::TcpListener;
 use wattle_agent::host::capability::egress::HostRule;
 
 /// The pages, each with its path and its content.
@@ -11,9 +13,6 @@ const PAGES: &[(&str, &str)] = &[
     ("/", include_str!("../../demo/fetch/index.html")),
     ("/visit.html", include_str!("../../demo/fetch/visit.html")),
 ];
-
-/// Maximum size of a request, in bytes.
-const LONGEST: usize = 8 << 10;
 
 /// A running site.
 pub(super) struct Site {
@@ -30,12 +29,8 @@ impl Site {
             .to_string()
             .parse()
             .map_err(|error| std::io::Error::other(format!("{error}")))?;
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                // Connection errors are ignored.
-                tokio::spawn(async move { drop(answer(stream).await) });
-            }
-        });
+        // Connection errors are ignored.
+        tokio::spawn(axum::serve(listener, Router::new().fallback(page)).into_future());
         Ok(Site { address, rule })
     }
 
@@ -50,25 +45,9 @@ impl Site {
     }
 }
 
-async fn answer(mut stream: TcpStream) -> std::io::Result<()> {
-    let mut request = Vec::new();
-    while !request.windows(4).any(|bytes| bytes == b"\r\n\r\n") {
-        if request.len() > LONGEST || stream.read_buf(&mut request).await? == 0 {
-            return Ok(());
-        }
+async fn page(uri: Uri) -> (StatusCode, Html<&'static str>) {
+    match PAGES.iter().find(|(path, _)| *path == uri.path()) {
+        Some((_, page)) => (StatusCode::OK, Html(page)),
+        None => (StatusCode::NOT_FOUND, Html("no such page\n")),
     }
-    let request = String::from_utf8_lossy(&request);
-    let path = request.split(' ').nth(1).unwrap_or_default();
-    let (status, page) = match PAGES.iter().find(|(known, _)| *known == path) {
-        Some((_, page)) => ("200 OK", *page),
-        None => ("404 Not Found", "no such page\n"),
-    };
-    let length = page.len();
-    let head = format!(
-        "HTTP/1.1 {status}\r\ncontent-type: text/html; charset=utf-8\r\ncontent-length: \
-         {length}\r\nconnection: close\r\n\r\n"
-    );
-    stream.write_all(head.as_bytes()).await?;
-    stream.write_all(page.as_bytes()).await?;
-    stream.shutdown().await
 }

@@ -3,7 +3,6 @@
 //! The highlighter must cope with any input, complete or not. Therefore it has its own small lexer:
 //! the language's own lexer stops at the first error.
 
-use std::ops::Range;
 use std::sync::LazyLock;
 use std::{collections::BTreeSet, iter};
 
@@ -59,25 +58,36 @@ static FUNCTIONS: LazyLock<BTreeSet<&str>> = LazyLock::new(|| {
     functions.map(|function| function.name.split('/').next().unwrap_or_default()).collect()
 });
 
+/// A token of a program.
+pub(crate) struct Piece<'a> {
+    /// The byte index of its start.
+    pub(crate) start: usize,
+    pub(crate) text: &'a str,
+    pub(crate) kind: Kind,
+}
+
 /// Splits a program into tokens: parentheses, strings, comments, words and whitespace. Together,
-/// the tokens cover the whole program. Returns the byte range and the kind of each token.
-pub(crate) fn pieces(text: &str) -> Vec<(Range<usize>, Kind)> {
-    let (mut at, mut head) = (0, false);
+/// the tokens cover the whole program.
+pub(crate) fn pieces(program: &str) -> Vec<Piece<'_>> {
+    let mut rest = program;
+    let mut is_head = false;
     iter::from_fn(|| {
-        let rest = text.get(at..).filter(|rest| !rest.is_empty())?;
-        let (length, kind) = piece(rest, head);
+        let start = program.len() - rest.len();
+        let first = rest.chars().next()?;
+        let (length, kind) = piece(rest, first, is_head);
         // Whitespace between a parenthesis and the head of a list does not matter.
-        head = rest.starts_with(['(', '[']) && kind == Kind::Parenthesis
-            || head && rest.starts_with(char::is_whitespace);
-        let range = at..at + length.max(1);
-        at = range.end;
-        Some((range, kind))
+        is_head = rest.starts_with(['(', '[']) && kind == Kind::Parenthesis
+            || is_head && rest.starts_with(char::is_whitespace);
+        let (text, after) = rest.split_at(length);
+        rest = after;
+        Some(Piece { start, text, kind })
     })
     .collect()
 }
 
-/// Returns the length of the first token in `rest`, in bytes, and the token's kind.
-fn piece(rest: &str, is_head: bool) -> (usize, Kind) {
+/// Returns the length of the first token in `rest`, in bytes, and the token's kind. `first` is the
+/// first character of `rest`.
+fn piece(rest: &str, first: char, is_head: bool) -> (usize, Kind) {
     let run = |wanted: &dyn Fn(char) -> bool| rest.find(|c: char| !wanted(c)).unwrap_or(rest.len());
     if rest.starts_with(";;") {
         return (rest.find('\n').unwrap_or(rest.len()), Kind::Comment);
@@ -85,7 +95,6 @@ fn piece(rest: &str, is_head: bool) -> (usize, Kind) {
     if rest.starts_with("(;") {
         return (rest.find(";)").map_or(rest.len(), |end| end + 2), Kind::Comment);
     }
-    let Some(first) = rest.chars().next() else { return (0, Kind::Plain) };
     match first {
         '(' | ')' | '[' | ']' => (1, Kind::Parenthesis),
         '"' => (text_end(rest), Kind::Text),
@@ -93,7 +102,7 @@ fn piece(rest: &str, is_head: bool) -> (usize, Kind) {
         _ => {
             let length =
                 run(&|c| !c.is_whitespace() && !"()[]\";".contains(c)).max(first.len_utf8());
-            (length, word(rest.get(..length).unwrap_or_default(), is_head))
+            (length, word(rest.split_at(length).0, is_head))
         }
     }
 }
@@ -130,9 +139,9 @@ fn word(word: &str, is_head: bool) -> Kind {
 
 /// Renders a program in colours, for [`styled`](super::styled) or [`note`](super::note).
 pub(crate) fn program(text: &str) -> String {
-    let render = |(range, kind): (Range<usize>, Kind)| {
-        let piece = visible(text.get(range).unwrap_or_default());
-        if kind == Kind::Plain { piece } else { paint(kind.style(), &piece) }
+    let render = |Piece { text, kind, .. }: Piece<'_>| match kind {
+        Kind::Plain => visible(text),
+        kind => paint(kind.style(), &visible(text)),
     };
     pieces(text).into_iter().map(render).collect()
 }
@@ -142,7 +151,7 @@ mod tests {
     use super::*;
 
     fn kinds(text: &str) -> Vec<(&str, Kind)> {
-        let pieces = pieces(text).into_iter().map(|(range, kind)| (&text[range], kind));
+        let pieces = pieces(text).into_iter().map(|piece| (piece.text, piece.kind));
         pieces.filter(|(text, kind)| *kind != Kind::Plain || !text.trim().is_empty()).collect()
     }
 
@@ -180,7 +189,7 @@ mod tests {
         for text in
             ["", "(", "\"", "\"\"\"a", "(; b", ";;", "é(漢\"字", "\\", "a;b", "\u{1b}[2J", ";"]
         {
-            let whole: String = pieces(text).into_iter().map(|(range, _)| &text[range]).collect();
+            let whole: String = pieces(text).into_iter().map(|piece| piece.text).collect();
             assert_eq!(whole, text);
         }
     }

@@ -17,7 +17,7 @@ use std::sync::LazyLock;
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
-use serde_json::Value as Json;
+use serde::Serialize;
 use wattle_agent::host::rt::{Diagnostic, Role, Severity};
 use wattle_agent::model::Mask;
 
@@ -89,8 +89,8 @@ pub(crate) fn text(text: &str) -> Result<(), Fault> {
 ///
 /// # Errors
 /// The same as for [`data`].
-pub(crate) fn json(document: &Json) -> Result<(), Fault> {
-    let document = document.to_string();
+pub(crate) fn json(document: &(impl Serialize + ?Sized)) -> Result<(), Fault> {
+    let document = serde_json::to_string(document).map_err(Fault::failed)?;
     let shown = if stdout().is_terminal() { visible::visible_json(&document) } else { document };
     to_stdout(format!("{shown}\n").as_bytes())
 }
@@ -111,6 +111,11 @@ pub(crate) fn styled(line: &str) -> Result<(), Fault> {
 pub(crate) fn note(line: &str) {
     let shown = shown(line, stderr().is_terminal(), AutoStream::choice(&stderr()));
     to_stderr(format!("{shown}\n").as_bytes());
+}
+
+/// Writes a line of secondary text to stderr.
+pub(crate) fn aside(text: &str) {
+    note(&paint(DIM, text));
 }
 
 /// Writes a warning to stderr.

@@ -4,9 +4,10 @@
 use std::io::{self, IsTerminal, stderr, stdin, stdout};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use parking_lot::Mutex;
 use tokio::fs::File;
 use tokio::io::AsyncWrite;
 use wattle_agent::host::shell::{Stdio, Stream};
@@ -21,7 +22,8 @@ const PIECE: usize = 64 << 10;
 pub(crate) struct Screen {
     /// The streams. Output to a terminal is filtered.
     pub(crate) streams: Stdio,
-    held: [Option<Arc<Mutex<Visible>>>; 2],
+    /// The incomplete characters that the filters withhold.
+    pub(crate) rest: Rest,
 }
 
 impl Screen {
@@ -30,22 +32,15 @@ impl Screen {
     /// # Errors
     /// If one of the streams cannot be opened.
     pub(crate) fn open() -> Result<Screen, Fault> {
-        let (out, held_of_out) = writer(stdout().as_fd(), stdout().is_terminal())?;
-        let (err, held_of_err) = writer(stderr().as_fd(), stderr().is_terminal())?;
-        let streams =
-            Stdio { stdin: Stream::reader(opened(stdin().as_fd())?), stdout: out, stderr: err };
-        Ok(Screen { streams, held: [held_of_out, held_of_err] })
-    }
-
-    /// Returns a handle to the incomplete characters that the filters withhold. [`Rest::show`]
-    /// writes them after all other output.
-    pub(crate) fn rest(&self) -> Rest {
-        Rest(self.held.clone())
+        let (stdout, out) = writer(stdout().as_fd(), stdout().is_terminal())?;
+        let (stderr, err) = writer(stderr().as_fd(), stderr().is_terminal())?;
+        let stdin = Stream::reader(opened(stdin().as_fd())?);
+        Ok(Screen { streams: Stdio { stdin, stdout, stderr }, rest: Rest([out, err]) })
     }
 }
 
 /// A handle to the incomplete characters that the filters of stdout and stderr withhold.
-pub(crate) struct Rest([Option<Arc<Mutex<Visible>>>; 2]);
+pub(crate) struct Rest([Held; 2]);
 
 impl Rest {
     /// Writes the withheld incomplete characters to their streams, escaped.
@@ -54,7 +49,7 @@ impl Rest {
     /// If writing to stdout fails.
     pub(crate) fn show(self) -> Result<(), Fault> {
         let [out, err] =
-            self.0.map(|held| held.map(|held| lock(&held).finish()).unwrap_or_default());
+            self.0.map(|held| held.map(|held| held.lock().finish()).unwrap_or_default());
         super::to_stderr(err.as_bytes());
         super::to_stdout(out.as_bytes())
     }
@@ -110,7 +105,7 @@ impl<W: AsyncWrite + Unpin> AsyncWrite for Shown<W> {
     ) -> Poll<io::Result<usize>> {
         ready!(self.drain(context))?;
         let piece = data.get(..PIECE).unwrap_or(data);
-        let shown = lock(&self.filter).feed(piece);
+        let shown = self.filter.lock().feed(piece);
         self.pending = shown.into_bytes();
         // The next write or flush writes the remaining output.
         match self.drain(context) {
@@ -128,10 +123,6 @@ impl<W: AsyncWrite + Unpin> AsyncWrite for Shown<W> {
         ready!(self.drain(context))?;
         Pin::new(&mut self.sink).poll_shutdown(context)
     }
-}
-
-fn lock(filter: &Mutex<Visible>) -> MutexGuard<'_, Visible> {
-    filter.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 
 use std::io::{IsTerminal, Write, stderr};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anstream::{AutoStream, ColorChoice};
+use parking_lot::Mutex;
 
 /// The escape sequence that erases the line that contains the cursor.
 const ERASE: &[u8] = b"\r\x1b[K";
@@ -42,7 +42,7 @@ pub(crate) fn is_live() -> bool {
 /// must fit the width of the terminal. Does nothing while a question is open, or if [`is_live`]
 /// returns false.
 pub(crate) fn transient(line: &str) {
-    let mut current = lock();
+    let mut current = LINE.lock();
     if HELD.load(Ordering::SeqCst) > 0 || !is_live() {
         return;
     }
@@ -53,7 +53,7 @@ pub(crate) fn transient(line: &str) {
 
 /// Removes the transient line.
 pub(crate) fn clear_transient() {
-    let mut current = lock();
+    let mut current = LINE.lock();
     if !current.is_empty() {
         current.clear();
         write(ERASE);
@@ -62,7 +62,7 @@ pub(crate) fn clear_transient() {
 
 /// Calls `print` with the bytes, so that they appear above the transient line.
 pub(super) fn above<T>(bytes: &[u8], print: impl FnOnce(&[u8]) -> T) -> T {
-    let current = lock();
+    let current = LINE.lock();
     if current.is_empty() {
         return print(bytes);
     }
@@ -80,8 +80,4 @@ fn write(bytes: &[u8]) {
     super::to_stderr_now(bytes);
     // A closed stderr cannot be reported.
     let _ = stderr().flush();
-}
-
-fn lock() -> MutexGuard<'static, String> {
-    LINE.lock().unwrap_or_else(PoisonError::into_inner)
 }

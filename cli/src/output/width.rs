@@ -55,14 +55,25 @@ pub(crate) fn fit(text: &str, columns: usize) -> String {
 /// Breaks a string at spaces into lines of at most `columns` columns. A word that is longer than
 /// `columns` gets a line of its own and is not split.
 pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
+    join(text.split_whitespace(), " ", columns)
+}
+
+/// Joins parts with a separator into lines of at most `columns` columns. A part that is wider than
+/// `columns` gets a line of its own.
+pub(crate) fn join(
+    parts: impl IntoIterator<Item = impl AsRef<str>>,
+    separator: &str,
+    columns: usize,
+) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
+    for part in parts {
+        let part = part.as_ref();
         match lines.last_mut() {
-            Some(last) if width(last) + 1 + width(word) <= columns => {
-                last.push(' ');
-                last.push_str(word);
+            Some(last) if width(last) + width(separator) + width(part) <= columns => {
+                last.push_str(separator);
+                last.push_str(part);
             }
-            _ => lines.push(word.to_owned()),
+            _ => lines.push(part.to_owned()),
         }
     }
     lines
@@ -105,6 +116,7 @@ mod tests {
         assert_eq!(wrap("one two three", 8), ["one two", "three"]);
         assert_eq!(wrap("漢字 漢字", 8), ["漢字", "漢字"]);
         assert_eq!(wrap("abcdef gh", 4), ["abcdef", "gh"]);
+        assert_eq!(join(["one", "two", "three"], " · ", 10), ["one · two", "three"]);
     }
 
     #[test]

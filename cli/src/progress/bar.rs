@@ -1,7 +1,8 @@
 //! A progress bar for work whose length is known.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use crate::output::width::layout;
 use crate::output::{clear_transient, transient};
@@ -32,14 +33,14 @@ impl Bar {
     /// Counts a finished part.
     pub(crate) fn step(&self) {
         // Parts that finish at the same time are shown in order.
-        let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut done = self.done.lock();
         *done += 1;
         self.show(*done);
     }
 
     /// Sets the number of finished parts.
     pub(crate) fn set(&self, count: usize) {
-        let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut done = self.done.lock();
         *done = count;
         self.show(count);
     }

@@ -1,6 +1,6 @@
 //! Renders the lines of a run's live view.
 
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 
 use anstyle::Style;
 use wattle_agent::host::machine::{Stop, Usage};
@@ -144,21 +144,6 @@ pub(crate) fn spent(usage: Usage) -> Option<String> {
     (usage.total() > 0).then(|| format!("{} tokens{cached}{cost}", grouped(usage.total())))
 }
 
-/// Joins parts with middle dots into lines of at most `columns` columns. A part that is wider than
-/// `columns` gets a line of its own.
-pub(crate) fn joined(parts: Vec<String>, columns: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for part in parts {
-        match lines.last_mut() {
-            Some(last) if width(last) + width(&part) + 3 <= columns => {
-                *last += &format!(" · {part}");
-            }
-            _ => lines.push(part),
-        }
-    }
-    lines
-}
-
 /// Renders a number in groups of three digits: `4,210`.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
@@ -191,8 +176,8 @@ pub(crate) fn size(bytes: u64) -> String {
 }
 
 /// Renders a count with its noun: `1 line`, `2 lines`.
-pub(crate) fn counted(count: usize, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+pub(crate) fn counted<N: Display + PartialEq + From<u8>>(count: N, what: &str) -> String {
+    if count == N::from(1) { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
 #[cfg(test)]
@@ -213,13 +198,6 @@ mod tests {
             (size(9), size(6_150), size(2_000_000)),
             ("9 B".into(), "6.1 kB".into(), "2.0 MB".into())
         );
-    }
-
-    #[test]
-    fn parts_are_joined_on_lines() {
-        let parts = || vec!["one".to_owned(), "two".to_owned(), "three".to_owned()];
-        assert_eq!(joined(parts(), 20), ["one · two · three"]);
-        assert_eq!(joined(parts(), 10), ["one · two", "three"]);
     }
 
     #[test]

@@ -9,18 +9,21 @@ mod line;
 mod step;
 mod view;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use wattle_agent::host::machine::{Envelope, Event};
 
 use crate::fault::Fault;
 use crate::output;
 
 pub(crate) use bar::Bar;
-pub(crate) use line::{counted, grouped, joined, size, spent};
+pub(crate) use line::{counted, grouped, size, spent};
 pub(crate) use step::Step;
-use view::{Mode, View};
+pub(crate) use view::Mode;
+
+use view::View;
 
 /// Interval between two updates of the line for the call in progress.
 const TICK: Duration = Duration::from_millis(100);
@@ -29,19 +32,9 @@ const TICK: Duration = Duration::from_millis(100);
 pub(crate) struct Live(Arc<Mutex<View>>);
 
 impl Live {
-    /// Creates the view for a command that prints the answer itself. If `verbose` is true, the view
-    /// shows programs and outputs in full.
-    pub(crate) fn new(verbose: bool) -> Live {
-        Live::start(View::new(Mode::Command, verbose))
-    }
-
-    /// Creates the view for a message in a session. The view prints the answer to stdout while the
-    /// model writes it.
-    pub(crate) fn of_session(verbose: bool) -> Live {
-        Live::start(View::new(Mode::Session, verbose))
-    }
-
-    fn start(view: View) -> Live {
+    /// Creates the view. If `verbose` is true, it shows programs and outputs in full.
+    pub(crate) fn new(mode: Mode, verbose: bool) -> Live {
+        let view = View::new(mode, verbose);
         let view = Arc::new(Mutex::new(view));
         if output::is_live() {
             let shared = Arc::downgrade(&view);
@@ -52,12 +45,12 @@ impl Live {
 
     /// Shows an event.
     pub(crate) fn show(&self, event: &Event) {
-        lock(&self.0).show(event);
+        self.0.lock().show(event);
     }
 
     /// Shows an event and records the id of the root run.
     pub(crate) fn follow(&self, envelope: &Envelope) {
-        let mut view = lock(&self.0);
+        let mut view = self.0.lock();
         view.record.run.get_or_insert_with(|| envelope.root_run_id.clone());
         view.show(&envelope.event);
     }
@@ -65,7 +58,7 @@ impl Live {
     /// Ends the view. Returns a summary of the run, and an error if the answer could not be
     /// printed.
     pub(crate) fn finish(self) -> (RunView, Result<(), Fault>) {
-        let mut view = lock(&self.0);
+        let mut view = self.0.lock();
         view.end();
         (std::mem::take(&mut view.record), view.fault.take().map_or(Ok(()), Err))
     }
@@ -73,7 +66,7 @@ impl Live {
 
 impl Drop for Live {
     fn drop(&mut self) {
-        lock(&self.0).end();
+        self.0.lock().end();
     }
 }
 
@@ -89,14 +82,10 @@ pub(crate) struct RunView {
 /// Updates the line for the call in progress until the view ends.
 fn animate(view: &Weak<Mutex<View>>) {
     while let Some(view) = view.upgrade() {
-        if !lock(&view).tick() {
+        if !view.lock().tick() {
             break;
         }
         drop(view);
         std::thread::sleep(TICK);
     }
-}
-
-fn lock(view: &Mutex<View>) -> MutexGuard<'_, View> {
-    view.lock().unwrap_or_else(PoisonError::into_inner)
 }

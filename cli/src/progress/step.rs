@@ -1,7 +1,5 @@
 //! The calls in a run's steps.
 
-use wattle_agent::host::machine::Event;
-
 use super::line;
 use crate::output::WARN;
 
@@ -59,34 +57,5 @@ impl Step {
             None => format!("{}  {}\n", self.step, line::call(self)),
         };
         format!("{thought}{repairs}{ended}")
-    }
-
-    /// Creates a call from the event that reports its start. Returns `None` for any other event.
-    pub(super) fn started(event: &Event) -> Option<Step> {
-        let Event::ToolStart { step, call, label, body, args, .. } = event else { return None };
-        Some(Step {
-            step: *step,
-            call: *call,
-            label: label.clone(),
-            body: body.clone(),
-            args: args.clone(),
-            ..Step::default()
-        })
-    }
-}
-
-impl StepResult {
-    /// Creates a result from the event that reports it. Returns `None` for any other event.
-    pub(super) fn reported(event: &Event) -> Option<StepResult> {
-        let Event::ToolResult { success, output, exit_code, dur_ms, fixes, .. } = event else {
-            return None;
-        };
-        Some(StepResult {
-            success: *success,
-            output: output.clone(),
-            exit_code: *exit_code,
-            dur_ms: *dur_ms,
-            fixes: fixes.clone(),
-        })
     }
 }

@@ -9,7 +9,7 @@ use super::answer::Answer;
 use super::line::{self, counted, spent, time};
 use super::step::{Step, StepResult};
 use crate::fault::Fault;
-use crate::output::width::{columns, fit, width};
+use crate::output::width::{columns, fit, join, width};
 use crate::output::{self, BAD, DIM, NAME, WARN, paint, visible};
 
 /// The frames of the spinner.
@@ -17,10 +17,11 @@ const FRAMES: &[&str] = &["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧"
 
 /// The kind of command that shows the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(crate) enum Mode {
     /// A command that prints the answer itself.
     Command,
-    /// An interactive session, which has commands that show more about the run.
+    /// An interactive session. The view prints the answer to stdout while the model writes it. The
+    /// session has commands that show more about the run.
     Session,
 }
 
@@ -94,16 +95,29 @@ impl View {
                 self.thought.clone_from(content);
                 return line::thought(content, self.verbose);
             }
-            Event::ToolStart { step, .. } => {
+            Event::ToolStart { step, call, label, body, args, .. } => {
                 self.wait(*step);
-                let thought = std::mem::take(&mut self.thought);
-                let repairs = std::mem::take(&mut self.repairs);
-                let started = Step::started(event);
-                self.record.steps.extend(started.map(|step| Step { thought, repairs, ..step }));
+                self.record.steps.push(Step {
+                    step: *step,
+                    call: *call,
+                    label: label.clone(),
+                    body: body.clone(),
+                    args: args.clone(),
+                    thought: std::mem::take(&mut self.thought),
+                    repairs: std::mem::take(&mut self.repairs),
+                    result: None,
+                });
             }
-            Event::ToolResult { step, call, .. } => {
+            Event::ToolResult { step, call, success, output, exit_code, dur_ms, fixes, .. } => {
                 self.wait(*step);
-                return self.ended(*step, *call, event);
+                let result = StepResult {
+                    success: *success,
+                    output: output.clone(),
+                    exit_code: *exit_code,
+                    dur_ms: *dur_ms,
+                    fixes: fixes.clone(),
+                };
+                return self.ended(*step, *call, result);
             }
             Event::Retry { step, attempt, error } => {
                 self.wait(*step);
@@ -159,8 +173,7 @@ impl View {
         }
     }
 
-    fn ended(&mut self, step: u32, call: u32, event: &Event) -> String {
-        let Some(result) = StepResult::reported(event) else { return String::new() };
+    fn ended(&mut self, step: u32, call: u32, result: StepResult) -> String {
         let mut started =
             self.record.steps.iter_mut().filter(|own| (own.step, own.call) == (step, call));
         let Some(started) = started.next_back() else {
@@ -188,7 +201,7 @@ impl View {
 
     /// Prints the run's ending, number of steps, duration, token usage and cost.
     fn summarize(&self, stop: Stop, steps: u32, usage: Usage) {
-        let steps = counted(steps as usize, "step");
+        let steps = counted(steps, "step");
         let mut parts = vec![match (self.mode, stop) {
             (Mode::Session, Stop::Answered) => steps,
             (_, stop) => format!("{} after {steps}", line::ending(stop)),
@@ -202,7 +215,7 @@ impl View {
                 parts.push(format!("/source {} the program", program.step));
             }
         }
-        for line in line::joined(parts, columns().saturating_sub(2)) {
+        for line in join(parts, " · ", columns().saturating_sub(2)) {
             output::note(&format!("  {}", paint(DIM, &line)));
         }
     }

@@ -10,8 +10,7 @@ use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{CompletionType, Context, Helper};
 
 use super::commands;
-use super::complete::{complete, is_safe, signature};
-use super::known::SharedKnown;
+use super::complete::{SharedKnown, complete, is_safe, signature};
 use super::open::Input;
 use crate::output::{self, BAD, DIM, NAME, highlight, paint};
 
@@ -78,7 +77,7 @@ impl Completer for Assistant {
         if self.is_idle {
             return Ok((at, Vec::new()));
         }
-        Ok(complete(line.get(..at).unwrap_or_default(), &self.known.lock()))
+        Ok(complete(line.split_at(at).0, &self.known.lock()))
     }
 }
 

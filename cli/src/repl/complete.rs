@@ -1,18 +1,41 @@
 //! Completions at the cursor.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rustyline::completion::Pair;
 use wattle_agent::host::capability;
 use wattle_agent::host::rt::{Function, forms};
 
 use super::commands::{self, Argument};
-use super::known::Known;
-use crate::output::highlight::{Kind, pieces};
+use crate::output::highlight::{Kind, Piece, pieces};
 use crate::output::visible;
 
 /// Maximum number of entries read per folder.
 const MOST: usize = 1_000;
+
+/// The names that can be completed now. They are updated before each input is read.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    /// The programs of the catalog, each with its usage.
+    pub(super) programs: Vec<(String, String)>,
+    /// The ids of the stored sessions.
+    pub(super) sessions: Vec<String>,
+    /// The names of models.
+    pub(super) models: Vec<String>,
+    /// The paths of the session's changes.
+    pub(super) changes: Vec<String>,
+    /// Number of steps in the last run.
+    pub(super) steps: u32,
+    /// The source of the open program.
+    pub(super) program: String,
+    /// The workdir.
+    pub(super) root: PathBuf,
+}
+
+/// The names, shared with the line editor.
+pub(super) type SharedKnown = Arc<Mutex<Known>>;
 
 /// Returns the completions of a line that ends at the cursor, and a byte index. A completion
 /// replaces the text from that index to the cursor.
@@ -25,7 +48,7 @@ pub(super) fn complete(line: &str, known: &Known) -> (usize, Vec<Pair>) {
         return command(line, known);
     }
     let start = last_word(line);
-    let word = line.get(start..).unwrap_or_default();
+    let word = line.split_at(start).1;
     if word.is_empty() { (line.len(), Vec::new()) } else { (start, files(word, known)) }
 }
 
@@ -53,8 +76,8 @@ fn function(name: &str) -> Option<&'static Function> {
 /// Completes a slash command, or an argument of one.
 fn command(line: &str, known: &Known) -> (usize, Vec<Pair>) {
     let start = last_word(line);
-    let word = line.get(start..).unwrap_or_default();
-    let mut before = line.get(..start).unwrap_or_default().split_whitespace();
+    let (before, word) = line.split_at(start);
+    let mut before = before.split_whitespace();
     let Some(name) = before.next() else {
         let named = commands::ALL.iter().filter(|command| command.name.starts_with(word));
         let pair = |command: &commands::Command| Pair {
@@ -103,39 +126,35 @@ fn command(line: &str, known: &Known) -> (usize, Vec<Pair>) {
 
 /// Completes a name in a program, or a file name in a string.
 fn program(line: &str, known: &Known) -> (usize, Vec<Pair>) {
-    let Some((range, kind)) = pieces(line).pop() else { return (line.len(), Vec::new()) };
-    let word = line.get(range.clone()).unwrap_or_default();
+    let Some(Piece { start, text: word, kind }) = pieces(line).pop() else {
+        return (line.len(), Vec::new());
+    };
     let is_open_text = word.len() == 1 || !word.ends_with('"');
     if kind == Kind::Text && is_open_text {
-        let start = range.start + 1;
-        return (start, files(line.get(start..).unwrap_or_default(), known));
+        let (quote, name) = word.split_at(1);
+        return (start + quote.len(), files(name, known));
     }
     if matches!(kind, Kind::Parenthesis | Kind::Comment) || word.trim().is_empty() {
         return (line.len(), Vec::new());
     }
     if word.starts_with('$') && !word.contains('.') {
-        let before = line.get(..range.start).unwrap_or_default();
         let mut found = names(&known.program);
-        found.extend(names(before));
+        found.extend(names(line.split_at(start).0));
         found.retain(|name| name.starts_with(word) && name != word);
         found.sort();
         found.dedup();
-        return (range.start, found.iter().filter_map(|name| pair(name, name)).collect());
+        return (start, found.iter().filter_map(|name| pair(name, name)).collect());
     }
-    let sigil = usize::from(word.starts_with('$'));
-    let start = range.start + sigil;
-    let word = line.get(start..).unwrap_or_default();
-    let mut found = functions(word);
-    if sigil == 0 {
-        found.extend(form_names(word));
+    match word.strip_prefix('$') {
+        Some(word) => (start + 1, functions(word)),
+        None => (start, [functions(word), form_names(word)].concat()),
     }
-    (start, found)
 }
 
 /// Returns the names of variables and functions in a program.
 fn names(program: &str) -> Vec<String> {
-    let names = pieces(program).into_iter().filter(|(_, kind)| *kind == Kind::Name);
-    names.filter_map(|(range, _)| program.get(range).map(str::to_owned)).collect()
+    let names = pieces(program).into_iter().filter(|piece| piece.kind == Kind::Name);
+    names.map(|piece| piece.text.to_owned()).collect()
 }
 
 fn programs(word: &str, known: &Known) -> Vec<Pair> {
@@ -193,9 +212,8 @@ pub(super) fn is_safe(text: &str) -> bool {
 
 /// Returns the byte index at which the last word starts.
 fn last_word(line: &str) -> usize {
-    line.rfind(char::is_whitespace).map_or(0, |at| {
-        at + line.get(at..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8)
-    })
+    let last = line.char_indices().rev().find(|(_, c)| c.is_whitespace());
+    last.map_or(0, |(at, space)| at + space.len_utf8())
 }
 
 #[cfg(test)]

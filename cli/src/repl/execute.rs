@@ -5,15 +5,14 @@ use std::time::Duration;
 
 use wattle_agent::Cancel;
 use wattle_agent::host::UsageMeter;
-use wattle_agent::host::rt::{Diagnostic, Grants, Outcome, Program, RunError};
+use wattle_agent::host::rt::{Diagnostic, Grants, Outcome, Program};
 
 use super::interrupt::stoppable;
 use super::program::{InputTape, OpenProgram, declares};
 use super::session::{Next, Session};
 use crate::commands::{exec, no_program};
 use crate::fault::{Exit, Fault};
-use crate::keyboard;
-use crate::output::{self, DIM, paint};
+use crate::{keyboard, output};
 
 /// A program that is ready to run.
 struct Ready {
@@ -41,9 +40,8 @@ impl Session {
     pub(super) async fn call(&mut self, name: &str, given: &[String]) -> Result<Next, Fault> {
         let catalog = self.setup.host.catalog();
         let entry = catalog.get(name).ok_or_else(|| no_program(&catalog, name, "", "/catalog"))?;
-        let args = entry
-            .arguments(given)
-            .map_err(|error| Fault::usage(error.to_string()).hint(error.hint()))?;
+        let args =
+            entry.arguments(given).map_err(|error| Fault::usage(&error).hint(error.hint()))?;
         let (source, time) = (entry.source().to_string(), entry.meta().timeout);
         let Some(program) = self.prepare(&source, None).await else { return Ok(Next::Go) };
         match self.run(&Ready { program, args, time, tape: None }).await? {
@@ -65,7 +63,7 @@ impl Session {
             && self.compiles(input).await
         {
             let note = "this input does not continue the earlier ones, and begins a new program";
-            output::note(&paint(DIM, note));
+            output::aside(note);
             self.open = OpenProgram::default();
             whole = self.open.with(input);
         }
@@ -89,7 +87,7 @@ impl Session {
         if !is_kept && declares(input) {
             let note = "later inputs do not see the variables of this one, because it ends the \
                         program or leaves a value";
-            output::note(&paint(DIM, note));
+            output::aside(note);
         }
         Ok(Next::Go)
     }
@@ -139,7 +137,7 @@ impl Session {
                 if earlier.is_some_and(|lines| lines > 0) {
                     let note = "lines are counted from the first input; /wat shows them, /wat new \
                                 begins a new program";
-                    output::note(&paint(DIM, note));
+                    output::aside(note);
                 }
                 None
             }
@@ -178,14 +176,9 @@ impl Session {
             None => Ok(Ended::Left),
             Some(None) => Ok(Ended::Reported),
             Some(Some(Ok(outcome))) => Ok(Ended::Ran(Box::new(outcome))),
-            Some(Some(Err(RunError::Denied(missing)))) => {
-                exec::denied(&missing, why_not, false).map(|_| Ended::Reported)
+            Some(Some(Err(error))) => {
+                exec::did_not_run(error, why_not, false).map(|_| Ended::Reported)
             }
-            Some(Some(Err(RunError::Refused(why)))) => {
-                exec::refused(&why, false).map(|_| Ended::Reported)
-            }
-            Some(Some(Err(RunError::Bug(bug)))) => Err(Fault::failed(bug.to_string())),
-            Some(Some(Err(RunError::Engine(error)))) => Err(Fault::failed(error.to_string())),
         }
     }
 }

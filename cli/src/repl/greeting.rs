@@ -2,7 +2,6 @@
 
 use super::session::Session;
 use crate::output::{self, DIM, NAME, paint, visible, width};
-use crate::progress::joined;
 use crate::setup;
 
 /// The hint below the first line.
@@ -31,7 +30,7 @@ pub(super) fn greet(session: &Session) {
         format!("session {id}"),
         visible(&format!("{} ({mode})", home_relative(&root))),
     ];
-    for line in joined(parts, width::columns()) {
+    for line in width::join(parts, " · ", width::columns()) {
         let (name, rest) = match line.strip_prefix(version) {
             Some(rest) => (version, rest),
             None => ("", line.as_str()),
@@ -40,7 +39,7 @@ pub(super) fn greet(session: &Session) {
     }
     let hint = if session.has_model() { HINT } else { NO_MODEL };
     for line in hint.lines().flat_map(|line| width::wrap(line, width::columns())) {
-        output::note(&paint(DIM, &line));
+        output::aside(&line);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 use wattle_agent::host::Rewind;
-use wattle_agent::host::capability::files::{Files, FilesError};
+use wattle_agent::host::capability::files::Files;
 use wattle_agent::host::journal::{Journal as _, RunFilter, Status};
 use wattle_agent::host::machine::{Message, Role};
 
@@ -19,29 +19,24 @@ pub(super) struct Undo {
     pub(super) what: &'static str,
     /// The conversation.
     pub(super) messages: Vec<Message>,
-    /// The state of the session's files.
-    files: FilesState,
+    /// The unapplied changes of files in the format of [`Files::restore`], or `None` if there are
+    /// none.
+    delta: Option<String>,
+    /// The hash of the changes after the action, or `None` if there were none.
+    after: Option<blake3::Hash>,
+    /// Number of times that changes were applied before this state.
+    applied: u64,
     /// The position in the history of the session's variables.
     variables: i64,
     /// That position after the action.
     variables_after: i64,
 }
 
-/// The unapplied changes to a session's files.
-struct FilesState {
-    /// The changes in the format of [`Files::restore`], or `None` if there are none.
-    delta: Option<String>,
-    /// The hash of the changes after the action, or `None` if there were none.
-    after: Option<blake3::Hash>,
-    /// Number of times that changes were applied before this state.
-    applied: u64,
-}
-
 impl Undo {
     /// Returns the size of the changes to files, in bytes. The texts of messages are not counted,
     /// because states share them.
     fn size(&self) -> usize {
-        self.files.delta.as_ref().map_or(0, String::len)
+        self.delta.as_ref().map_or(0, String::len)
     }
 }
 
@@ -53,9 +48,16 @@ impl Session {
     /// If the conversation cannot be read.
     pub(super) async fn snapshot(&self, what: &'static str) -> Result<Undo, Fault> {
         let messages = self.conversation().await?;
-        let files = FilesState { delta: delta(&self.files), after: None, applied: self.applied };
         let variables = self.position().await?;
-        Ok(Undo { what, messages, files, variables, variables_after: variables })
+        Ok(Undo {
+            what,
+            messages,
+            delta: delta(&self.files),
+            after: None,
+            applied: self.applied,
+            variables,
+            variables_after: variables,
+        })
     }
 
     /// Returns the state before the last message, from the record of its run. Returns `None` if the
@@ -64,13 +66,11 @@ impl Session {
     /// # Errors
     /// If the session cannot be read.
     pub(super) async fn recorded(&self) -> Result<Option<Undo>, Fault> {
-        let failed = |error: wattle_agent::host::StoreError| Fault::failed(error.to_string());
-        let unread = |error: FilesError| Fault::failed(error.to_string());
         let mut messages = self.conversation().await?;
         let Some(begin) = exchanges(&messages).last().copied() else { return Ok(None) };
         let (store, session) = (&self.kept.store, Some(self.kept.id.clone()));
         let newest = RunFilter { session, limit: Some(1), ..RunFilter::default() };
-        let runs = store.runs(newest).await.map_err(failed)?;
+        let runs = store.runs(newest).await?;
         let said = messages.get(begin).map(|message| message.content.as_str());
         let Some(run) = runs
             .first()
@@ -78,27 +78,33 @@ impl Session {
         else {
             return Ok(None);
         };
-        let Some((last, _)) = store.last_turn(&run.id).await.map_err(failed)? else {
+        let Some((last, _)) = store.last_turn(&run.id).await? else {
             return Ok(None);
         };
-        let position = async |turn| store.turn_position(&run.id, turn).await.map_err(failed);
+        let position = async |turn| store.turn_position(&run.id, turn).await;
         let Some((variables, variables_after)) = position(0).await?.zip(position(last).await?)
         else {
             return Ok(None);
         };
         let (before, after) = (self.setup.files()?, self.setup.files()?);
         if before.is_overlay() {
-            for (turn, changed) in store.files_of_tree(&run.id).await.map_err(failed)? {
-                after.restore(&changed).map_err(unread)?;
+            for (turn, changed) in store.files_of_tree(&run.id).await? {
+                after.restore(&changed).map_err(Fault::failed)?;
                 if turn == 0 {
-                    before.restore(&changed).map_err(unread)?;
+                    before.restore(&changed).map_err(Fault::failed)?;
                 }
             }
         }
         messages.truncate(begin);
-        let after = fingerprint(&after);
-        let files = FilesState { delta: delta(&before), after, applied: self.applied };
-        Ok(Some(Undo { what: "the last message", messages, files, variables, variables_after }))
+        Ok(Some(Undo {
+            what: "the last message",
+            messages,
+            delta: delta(&before),
+            after: fingerprint(&after),
+            applied: self.applied,
+            variables,
+            variables_after,
+        }))
     }
 
     /// Saves the state before an action, so that `/undo` restores it next. Drops the oldest states
@@ -107,7 +113,7 @@ impl Session {
     /// # Errors
     /// If the session cannot be read.
     pub(super) async fn push_undo(&mut self, mut before: Undo) -> Result<(), Fault> {
-        before.files.after = fingerprint(&self.files);
+        before.after = fingerprint(&self.files);
         before.variables_after = self.position().await?;
         self.undo.push(before);
         let mut size: usize = self.undo.iter().map(Undo::size).sum();
@@ -118,8 +124,7 @@ impl Session {
     }
 
     async fn position(&self) -> Result<i64, Fault> {
-        let position = self.kept.store.state_position(&self.kept.id).await;
-        position.map_err(|error| Fault::failed(error.to_string()))
+        Ok(self.kept.store.state_position(&self.kept.id).await?)
     }
 
     /// Returns the session's variables to the state before an action. Changes nothing if they have
@@ -130,8 +135,7 @@ impl Session {
     pub(super) async fn restore_variables(&mut self, state: &Undo) -> Result<Rewind, Fault> {
         let _held = self.kept.lock().await?;
         let (store, id) = (&self.kept.store, &self.kept.id);
-        let rewound = store.rewind_state(id, state.variables, state.variables_after).await;
-        let rewound = rewound.map_err(|error| Fault::failed(error.to_string()))?;
+        let rewound = store.rewind_state(id, state.variables, state.variables_after).await?;
         let now = self.position().await?;
         // The action before this one left the variables as they are now.
         if let Some(earlier) = self.undo.last_mut()
@@ -148,8 +152,7 @@ impl Session {
     /// # Errors
     /// If the conversation cannot be read.
     pub(super) async fn conversation(&self) -> Result<Vec<Message>, Fault> {
-        let read = self.kept.store.conversation(&self.kept.id).await;
-        read.map_err(|error| Fault::failed(error.to_string()))
+        Ok(self.kept.store.conversation(&self.kept.id).await?)
     }
 
     /// Replaces the conversation.
@@ -158,8 +161,7 @@ impl Session {
     /// If the conversation cannot be written.
     pub(super) async fn replace(&self, messages: Vec<Message>) -> Result<(), Fault> {
         let _held = self.kept.lock().await?;
-        let written = self.kept.store.replace_conversation(&self.kept.id, messages).await;
-        written.map_err(|error| Fault::failed(error.to_string()))
+        Ok(self.kept.store.replace_conversation(&self.kept.id, messages).await?)
     }
 
     /// Restores the files of the state before an action. Changes nothing and returns false if the
@@ -169,18 +171,18 @@ impl Session {
     /// # Errors
     /// If the session cannot be read or written.
     pub(super) async fn restore_files(&mut self, state: &Undo) -> Result<bool, Fault> {
-        if state.files.applied != self.applied || !self.files.is_overlay() {
+        if state.applied != self.applied || !self.files.is_overlay() {
             return Ok(false);
         }
         self.edit_changes(|files| {
-            if state.files.after != fingerprint(files) {
+            if state.after != fingerprint(files) {
                 return Ok(false);
             }
-            let restored = files.discard(".").and_then(|()| match &state.files.delta {
+            let restored = files.discard(".").and_then(|()| match &state.delta {
                 Some(delta) => files.restore(delta),
                 None => Ok(()),
             });
-            restored.map(|()| true).map_err(|error| Fault::failed(error.to_string()))
+            restored.map(|()| true).map_err(Fault::failed)
         })
         .await
     }

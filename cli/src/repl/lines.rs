@@ -1,31 +1,27 @@
 //! The source of inputs: a line editor on a terminal, or stdin.
 
-use std::io::{BufRead, IsTerminal, Read, stdin, stdout};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::io::{BufRead, Read};
+use std::sync::Arc;
 
-use etcetera::BaseStrategy;
+use parking_lot::Mutex;
 use rustyline::config::Configurer;
 use rustyline::error::ReadlineError;
-use rustyline::history::FileHistory;
 use rustyline::{
-    Cmd, ColorMode, CompletionType, ConditionalEventHandler, Config, Editor, Event as RlEvent,
-    EventContext, EventHandler, KeyCode, KeyEvent, Modifiers,
+    Cmd, ColorMode, CompletionType, ConditionalEventHandler, Event as RlEvent, EventContext,
+    EventHandler, KeyCode, KeyEvent, Modifiers,
 };
-use wattle_agent::host::create_folder;
 
 use super::assistant::Assistant;
-use super::known::SharedKnown;
+use super::complete::SharedKnown;
 use super::open::Input;
 use crate::fault::Fault;
+use crate::line_editor::LineEditor;
 use crate::output::highlight::{Kind, pieces};
 use crate::output::{self, visible};
 use crate::stdin::Reader;
 
 /// Maximum size of an input from a pipe, in bytes.
 const LARGEST: u64 = 16 << 20;
-/// Maximum number of inputs in the history.
-const REMEMBERED: usize = 1_000;
 /// The prompt.
 const PROMPT: &str = "› ";
 
@@ -47,8 +43,7 @@ pub(super) struct Lines(Source);
 enum Source {
     /// A line editor on a terminal.
     Terminal {
-        editor: Box<Editor<Assistant, FileHistory>>,
-        history: Option<PathBuf>,
+        editor: Box<LineEditor<Assistant>>,
         /// The text that the user wants to edit in their own editor.
         wanted: Wanted,
     },
@@ -63,26 +58,17 @@ impl Lines {
     /// # Errors
     /// If the terminal cannot be set up.
     pub(super) fn open(known: SharedKnown) -> Result<Lines, Fault> {
-        if !is_terminal() {
+        if !crate::stdin::is_interactive() {
             return Ok(Lines(Source::Pipe));
         }
-        let failed =
-            |error: ReadlineError| Fault::failed(format!("failed to set up the terminal: {error}"));
-        let config = Config::builder()
-            .max_history_size(REMEMBERED)
-            .and_then(|c| c.history_ignore_dups(true));
-        let config = config
-            .map_err(failed)?
-            .history_ignore_space(true)
-            .bracketed_paste(true)
-            .completion_type(CompletionType::List)
-            .completion_show_all_if_ambiguous(true)
-            .build();
-        let mut editor = Editor::with_config(config).map_err(failed)?;
+        let mut own = LineEditor::open("history", Assistant::new(known), |config| {
+            let config = config.history_ignore_dups(true)?;
+            Ok(config.completion_type(CompletionType::List).completion_show_all_if_ambiguous(true))
+        })?;
+        let editor = &mut own.editor;
         if !output::is_styled() {
             editor.set_color_mode(ColorMode::Disabled);
         }
-        editor.set_helper(Some(Assistant::new(known)));
         // Terminals send Alt-Enter in several ways.
         for key in [KeyCode::Enter, KeyCode::Char('\r'), KeyCode::Char('\n')] {
             editor.bind_sequence(KeyEvent(key, Modifiers::ALT), Cmd::Newline);
@@ -92,12 +78,7 @@ impl Lines {
             .map(|key| KeyEvent(KeyCode::Char(key.to_ascii_uppercase()), Modifiers::CTRL));
         let handler = EventHandler::Conditional(Box::new(wanted.clone()));
         editor.bind_sequence(RlEvent::KeySeq(keys.to_vec()), handler);
-        let history = history_file();
-        if let Some(path) = &history {
-            // A missing history file counts as an empty history.
-            drop(editor.load_history(path));
-        }
-        Ok(Lines(Source::Terminal { editor: Box::new(editor), history, wanted }))
+        Ok(Lines(Source::Terminal { editor: Box::new(own), wanted }))
     }
 
     /// Returns true if a user can answer questions.
@@ -113,8 +94,10 @@ impl Lines {
     pub(super) async fn next(&mut self, initial: String) -> Result<Line, Fault> {
         self.away(move |source| {
             let line = source.read(PROMPT, &initial)?;
-            if let (Source::Terminal { editor, history, .. }, Line::Text(text)) = (source, &line) {
-                remember(editor, history.as_deref(), text);
+            if let (Source::Terminal { editor, .. }, Line::Text(text)) = (source, &line)
+                && let Err(fault) = editor.remember(text)
+            {
+                output::warn(fault.message());
             }
             Ok(line)
         })
@@ -155,6 +138,7 @@ impl Source {
         let Source::Terminal { editor, wanted, .. } = self else {
             return piped(&mut reader);
         };
+        let editor = &mut editor.editor;
         // A question has no completions and no hints.
         if let Some(assistant) = editor.helper_mut() {
             assistant.is_idle = prompt != PROMPT;
@@ -197,16 +181,10 @@ fn has_hostile_raw_string(text: &str) -> bool {
         return false;
     }
     let pieces = pieces(text);
-    let raw = pieces.iter().zip(pieces.iter().skip(1)).find(|((before, _), (_, kind))| {
-        *kind == Kind::Text && text.get(before.clone()) == Some("r")
-    });
-    raw.and_then(|((start, _), _)| text.get(start.start..))
-        .is_some_and(|rest| visible(rest) != rest)
-}
-
-/// Returns true if stdin and stdout are terminals.
-pub(super) fn is_terminal() -> bool {
-    stdin().is_terminal() && stdout().is_terminal()
+    let raw = pieces.iter().zip(pieces.iter().skip(1));
+    let mut raw = raw.filter(|(before, piece)| piece.kind == Kind::Text && before.text == "r");
+    let rest = raw.next().map(|(before, _)| text.split_at(before.start).1);
+    rest.is_some_and(|rest| visible(rest) != rest)
 }
 
 /// The text that the user wants to edit in their own editor. The line editor reports both Ctrl-X
@@ -216,13 +194,13 @@ struct Wanted(Arc<Mutex<Option<String>>>);
 
 impl Wanted {
     fn take(&self) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.0.lock().take()
     }
 }
 
 impl ConditionalEventHandler for Wanted {
     fn handle(&self, _: &RlEvent, _: u16, _: bool, ctx: &EventContext<'_>) -> Option<Cmd> {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(ctx.line().to_owned());
+        *self.0.lock() = Some(ctx.line().to_owned());
         Some(Cmd::Interrupt)
     }
 }
@@ -243,10 +221,8 @@ fn piped(stdin: &mut Reader) -> Result<Line, Fault> {
             }
             return if bytes.is_empty() { Ok(Line::End) } else { whole(bytes) };
         }
-        input.feed(
-            String::from_utf8_lossy(bytes.get(start..).unwrap_or_default())
-                .trim_end_matches(['\n', '\r']),
-        );
+        let line = String::from_utf8_lossy(bytes.split_at(start).1);
+        input.feed(line.trim_end_matches(['\n', '\r']));
         if !input.is_open() {
             return whole(bytes);
         }
@@ -257,24 +233,6 @@ fn whole(bytes: Vec<u8>) -> Result<Line, Fault> {
     String::from_utf8(bytes)
         .map(Line::Text)
         .map_err(|_| Fault::failed("an input on stdin is not UTF-8"))
-}
-
-fn remember(editor: &mut Editor<Assistant, FileHistory>, file: Option<&Path>, text: &str) {
-    if !text.trim().is_empty()
-        && editor.add_history_entry(text).unwrap_or(false)
-        && let Some(file) = file
-        && let Err(error) = editor.append_history(file)
-    {
-        output::warn(&format!("failed to write the history `{}`: {error}", file.display()));
-    }
-}
-
-/// Returns the history file in the user's state folder. Creates the folder if it is missing.
-/// Returns `None` if the user has no home directory, or the folder cannot be created.
-fn history_file() -> Option<PathBuf> {
-    let folder = etcetera::base_strategy::Xdg::new().ok()?.state_dir()?.join("wattle");
-    create_folder(&folder).ok()?;
-    Some(folder.join("history"))
 }
 
 #[cfg(test)]

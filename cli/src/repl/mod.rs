@@ -13,7 +13,6 @@ mod execute;
 mod greeting;
 mod history;
 mod interrupt;
-mod known;
 mod lines;
 mod open;
 mod program;
@@ -25,15 +24,13 @@ use crate::args::ContextValue;
 use crate::config::{Config, Layer};
 use crate::editor::EditorBroker;
 use crate::fault::{Exit, Fault};
-use crate::output::{self, DIM, paint};
 use crate::setup::Setup;
-use crate::threads;
-use crate::trust;
 use crate::walls::{self, Needs};
+use crate::{output, stdin, threads, trust};
 
+use complete::SharedKnown;
 use entry::Entry;
 use interrupt::TWICE;
-use known::SharedKnown;
 use lines::{Line, Lines};
 use session::{Next, Session};
 
@@ -46,9 +43,9 @@ struct Repl {
 }
 
 /// Runs the session until the user leaves. The agents receive the values of `context`.
-pub(crate) fn run(flags: Layer, context: Vec<ContextValue>, outer: Layer) -> Result<Exit, Fault> {
-    let config = trust::gather(&[flags, outer])?;
-    let editor = lines::is_terminal().then(EditorBroker::start).flatten();
+pub(crate) fn run(context: Vec<ContextValue>, flags: &[Layer]) -> Result<Exit, Fault> {
+    let config = trust::gather(flags)?;
+    let editor = stdin::is_interactive().then(EditorBroker::start).flatten();
     walls::raise(&config, &Needs { trusted: config.exec.value, ..Needs::default() })?;
     threads::run(converse(config, context, editor))
 }
@@ -84,7 +81,7 @@ async fn converse(
             }
             Line::Interrupt => {
                 interrupted = Some(Instant::now());
-                output::note(&paint(DIM, "Ctrl-C again or Ctrl-D to leave"));
+                output::aside("Ctrl-C again or Ctrl-D to leave");
                 continue;
             }
         };
@@ -113,11 +110,11 @@ impl Repl {
         let interrupt = tokio::signal::unix::SignalKind::interrupt();
         let _ignored = tokio::signal::unix::signal(interrupt);
         let edited = tokio::task::spawn_blocking(move || {
-            let _reader = crate::stdin::lock();
+            let _reader = stdin::lock();
             let edited = editor.edit(&text, ending);
             (editor, edited)
         });
-        let (editor, edited) = edited.await.map_err(|error| Fault::failed(error.to_string()))?;
+        let (editor, edited) = edited.await.map_err(Fault::failed)?;
         self.editor = Some(editor);
         self.session.next = edited?;
         Ok(())
@@ -128,11 +125,14 @@ impl Repl {
         self.session.load_files().await?;
         let done = match entry::read(text)? {
             Entry::Nothing => return Ok(Next::Go),
-            // Of all commands, only `/run` can leave changes that the user has not seen.
-            Entry::Command(command, arguments) if command.name != "/run" => {
-                return command.run(self, arguments).await;
+            Entry::Command(command, arguments) => {
+                let done = command.run(self, arguments).await;
+                // Of all commands, only `/run` can leave changes that the user has not seen.
+                if command.name != "/run" {
+                    return done;
+                }
+                done
             }
-            Entry::Command(command, arguments) => command.run(self, arguments).await,
             Entry::Program(source) => self.session.continue_program(&source).await,
             Entry::Message(message) => self.session.say(message).await,
         };
@@ -158,7 +158,7 @@ impl Repl {
             1 => output::warn("1 change was not applied"),
             count => output::warn(&format!("{count} changes were not applied")),
         }
-        self.session.flush().await;
+        self.session.setup.flush().await;
         Ok(exit)
     }
 }

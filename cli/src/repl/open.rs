@@ -94,7 +94,7 @@ fn program(line: &[u8], depth: &mut usize, within: &mut Within) {
     let mut at = 0;
     while let Some(&byte) = line.get(at) {
         let next = line.get(at + 1).copied();
-        let rest = line.get(at..).unwrap_or_default();
+        let rest = line.split_at(at).1;
         at += match (*within, byte, next) {
             (Within::Code, b';', Some(b';')) => return,
             (Within::Code, b'(', Some(b';')) => enter(within, Within::Comment { depth: 1 }, 2),
@@ -143,7 +143,7 @@ fn after(line: &str, open: Option<Fence>) -> Option<Fence> {
         return open;
     };
     let length = line.bytes().take_while(|byte| *byte == mark).count();
-    let info = line.get(length..).unwrap_or_default();
+    let info = line.split_at(length).1;
     match open {
         // A fence within one line is inline code.
         None if length >= 3 && !info.contains('`') => Some(Fence { mark, length }),

@@ -9,14 +9,15 @@
 //! kept ones, but later inputs do not see its variables.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use wattle_agent::host::rt::tape::{
     CallId, CallResult, Flush, Halt, PROGRAM, QUESTION, Replay, Tape,
 };
 use wattle_agent::host::rt::{Outcome, Signatures, assemble};
 
-use crate::output::highlight::{Kind, pieces};
+use crate::output::highlight::{Kind, Piece, pieces};
 
 /// The forms that no other input can follow.
 const ENDS: &[&str] = &["ret", "return", "fail", "done", "unreachable", "module", "func"];
@@ -130,39 +131,33 @@ fn bare(head: &str) -> &str {
 
 /// Returns the heads of the lists in a program, each with the depth of its list.
 fn heads(input: &str) -> impl Iterator<Item = (usize, &str)> {
-    let (mut depth, mut is_head) = (0_usize, false);
-    pieces(input).into_iter().filter_map(move |(range, kind)| {
-        let text = input.get(range).unwrap_or_default();
-        match (kind, text) {
-            (Kind::Parenthesis, "(" | "[") => {
-                depth += 1;
-                is_head = true;
-                None
-            }
-            (Kind::Parenthesis, _) => {
-                depth = depth.saturating_sub(1);
-                is_head = false;
-                None
-            }
-            (Kind::Comment, _) => None,
-            _ if text.trim().is_empty() => None,
-            _ => std::mem::take(&mut is_head).then_some((depth, text)),
-        }
-    })
+    words(input).filter(|word| word.is_head).map(|word| (word.depth, word.text))
 }
 
 /// Returns true if an input contains anything outside its lists.
 fn has_flat(input: &str) -> bool {
-    let mut depth = 0_usize;
-    pieces(input).into_iter().any(|(range, kind)| {
-        let text = input.get(range).unwrap_or_default();
-        match (kind, text) {
-            (Kind::Parenthesis, "(" | "[") => depth += 1,
-            (Kind::Parenthesis, _) => depth = depth.saturating_sub(1),
-            (Kind::Comment, _) => {}
-            _ => return depth == 0 && !text.trim().is_empty(),
+    words(input).any(|word| word.depth == 0)
+}
+
+/// A word or a string in a program.
+struct Word<'a> {
+    text: &'a str,
+    /// The depth of its list.
+    depth: usize,
+    /// If true, it is the first word of its list.
+    is_head: bool,
+}
+
+fn words(input: &str) -> impl Iterator<Item = Word<'_>> {
+    let (mut depth, mut is_head) = (0_usize, false);
+    pieces(input).into_iter().filter_map(move |Piece { text, kind, .. }| {
+        if kind == Kind::Parenthesis {
+            is_head = matches!(text, "(" | "[");
+            depth = if is_head { depth + 1 } else { depth.saturating_sub(1) };
+            return None;
         }
-        false
+        let is_word = kind != Kind::Comment && !text.trim().is_empty();
+        is_word.then(|| Word { text, depth, is_head: std::mem::take(&mut is_head) })
     })
 }
 
@@ -181,12 +176,12 @@ pub(super) struct InputTape {
 impl InputTape {
     /// Returns the calls that were performed rather than replayed.
     fn made(&self) -> Vec<(CallId, CallResult)> {
-        self.made.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.made.lock().clone()
     }
 
     fn halt(&self, why: String) -> Halt {
         let halt = Halt(why);
-        *self.halted.lock().unwrap_or_else(PoisonError::into_inner) = Some(halt.clone());
+        *self.halted.lock() = Some(halt.clone());
         halt
     }
 }
@@ -215,7 +210,7 @@ impl Tape for InputTape {
 
     fn end(&self, id: &CallId, result: CallResult) {
         if !is_whole(id) {
-            let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut made = self.made.lock();
             made.push((id.clone(), result));
         }
     }
@@ -238,7 +233,7 @@ impl Tape for InputTape {
     }
 
     fn halted(&self) -> Option<Halt> {
-        self.halted.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.halted.lock().clone()
     }
 }
 

@@ -11,18 +11,18 @@ use wattle_agent::host::service::Outcome;
 use wattle_agent::host::{CatalogDiff, journal};
 use wattle_agent::model::Model;
 
+use super::complete::SharedKnown;
 use super::history::Undo;
 use super::interrupt::stoppable;
-use super::known::SharedKnown;
 use super::lines::{Line, Lines};
 use super::program::OpenProgram;
+use crate::ask::is_yes;
 use crate::changes::{self, Fate};
 use crate::config::Config;
 use crate::fault::{Exit, Fault};
-use crate::keyboard;
-use crate::output::{self, DIM, paint};
-use crate::progress::{Live, RunView};
+use crate::progress::{Live, Mode, RunView};
 use crate::setup::{self, LocalAssembler, LocalRuns, Setup};
+use crate::{keyboard, output};
 
 /// Default maximum number of steps per message.
 pub(super) const STEPS: u32 = 10;
@@ -33,6 +33,13 @@ pub(super) enum Next {
     Go,
     /// The session ends.
     Leave(Exit),
+}
+
+/// A command that does not end the session.
+impl From<()> for Next {
+    fn from((): ()) -> Next {
+        Next::Go
+    }
 }
 
 /// An interactive session.
@@ -122,11 +129,6 @@ impl Session {
         done
     }
 
-    /// Waits for pending telemetry to be sent.
-    pub(super) async fn flush(&self) {
-        self.setup.flush().await;
-    }
-
     /// Starts a run with a message and prints the run's events and its answer.
     async fn message(&mut self, message: String) -> Result<Next, Fault> {
         let model = self.model()?;
@@ -144,16 +146,15 @@ impl Session {
             origin: self.setup.origin(&*self.setup.agent().await?),
             ..RunRequest::new(message)
         };
-        let failed = |error: &dyn std::fmt::Display| Fault::failed(error.to_string());
         let run = service.start(&self.kept.store, request, &Cancel::new()).await;
-        let run = run.map_err(|error| failed(&error))?;
-        let live = Live::of_session(self.setup.config.verbose.value);
+        let run = run.map_err(Fault::failed)?;
+        let live = Live::new(Mode::Session, self.setup.config.verbose.value);
         let following = async {
             let mut follower = service.follow(&self.kept.store, &run.id, 0).until_parked();
-            while let Some(event) = follower.next().await.map_err(|error| failed(&error))? {
+            while let Some(event) = follower.next().await.map_err(Fault::failed)? {
                 live.follow(&event);
             }
-            Ok(run.outcome().await)
+            Ok::<_, Fault>(run.outcome().await)
         };
         let Some(ended) = stoppable(following, run.cancel()).await else {
             return Ok(Next::Leave(Exit::Interrupted));
@@ -196,7 +197,7 @@ impl Session {
         for (what, names) in [("changed", changed), ("removed", removed)] {
             if !names.is_empty() {
                 let names: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
-                output::note(&paint(DIM, &format!("{what} in the catalog: {}", names.join(", "))));
+                output::aside(&format!("{what} in the catalog: {}", names.join(", ")));
             }
         }
         problems.iter().for_each(|problem| output::warn(&problem.to_string()));
@@ -237,8 +238,7 @@ impl Session {
     /// # Errors
     /// If the changes cannot be applied.
     pub(super) async fn offer_last(&mut self, lines: &mut Lines) -> Result<(), Fault> {
-        self.declined =
-            if self.files.is_overlay() { changes::of(&self.files)? } else { Vec::new() };
+        self.keep_changes()?;
         self.ask(lines, "apply the changes to the workdir before you leave? [y/N] ").await
     }
 
@@ -247,11 +247,7 @@ impl Session {
             return Ok(());
         }
         match lines.ask(question.to_owned()).await? {
-            Line::Text(text)
-                if matches!(text.trim().to_ascii_lowercase().as_str(), "y" | "yes") =>
-            {
-                self.apply(|_| true).await
-            }
+            Line::Text(text) if is_yes(&text) => self.apply(|_| true).await,
             _ => Ok(()),
         }
     }

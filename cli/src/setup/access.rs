@@ -12,7 +12,7 @@ use wattle_agent::host::capability::policy::Preflight;
 use wattle_agent::host::capability::search::{Embedder, index_file};
 use wattle_agent::host::ledger::Signer;
 use wattle_agent::host::rt::{Grants, Guard as _};
-use wattle_agent::host::{IssueFile, LazyMemory, LazyState, ModelInference, UsageMeter};
+use wattle_agent::host::{IssueFile, LazyMemory, LazyState, ModelInference, Trusted, UsageMeter};
 use wattle_agent::model::Model;
 use wattle_agent::{Resources, Settings, Tenant};
 
@@ -37,23 +37,24 @@ impl Setup {
         Arc::new(access.grants().guarded(Arc::<Preflight>::clone(&self.preflight)))
     }
 
-    /// Returns the tenant of the runs.
-    ///
-    /// # Errors
-    /// If the name is invalid.
-    pub(crate) fn tenant(&self) -> Result<Tenant, Fault> {
-        tenant(&self.config)
-    }
-
     /// Returns the key that seals the tenant's traces, or `None` if there is no folder for keys.
     ///
     /// # Errors
     /// If the tenant's name is invalid or the key cannot be opened.
     pub(crate) fn signer(&self) -> Result<Option<Arc<Signer>>, Fault> {
-        let tenant = self.tenant()?;
-        let signer =
-            keys(&self.config).map(|keys| keys.signer(tenant.as_str()).map(Arc::new)).transpose();
-        signer.map_err(|error| Fault::configuration(error.to_string()))
+        let tenant = tenant(&self.config)?;
+        let signer = keys(&self.config).map(|keys| keys.signer(tenant.as_str()).map(Arc::new));
+        signer.transpose().map_err(Fault::configuration)
+    }
+
+    /// Returns the additional capabilities of a trusted run in the workdir.
+    ///
+    /// # Errors
+    /// If the tenant's name is invalid, or a setting of trusted runs cannot be used.
+    pub(crate) fn trusted(&self) -> Result<Trusted, Fault> {
+        let tenant = tenant(&self.config)?;
+        let root = &self.config.root.value;
+        super::trusted::trusted(&self.config, root, tenant.as_str(), self.host.egress())
     }
 
     /// Assembles the resources that a run may access, according to `settings`: files, state, the
@@ -69,9 +70,9 @@ impl Setup {
         model: Option<(Arc<dyn Model>, UsageMeter)>,
         settings: &Settings,
     ) -> Result<Resources, Fault> {
-        let name = self.tenant()?;
+        let name = tenant(&self.config)?;
         let base = Resources::new(&self.host, files);
-        let (state, tenant): (Arc<dyn kv::Backend>, Arc<dyn kv::Backend>) = match session {
+        let (state, variables): (Arc<dyn kv::Backend>, Arc<dyn kv::Backend>) = match session {
             Some(Session { id, store }) => (Arc::new(store.state(id)), Arc::new(store.variables())),
             None => (Arc::clone(&base.state), self.variables(name.clone())),
         };
@@ -87,20 +88,11 @@ impl Setup {
         let index = index(&name, &self.config.root.value);
         let issues = trace_dir(&self.config, &self.config.root.value);
         let issues = issues.map(|folder| Arc::new(IssueFile::of(&folder)) as Arc<dyn IssueTracker>);
-        let trusted = if self.config.exec.value {
-            Some(crate::setup::trusted::trusted(
-                &self.config,
-                &self.config.root.value,
-                name.as_str(),
-                self.host.egress(),
-            )?)
-        } else {
-            None
-        };
-        let secrets = Some(crate::setup::trusted::secrets(&self.config)?);
+        let trusted = self.config.exec.value.then(|| self.trusted()).transpose()?;
+        let secrets = Some(super::trusted::secrets(&self.config)?);
         Ok(Resources {
             state,
-            tenant,
+            tenant: variables,
             memory,
             inference,
             budget: settings.ai,

@@ -17,8 +17,7 @@ impl Session {
     /// If the store cannot be written.
     pub(crate) async fn lock(&self) -> Result<Lock, Fault> {
         let journal: SharedJournal = Arc::new(self.store.clone());
-        let held = journal::lock_session(&journal, &self.id).await;
-        held.map_err(|error| Fault::failed(error.to_string()))
+        Ok(journal::lock_session(&journal, &self.id).await?)
     }
 
     /// Replaces the content of an overlay with the session's changes. Returns the number of the
@@ -45,8 +44,7 @@ impl Session {
         if files.is_overlay() {
             return Ok(());
         }
-        let kept = self.store.session_deltas(&self.id).await;
-        if kept.map_err(|error| Fault::failed(error.to_string()))?.count() > 0 {
+        if self.store.session_deltas(&self.id).await?.count() > 0 {
             output::warn(&format!(
                 "the session `{}` has changes that were not applied; programs do not see them, \
                  because they write to the workdir directly",

@@ -11,11 +11,9 @@ pub(crate) mod trusted;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use etcetera::BaseStrategy as _;
 use serde_json::{Value as Json, json};
 use wattle_agent::agents::{
     AgentBase, AgentError, AgentParts, AgentSpec, Agents, DEFAULT_AGENT, ProgramResolver,
@@ -33,7 +31,7 @@ use wattle_agent::model::{Cassette, Model, Recorder, Timeouts};
 use wattle_agent::{Host, Settings, Store, Tenant};
 
 use crate::args::ContextValue;
-use crate::config::{Config, Origin};
+use crate::config::{Config, Origin, Places};
 use crate::fault::{Exit, Fault};
 use crate::{ask, output};
 
@@ -109,14 +107,10 @@ impl Setup {
         let egress =
             Egress::new(Policy { allow: config.allow_host.value.clone(), ..Policy::default() });
         let engine = engine(&config, &egress);
-        let host =
-            Host::new(limits, folders, egress).map_err(|error| Fault::failed(error.to_string()))?;
-        let host = match cache_folder() {
-            Some(folder) => {
-                host.with_cache(&folder).map_err(|error| Fault::failed(error.to_string()))?
-            }
-            None => host,
-        };
+        let mut host = Host::new(limits, folders, egress).map_err(Fault::failed)?;
+        if let Some(folder) = Places::of_user().cache {
+            host = host.with_cache(&folder).map_err(Fault::failed)?;
+        }
         let host = host.with_engine(engine).with_mask(output::mask().clone());
         let host = match collector(&host)? {
             Some(collector) => host.with_collector(collector),
@@ -142,7 +136,7 @@ impl Setup {
     /// read the variables of this tenant and, like the tenant's runs, the workdir. The files that
     /// it writes are discarded.
     fn resolver_grants(&self, tenant: &Tenant) -> Result<Arc<Grants>, Fault> {
-        let is_own = *tenant == self.tenant()?;
+        let is_own = *tenant == self::tenant(&self.config)?;
         let of = self.for_tenant(tenant);
         let reads_workdir = is_own || of.config.root.origin != Origin::Default;
         let base = reads_workdir.then(|| of.base_files()).transpose()?;
@@ -170,9 +164,10 @@ impl Setup {
     /// If there is no such agent.
     pub(crate) async fn agent(&self) -> Result<Arc<AgentSpec>, Fault> {
         let name = self.config.agent.value.as_deref().unwrap_or(DEFAULT_AGENT);
-        let agent = self.agents.load(&self.tenant()?, name).await.map_err(|error| {
-            Fault::usage(error.to_string()).hint("`wattle agents list` shows the agents")
-        })?;
+        let agent =
+            self.agents.load(&tenant(&self.config)?, name).await.map_err(|error| {
+                Fault::usage(error).hint("`wattle agents list` shows the agents")
+            })?;
         Ok(if self.context.is_empty() {
             agent
         } else {
@@ -213,8 +208,7 @@ impl Setup {
         base: &Settings,
     ) -> Result<(Setup, Settings), Fault> {
         let parts = self.agent_parts(agent, base);
-        let AgentParts { host, settings, policy } =
-            parts.map_err(|error| Fault::configuration(error.to_string()))?;
+        let AgentParts { host, settings, policy } = parts.map_err(Fault::configuration)?;
         let preflight = if policy.is_open() {
             Arc::clone(&self.preflight)
         } else {
@@ -309,10 +303,8 @@ impl Setup {
     /// # Errors
     /// If no setting names a model, or a setting is invalid.
     pub(crate) fn model(&self) -> Result<Arc<dyn Model>, Fault> {
-        let wrong =
-            |error: wattle_agent::model::ModelError| Fault::configuration(error.to_string());
         let model: Arc<dyn Model> = match &self.config.cassette.value {
-            Some(path) => Arc::new(Cassette::open(path).map_err(wrong)?),
+            Some(path) => Arc::new(Cassette::open(path).map_err(Fault::configuration)?),
             None => {
                 let endpoint = endpoint(&self.config, None)?;
                 client(endpoint, self.host.egress(), self.timeouts())?
@@ -321,7 +313,7 @@ impl Setup {
         match &self.config.record.value {
             Some(path) => {
                 let mask = self.host.mask().clone();
-                Ok(Arc::new(Recorder::create(model, path, mask).map_err(wrong)?))
+                Ok(Arc::new(Recorder::create(model, path, mask).map_err(Fault::configuration)?))
             }
             None => Ok(model),
         }
@@ -343,7 +335,7 @@ impl Setup {
     fn base_files(&self) -> Result<Base, Fault> {
         let root = &self.config.root.value;
         let base = Files::open_protected_base(root, host_files(&self.config))
-            .map_err(|error| Fault::configuration(error.to_string()))?;
+            .map_err(Fault::configuration)?;
         base.recovered().iter().for_each(|note| output::warn(note));
         Ok(base)
     }
@@ -354,7 +346,7 @@ impl Setup {
     /// If the id is invalid or the store cannot be opened.
     pub(crate) fn session(&self) -> Result<Option<Session>, Fault> {
         let Some(id) = self.session_label()? else { return Ok(None) };
-        Ok(Some(Session { id, store: self.store()? }))
+        Ok(Some(Session { id, store: store(&self.config)? }))
     }
 
     /// Returns the id of the configured session, if any, for use as a label only. The session's
@@ -386,7 +378,7 @@ impl Setup {
     /// a warning, if the store cannot be opened.
     pub(crate) fn journal(&self) -> Option<TenantStore> {
         location(&self.config).ok()?;
-        self.store()
+        store(&self.config)
             .inspect_err(|fault| {
                 output::warn(&format!("the run is not recorded: {}", fault.message()))
             })
@@ -398,41 +390,14 @@ impl Setup {
     /// # Errors
     /// If the tenant's name is invalid, or there is not enough memory for a store.
     pub(crate) fn memory(&self) -> Result<TenantStore, Fault> {
-        let store = Store::in_memory(Duration::MAX);
-        let store = store.map_err(|error| Fault::failed(error.to_string()))?;
-        Ok(store.tenant(&self.tenant()?))
+        Ok(Store::in_memory(Duration::MAX)?.tenant(&tenant(&self.config)?))
     }
 
     /// Returns the journal data that a later command needs to resume the run.
     pub(crate) fn origin(&self, agent: &AgentSpec) -> Json {
-        let mut granted = self.config.granted();
-        let absolute = |path: &str| {
-            std::path::absolute(path).ok().and_then(|path| path.to_str().map(str::to_owned))
-        };
-        for key in ["root", "catalog", "agents"] {
-            match granted.get_mut(key) {
-                Some(Json::String(path)) => {
-                    absolute(path).into_iter().for_each(|whole| *path = whole)
-                }
-                Some(Json::Array(paths)) => paths.iter_mut().for_each(|path| {
-                    if let Some(whole) = path.as_str().and_then(absolute) {
-                        *path = whole.into();
-                    }
-                }),
-                _ => {}
-            }
-        }
-        let mut origin = json!({"by": "run", "granted": granted});
+        let mut origin = json!({"by": "run", "granted": self.config.granted()});
         agent.write_to(&mut origin);
         origin
-    }
-
-    /// Opens the tenant's part of the store and creates the store if it is absent.
-    ///
-    /// # Errors
-    /// If the store cannot be opened, or the tenant's name is invalid.
-    pub(crate) fn store(&self) -> Result<TenantStore, Fault> {
-        store(&self.config)
     }
 }
 
@@ -446,12 +411,6 @@ fn limits(config: &Config) -> Limits {
         received: u64::from(config.limits_received.value.get()) << 20,
     };
     Limits { run, process_memory: bytes(config.limits_process.value), ..Limits::default() }
-}
-
-/// Returns the folder for compiled programs, which all processes share, or `None` if the user has
-/// no home directory.
-pub(crate) fn cache_folder() -> Option<PathBuf> {
-    etcetera::base_strategy::Xdg::new().ok().map(|base| base.cache_dir().join("wattle"))
 }
 
 /// Loads the built-in programs and the programs in the configured folders and warns about invalid

@@ -1,8 +1,9 @@
 //! Opens models by name or by class.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use wattle_agent::host::capability::egress::Egress;
 use wattle_agent::model::{
     BALANCED_CLASS, CLASS_PREFIX, Endpoint, EndpointSettings, Model, Models, OneModel, RemoteModel,
@@ -38,7 +39,7 @@ impl Models for ConfiguredModels {
         if is_configured || self.config.model.value.as_deref() == Some(name) {
             return Ok(Arc::clone(&self.configured));
         }
-        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut opened = self.opened.lock();
         if let Some(model) = opened.get(name) {
             return Ok(Arc::clone(model));
         }
@@ -150,7 +151,6 @@ pub(crate) fn client(
 ) -> Result<Arc<dyn Model>, Fault> {
     let NamedEndpoint { endpoint, thinking_effort } = named;
     endpoint.key.iter().for_each(|key| mask_key(key, &endpoint.key_variable));
-    let client = RemoteModel::new(endpoint, egress, timeouts)
-        .map_err(|error| Fault::configuration(error.to_string()))?;
+    let client = RemoteModel::new(endpoint, egress, timeouts).map_err(Fault::configuration)?;
     Ok(Arc::new(client.with_thinking_effort(thinking_effort)))
 }

@@ -2,8 +2,8 @@
 //! the telemetry collector.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use wattle_agent::Host;
 use wattle_agent::host::capability::egress::Egress;
 use wattle_agent::host::capability::web::{Engine, EngineSettings};
@@ -36,7 +36,7 @@ static REPORTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 /// key is too short.
 pub(crate) fn mask_key(key: &ApiKey, variable: &str) {
     output::mask().add_key(key);
-    let mut reported = REPORTED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut reported = REPORTED.lock();
     if key.is_short() && reported.insert(variable.to_owned()) {
         output::warn(&format!("the key in `{variable}`: {SHORT_KEY}"));
     }
@@ -57,7 +57,7 @@ pub(super) fn endpoint_fault(error: &EndpointError) -> Fault {
                        or `--provider ollama --model NAME`";
         return Fault::configuration(message).hint("`wattle demo` plays real runs without a model");
     }
-    Fault::configuration(error.to_string())
+    Fault::configuration(error)
 }
 
 /// The reason why programs cannot search the web if `search.engine` is `off`.
@@ -95,8 +95,7 @@ pub(super) fn collector(host: &Host) -> Result<Option<Collector>, Fault> {
         content: given("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT")
             .is_some_and(|text| text.trim() == "true"),
     };
-    let collector = Collector::new(&settings, host.egress())
-        .map_err(|error| Fault::configuration(error.to_string()))?;
+    let collector = Collector::new(&settings, host.egress()).map_err(Fault::configuration)?;
     collector.keys().iter().for_each(|key| output::mask().add_key(key));
     Ok(Some(collector))
 }

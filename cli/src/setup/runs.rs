@@ -1,7 +1,8 @@
 //! The runs that commands start: the service that drives them, and their components.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::Value as Json;
 use wattle_agent::Settings;
 use wattle_agent::agents::{AgentSpec, Agents};
@@ -61,7 +62,7 @@ impl LocalAssembler {
 
     /// Returns and clears the last error with which the changes of a run were not applied.
     pub(crate) fn failure(&self) -> Option<Fault> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.failure.lock().take()
     }
 
     async fn parts(
@@ -95,7 +96,7 @@ impl LocalAssembler {
                 if let Some(fate) = fate
                     && let Err(fault) = changes::settle(&files, fate)
                 {
-                    *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(fault);
+                    *failure.lock() = Some(fault);
                 }
                 match fate {
                     _ if !keeps_files => KeptFiles::Nothing,

@@ -2,9 +2,9 @@
 
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use wattle_agent::agents::TRAITS_FOLDER;
 use wattle_agent::host::capability::egress::{Egress, Policy};
 use wattle_agent::host::capability::files::{
@@ -19,8 +19,7 @@ use wattle_agent::{Store, Tenant};
 
 use crate::config::{BlobLocation, Config, Places, StoreLocation, TraceLocation};
 use crate::fault::Fault;
-use crate::output;
-use crate::trust;
+use crate::{output, trust};
 
 use super::models::{NamedEndpoint, endpoint};
 use super::remote::{mask_key, variable};
@@ -60,7 +59,7 @@ pub(crate) fn store(config: &Config) -> Result<TenantStore, Fault> {
 /// invalid.
 fn blobs(location: &BlobLocation) -> Result<BlobStore, Fault> {
     let failed = |error: StoreError| {
-        Fault::configuration(error.to_string()).hint("name another location with `--blobs URL`")
+        Fault::configuration(error).hint("name another location with `--blobs URL`")
     };
     let (bucket, prefix) = match location {
         BlobLocation::Folder(folder) => return BlobStore::folder(folder).map_err(failed),
@@ -117,7 +116,7 @@ const CLOSE: Duration = Duration::from_secs(2);
 /// Opens the store at a location. All stores that a process opens at the same location share their
 /// connections, until [`close_stores`] is called.
 pub(super) fn open_at(location: &StoreLocation, ttl: Duration) -> Result<Store, StoreError> {
-    let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut opened = OPENED.lock();
     if let Some((_, store)) = opened.iter().find(|(known, _)| known == location) {
         return Ok(store.clone());
     }
@@ -134,7 +133,7 @@ pub(super) fn open_at(location: &StoreLocation, ttl: Duration) -> Result<Store, 
 /// opened later gets new connections, because pooled connections end with the threads that opened
 /// them.
 pub(crate) async fn close_stores() {
-    let opened = std::mem::take(&mut *OPENED.lock().unwrap_or_else(PoisonError::into_inner));
+    let opened = std::mem::take(&mut *OPENED.lock());
     for (location, store) in opened {
         let closed = match tokio::time::timeout(CLOSE, store.close()).await {
             Ok(closed) => closed.map_err(|error| error.to_string()),
@@ -174,7 +173,7 @@ fn no_store(error: StoreError) -> Fault {
 /// # Errors
 /// If the name is invalid.
 pub(crate) fn tenant(config: &Config) -> Result<Tenant, Fault> {
-    Tenant::new(&config.tenant.value).map_err(|error| Fault::configuration(error.to_string()))
+    Tenant::new(&config.tenant.value).map_err(Fault::configuration)
 }
 
 /// Opens the tenant's secrets in the store.
@@ -186,9 +185,7 @@ pub(crate) fn stored_secrets(config: &Config) -> Result<StoredSecrets, Fault> {
     let keys = keys.ok_or_else(|| {
         Fault::configuration("no folder for keys: neither `store` nor a home directory is set")
     })?;
-    let cipher = keys
-        .cipher(store.tenant().as_str())
-        .map_err(|error| Fault::configuration(error.to_string()))?;
+    let cipher = keys.cipher(store.tenant().as_str()).map_err(Fault::configuration)?;
     Ok(StoredSecrets::new(store, cipher))
 }
 

@@ -55,7 +55,7 @@ fn repository(config: &Config, workdir: &Path, tenant: &str) -> Result<Arc<dyn R
         file(&config.git_ssh_key.value, "git.ssh_key")?,
         file(&config.git_known_hosts.value, "git.known_hosts")?,
     );
-    let files = files.map_err(|why| Fault::configuration(why.to_string()))?;
+    let files = files.map_err(Fault::configuration)?;
     let to = PushTo { remote, branch: config.git_branch.value.clone(), token, files };
     let author = Author::of(tenant, config.git_author_email.value.as_deref());
     let path = std::env::var_os("PATH").unwrap_or_else(|| USUAL_PATH.into());

@@ -99,7 +99,9 @@ fn admit(project: Project, places: &Places) -> Result<File, Fault> {
         }
         State::Changed(_) | State::Unknown => {
             ask(&project, &pins, &state);
-            let trusted = is_yes();
+            // If the terminal cannot be read, the answer is no.
+            let reply = crate::stdin::lock().answer(None).ok().flatten().unwrap_or_default();
+            let trusted = crate::ask::is_yes(&reply);
             let kept = Records::change(places, |records| records.set(&project, &pins, trusted));
             kept.unwrap_or_else(|fault| output::warn(fault.message()));
             Ok(if trusted { project.whole() } else { project.narrowing() })
@@ -167,10 +169,4 @@ pub(crate) fn described(request: &Request) -> String {
     } else {
         format!("{request} {}", paint(DIM, &format!("(without the file: {})", request.otherwise)))
     }
-}
-
-fn is_yes() -> bool {
-    // If the terminal cannot be read, the answer is no.
-    let reply = crate::stdin::lock().answer(None).ok().flatten().unwrap_or_default();
-    matches!(reply.trim().to_ascii_lowercase().as_str(), "y" | "yes")
 }

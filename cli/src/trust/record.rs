@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Write;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -13,6 +12,7 @@ use wattle_agent::host::create_folder;
 use super::pins::Pins;
 use crate::config::{Places, Project, regular_file};
 use crate::fault::Fault;
+use crate::files;
 
 /// Maximum size of the file, in bytes.
 const LARGEST: u64 = 64 << 20;
@@ -129,10 +129,7 @@ impl Records {
         let mut records = Records::open(places)?;
         let done = change(&mut records);
         let text = serde_json::to_vec_pretty(&records).map_err(|error| failed(error.into()))?;
-        // Only the user can read a new temporary file.
-        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
-        file.write_all(&text).and_then(|()| file.as_file().sync_all()).map_err(failed)?;
-        file.persist(path).map_err(|error| failed(error.error))?;
+        files::write_private(path, &text).map_err(failed)?;
         Ok(done)
     }
 }

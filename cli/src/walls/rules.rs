@@ -94,78 +94,70 @@ const CERTIFICATES: &[&str] = &["SSL_CERT_FILE", "SSL_CERT_DIR"];
 /// Returns the rules for a command with these settings. Creates Wattle's own folders if they are
 /// missing, because a rule needs an existing path.
 pub(super) fn rules(config: &Config, needs: &Needs, places: &Places) -> Vec<Rule> {
-    let mut rules: Vec<Rule> = Vec::new();
-    let mut add = |reach: Reach, paths: &[PathBuf]| {
-        rules.extend(paths.iter().map(|path| Rule { path: path.clone(), reach }));
-    };
-    let listed = |paths: &[&str]| paths.iter().map(PathBuf::from).collect::<Vec<_>>();
-    add(Reach::Read, &listed(SYSTEM));
-    add(
-        Reach::Read,
-        &CERTIFICATES.iter().filter_map(std::env::var_os).map(PathBuf::from).collect::<Vec<_>>(),
-    );
-    add(Reach::Device, &listed(DEVICES));
+    let mut rules = Rules::default();
+    rules.add(Reach::Read, SYSTEM);
+    rules.add(Reach::Read, CERTIFICATES.iter().filter_map(std::env::var_os));
+    rules.add(Reach::Device, DEVICES);
 
     let workdir = if needs.workdir_stays { Reach::Read } else { Reach::Write };
-    add(workdir, std::slice::from_ref(&config.root.value));
+    rules.add(workdir, [&config.root.value]);
     let store = config.store.value.as_ref().and_then(StoreLocation::folder);
     let store = store.map(|folder| folder_of(&folder.join("keys")));
     let blobs = config.blobs.value.as_ref().and_then(BlobLocation::folder).map(Path::to_owned);
     let traces = config.trace_dir.value.as_ref().and_then(TraceLocation::folder);
     let traces = traces.map(Path::to_owned);
-    let ours = [store, blobs, traces, places.state.clone(), places.cache.clone()]
-        .into_iter()
-        .flatten()
-        .collect::<Vec<_>>();
-    // If a folder cannot be created, the error is reported when the folder is used.
-    ours.iter().for_each(|folder| drop(create_folder(folder)));
-    add(Reach::Write, &ours);
-    add(Reach::Read, &places.user_file.as_deref().map(folder_of).into_iter().collect::<Vec<_>>());
-    let programs = if needs.saves_programs { Reach::Write } else { Reach::Read };
-    add(programs, &config.catalog.value);
-    add(Reach::Read, &config.agents.value);
-    add(Reach::Read, &config.cassette.value.clone().into_iter().collect::<Vec<_>>());
-    add(Reach::Read, &needs.reads);
-    let written = config.record.value.iter().chain(&needs.writes).map(|path| folder_of(path));
-    add(Reach::Write, &written.collect::<Vec<_>>());
-    if needs.trusted {
-        trusted(config, &mut add);
+    let ours = [store, blobs, traces, places.state.clone(), places.cache.clone()];
+    for folder in ours.into_iter().flatten() {
+        // If a folder cannot be created, the error is reported when the folder is used.
+        drop(create_folder(&folder));
+        rules.add(Reach::Write, [folder]);
     }
-    rules
+    rules.add(Reach::Read, places.user_file.as_deref().map(folder_of));
+    let programs = if needs.saves_programs { Reach::Write } else { Reach::Read };
+    rules.add(programs, &config.catalog.value);
+    rules.add(Reach::Read, &config.agents.value);
+    rules.add(Reach::Read, &config.cassette.value);
+    rules.add(Reach::Read, &needs.reads);
+    let written = config.record.value.iter().chain(&needs.writes);
+    rules.add(Reach::Write, written.map(|path| folder_of(path)));
+    if needs.trusted {
+        rules.trust(config);
+    }
+    rules.0
 }
 
-/// Adds the rules for trusted runs. They allow access to `git`, its helper programs and keys, its
-/// temporary home, the remote if it is a folder, and the public folder.
-fn trusted(config: &Config, add: &mut impl FnMut(Reach, &[PathBuf])) {
-    let listed = |paths: &[&str]| paths.iter().map(PathBuf::from).collect::<Vec<_>>();
-    add(Reach::Write, &config.publish_root.value.clone().into_iter().collect::<Vec<_>>());
-    let Some(remote) = &config.git_remote.value else { return };
-    let remote = remote.to_string();
-    let remote = PathBuf::from(remote.strip_prefix("file://").unwrap_or(&remote));
-    if remote.is_absolute() {
-        add(Reach::Write, &[remote]);
+#[derive(Default)]
+struct Rules(Vec<Rule>);
+
+impl Rules {
+    fn add(&mut self, reach: Reach, paths: impl IntoIterator<Item = impl Into<OsString>>) {
+        let rule = |path: OsString| Rule { path: path.into(), reach };
+        self.0.extend(paths.into_iter().map(|path| rule(path.into())));
     }
-    add(Reach::Write, &[std::env::temp_dir()]);
-    add(Reach::Run, &listed(PROGRAMS));
-    add(Reach::Read, &listed(PROGRAMS_READ));
-    let keys =
-        [&config.git_ca_file.value, &config.git_ssh_key.value, &config.git_known_hosts.value];
-    add(Reach::Read, &keys.into_iter().flatten().cloned().collect::<Vec<_>>());
-    add(
-        Reach::Read,
-        &std::env::home_dir().map(|home| home.join(".ssh")).into_iter().collect::<Vec<_>>(),
-    );
-    let path = std::env::var_os("PATH")
-        .unwrap_or_else(|| OsString::from(crate::setup::trusted::USUAL_PATH));
-    // A `git` outside of the folders in `PROGRAMS` has its programs under the same prefix:
-    // `PREFIX/bin/git`, `PREFIX/libexec/git-core`.
-    let git = find_git(&path).and_then(|git| git.canonicalize().ok());
-    let prefix = git
-        .as_deref()
-        .and_then(Path::parent)
-        .and_then(Path::parent)
-        .filter(|prefix| prefix.parent().is_some());
-    add(Reach::Run, &prefix.map(Path::to_owned).into_iter().collect::<Vec<_>>());
+
+    /// Adds the rules for trusted runs. They allow access to `git`, its helper programs and keys,
+    /// its temporary home, the remote if it is a folder, and the public folder.
+    fn trust(&mut self, config: &Config) {
+        self.add(Reach::Write, &config.publish_root.value);
+        let Some(remote) = &config.git_remote.value else { return };
+        let remote = remote.to_string();
+        let remote = PathBuf::from(remote.strip_prefix("file://").unwrap_or(&remote));
+        self.add(Reach::Write, Some(remote).filter(|remote| remote.is_absolute()));
+        self.add(Reach::Write, [std::env::temp_dir()]);
+        self.add(Reach::Run, PROGRAMS);
+        self.add(Reach::Read, PROGRAMS_READ);
+        self.add(Reach::Read, &config.git_ca_file.value);
+        self.add(Reach::Read, &config.git_ssh_key.value);
+        self.add(Reach::Read, &config.git_known_hosts.value);
+        self.add(Reach::Read, std::env::home_dir().map(|home| home.join(".ssh")));
+        let path = std::env::var_os("PATH")
+            .unwrap_or_else(|| OsString::from(crate::setup::trusted::USUAL_PATH));
+        // A `git` outside of the folders in `PROGRAMS` has its programs under the same prefix:
+        // `PREFIX/bin/git`, `PREFIX/libexec/git-core`.
+        let git = find_git(&path).and_then(|git| git.canonicalize().ok());
+        let prefix = git.as_deref().and_then(Path::parent).and_then(Path::parent);
+        self.add(Reach::Run, prefix.filter(|prefix| prefix.parent().is_some()));
+    }
 }
 
 fn folder_of(path: &Path) -> PathBuf {

@@ -153,10 +153,8 @@ fn truncated(text: String, limit: usize) -> String {
         None => text,
         Some((at, _)) => {
             let omitted = text.chars().count() - limit;
-            format!(
-                "{}\n[… {omitted} more characters; ask for a part of it …]",
-                text.get(..at).unwrap_or_default()
-            )
+            let kept = text.split_at(at).0;
+            format!("{kept}\n[… {omitted} more characters; ask for a part of it …]")
         }
     }
 }

@@ -111,20 +111,19 @@ impl Rule {
         }
         let text = normalised(text);
         let mut problems = self.verbatim(subject, &text);
-        let Rule { says, among, list, set, csv, number, within, json, document, .. } = self;
-        problems.extend(
-            says.as_ref()
-                .and_then(|says| says::wrong(subject, &text, says.list(), among.list(), *within)),
-        );
-        problems.extend(
-            list.as_ref().and_then(|list| list::wrong(subject, &text, list, true, *within)),
-        );
-        problems
-            .extend(set.as_ref().and_then(|set| list::wrong(subject, &text, set, false, *within)));
-        problems.extend(csv.as_ref().and_then(|csv| csv::wrong(subject, &text, csv, *within)));
-        problems
-            .extend(number.and_then(|expected| wrong_number(subject, &text, expected, *within)));
-        problems.extend(json::wrong(subject, &text, json, document.as_ref(), *within));
+        let within = self.within;
+        let says = self
+            .says
+            .as_ref()
+            .and_then(|says| says::wrong(subject, &text, says.list(), self.among.list(), within));
+        let list = |items: &Option<Vec<Item>>, ordered| {
+            list::wrong(subject, &text, items.as_ref()?, ordered, within)
+        };
+        let csv = self.csv.as_ref().and_then(|csv| csv::wrong(subject, &text, csv, within));
+        let number = self.number.and_then(|number| wrong_number(subject, &text, number, within));
+        let values = [says, list(&self.list, true), list(&self.set, false), csv, number];
+        problems.extend(values.into_iter().flatten());
+        problems.extend(json::wrong(subject, &text, &self.json, self.document.as_ref(), within));
         problems
     }
 

@@ -83,8 +83,8 @@ fn find_phrase(text: &str, phrase: &str, from: usize) -> Option<usize> {
     let joins = |c: char| matches!(c, '-' | '.' | '/' | '@' | '\\');
     let rest = text.get(from..)?;
     rest.match_indices(phrase).map(|(at, _)| from + at).find(|at| {
-        let mut before = text.get(..*at).unwrap_or_default().chars().rev();
-        let mut after = text.get(at + phrase.len()..).unwrap_or_default().chars();
+        let mut before = text.split_at(*at).0.chars().rev();
+        let mut after = text.split_at(at + phrase.len()).1.chars();
         let starts_with_word = phrase.chars().next().is_some_and(is_word);
         let ends_with_word = phrase.chars().next_back().is_some_and(is_word);
         let open = |first: Option<char>, second: Option<char>| match first {

@@ -4,23 +4,18 @@ use serde_json::{Value as Json, json};
 use wattle_eval::{Answers, Approach, Attempt, Contender, Evaluation, Plan, Suite, evaluate};
 
 use crate::args::AgentsTestArgs;
-use crate::commands::eval::{endpoint_model, exit, names_an_endpoint};
-use crate::config::Layer;
+use crate::commands::eval::{endpoint_model, exit, invalid_suite, names_an_endpoint};
+use crate::commands::print_verdict;
 use crate::fault::{Exit, Fault};
 use crate::output::{self, BAD, DIM, GOOD, WARN, paint, visible};
 use crate::progress::counted;
 use crate::setup::{self, Setup};
-use crate::trust;
 
 /// Runs the examples of the named agents, or of all agents, and prints their results.
-pub(super) async fn test(args: AgentsTestArgs, outer: Layer) -> Result<Exit, Fault> {
-    let AgentsTestArgs { names, model, recorded, json, flags } = args;
-    let setup = Setup::new(trust::gather(&[flags.into(), outer])?)?;
+pub(super) async fn test(args: AgentsTestArgs, setup: Setup) -> Result<Exit, Fault> {
+    let AgentsTestArgs { names, model, recorded, json } = args;
     super::known(&setup.agents, &names)?;
-    let suite = Suite::of_agents(&setup.agents, &names).map_err(|errors| {
-        let all: Vec<String> = errors.iter().map(ToString::to_string).collect();
-        Fault::configuration(all.join("\n"))
-    })?;
+    let suite = Suite::of_agents(&setup.agents, &names).map_err(invalid_suite)?;
     if suite.tasks.is_empty() {
         return Err(Fault::usage("these agents have no examples").hint(
             "an example is a table `[[example]]` in the file of its agent, with `message` and \
@@ -28,18 +23,18 @@ pub(super) async fn test(args: AgentsTestArgs, outer: Layer) -> Result<Exit, Fau
         ));
     }
     let is_live = !recorded && (model.is_some() || names_an_endpoint(&setup.config));
-    let source = if is_live {
+    let contender = if is_live {
         let name = model.or_else(|| setup.config.model.value.clone());
         let model = endpoint_model(&setup, name.as_deref())?;
-        (model.name().to_owned(), Answers::Live { model, record: false })
+        let (name, answers) = (model.name().to_owned(), Answers::Live { model, record: false });
+        Contender { model: name, approach: Approach::Programs, answers }
     } else {
-        ("recorded".to_owned(), Answers::Recorded)
+        let model = "recorded".to_owned();
+        Contender { model, approach: Approach::Programs, answers: Answers::Recorded }
     };
-    let (model, answers) = source;
-    let contender = Contender { model, approach: Approach::Programs, answers };
     let plan = Plan { cancel: setup::interrupt(), ..Plan::default() };
     let done = evaluate(&setup.host, &suite, &[contender], &plan, None, &|_| {}).await;
-    let done = done.map_err(|error| Fault::failed(error.to_string()))?;
+    let done = done.map_err(Fault::failed)?;
     if done.attempts.is_empty() && done.cancelled == 0 {
         return Err(Fault::configuration("no example of these agents has a recording").hint(
             "ask a model with `--model NAME --base-url URL`, or record one: `wattle run --agent \
@@ -77,22 +72,14 @@ fn show(suite: &Suite, done: &Evaluation) -> Result<(), Fault> {
         output::styled(&text)?;
     }
     let failed = done.attempts.iter().filter(|attempt| !attempt.passed()).count();
-    let verdict = match failed {
-        0 => paint(GOOD, "all pass"),
-        failed => paint(BAD, &format!("{failed} failed")),
-    };
     let mut kinds: Vec<&str> = suite.tasks.iter().map(|task| task.kind.as_str()).collect();
     kinds.dedup();
-    let (agents, examples) = (kinds.len(), done.attempts.len());
     let left_out = match done.unrecorded + done.cancelled {
         0 => String::new(),
         left_out => format!(", {left_out} not run"),
     };
-    output::styled(&format!(
-        "{}, {}{left_out}: {verdict}",
-        counted(agents, "agent"),
-        counted(examples, "example")
-    ))
+    let agents = counted(kinds.len(), "agent");
+    print_verdict(agents, done.attempts.len(), &left_out, failed)
 }
 
 fn to_json(done: &Evaluation, is_whole: bool) -> Json {

@@ -1,22 +1,19 @@
 //! `wattle catalog fmt`: formats program files in the standard layout.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value as Json, json};
 use wattle_agent::host::catalog::{Origin, format};
 
 use crate::args::FmtArgs;
-use crate::config::Layer;
+use crate::config::Config;
 use crate::fault::{Exit, Fault};
-use crate::input;
 use crate::output::{self, visible};
-use crate::trust;
+use crate::{files, input};
 
 /// Formats every file or, with `--check`, lists the files that would change. Continues after a file
 /// that cannot be formatted.
-pub(super) fn fmt(args: FmtArgs, outer: Layer) -> Result<Exit, Fault> {
-    let config = trust::gather(&[args.flags.into(), outer])?;
+pub(super) fn fmt(args: FmtArgs, config: Config) -> Result<Exit, Fault> {
     let paths = paths(if args.files.is_empty() { config.catalog.value } else { args.files })?;
     let (mut documents, mut sound) = (Vec::new(), true);
     for path in &paths {
@@ -31,7 +28,7 @@ pub(super) fn fmt(args: FmtArgs, outer: Layer) -> Result<Exit, Fault> {
     if args.json {
         output::json(&Json::from(documents))?;
     }
-    Ok(if sound { Exit::Done } else { Exit::Failed })
+    Ok(Exit::of(sound))
 }
 
 /// Returns the named files, and the program files in the named folders.
@@ -56,21 +53,10 @@ fn file(path: &Path, check: bool) -> Result<bool, String> {
     if path == Path::new("-") && !check {
         output::data(formatted.as_bytes()).map_err(|fault| fault.to_string())?;
     } else if changed && !check {
-        write(path, &formatted)
+        files::replace(path, &formatted)
             .map_err(|error| format!("failed to write `{}`: {error}", path.display()))?;
     }
     Ok(changed)
-}
-
-/// Replaces the content of a file atomically.
-fn write(path: &Path, text: &str) -> std::io::Result<()> {
-    let path = path.canonicalize()?;
-    let folder = path.parent().unwrap_or(Path::new("/"));
-    let mut new = tempfile::NamedTempFile::new_in(folder)?;
-    new.write_all(text.as_bytes())?;
-    new.as_file().set_permissions(std::fs::metadata(&path)?.permissions())?;
-    new.persist(&path)?;
-    Ok(())
 }
 
 fn report(path: &Path, done: &Result<bool, String>, check: bool) -> Result<(), Fault> {

@@ -8,41 +8,36 @@ mod test;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value as Json, json};
-use wattle_agent::host::catalog::{AiAnswer, Catalog, Entry, Example, Results};
+use wattle_agent::host::catalog::{AiAnswer, Entry, Example, Results};
 
-use crate::args::{CatalogCommand, CatalogFlags};
-use crate::config::Layer;
+use crate::args::CatalogCommand;
+use crate::config::{Config, Layer};
 use crate::fault::{Exit, Fault};
 use crate::output::{DIM, paint, visible};
 use crate::{output, setup, trust};
 
 /// Runs a `catalog` command.
-pub(crate) async fn catalog(command: CatalogCommand, outer: Layer) -> Result<Exit, Fault> {
+pub(crate) async fn catalog(command: CatalogCommand, flags: &[Layer]) -> Result<Exit, Fault> {
+    let config = trust::gather(flags)?;
     match command {
-        CatalogCommand::List { json, flags } => list(json, flags, outer),
-        CatalogCommand::Show { name, json, flags } => show(&name, json, flags, outer),
-        CatalogCommand::Search { words, json, flags } => {
-            search(&words.join(" "), json, flags, outer)
+        CatalogCommand::List { json } => {
+            let catalog = setup::folders(&config).catalog().clone();
+            list(&catalog.iter().map(|entry| &**entry).collect::<Vec<_>>(), json).map(Exit::from)
         }
-        CatalogCommand::New(args) => new::new(args, outer),
-        CatalogCommand::Test { what, json, flags } => test::test(what, json, flags, outer).await,
-        CatalogCommand::Fmt(args) => fmt::fmt(args, outer),
+        CatalogCommand::Show { name, json } => show(&name, json, &config).map(Exit::from),
+        CatalogCommand::Search { words, json } => search(&words.join(" "), json, &config),
+        CatalogCommand::New(args) => new::new(args, &config).map(Exit::from),
+        CatalogCommand::Test { what, json } => test::test(what, json, config).await,
+        CatalogCommand::Fmt(args) => fmt::fmt(args, config),
     }
 }
 
-fn gather(flags: CatalogFlags, outer: Layer) -> Result<Catalog, Fault> {
-    Ok(setup::folders(&trust::gather(&[flags.into(), outer])?).catalog().clone())
-}
-
-fn list(json: bool, flags: CatalogFlags, outer: Layer) -> Result<Exit, Fault> {
-    let catalog = gather(flags, outer)?;
-    let entries: Vec<&Entry> = catalog.iter().map(|entry| &**entry).collect();
+fn list(entries: &[&Entry], json: bool) -> Result<(), Fault> {
     if json {
-        output::json(&entries.iter().map(|entry| to_json(entry)).collect())?
+        output::json(&entries.iter().map(|entry| to_json(entry)).collect::<Json>())
     } else {
-        print(&entries)?
+        print(entries)
     }
-    Ok(Exit::Done)
 }
 
 /// Prints a list of programs.
@@ -59,40 +54,31 @@ pub(crate) fn print(entries: &[&Entry]) -> Result<(), Fault> {
     output::data(visible(&entries.iter().map(line).collect::<String>()).as_bytes())
 }
 
-fn search(words: &str, json: bool, flags: CatalogFlags, outer: Layer) -> Result<Exit, Fault> {
-    let catalog = gather(flags, outer)?;
+fn search(words: &str, json: bool, config: &Config) -> Result<Exit, Fault> {
+    let catalog = setup::folders(config).catalog().clone();
     let found: Vec<&Entry> = catalog.search(words).into_iter().map(|entry| &**entry).collect();
-    if json {
-        output::json(&found.iter().map(|entry| to_json(entry)).collect())?;
-    } else if found.is_empty() {
+    if found.is_empty() && !json {
         let fault = Fault::failed(format!("no program of the catalog is about `{words}`"));
         return Err(fault.hint(format!("`{}` shows all programs", super::LIST)));
-    } else {
-        print(&found)?;
     }
-    Ok(if found.is_empty() { Exit::Failed } else { Exit::Done })
+    list(&found, json)?;
+    Ok(Exit::of(!found.is_empty()))
 }
 
-fn show(name: &str, json: bool, flags: CatalogFlags, outer: Layer) -> Result<Exit, Fault> {
-    let catalog = gather(flags, outer)?;
+fn show(name: &str, json: bool, config: &Config) -> Result<(), Fault> {
+    let catalog = setup::folders(config).catalog().clone();
     let entry =
         catalog.get(name).ok_or_else(|| super::no_program(&catalog, name, "", super::LIST))?;
     if json {
         let mut document = to_json(entry);
-        if let Some(object) = document.as_object_mut() {
-            object.insert(
-                "examples".to_owned(),
-                entry.meta().examples.iter().map(example_json).collect(),
-            );
-            object.insert("source".to_owned(), json!(entry.source().as_ref()));
-        }
-        output::json(&document)?;
-        return Ok(Exit::Done);
+        let examples: Vec<Json> = entry.meta().examples.iter().map(example_json).collect();
+        let source = entry.source().as_ref();
+        super::extend(&mut document, json!({"examples": examples, "source": source}));
+        return output::json(&document);
     }
     let from = paint(DIM, &format!("from {}", visible(&entry.origin().to_string())));
     output::styled(&format!("{}{from}\n\n", visible(&entry.manual())))?;
-    output::text(&visible(entry.body().trim()))?;
-    Ok(Exit::Done)
+    output::text(&visible(entry.body().trim()))
 }
 
 fn to_json(entry: &Entry) -> Json {

@@ -6,16 +6,14 @@ use serde_json::json;
 use wattle_agent::host::catalog::{Name, skeleton};
 
 use crate::args::NewArgs;
-use crate::config::Layer;
-use crate::fault::{Exit, Fault};
-use crate::output::{self, DIM, paint, visible};
+use crate::config::Config;
+use crate::fault::Fault;
+use crate::output::{self, visible};
 use crate::setup;
-use crate::trust;
 
 /// Writes a working program with examples to a new file and prints the commands that test and run
 /// it.
-pub(super) fn new(args: NewArgs, outer: Layer) -> Result<Exit, Fault> {
-    let config = trust::gather(&[args.flags.into(), outer])?;
+pub(super) fn new(args: NewArgs, config: &Config) -> Result<(), Fault> {
     let name: Name = args.name.parse().map_err(|rule| {
         Fault::usage(format!("`{}` is not a valid program name", args.name)).hint(format!("{rule}"))
     })?;
@@ -26,7 +24,7 @@ pub(super) fn new(args: NewArgs, outer: Layer) -> Result<Exit, Fault> {
         .unwrap_or_else(|| PathBuf::from("."));
     let path = crate::commands::write_new(&folder, &format!("{name}.wat"), &skeleton(&name))?;
     let shown = path.display();
-    if let Some(known) = setup::folders(&config)
+    if let Some(known) = setup::folders(config)
         .catalog()
         .get(name.as_str())
         .filter(|known| known.origin().path().is_none())
@@ -38,11 +36,10 @@ pub(super) fn new(args: NewArgs, outer: Layer) -> Result<Exit, Fault> {
         ));
     }
     if args.json {
-        output::json(&json!({"name": name.as_str(), "file": path}))?;
-        return Ok(Exit::Done);
+        return output::json(&json!({"name": name.as_str(), "file": path}));
     }
     output::text(&visible(&shown.to_string()))?;
     let hint = format!("test it: wattle catalog test {shown}\nrun it:  wattle exec {shown}");
-    output::note(&paint(DIM, &visible(&hint)));
-    Ok(Exit::Done)
+    output::aside(&visible(&hint));
+    Ok(())
 }

@@ -10,13 +10,12 @@ use wattle_agent::Host;
 use wattle_agent::host::catalog::{Entry, Folders, Problem};
 use wattle_agent::host::{Difference, ExampleFault, check_example};
 
-use crate::args::CatalogFlags;
-use crate::config::Layer;
+use crate::commands::print_verdict;
+use crate::config::Config;
 use crate::fault::{Exit, Fault};
 use crate::output::{self, BAD, DIM, GOOD, WARN, paint, visible};
-use crate::progress::Bar;
+use crate::progress::{Bar, counted};
 use crate::setup::Setup;
-use crate::trust;
 
 /// Maximum number of lines printed per difference.
 const LINES: usize = 40;
@@ -43,13 +42,8 @@ impl Report {
 }
 
 /// Tests the named programs, or the whole catalog.
-pub(super) async fn test(
-    what: Vec<String>,
-    json: bool,
-    flags: CatalogFlags,
-    outer: Layer,
-) -> Result<Exit, Fault> {
-    let setup = Setup::new(trust::gather(&[flags.into(), outer])?)?;
+pub(super) async fn test(what: Vec<String>, json: bool, config: Config) -> Result<Exit, Fault> {
+    let setup = Setup::new(config)?;
     let reports = run(&setup.host, tested(&setup.host, &what)?).await?;
     let sound = reports.iter().all(Report::passes);
     if json {
@@ -58,7 +52,7 @@ pub(super) async fn test(
     } else {
         show(&reports)?;
     }
-    Ok(if sound { Exit::Done } else { Exit::Failed })
+    Ok(Exit::of(sound))
 }
 
 /// Resolves the given names, files and folders to programs. If none are given, returns the whole
@@ -145,18 +139,9 @@ fn show(reports: &[Report]) -> Result<(), Fault> {
     for report in reports {
         output::styled(&shown(report, width))?;
     }
-    let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
-    let examples: usize = reports.iter().map(|report| report.examples.len()).sum();
+    let examples = reports.iter().map(|report| report.examples.len()).sum();
     let failed = reports.iter().filter(|report| !report.passes()).count();
-    let verdict = match failed {
-        0 => paint(GOOD, "all pass"),
-        failed => paint(BAD, &format!("{failed} failed")),
-    };
-    output::styled(&format!(
-        "{}, {}: {verdict}",
-        count(reports.len(), "program"),
-        count(examples, "example")
-    ))
+    print_verdict(counted(reports.len(), "program"), examples, "", failed)
 }
 
 fn shown(report: &Report, width: usize) -> String {

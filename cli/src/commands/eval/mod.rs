@@ -8,43 +8,46 @@ use std::sync::Arc;
 use wattle_agent::host::DialectSetting;
 use wattle_agent::model::Model;
 use wattle_eval::{
-    Answers, Approach, Attempt, Contender, Earlier, Evaluation, Pairing, Plan, Results, Side,
-    Suite, Verdict, compare, evaluate, read_attempts,
+    Answers, Approach, Attempt, Contender, Earlier, EvalError, Evaluation, Pairing, Plan, Results,
+    Side, Suite, Verdict, compare, evaluate, read_attempts,
 };
 
 use crate::args::EvalArgs;
 use crate::config::{Config, Layer, Origin, Setting};
 use crate::fault::{Exit, Fault};
-use crate::output::{self, DIM, paint};
 use crate::progress::{Bar, counted};
 use crate::setup::{self, Setup};
-use crate::trust;
+use crate::{output, trust};
 
 /// Runs the suite and prints the scorecard.
-pub(crate) async fn eval(args: EvalArgs, outer: Layer) -> Result<Exit, Fault> {
-    let config = trust::gather(&[args.flags.clone().into(), outer])?;
+pub(crate) async fn eval(args: EvalArgs, flags: &[Layer]) -> Result<Exit, Fault> {
+    let config = trust::gather(flags)?;
     let mut suite = load(&args, &config)?;
     let setup = Setup::new(config)?;
     if let Some(name) = &setup.config.agent.value {
-        let agent = suite.agents().load(&setup.tenant()?, name).await;
-        suite.set_agent(agent.map_err(|error| Fault::usage(error.to_string()))?);
+        let agent = suite.agents().load(&setup::tenant(&setup.config)?, name).await;
+        suite.set_agent(agent.map_err(Fault::usage)?);
     }
     if args.check {
         return check(&suite, &setup).await;
     }
-    let earlier = args.against.as_deref().map(read).transpose()?;
+    let earlier = args.against.as_deref().map(read_attempts).transpose().map_err(Fault::usage)?;
     let live = args.record || (!args.recorded && names_an_endpoint(&setup.config));
     let models = models(&args, &setup.config, &suite, live)?;
     let mut contenders = Vec::new();
     for model in &models {
-        let answers =
-            if live { ask(&setup, model.as_deref(), args.record)? } else { Answers::Recorded };
+        let answers = if live {
+            Answers::Live { model: endpoint_model(&setup, model.as_deref())?, record: args.record }
+        } else {
+            Answers::Recorded
+        };
+        let name = match &answers {
+            Answers::Live { model, .. } => model.name().to_owned(),
+            Answers::Recorded => model.clone().unwrap_or_default(),
+        };
         for approach in approaches(&args, &answers) {
-            let model = match &answers {
-                Answers::Live { model, .. } => model.name().to_owned(),
-                Answers::Recorded => model.clone().unwrap_or_default(),
-            };
-            contenders.push(Contender { model, approach, answers: answers.clone() });
+            let (model, answers) = (name.clone(), answers.clone());
+            contenders.push(Contender { model, approach, answers });
         }
     }
     if let (Some(path), Some(earlier)) = (&args.against, &earlier)
@@ -53,13 +56,9 @@ pub(crate) async fn eval(args: EvalArgs, outer: Layer) -> Result<Exit, Fault> {
         return Err(unrelated(path, earlier));
     }
     // A live evaluation writes its results file to the suite's folder.
-    let results = match args.out.clone().or_else(|| live.then(|| args.dir.clone())) {
-        Some(path) => Some(
-            Results::open(&path, treatment(&args))
-                .map_err(|error| Fault::usage(error.to_string()))?,
-        ),
-        None => None,
-    };
+    let results = args.out.clone().or_else(|| live.then(|| args.dir.clone()));
+    let results = results.map(|path| Results::open(&path, treatment(&args))).transpose();
+    let results = results.map_err(Fault::usage)?;
     let plan = Plan {
         repeat: args.repeat.get(),
         jobs: args.jobs.get(),
@@ -67,9 +66,10 @@ pub(crate) async fn eval(args: EvalArgs, outer: Layer) -> Result<Exit, Fault> {
         cancel: setup::interrupt(),
     };
     let source = if live { "live" } else { "from recordings" };
-    output::note(&paint(
-        DIM,
-        &format!("{} of `{}`, {source}", counted(suite.tasks.len(), "task"), args.dir.display()),
+    output::aside(&format!(
+        "{} of `{}`, {source}",
+        counted(suite.tasks.len(), "task"),
+        args.dir.display()
     ));
     let several = contenders.len() > 1;
     let bar = Bar::new(contenders.len() * suite.tasks.len() * plan.repeat as usize, "attempts");
@@ -79,7 +79,7 @@ pub(crate) async fn eval(args: EvalArgs, outer: Layer) -> Result<Exit, Fault> {
     };
     let done = evaluate(&setup.host, &suite, &contenders, &plan, results.as_ref(), &show).await;
     drop(bar);
-    let done = done.map_err(|error| Fault::failed(error.to_string()))?;
+    let done = done.map_err(Fault::failed)?;
     if done.attempts.is_empty() && done.cancelled == 0 {
         return Err(no_recordings(&models, &args));
     }
@@ -95,7 +95,7 @@ async fn check(suite: &Suite, setup: &Setup) -> Result<Exit, Fault> {
         return Err(Fault::failed(faults.join("\n")));
     }
     let samples = |task: &wattle_eval::Task| task.samples.right.len() + task.samples.wrong.len();
-    let samples = counted(suite.tasks.iter().map(samples).sum(), "sample");
+    let samples = counted(suite.tasks.iter().map(samples).sum::<usize>(), "sample");
     output::note(&format!("{} and {samples} checked", counted(suite.tasks.len(), "task")));
     Ok(Exit::Done)
 }
@@ -130,11 +130,6 @@ fn approaches(args: &EvalArgs, answers: &Answers) -> Vec<Approach> {
     }
     approaches.extend(args.baseline.map(|_| Approach::Tools));
     approaches
-}
-
-/// Reads the attempts in an earlier results file, for comparison.
-fn read(path: &Path) -> Result<Vec<Attempt>, Fault> {
-    read_attempts(path).map_err(|error| Fault::usage(error.to_string()))
 }
 
 /// A comparison of two sets of attempts. If `with_earlier` is true, the first set comes from
@@ -203,10 +198,7 @@ fn load(args: &EvalArgs, config: &Config) -> Result<Suite, Fault> {
         let fault = Fault::usage(format!("no folder `{}`", args.dir.display()));
         return Err(fault.hint("name the folder of the tasks"));
     }
-    let mut suite = Suite::load_with(&args.dir, &config.agents.value).map_err(|errors| {
-        let all: Vec<String> = errors.iter().map(ToString::to_string).collect();
-        Fault::configuration(all.join("\n"))
-    })?;
+    let mut suite = Suite::load_with(&args.dir, &config.agents.value).map_err(invalid_suite)?;
     if let Some(path) = &args.preamble {
         let text = std::fs::read_to_string(path).map_err(|why| {
             Fault::usage(format!("failed to read the preamble `{}`: {why}", path.display()))
@@ -222,6 +214,11 @@ fn load(args: &EvalArgs, config: &Config) -> Result<Suite, Fault> {
         }
     }
     Ok(suite)
+}
+
+/// Returns the fault for the errors in a suite.
+pub(super) fn invalid_suite(errors: Vec<EvalError>) -> Fault {
+    Fault::configuration(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
 }
 
 /// Returns true if the settings name an endpoint. A key alone is not enough: it may be for another
@@ -247,15 +244,10 @@ fn models(
         models.push(config.model.value.clone());
     }
     if models.is_empty() {
-        let recorded =
-            suite.recordings.models().map_err(|error| Fault::configuration(error.to_string()))?;
+        let recorded = suite.recordings.models().map_err(Fault::configuration)?;
         models.extend(recorded.into_iter().map(Some));
     }
     if models.is_empty() { Err(no_recordings(&models, args)) } else { Ok(models) }
-}
-
-fn ask(setup: &Setup, model: Option<&str>, record: bool) -> Result<Answers, Fault> {
-    Ok(Answers::Live { model: endpoint_model(setup, model)?, record })
 }
 
 /// Creates the client for a model at the configured endpoint. `None` denotes the default model of
@@ -284,10 +276,11 @@ fn no_recordings(models: &[Option<String>], args: &EvalArgs) -> Fault {
 /// Returns the exit code of an evaluation.
 pub(super) fn exit(done: &Evaluation) -> Exit {
     let any = |verdict| done.attempts.iter().any(|attempt| attempt.verdict == verdict);
-    match () {
-        () if done.cancelled > 0 => Exit::Interrupted,
-        () if any(Verdict::Error) => Exit::Provider,
-        () if any(Verdict::Failed) => Exit::Failed,
-        () => Exit::Done,
+    if done.cancelled > 0 {
+        Exit::Interrupted
+    } else if any(Verdict::Error) {
+        Exit::Provider
+    } else {
+        Exit::of(!any(Verdict::Failed))
     }
 }

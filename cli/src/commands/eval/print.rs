@@ -60,17 +60,14 @@ pub(super) fn evaluation(
     let of = |count: usize| counted(count, "attempt");
     if let Some(results) = results.filter(|_| done.reused > 0) {
         let from = results.path().display();
-        output::note(&paint(
-            DIM,
-            &format!("{} kept from `{from}`; `--fresh` deletes them", of(done.reused)),
-        ));
+        output::aside(&format!("{} kept from `{from}`; `--fresh` deletes them", of(done.reused)));
     }
     if done.other_prompt > 0 {
         let repeated = of(done.other_prompt);
         output::note(&format!("{repeated} repeated: the earlier ones had another prompt"));
     }
     if done.unrecorded > 0 {
-        output::note(&paint(DIM, &format!("{} left out: not recorded", of(done.unrecorded))));
+        output::aside(&format!("{} left out: not recorded", of(done.unrecorded)));
     }
     if done.cancelled > 0 {
         let kept = if results.is_some() { "; `--resume` continues from here" } else { "" };

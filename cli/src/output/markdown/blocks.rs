@@ -1,5 +1,9 @@
 //! Finds the complete blocks in Markdown that is still being received.
 
+use pulldown_cmark::{Event, Parser};
+
+use super::OPTIONS;
+
 /// A splitter for Markdown that is received incrementally. Complete blocks can be rendered before
 /// the rest of the text arrives.
 #[derive(Debug, Default)]
@@ -13,8 +17,8 @@ impl Blocks {
     /// that is received later does not affect how these blocks are rendered. Takes nothing if
     /// `text` does not begin with the blocks that were taken earlier.
     pub(crate) fn take<'a>(&mut self, text: &'a str) -> &'a str {
-        let rest = self.rest(text).unwrap_or_default();
-        let blocks = rest.get(..complete(rest)).unwrap_or_default();
+        let rest = self.rest(text).unwrap_or("");
+        let blocks = rest.split_at(complete(rest)).0;
         self.taken.push_str(blocks);
         blocks
     }
@@ -25,43 +29,26 @@ impl Blocks {
     }
 }
 
-/// Returns the byte index of the end of the last complete block.
+/// Returns the byte index of the end of the last complete block. A block is complete if another
+/// block begins after an empty line.
 fn complete(text: &str) -> usize {
-    let (mut end, mut at, mut fence, mut blank) = (0, 0, None::<&str>, false);
-    let mut in_list = false;
-    for line in text.split_inclusive('\n') {
-        let start = at;
-        at += line.len();
-        if !line.ends_with('\n') && line.len() < 4 {
-            // The characters received so far do not determine the kind of the line.
-            break;
+    // The first characters of a line do not determine yet which kind of block it begins.
+    let last = text.rfind('\n').map_or(0, |end| end + 1);
+    let text = if text.len() - last < 4 { text.split_at(last).0 } else { text };
+    let mut depth = 0;
+    let mut complete = 0;
+    for (event, range) in Parser::new_ext(text, OPTIONS).into_offset_iter() {
+        let before = text.split_at(range.start).0;
+        if depth == 0 && (before.ends_with("\n\n") || before.ends_with("\n\r\n")) {
+            complete = range.start;
         }
-        let bare = line.trim();
-        let mark = ["```", "~~~"].into_iter().find(|mark| bare.starts_with(mark));
-        // A block is complete if another block begins at the margin after an empty line. The items
-        // of a list belong together.
-        let begins = blank && !line.starts_with(char::is_whitespace) && fence.is_none();
-        let is_item = is_item(bare);
-        if begins && !bare.is_empty() && !(in_list && is_item) {
-            end = start;
-            in_list = false;
-        }
-        in_list |= is_item && fence.is_none();
-        match (fence, mark) {
-            (None, Some(mark)) => fence = Some(mark),
-            (Some(open), Some(mark)) if open == mark => fence = None,
+        match event {
+            Event::Start(_) => depth += 1,
+            Event::End(_) => depth -= 1,
             _ => {}
         }
-        blank = bare.is_empty();
     }
-    end
-}
-
-/// Returns true if a line begins a list item.
-fn is_item(line: &str) -> bool {
-    let after_number = line.trim_start_matches(|c: char| c.is_ascii_digit());
-    let numbered = after_number.len() < line.len() && after_number.starts_with([')', '.']);
-    numbered || ["- ", "* ", "+ "].iter().any(|bullet| line.starts_with(bullet))
+    complete
 }
 
 #[cfg(test)]
@@ -77,6 +64,8 @@ mod tests {
             ("one\n\ntwo and", "one\n\n"),
             ("one\n\n```\na\n\nb\n", "one\n\n"),
             ("```\na\n\nb\n```\n\nthen", "```\na\n\nb\n```\n\n"),
+            ("````\n```\n\na\n````\n\nthen", "````\n```\n\na\n````\n\n"),
+            ("# one\n- two\n\nthen", "# one\n- two\n\n"),
             ("- one\n\n- two\n", ""),
             ("- one\n\n  more\n\nthen", "- one\n\n  more\n\n"),
             ("one\n\n-", ""),

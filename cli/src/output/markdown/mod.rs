@@ -10,9 +10,15 @@ pub(crate) use blocks::Blocks;
 use anstyle::{AnsiColor, Style};
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
-use super::{DIM, NAME, highlight, visible};
+use super::highlight::{self, Piece};
+use super::{DIM, NAME, visible};
+use crate::fault::Fault;
 use table::Table;
 use wrap::{Line, Span, render_line, wrap};
+
+/// The extensions of Markdown that are read.
+const OPTIONS: Options =
+    Options::ENABLE_TABLES.union(Options::ENABLE_STRIKETHROUGH).union(Options::ENABLE_TASKLISTS);
 
 /// The style of code within a line.
 const CODE: Style = AnsiColor::Cyan.on_default();
@@ -21,12 +27,22 @@ const CODE: Style = AnsiColor::Cyan.on_default();
 /// blocks and in tables with many columns.
 pub(crate) fn render(text: &str, columns: usize) -> String {
     let text = visible(text);
-    let options =
-        Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut page = Page { columns, ..Page::default() };
-    Parser::new_ext(&text, options).for_each(|event| page.add(event));
+    Parser::new_ext(&text, OPTIONS).for_each(|event| page.add(event));
     page.end_paragraph();
     page.lines.iter().map(|line| render_line(line) + "\n").collect()
+}
+
+/// Prints Markdown to stdout: rendered, or unchanged if stdout shows no styles.
+///
+/// # Errors
+/// If stdout cannot be written.
+pub(crate) fn print(text: &str) -> Result<(), Fault> {
+    if super::is_styled() {
+        super::styled(&render(text, super::width::layout()))
+    } else {
+        super::text(&visible(text))
+    }
 }
 
 /// A page that is being laid out.
@@ -245,20 +261,15 @@ fn code_lines(language: &str, code: &str) -> Vec<Line> {
     let is_ours = matches!(language.trim(), "wat" | "wattle")
         || language.trim().is_empty() && code.trim_start().starts_with('(');
     let mut lines = vec![vec![Span::plain("  ")]];
-    let pieces = if is_ours {
-        highlight::pieces(code)
-    } else {
-        vec![(0..code.len(), highlight::Kind::Plain)]
-    };
-    for (range, kind) in pieces {
-        let text = code.get(range).unwrap_or_default();
+    let whole = |text| vec![Piece { start: 0, text, kind: highlight::Kind::Plain }];
+    for Piece { text, kind, .. } in if is_ours { highlight::pieces(code) } else { whole(code) } {
         let style = if is_ours { kind.style() } else { CODE };
         for (at, part) in text.split('\n').enumerate() {
             if at > 0 {
                 lines.push(vec![Span::plain("  ")]);
             }
             if let Some(line) = lines.last_mut().filter(|_| !part.is_empty()) {
-                line.push(Span { text: part.to_owned(), style, link: None });
+                line.push(Span::styled(part, style));
             }
         }
     }

@@ -8,21 +8,21 @@ use crate::fault::Fault;
 use crate::output::{self, BAD, DIM, GOOD, NAME, paint, visible};
 use crate::progress::counted;
 use crate::repl::Repl;
-use crate::repl::session::{Next, Session};
+use crate::repl::session::Session;
 
 /// Number of unchanged lines printed before and after each change.
 const CONTEXT: usize = 3;
 
 /// Lists the changes.
-pub(super) async fn list(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault> {
+pub(super) async fn list(repl: &mut Repl, _: Vec<String>) -> Result<(), Fault> {
     for change in repl.session.changes(None)? {
         output::text(&visible(&change.to_string()))?;
     }
-    Ok(Next::Go)
+    Ok(())
 }
 
 /// Prints the changes as unified diffs.
-pub(super) async fn diff(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
+pub(super) async fn diff(repl: &mut Repl, arguments: Vec<String>) -> Result<(), Fault> {
     let session = &repl.session;
     let before = session.setup.files()?;
     for change in session.changes(path_of(&arguments).as_deref())? {
@@ -44,7 +44,7 @@ pub(super) async fn diff(repl: &mut Repl, arguments: Vec<String>) -> Result<Next
             _ => output::styled(&paint(DIM, "  the content is not text"))?,
         }
     }
-    Ok(Next::Go)
+    Ok(())
 }
 
 /// Renders the difference between two strings, in colours.
@@ -68,7 +68,7 @@ fn unified(old: &str, new: &str) -> String {
 }
 
 /// Applies all changes to the workdir, or only those at a path.
-pub(super) async fn apply(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
+pub(super) async fn apply(repl: &mut Repl, arguments: Vec<String>) -> Result<(), Fault> {
     let session = &mut repl.session;
     let path = path_of(&arguments);
     let mut chosen = session.changes(path.as_deref())?;
@@ -80,11 +80,11 @@ pub(super) async fn apply(repl: &mut Repl, arguments: Vec<String>) -> Result<Nex
     }
     session.apply(|change| chosen.contains(change)).await?;
     note("applied", chosen.len());
-    Ok(Next::Go)
+    Ok(())
 }
 
 /// Drops all changes, or only those at a path.
-pub(super) async fn drop_changes(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
+pub(super) async fn drop_changes(repl: &mut Repl, arguments: Vec<String>) -> Result<(), Fault> {
     let session = &mut repl.session;
     let path = path_of(&arguments);
     let chosen = session.changes(path.as_deref())?;
@@ -96,11 +96,11 @@ pub(super) async fn drop_changes(repl: &mut Repl, arguments: Vec<String>) -> Res
     });
     dropped.await?;
     note("dropped", chosen.len());
-    Ok(Next::Go)
+    Ok(())
 }
 
 fn note(what: &str, count: usize) {
-    output::note(&paint(DIM, &format!("{what} {}", counted(count, "change"))));
+    output::aside(&format!("{what} {}", counted(count, "change")));
 }
 
 /// Returns the path that a command names, in the form in which changes are listed. Returns `None`
@@ -126,7 +126,7 @@ impl Session {
         let all = changes::of(&self.files)?;
         let Some(path) = path else {
             if all.is_empty() {
-                output::note(&paint(DIM, "there are no changes"));
+                output::aside("there are no changes");
             }
             return Ok(all);
         };

@@ -4,7 +4,6 @@ use super::{ALL, Command};
 use crate::fault::Fault;
 use crate::output::{self, visible, width};
 use crate::repl::Repl;
-use crate::repl::session::Next;
 
 /// The text after the list of commands.
 const NOTES: &str = "\
@@ -19,15 +18,14 @@ Keys: Tab completes, → takes the hint, Ctrl-R searches the history, Alt-Enter 
 Ctrl-L clears the screen, Ctrl-C stops the current work, and twice within 2 s leaves.";
 
 /// Prints the commands, or the manual's page about a topic.
-pub(super) async fn help(repl: &mut Repl, topic: Vec<String>) -> Result<Next, Fault> {
+pub(super) async fn help(repl: &mut Repl, topic: Vec<String>) -> Result<(), Fault> {
     if !topic.is_empty() {
         let topic = topic.join(" ");
         let page = repl.session.setup.host.manual().about(&topic).ok_or_else(|| {
             Fault::usage(format!("nothing in the manual is about `{topic}`"))
                 .hint("`/help \"\"` lists the topics, `/help` the commands")
         })?;
-        output::text(&visible(&page))?;
-        return Ok(Next::Go);
+        return output::text(&visible(&page));
     }
     let form = |command: &Command| format!("{} {}", command.name, command.arguments);
     let column = ALL.iter().map(|command| form(command).trim_end().chars().count()).max();
@@ -42,6 +40,5 @@ pub(super) async fn help(repl: &mut Repl, topic: Vec<String>) -> Result<Next, Fa
         format!("  {}\n      {}\n", form.trim_end(), command.about)
     };
     let commands: String = ALL.iter().map(line).collect();
-    output::text(&format!("{commands}{NOTES}"))?;
-    Ok(Next::Go)
+    output::text(&format!("{commands}{NOTES}"))
 }

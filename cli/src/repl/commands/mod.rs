@@ -63,7 +63,7 @@ macro_rules! row {
             arguments: $arguments,
             about: $about,
             completes: &[$($completes),*],
-            run: |repl, arguments| Box::pin(async move { $run(repl, arguments).await }),
+            run: |repl, arguments| Box::pin(async move { $run(repl, arguments).await.map(Next::from) }),
         }
     };
 }

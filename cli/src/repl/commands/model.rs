@@ -9,10 +9,9 @@ use crate::commands::{agents, catalog as listing};
 use crate::fault::Fault;
 use crate::output::{self, DIM, NAME, paint, visible};
 use crate::repl::Repl;
-use crate::repl::session::Next;
 
 /// Prints the model or switches to another model at the same endpoint.
-pub(super) async fn model(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
+pub(super) async fn model(repl: &mut Repl, arguments: Vec<String>) -> Result<(), Fault> {
     let session = &mut repl.session;
     let Some(name) = arguments.into_iter().next() else {
         output::text(&visible(&session.model_name()))?;
@@ -20,8 +19,8 @@ pub(super) async fn model(repl: &mut Repl, arguments: Vec<String>) -> Result<Nex
             preset.model.as_ref().map(|model| format!("{}: {model}", preset.name))
         });
         let known = known.collect::<Vec<_>>().join(", ");
-        output::note(&paint(DIM, &format!("/model NAME switches; the usual models are {known}")));
-        return Ok(Next::Go);
+        output::aside(&format!("/model NAME switches; the usual models are {known}"));
+        return Ok(());
     };
     let before = session.setup.config.model.value.replace(name);
     let opened = session.setup.model();
@@ -33,24 +32,24 @@ pub(super) async fn model(repl: &mut Repl, arguments: Vec<String>) -> Result<Nex
             return Err(fault);
         }
     }
-    output::note(&paint(DIM, &format!("the model is {}", visible(&session.model_name()))));
-    Ok(Next::Go)
+    output::aside(&format!("the model is {}", visible(&session.model_name())));
+    Ok(())
 }
 
 /// Prints the agents or switches to another one. The session keeps its conversation.
-pub(super) async fn agent(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
+pub(super) async fn agent(repl: &mut Repl, arguments: Vec<String>) -> Result<(), Fault> {
     let setup = &mut repl.session.setup;
     setup.agents.refresh().iter().for_each(|problem| output::warn(&problem.to_string()));
     let Some(name) = arguments.into_iter().next() else {
         let current = setup.config.agent.value.as_deref().unwrap_or(DEFAULT_AGENT);
-        return agents::print(&setup.agents.list(), Some(current)).map(|()| Next::Go);
+        return agents::print(&setup.agents.list(), Some(current));
     };
     let before = setup.config.agent.value.replace(name);
     match setup.agent().await {
         Ok(agent) => {
             setup.config.agent.value = Some(agent.name.clone());
-            output::note(&paint(DIM, &format!("the agent is {}", visible(agent.shown_name()))));
-            Ok(Next::Go)
+            output::aside(&format!("the agent is {}", visible(agent.shown_name())));
+            Ok(())
         }
         Err(fault) => {
             setup.config.agent.value = before;
@@ -60,12 +59,12 @@ pub(super) async fn agent(repl: &mut Repl, arguments: Vec<String>) -> Result<Nex
 }
 
 /// Prints the namespaces of host functions, or the functions of one namespace.
-pub(super) async fn tools(_: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
+pub(super) async fn tools(_: &mut Repl, arguments: Vec<String>) -> Result<(), Fault> {
     let Some(name) = arguments.first() else {
         for namespace in capability::ALL {
             output::styled(&format!("{:<10} {}", paint(NAME, namespace.name), namespace.about))?;
         }
-        return Ok(Next::Go);
+        return Ok(());
     };
     let found = capability::ALL.iter().find(|namespace| namespace.name == *name);
     let namespace = found.ok_or_else(|| {
@@ -78,21 +77,19 @@ pub(super) async fn tools(_: &mut Repl, arguments: Vec<String>) -> Result<Next, 
             paint(DIM, function.about)
         ))?;
     }
-    Ok(Next::Go)
+    Ok(())
 }
 
 /// Prints the programs of the catalog, or those that match the given words, best match first.
-pub(super) async fn catalog(repl: &mut Repl, words: Vec<String>) -> Result<Next, Fault> {
+pub(super) async fn catalog(repl: &mut Repl, words: Vec<String>) -> Result<(), Fault> {
     let catalog = repl.session.setup.host.catalog();
     if words.is_empty() {
-        listing::print(&catalog.iter().map(|entry| &**entry).collect::<Vec<_>>())?;
-        return Ok(Next::Go);
+        return listing::print(&catalog.iter().map(|entry| &**entry).collect::<Vec<_>>());
     }
     let found = catalog.search(&words.join(" "));
     if found.is_empty() {
         return Err(Fault::usage(format!("no program matches `{}`", words.join(" ")))
             .hint("`/catalog` lists all programs"));
     }
-    listing::print(&found.into_iter().map(|entry| &**entry).collect::<Vec<_>>())?;
-    Ok(Next::Go)
+    listing::print(&found.into_iter().map(|entry| &**entry).collect::<Vec<_>>())
 }

@@ -7,7 +7,7 @@ use wattle_agent::host::journal::{self, Journal as _, SharedJournal};
 use super::step;
 use crate::commands::replay::as_text;
 use crate::fault::Fault;
-use crate::output::{self, DIM, highlight, paint, visible};
+use crate::output::{self, highlight, visible};
 use crate::progress::Step;
 use crate::repl::Repl;
 use crate::repl::program::OpenProgram;
@@ -21,10 +21,10 @@ pub(super) async fn run(repl: &mut Repl, arguments: Vec<String>) -> Result<Next,
 }
 
 /// Prints the open program, which consists of the session's earlier inputs, or begins a new one.
-pub(super) async fn wat(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
+pub(super) async fn wat(repl: &mut Repl, arguments: Vec<String>) -> Result<(), Fault> {
     match arguments.first().map(String::as_str) {
         None if repl.session.open.text().is_empty() => {
-            output::note(&paint(DIM, "no program is open; a line that begins with ( opens one"));
+            output::aside("no program is open; a line that begins with ( opens one");
         }
         None => print_program(repl.session.open.text())?,
         Some("new") => repl.session.open = OpenProgram::default(),
@@ -33,14 +33,14 @@ pub(super) async fn wat(repl: &mut Repl, arguments: Vec<String>) -> Result<Next,
                 .hint("`/wat` shows the open program, `/wat new` begins a new one"));
         }
     }
-    Ok(Next::Go)
+    Ok(())
 }
 
 /// Prints the program of a step, or the last program.
-pub(super) async fn source(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
+pub(super) async fn source(repl: &mut Repl, arguments: Vec<String>) -> Result<(), Fault> {
     let number = arguments.first().map(|argument| step(argument)).transpose()?;
     print_program(&repl.session.source_of(number)?)?;
-    Ok(Next::Go)
+    Ok(())
 }
 
 fn print_program(text: &str) -> Result<(), Fault> {
@@ -48,15 +48,15 @@ fn print_program(text: &str) -> Result<(), Fault> {
 }
 
 /// Prints the steps of the last run, or one step in full.
-pub(super) async fn trace(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
+pub(super) async fn trace(repl: &mut Repl, arguments: Vec<String>) -> Result<(), Fault> {
     let steps = repl.session.steps()?;
     let Some(argument) = arguments.first() else {
         for own in steps {
             output::styled(own.shown(false).trim_end())?;
         }
         let note = "/trace N shows a step in full, /source N its program";
-        output::note(&paint(DIM, note));
-        return Ok(Next::Go);
+        output::aside(note);
+        return Ok(());
     };
     let number = step(argument)?;
     let found: Vec<&Step> = steps.iter().filter(|own| own.step == number).collect();
@@ -66,22 +66,20 @@ pub(super) async fn trace(repl: &mut Repl, arguments: Vec<String>) -> Result<Nex
     for own in found {
         output::styled(own.shown(true).trim_end())?;
     }
-    Ok(Next::Go)
+    Ok(())
 }
 
 /// Replays the last run and prints the first difference from its record.
-pub(super) async fn replay(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault> {
+pub(super) async fn replay(repl: &mut Repl, _: Vec<String>) -> Result<(), Fault> {
     let session = &repl.session;
     let run = session.last.run.as_deref().ok_or_else(no_run)?;
-    let failed = |error: wattle_agent::host::StoreError| Fault::failed(error.to_string());
-    let opened = session.kept.store.run(run).await.map_err(failed)?.ok_or_else(|| {
+    let opened = session.kept.store.run(run).await?.ok_or_else(|| {
         Fault::usage("the last run is not recorded")
             .hint("runs are recorded in the store; `--store FILE` names one")
     })?;
     let journal: SharedJournal = Arc::new(session.kept.store.clone());
     let replayed = journal::replay(&session.setup.host, &journal, &opened, 1).await;
-    output::text(&visible(&as_text(&opened.id, &replayed.map_err(failed)?)))?;
-    Ok(Next::Go)
+    output::text(&visible(&as_text(&opened.id, &replayed?)))
 }
 
 fn no_run() -> Fault {

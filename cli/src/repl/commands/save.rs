@@ -1,7 +1,7 @@
 //! `/save`, `/edit`: commands that save and edit programs.
 
 use std::fmt::Write as _;
-use std::io::{ErrorKind, Write as _};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
@@ -11,13 +11,14 @@ use wattle_agent::host::rt::{CallEffect, Signature};
 
 use super::step;
 use crate::fault::Fault;
+use crate::files;
 use crate::output::highlight::{Kind, pieces};
-use crate::output::{self, DIM, paint, visible};
+use crate::output::{self, visible};
 use crate::repl::Repl;
-use crate::repl::session::{Next, Session};
+use crate::repl::session::Session;
 
 /// Writes the last program, or the program of a step, to a new file in the catalog.
-pub(super) async fn save(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
+pub(super) async fn save(repl: &mut Repl, arguments: Vec<String>) -> Result<(), Fault> {
     let session = &mut repl.session;
     let mut arguments = arguments.into_iter();
     let given = arguments.next().unwrap_or_default();
@@ -39,11 +40,9 @@ pub(super) async fn save(repl: &mut Repl, arguments: Vec<String>) -> Result<Next
     let is_listed = folder.is_some();
     let folder = folder.unwrap_or_else(|| session.config().root.value.join("catalog"));
     let path = folder.join(format!("{name}.wat"));
-    let entry = Entry::parse(&text, Origin::File(path.clone()))
-        .map_err(|problem| Fault::failed(problem.to_string()))?;
-    let checked = session.setup.host.check(&entry).await;
-    checked.map_err(|problem| Fault::failed(problem.to_string()))?;
-    write(&folder, &path, &text)?;
+    let entry = Entry::parse(&text, Origin::File(path.clone())).map_err(Fault::failed)?;
+    session.setup.host.check(&entry).await.map_err(Fault::failed)?;
+    write(&path, &text)?;
     let shown = path.strip_prefix(".").map(PathBuf::from).unwrap_or(path);
     let test = if is_listed { name.to_string() } else { shown.display().to_string() };
     let what = if has_example { "runs its example" } else { "checks it; it has no example yet" };
@@ -53,18 +52,14 @@ pub(super) async fn save(repl: &mut Repl, arguments: Vec<String>) -> Result<Next
     )));
     if !is_listed {
         let hint = "start with `--catalog catalog` to call it by its name";
-        output::note(&paint(DIM, hint));
+        output::aside(hint);
     }
-    Ok(Next::Go)
+    Ok(())
 }
 
-fn write(folder: &Path, path: &Path, text: &str) -> Result<(), Fault> {
+fn write(path: &Path, text: &str) -> Result<(), Fault> {
     let shown = path.display();
-    let written = std::fs::create_dir_all(folder).and_then(|()| {
-        let mut file = std::fs::File::create_new(path)?;
-        file.write_all(text.as_bytes())
-    });
-    written.map_err(|error| match error.kind() {
+    files::create(path, text).map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => {
             Fault::usage(format!("the file `{shown}` already exists")).hint("choose another name")
         }
@@ -76,7 +71,7 @@ fn write(folder: &Path, path: &Path, text: &str) -> Result<(), Fault> {
 
 /// Opens the last input, or the program of a step, in the editor, and pre-fills the next prompt
 /// with the result.
-pub(super) async fn edit(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
+pub(super) async fn edit(repl: &mut Repl, arguments: Vec<String>) -> Result<(), Fault> {
     let number = arguments.first().map(|argument| step(argument)).transpose()?;
     let session = &mut repl.session;
     let text = match number {
@@ -88,7 +83,7 @@ pub(super) async fn edit(repl: &mut Repl, arguments: Vec<String>) -> Result<Next
         number => session.source_of(number)?.trim_end().to_owned(),
     };
     repl.edit(text).await?;
-    Ok(Next::Go)
+    Ok(())
 }
 
 impl Session {
@@ -149,8 +144,8 @@ impl Session {
 fn arguments(body: &str) -> usize {
     let words: Vec<&str> = pieces(body)
         .into_iter()
-        .filter(|(_, kind)| *kind != Kind::Comment)
-        .filter_map(|(range, _)| body.get(range))
+        .filter(|piece| piece.kind != Kind::Comment)
+        .map(|piece| piece.text)
         .filter(|word| !word.trim().is_empty())
         .collect();
     let read = words.windows(3).filter_map(|window| match window {

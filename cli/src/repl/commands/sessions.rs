@@ -16,16 +16,12 @@ use crate::progress::RunView;
 use crate::repl::Repl;
 use crate::repl::history::exchanges;
 use crate::repl::program::OpenProgram;
-use crate::repl::session::{Next, Session};
+use crate::repl::session::Session;
 use crate::setup;
-
-fn failed(error: wattle_agent::host::StoreError) -> Fault {
-    Fault::failed(error.to_string())
-}
 
 /// Continues in a copy of the session. If a step is given, the copy ends after that step of the
 /// last run.
-pub(super) async fn fork(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
+pub(super) async fn fork(repl: &mut Repl, arguments: Vec<String>) -> Result<(), Fault> {
     let session = &mut repl.session;
     let mut messages = session.conversation().await?;
     let mut at = None;
@@ -41,7 +37,7 @@ pub(super) async fn fork(repl: &mut Repl, arguments: Vec<String>) -> Result<Next
         None => store.fork_session(&of, &id, messages).await.map(|made| made.then_some(true)),
     };
     let exists = || Fault::failed(format!("the session `{id}` already exists"));
-    let restored = restored.map_err(failed)?.ok_or_else(exists)?;
+    let restored = restored?.ok_or_else(exists)?;
     enter(session, id.clone()).await?;
     let what = match (at, restored) {
         (None, _) => "",
@@ -55,8 +51,8 @@ pub(super) async fn fork(repl: &mut Repl, arguments: Vec<String>) -> Result<Next
         }
     };
     let note = format!("session {id}, a copy of {of}{what}");
-    output::note(&paint(DIM, &visible(&note)));
-    Ok(Next::Go)
+    output::aside(&visible(&note));
+    Ok(())
 }
 
 /// Returns the last run, and its turn with which a step ends.
@@ -64,9 +60,9 @@ async fn turn_of(session: &Session, step: u32) -> Result<(String, u32), Fault> {
     let unknown = || Fault::usage("this session has had no run yet");
     let run = session.last.run.clone().ok_or_else(unknown)?;
     let journal: SharedJournal = Arc::new(session.kept.store.clone());
-    let opened = journal.run(&run).await.map_err(failed)?.ok_or_else(unknown)?;
+    let opened = journal.run(&run).await?.ok_or_else(unknown)?;
     let turn = journal::step_end(&journal, &opened, step).await;
-    Ok((run, turn.map_err(|error| Fault::usage(error.to_string()))?))
+    Ok((run, turn.map_err(Fault::usage)?))
 }
 
 /// Truncates a conversation after a step of its last exchange and appends a message that names the
@@ -104,15 +100,15 @@ async fn enter(session: &mut Session, id: String) -> Result<(), Fault> {
 }
 
 /// Prints the stored sessions.
-pub(super) async fn list(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault> {
-    stored::list(&repl.session.kept.store, false).await.map(|()| Next::Go)
+pub(super) async fn list(repl: &mut Repl, _: Vec<String>) -> Result<(), Fault> {
+    stored::list(&repl.session.kept.store, false).await
 }
 
 /// Continues a stored session.
-pub(super) async fn resume(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
+pub(super) async fn resume(repl: &mut Repl, arguments: Vec<String>) -> Result<(), Fault> {
     let session = &mut repl.session;
     let id = arguments.into_iter().next().unwrap_or_default();
-    let sessions = session.kept.store.sessions().await.map_err(failed)?;
+    let sessions = session.kept.store.sessions().await?;
     if !is_session_id(&id) || sessions.iter().all(|own| own.id != id) {
         return Err(Fault::usage(format!("no session `{id}`"))
             .hint("`/sessions` lists the sessions, `--session ID` starts one"));
@@ -120,39 +116,37 @@ pub(super) async fn resume(repl: &mut Repl, arguments: Vec<String>) -> Result<Ne
     enter(session, id).await?;
     session.open = OpenProgram::default();
     session.introduce().await?;
-    Ok(Next::Go)
+    Ok(())
 }
 
 /// Prints the names of the session's and the tenant's variables, with their sizes.
-pub(super) async fn vars(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault> {
+pub(super) async fn vars(repl: &mut Repl, _: Vec<String>) -> Result<(), Fault> {
     let store = &repl.session.kept.store;
     let mut count = 0;
     for (prefix, state) in
         [("", store.state(&repl.session.kept.id)), ("tenant:", store.variables())]
     {
-        let failed = |failure: wattle_agent::host::rt::Failure| Fault::failed(failure.reason);
-        for name in state.keys(String::new()).await.map_err(failed)? {
-            let size =
-                state.get(name.clone()).await.map_err(failed)?.map_or(0, |value| value.len());
+        for name in state.keys(String::new()).await? {
+            let size = state.get(name.clone()).await?.map_or(0, |value| value.len());
             let shown = paint(NAME, &visible(&format!("{prefix}{name}")));
             output::styled(&format!("{shown}  {}", paint(DIM, &format!("{size} bytes"))))?;
             count += 1;
         }
     }
     if count == 0 {
-        output::note(&paint(DIM, "there are no variables; `(kv.set \"name\" \"value\")` sets one"));
+        output::aside("there are no variables; `(kv.set \"name\" \"value\")` sets one");
     }
-    Ok(Next::Go)
+    Ok(())
 }
 
 /// Writes the conversation to a new file: as JSON if the name of the file ends with `.json`,
 /// otherwise as Markdown. Keys and secrets are masked.
-pub(super) async fn export(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
+pub(super) async fn export(repl: &mut Repl, arguments: Vec<String>) -> Result<(), Fault> {
     let session = &repl.session;
     let name = arguments.into_iter().next().unwrap_or_default();
     let path = session.config().root.value.join(&name);
     setup::mask_settings(session.config()).await?;
-    let exported = session.kept.store.export(&session.kept.id).await.map_err(failed)?;
+    let exported = session.kept.store.export(&session.kept.id).await?;
     let exported = exported.ok_or_else(|| Fault::usage("the session has no messages yet"))?;
     let exported = stored::masked(exported);
     let text = if name.ends_with(".json") {
@@ -166,8 +160,8 @@ pub(super) async fn export(repl: &mut Repl, arguments: Vec<String>) -> Result<Ne
         Fault::failed(format!("failed to write `{}`: {error}", path.display()))
             .hint("name a new file in the workdir")
     })?;
-    output::note(&paint(DIM, &visible(&format!("wrote {}", path.display()))));
-    Ok(Next::Go)
+    output::aside(&visible(&format!("wrote {}", path.display())));
+    Ok(())
 }
 
 fn as_markdown(session: &ExportedSession) -> String {
@@ -198,7 +192,7 @@ impl Session {
                 let count = crate::progress::counted(count, "change");
                 let note =
                     format!("{count} of files not applied yet; `/files` lists, `/apply` applies");
-                output::note(&paint(DIM, &note));
+                output::aside(&note);
             }
         }
         let messages = self.conversation().await?;
@@ -208,10 +202,10 @@ impl Session {
         let count = crate::progress::counted(messages.len(), "message");
         let said = output::width::fit(&last.content, 60);
         let note = format!("session {}: {count}, the last one: {said}", self.kept.id);
-        output::note(&paint(DIM, &visible(&note)));
+        output::aside(&visible(&note));
         let session = Some(self.kept.id.clone());
         let filter = RunFilter { session, ..RunFilter::status(Status::Open) };
-        let open = self.kept.store.runs(filter).await.map_err(failed)?;
+        let open = self.kept.store.runs(filter).await?;
         for run in &open {
             output::note(&format!(
                 "a run of this session did not end; `wattle run --resume {}` continues it",

@@ -8,11 +8,12 @@ use wattle_agent::host::{Rewind, UsageMeter};
 use wattle_agent::model::{Delta, Model, ModelRequest, ask_within};
 
 use crate::fault::Fault;
-use crate::output::{self, DIM, markdown, paint, visible, width};
+use crate::output::{self, markdown};
 use crate::progress::{counted, grouped, spent};
 use crate::repl::Repl;
 use crate::repl::history::exchanges;
-use crate::repl::session::{Next, STEPS, Session};
+use crate::repl::session::{STEPS, Session};
+use crate::setup;
 
 /// Estimated number of bytes per token.
 const TOKEN_BYTES: usize = 4;
@@ -24,7 +25,7 @@ const SUMMARIZE: &str = "You summarize a conversation between a user and an assi
                          everything else. Write plain text, at most 300 words.";
 
 /// Prints the token usage of each run, and the total.
-pub(super) async fn cost(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault> {
+pub(super) async fn cost(repl: &mut Repl, _: Vec<String>) -> Result<(), Fault> {
     let runs = &repl.session.spent;
     let shown = |usage: Usage| spent(usage).unwrap_or_else(|| "no tokens were counted".to_owned());
     if runs.len() > 1 {
@@ -33,29 +34,27 @@ pub(super) async fn cost(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault>
         }
     }
     let total = runs.iter().fold(Usage::default(), |sum, usage| sum + *usage);
-    output::text(&format!("{}: {}", counted(runs.len(), "message"), shown(total)))?;
-    Ok(Next::Go)
+    output::text(&format!("{}: {}", counted(runs.len(), "message"), shown(total)))
 }
 
 /// Prints the sections of the next request, each with its estimated number of tokens.
-pub(super) async fn context(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault> {
+pub(super) async fn context(repl: &mut Repl, _: Vec<String>) -> Result<(), Fault> {
     let session = &mut repl.session;
     let model = session.model()?;
-    let read = session.kept.store.history(&session.kept.id).await;
-    let history = read.map_err(|error| Fault::failed(error.to_string()))?;
+    let history = session.kept.store.history(&session.kept.id).await?;
     let agent = session.setup.agent().await?;
-    let (setup, settings) =
+    let (own, settings) =
         session.setup.for_agent(&agent, &session.setup.run_settings(STEPS, &model)?)?;
-    let access = setup.access(
+    let access = own.access(
         Arc::clone(&session.files),
         Some(&session.kept),
         Some((Arc::clone(&model), UsageMeter::default())),
         &settings,
     )?;
-    let grants = setup.grants(access);
-    let tenant = setup.tenant()?;
+    let grants = own.grants(access);
+    let tenant = setup::tenant(&own.config)?;
     let first = history.iter().find(|message| message.role == Role::User);
-    let host = &setup.host;
+    let host = &own.host;
     let listing = host.listing(
         Some((&tenant, &session.kept.id)),
         first.map_or("", |message| message.content.as_str()),
@@ -82,22 +81,19 @@ pub(super) async fn context(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fau
         _ = writeln!(text, "{:>9}  {what}", grouped((bytes / TOKEN_BYTES) as u64));
     }
     output::text(&text)?;
-    output::note(&paint(
-        DIM,
-        "tokens are estimated: 4 bytes each; `/compact` shortens the messages",
-    ));
-    Ok(Next::Go)
+    output::aside("tokens are estimated: 4 bytes each; `/compact` shortens the messages");
+    Ok(())
 }
 
 /// Replaces all messages before the last exchange with a summary that the model writes.
-pub(super) async fn compact(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault> {
+pub(super) async fn compact(repl: &mut Repl, _: Vec<String>) -> Result<(), Fault> {
     let session = &mut repl.session;
     let before = session.snapshot("/compact").await?;
     let begin = exchanges(&before.messages).last().copied().unwrap_or(0);
     let (old, last) = before.messages.split_at_checked(begin).unwrap_or((&before.messages, &[]));
     if old.is_empty() {
-        output::note(&paint(DIM, "there is nothing to summarize before the last message"));
-        return Ok(Next::Go);
+        output::aside("there is nothing to summarize before the last message");
+        return Ok(());
     }
     let model = session.model()?;
     let (summary, usage) = summarize(session, model.as_ref(), old).await?;
@@ -108,14 +104,10 @@ pub(super) async fn compact(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fau
     session.replace(replaced.concat()).await?;
     let removed = counted(old.len(), "message");
     session.push_undo(before).await?;
-    if output::is_styled() {
-        output::styled(&markdown::render(&summary, width::layout()))?;
-    } else {
-        output::text(&visible(&summary))?;
-    }
+    markdown::print(&summary)?;
     let note = format!("the summary replaces {removed}; /undo brings them back");
-    output::note(&paint(DIM, &note));
-    Ok(Next::Go)
+    output::aside(&note);
+    Ok(())
 }
 
 async fn summarize(
@@ -133,7 +125,7 @@ async fn summarize(
     let mut ignore = |_: Delta<'_>| {};
     let asked =
         ask_within(model, &settings.timeouts, ModelRequest::new(&messages), &mut ignore).await;
-    let reply = asked.map_err(|error| Fault::failed(error.to_string()))?;
+    let reply = asked.map_err(Fault::failed)?;
     let usage = settings.prices.priced(model.name(), reply.usage);
     match reply.text.trim() {
         "" => Err(Fault::failed("the model returned an empty summary").hint("try again")),
@@ -142,7 +134,7 @@ async fn summarize(
 }
 
 /// Restores the state before the last message, or before `/compact`.
-pub(super) async fn undo(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault> {
+pub(super) async fn undo(repl: &mut Repl, _: Vec<String>) -> Result<(), Fault> {
     let session = &mut repl.session;
     let state = match session.undo.pop() {
         Some(state) => state,
@@ -164,13 +156,13 @@ pub(super) async fn undo(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault>
             "; the variables stay as they are, because their earlier values are no longer recorded"
         }
     };
-    output::note(&paint(DIM, &format!("undone: {}{files}{variables}", state.what)));
-    Ok(Next::Go)
+    output::aside(&format!("undone: {}{files}{variables}", state.what));
+    Ok(())
 }
 
 /// Drops the last exchange from the stored conversation. `/undo` calls this function if neither a
 /// saved state nor the record of the exchange's run is left.
-async fn undo_stored(session: &Session) -> Result<Next, Fault> {
+async fn undo_stored(session: &Session) -> Result<(), Fault> {
     let mut messages = session.conversation().await?;
     let Some(begin) = exchanges(&messages).last().copied() else {
         return Err(Fault::usage("there is nothing to undo"));
@@ -179,6 +171,6 @@ async fn undo_stored(session: &Session) -> Result<Next, Fault> {
     session.replace(messages).await?;
     let note = "undone: the last message; the files and variables stay as they are, because its run \
                 is not the last one that is recorded";
-    output::note(&paint(DIM, note));
-    Ok(Next::Go)
+    output::aside(note);
+    Ok(())
 }

@@ -1,0 +1,97 @@
+//! The options of the command line that set settings. The row of a setting declares its option.
+
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches};
+
+use super::Value;
+
+/// A group of options, which commands accept together. The help shows the groups in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Group {
+    /// The model, or a recording that replaces it.
+    Model,
+    /// The endpoint of the model.
+    Endpoint,
+    /// The recording of the model's answers.
+    Record,
+    /// The limits of an agent run.
+    Limits,
+    /// The form of an agent run: its calls and its first request.
+    Form,
+    /// The time of a run.
+    Time,
+    /// The requests that programs make to models.
+    Ai,
+    /// The web search engine.
+    Search,
+    /// Whether a run changes the workdir, and whether it is trusted.
+    Write,
+    /// The hosts that are not public.
+    Hosts,
+    /// The rules of the policy.
+    Policy,
+    /// The session of a run.
+    Session,
+    /// The store.
+    Store,
+    /// The tenant in the store.
+    Tenant,
+    /// The confinement of the process.
+    Sandbox,
+    /// Verbose output.
+    Verbose,
+    /// The workdir.
+    Root,
+    /// The folders of programs.
+    Folders,
+    /// The folders of agents.
+    AgentFolders,
+    /// The agent of a run.
+    Agent,
+}
+
+/// The option that sets a setting.
+#[derive(Clone, Copy)]
+pub(super) struct Flag {
+    pub(super) group: Group,
+    /// The name of the value in the help. A switch has no value.
+    value: Option<&'static str>,
+    help: &'static str,
+    short: Option<char>,
+}
+
+impl Flag {
+    /// Declares an option with a value. The option of a list can be repeated.
+    pub(super) const fn value(group: Group, value: &'static str, help: &'static str) -> Flag {
+        Flag { group, value: Some(value), help, short: None }
+    }
+
+    /// Declares an option without a value, which sets its setting to true.
+    pub(super) const fn switch(group: Group, help: &'static str) -> Flag {
+        Flag { group, value: None, help, short: None }
+    }
+
+    /// Adds a short name.
+    pub(super) const fn short(self, short: char) -> Flag {
+        Flag { short: Some(short), ..self }
+    }
+
+    /// Returns the option for the command line. `field` is the name of the setting's field.
+    pub(super) fn option<T: Value>(self, field: &'static str) -> Arg {
+        let option = Arg::new(field)
+            .long(field.replace('_', "-"))
+            .short(self.short)
+            .help(self.help)
+            .help_heading("Settings");
+        match self.value {
+            Some(value) => T::parsed(option.value_name(value).action(ArgAction::Set)),
+            None => option.action(ArgAction::SetTrue),
+        }
+    }
+}
+
+/// Returns the value of an option, or `None` if the command line does not contain the option.
+pub(super) fn given<T: Value>(matches: &ArgMatches, field: &str) -> Option<T> {
+    matches.value_source(field).filter(|source| *source == ValueSource::CommandLine)?;
+    T::given(matches, field)
+}
