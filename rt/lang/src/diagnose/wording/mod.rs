@@ -3,16 +3,40 @@
 //! All messages are defined here, in one file per subject.
 
 /// Defines functions that build messages. Each row has the function's parameters, the message's
-/// code, its text, its hint, and the values of placeholders that differ from the parameters.
+/// code and text, its hint, its fix, and the values of placeholders that differ from the parameters.
+/// Instead of one hint, a row may have a `match`, each arm of which has a hint (or `none`) and
+/// possibly a fix. A fix is the method of [`Message`] that proposes it.
 macro_rules! messages {
     ($($(#[$doc:meta])* $name:ident($($param:ident: $ty:ty),*) $code:literal
-        $text:literal $(=> $hint:literal)? $(where $($var:ident = $value:expr),+)?;)*) => {$(
+        $text:literal $(=> $hint:literal)?
+        $(=> match ($($on:expr),+) {
+            $($pattern:pat $(if $condition:expr)? => $arm:tt
+                $(fix $arm_fix:ident($arm_change:expr))?),+ $(,)?
+        })?
+        $(fix $fix:ident($change:expr))?
+        $(where $($var:ident = $value:expr),+)?;)*) => {$(
         $(#[$doc])*
         pub(crate) fn $name($($param: $ty),*) -> Message {
             $($(let $var = $value;)+)?
-            message($code, format!($text))$(.hint(format!($hint)))?
+            let message = message($code, format!($text))$(.hint(format!($hint)))?;
+            $(let message = match ($($on),+) {
+                $($pattern $(if $condition)? => {
+                    hinted!(message, $arm)$(.$arm_fix($arm_change))?
+                })+
+            };)?
+            message$(.$fix($change))?
         }
     )*};
+}
+
+/// Adds a hint to a message, unless the hint is `none`.
+macro_rules! hinted {
+    ($message:ident, none) => {
+        $message
+    };
+    ($message:ident, $hint:literal) => {
+        $message.hint(format!($hint))
+    };
 }
 
 pub(crate) mod form;
@@ -74,11 +98,6 @@ pub(crate) struct Message {
 /// Builds a message without a hint or a fix.
 fn message(code: &'static str, text: impl Into<String>) -> Message {
     Message { code, text: text.into(), hint: None, fix: None }
-}
-
-/// Builds a message about a value of the wrong type.
-fn wrong_type(text: impl Into<String>) -> Message {
-    message("value-type", text)
 }
 
 impl Message {

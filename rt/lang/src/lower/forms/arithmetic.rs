@@ -530,21 +530,21 @@ impl<'s> Lowering<'_, 's> {
         lowered: Vec<Option<Lowered<'s>>>,
     ) -> CodeResult<'s> {
         let tree = self.tree;
-        let texts = nodes.map(|node| tree.text(node));
+        let [one, other] = nodes.map(|node| tree.text(node));
         let types: Vec<Type> =
             lowered.iter().map(|out| out.as_ref().map_or(Type::Int, |out| out.ty)).collect();
         let first = types.first().copied().unwrap_or(Type::Any);
         let second = types.get(1).copied().unwrap_or(Type::Any);
         let args: Vec<Wat<'s>> = lowered.into_iter().flatten().map(|out| out.wat).collect();
         let [a, b] = nodes;
-        for (node, other) in [(a, second), (b, first)] {
-            if other == Type::Str {
+        for (node, other_type) in [(a, second), (b, first)] {
+            if other_type == Type::Str {
                 self.check_character(list, node)?;
             }
         }
         let wat = match (first, second) {
             (Type::Any, _) | (_, Type::Any) => {
-                let message = type_wording::not_comparable(head, texts, first, second);
+                let message = type_wording::not_comparable(head, one, first, other, second);
                 let fault = Fault::new(tree.span(list), message);
                 return Ok(self.unresolved(list, fault));
             }
@@ -560,7 +560,8 @@ impl<'s> Lowering<'_, 's> {
             (Type::Numbers(_), Type::Numbers(_)) if head == "=" => Wat::list(list, "i32.eq", args),
             (Type::Numbers(_), Type::Numbers(_)) if head == "!=" => Wat::list(list, "i32.ne", args),
             _ => {
-                return self.fault(list, type_wording::not_comparable(head, texts, first, second));
+                return self
+                    .fault(list, type_wording::not_comparable(head, one, first, other, second));
             }
         };
         Ok(Lowered::one(wat, Type::Bool))

@@ -89,7 +89,7 @@ impl<'s> Lowering<'_, 's> {
             Guarded::Block(out, _) => (out.flow == Flow::Net(1)).then_some(out.ty),
         };
         if value.is_none() && names.len() > 2 {
-            let message = form::catch_names(1, tree.text(*call));
+            let message = form::catch_names(tree.text(*call));
             return self.fault(list, message);
         }
         if value.is_some()
