@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::check::draft::Draft;
 use crate::check::{max_rounds, reason};
 use crate::diagnose::diagnostic::{Diagnostic, Severity};
-use crate::diagnose::fix::{Certainty, Edit, Fix, ProposedFix};
+use crate::diagnose::fix::{Certainty, Edit, Edits, Fix, ProposedFix};
 use crate::diagnose::truncate::truncate;
 use crate::diagnose::wording::{self, Fault};
 use crate::lower::forms;
@@ -122,10 +122,9 @@ fn other_reading(
     let source = tree.source;
     let span = found.span.start as usize..found.span.end as usize;
     let mut tried = 0;
+    let safe = |edits: Edits| ProposedFix { change: edits.into(), certainty: Certainty::Safe };
     let change = habits::loop_of_c(source, span.start);
-    let fix = change
-        .map(|change| ProposedFix { change, certainty: Certainty::Safe })
-        .and_then(|fix| fix.resolve(source, &span));
+    let fix = change.and_then(|change| safe(change).resolve(source, &span));
     if let Some(fix) = fix
         && let Some(best) = outcome(found, &fix, source, host, deep)
     {
@@ -138,7 +137,7 @@ fn other_reading(
         let proposed = readings.changes.into_iter().take(MAX_READINGS - tried);
         let fixes = proposed.filter_map(|change| {
             tried += 1;
-            ProposedFix { change, certainty: Certainty::Safe }.resolve(source, &form)
+            safe(change).resolve(source, &form)
         });
         let outcomes =
             fixes.filter_map(|fix| Some((outcome(found, &fix, source, host, deep)?, fix)));

@@ -6,7 +6,7 @@
 //! support, it stops without reporting a fault.
 
 use crate::check::locate;
-use crate::diagnose::fix::Change;
+use crate::diagnose::fix::{Change, Edits};
 use crate::diagnose::truncate::{excerpt, truncate};
 use crate::diagnose::wording::{Fault, Message};
 use crate::diagnose::{nearest, wording};
@@ -187,8 +187,8 @@ impl<'s> Walk<'_, 's> {
             return self.fault(list, message);
         };
         let Some(name) = tree.atom(first) else {
-            let change =
-                self.origin(list).map(|list| rewrite::remove_parentheses(self.author, list));
+            let span = self.origin(list).map(|list| self.author.span(list));
+            let change = span.map(|span| Edits::default().unwrap_list(span));
             return self.fault(list, wording::headless_form().maybe_safe(change));
         };
         match name {
@@ -663,7 +663,8 @@ impl<'s> Walk<'_, 's> {
             let near = nearest::names(text, self.types.globals.names());
             let change = match near.as_slice() {
                 _ if is_local => {
-                    self.rename_instruction(effect.at, name, &name.replace("global", "local"))
+                    let other = name.replace("global", "local");
+                    self.rename_instruction(effect.at, name, &other).map(Change::from)
                 }
                 near => nearest::certain(text, near.iter().copied())
                     .map(|near| Change::Replace(near.to_owned())),
@@ -749,38 +750,38 @@ impl<'s> Walk<'_, 's> {
             _ if local => Some(Change::edit(tree.span(list), format!("(local.get {text})"))),
             "true" => Some(Change::Replace("1".to_owned())),
             "false" | "null" | "nil" => Some(Change::Replace("0".to_owned())),
-            _ if tree.is_list(inner) => Some(rewrite::replace_with_child(tree, list, inner)),
+            _ if tree.is_list(inner) => Some(rewrite::replace_with_child(tree, list, inner).into()),
             _ => None,
         }
     }
 
     /// Returns the change that replaces the name of the instruction at `at` with `other`. Returns
     /// `None` if the instruction is not called `name` in the source.
-    fn rename_instruction(&self, at: NodeId, name: &str, other: &str) -> Option<Change> {
+    fn rename_instruction(&self, at: NodeId, name: &str, other: &str) -> Option<Edits> {
         let tree = self.author;
         let node = self.origin(at)?;
         match tree.node(node).kind {
             NodeKind::List => {
                 rewrite::replace_head(tree, node, other).filter(|_| tree.head(node) == Some(name))
             }
-            _ => Some(Change::edit(tree.span(node), other)).filter(|_| tree.text(node) == name),
+            _ => (tree.text(node) == name).then(|| Edits::one(tree.span(node), other)),
         }
     }
 
     /// Returns the change that makes a global mutable.
-    fn make_mutable(&self, name: &str) -> Option<Change> {
+    fn make_mutable(&self, name: &str) -> Option<Edits> {
         let tree = self.author;
         let mut lists = tree.all().filter(|node| tree.head(*node) == Some("global"));
         let global = lists
             .find(|list| tree.items(*list).get(1).and_then(|n| tree.name(*n)) == Some(name))?;
         let ty = *tree.items(global).get(2).filter(|ty| tree.atom(**ty).is_some())?;
-        Some(Change::Edits(rewrite::around(tree, ty, "(mut ", ")")))
+        Some(rewrite::around(tree, ty, "(mut ", ")"))
     }
 
     /// Returns the change that declares a local before the instruction that sets it.
-    fn declare_local(&self, at: NodeId, name: &str) -> Option<Change> {
-        let start = self.author.span(self.origin(at)?).start;
-        Some(Change::edit(start..start, format!("(local {name} i32) ")))
+    fn declare_local(&self, at: NodeId, name: &str) -> Option<Edits> {
+        let start = self.author.start(self.origin(at)?);
+        Some(Edits::one(start..start, format!("(local {name} i32) ")))
     }
 
     /// Reads the name or number that must follow an instruction's name. `usage` is an example of
@@ -829,11 +830,12 @@ impl<'s> Walk<'_, 's> {
                 let global = self.types.globals.get(text).is_some();
                 let change = match near.as_slice() {
                     _ if global => {
-                        self.rename_instruction(at, name, &name.replace("local", "global"))
+                        let other = name.replace("local", "global");
+                        self.rename_instruction(at, name, &other).map(Change::from)
                     }
                     // The local is set but not declared, so the fix declares it.
                     [] if name != "local.get" && text.starts_with('$') => {
-                        self.declare_local(at, text)
+                        self.declare_local(at, text).map(Change::from)
                     }
                     _ => self.certain_local(text),
                 };
@@ -900,7 +902,7 @@ impl<'s> Walk<'_, 's> {
                 let is_code = || self.stack.get(first).is_some_and(|code| code.from == entry.from);
                 let change = match call {
                     Some(_) if all == 2 && (count == 2 || is_code()) => {
-                        self.by_name(entry.from, signature)
+                        self.by_name(entry.from, signature).map(Change::from)
                     }
                     Some(_) => wording::consume_result(signature),
                     None => None,
@@ -913,13 +915,13 @@ impl<'s> Walk<'_, 's> {
     }
 
     /// Returns the change that replaces a WAT `call` to a host function with a call by name.
-    fn by_name(&self, call: NodeId, signature: &Signature) -> Option<Change> {
+    fn by_name(&self, call: NodeId, signature: &Signature) -> Option<Edits> {
         rewrite::call_by_name(self.author, self.origin(call)?, signature)
     }
 
     /// Returns the change that replaces an `add` or `mul` instruction with `+` or `*`, which take
     /// any number of operands. Returns `None` for any other instruction.
-    fn as_operator(&self, node: NodeId) -> Option<Change> {
+    fn as_operator(&self, node: NodeId) -> Option<Edits> {
         let list = self.origin(node)?;
         let operator = match self.author.head(list)?.split_once('.')? {
             ("i32" | "i64" | "f64", "add") => "+",
@@ -955,10 +957,10 @@ impl<'s> Walk<'_, 's> {
 
     /// Returns the change that swaps the names in the `local.set` instruction at `at` and in the
     /// next instruction. Returns `None` unless both are `local.set` instructions.
-    fn swap_pops(&self, at: NodeId) -> Option<Change> {
+    fn swap_pops(&self, at: NodeId) -> Option<Edits> {
         let tree = self.author;
         let first = self.origin(at)?;
-        let second = rewrite::after(tree, first)?;
+        let second = tree.next_sibling(first)?;
         let name = |list: NodeId| match (tree.head(list), tree.items(list).as_slice()) {
             (Some("local.set"), [_, name]) => Some(*name),
             _ => None,
@@ -1144,7 +1146,7 @@ impl<'s> Walk<'_, 's> {
 
     /// Returns the change that rewrites a list with an unknown head, if the list has exactly one
     /// possible meaning.
-    fn rewrite_list(&self, list: NodeId, name: &str, near: &[String]) -> Option<Change> {
+    fn rewrite_list(&self, list: NodeId, name: &str, near: &[String]) -> Option<Edits> {
         if let Some(change) = habits::rewrite_list(self.author, list, self.host) {
             return Some(change);
         }

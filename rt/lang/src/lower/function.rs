@@ -381,16 +381,15 @@ impl<'s> Lowering<'_, 's> {
         value: NodeId,
         ty: Type,
     ) -> Box<wording::Fault> {
-        use crate::diagnose::fix::Change;
+        use crate::diagnose::fix::{Change, Edits};
         let tree = self.tree;
         let change = (ty == Type::Str && tree.node(last).kind != NodeKind::Atom).then(|| {
             if value == last {
                 Change::wrap("(ret ", ")")
             } else {
-                Change::edits([
-                    (tree.span(last).start..tree.span(value).start, "(ret "),
-                    (tree.span(value).end..tree.span(last).end, ")"),
-                ])
+                Edits::one(tree.start(last)..tree.start(value), "(ret ")
+                    .replace(tree.end(value)..tree.end(last), ")")
+                    .into()
             }
         });
         let message = type_wording::returned_value(ty, tree.text(value)).maybe_safe(change);

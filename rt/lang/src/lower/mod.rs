@@ -34,7 +34,7 @@ use self::flow::{Context, Flow, Lowered};
 use self::function::FuncState;
 use self::output::Wat;
 use self::variables::Hidden;
-use crate::diagnose::fix::Change;
+use crate::diagnose::fix::Edits;
 use crate::diagnose::wording::{self, Fault};
 use crate::lower::facts::Words;
 use crate::lower::failure::Check;
@@ -230,15 +230,13 @@ impl<'a, 's> Lowering<'a, 's> {
     pub(crate) fn list(&mut self, list: NodeId, context: Context) -> CodeResult<'s> {
         if self.tree.text(list).starts_with('[') {
             let span = self.tree.span(list);
-            let edits = vec![
-                (span.start..span.start + 1, "(arr ".to_owned()),
-                (span.end.saturating_sub(1)..span.end, ")".to_owned()),
-            ];
+            let edits = Edits::one(span.start..span.start + 1, "(arr ")
+                .replace(span.end.saturating_sub(1)..span.end, ")");
             let message = wording::types::bracket_list();
             // Brackets directly after a name denote an index.
             let before = self.tree.source.get(..span.start).unwrap_or("");
             let is_index = before.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
-            let change = (!is_index).then_some(Change::Edits(edits));
+            let change = (!is_index).then_some(edits);
             return self.fault(list, message.maybe_safe(change));
         }
         let Some(head) = self.tree.head(list) else {
@@ -289,8 +287,8 @@ impl<'a, 's> Lowering<'a, 's> {
                 digit.is_some_and(|digit| !matches!(*digit, b'0'..=b'7'))
             };
             let escapes = literal::hex_escapes(text).into_iter().filter(is_high);
-            let edits = escapes.map(|at| (start + at..start + at, "\\".to_owned())).collect();
-            self.warn(node, wording::not_utf8().likely(Change::Edits(edits)));
+            let double = |edits: Edits, at: usize| edits.insert(start + at, "\\");
+            self.warn(node, wording::not_utf8().likely(escapes.fold(Edits::default(), double)));
         }
         Ok(value)
     }

@@ -266,6 +266,18 @@ impl<'s> Tree<'s> {
         list < node && node.0 < self.node(list).next
     }
 
+    /// Returns the previous sibling of a node, if any.
+    pub(crate) fn previous_sibling(&self, node: NodeId) -> Option<NodeId> {
+        let siblings = self.parent(node).map_or(self.top(), |list| self.children(list));
+        siblings.iter(self).take_while(|sibling| *sibling < node).last()
+    }
+
+    /// Returns the next sibling of a node, if any.
+    pub(crate) fn next_sibling(&self, node: NodeId) -> Option<NodeId> {
+        let next = self.after(node).next(self)?;
+        (self.parent(next) == self.parent(node)).then_some(next)
+    }
+
     /// Returns an iterator over the nodes that follow a node and its descendants, up to the end of
     /// the source: first the node's next siblings, then the nodes after its enclosing lists.
     pub(crate) fn after(&self, id: NodeId) -> Nodes {
@@ -303,6 +315,16 @@ impl<'s> Tree<'s> {
     /// Returns the line on which a node starts, counted from 1.
     pub(crate) fn line(&self, id: NodeId) -> u32 {
         Position::of(self.source, self.span(id).start).line
+    }
+
+    /// Returns the offset at which a node starts.
+    pub(crate) fn start(&self, id: NodeId) -> usize {
+        self.node(id).start as usize
+    }
+
+    /// Returns the offset at which a node ends.
+    pub(crate) fn end(&self, id: NodeId) -> usize {
+        self.node(id).end as usize
     }
 
     /// Returns the byte range of a node in the source.

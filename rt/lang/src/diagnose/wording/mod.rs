@@ -49,7 +49,7 @@ pub(crate) mod types;
 use std::ops::Range;
 
 use crate::diagnose::diagnostic::{Diagnostic, Severity, clamp};
-use crate::diagnose::fix::{Certainty, Change, ProposedFix};
+use crate::diagnose::fix::{Certainty, Change, Edits, ProposedFix};
 use crate::diagnose::truncate::excerpt;
 use crate::types::Val;
 
@@ -120,17 +120,19 @@ impl Message {
     }
 
     /// Proposes a [safe](Certainty::Safe) fix.
-    pub(crate) fn safe(self, change: Change) -> Message {
+    pub(crate) fn safe(self, change: impl Into<Change>) -> Message {
+        let change = change.into();
         Message { fix: Some(ProposedFix { change, certainty: Certainty::Safe }), ..self }
     }
 
     /// Proposes a [likely](Certainty::Likely) fix.
-    pub(crate) fn likely(self, change: Change) -> Message {
+    pub(crate) fn likely(self, change: impl Into<Change>) -> Message {
+        let change = change.into();
         Message { fix: Some(ProposedFix { change, certainty: Certainty::Likely }), ..self }
     }
 
     /// Proposes `change`, if there is one, as a safe fix.
-    pub(crate) fn maybe_safe(self, change: Option<Change>) -> Message {
+    pub(crate) fn maybe_safe(self, change: Option<impl Into<Change>>) -> Message {
         change.into_iter().fold(self, Message::safe)
     }
 
@@ -145,9 +147,9 @@ impl Message {
         self,
         source: &str,
         piece: Range<usize>,
-        change: Change,
+        edits: Edits,
     ) -> Message {
-        let fix = ProposedFix { change: change.clone(), certainty: Certainty::Safe };
+        let fix = ProposedFix { change: edits.clone().into(), certainty: Certainty::Safe };
         let inside = |at: usize| (piece.start..=piece.end).contains(&at);
         let shown = fix.resolve(source, &piece).and_then(|fix| {
             let within = fix
@@ -160,7 +162,7 @@ impl Message {
         });
         let hinted =
             shown.into_iter().fold(self, |message, shown| message.hint(format!("write `{shown}`")));
-        hinted.safe(change)
+        hinted.safe(edits)
     }
 
     /// Proposes converting the faulty expression with the instruction `by`, if the conversion is

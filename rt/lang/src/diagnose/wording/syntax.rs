@@ -1,7 +1,7 @@
 //! Messages about characters, strings, comments and parentheses.
 
 use super::{Message, message};
-use crate::diagnose::fix::Change;
+use crate::diagnose::fix::{Change, Edits};
 use crate::diagnose::truncate::excerpt;
 
 messages! {
@@ -130,14 +130,11 @@ pub(crate) fn bad_escape(found: &str, rest: &str) -> Message {
 impl Message {
     /// Proposes the given edits. They double the backslashes of an unknown escape and of escapes
     /// that denote bytes, which the author probably did not intend as escapes either.
-    pub(crate) fn doubled_with_bytes(
-        self,
-        edits: Vec<(std::ops::Range<usize>, String)>,
-    ) -> Message {
+    pub(crate) fn doubled_with_bytes(self, edits: Edits) -> Message {
         self.hint(
             "two hexadecimal digits after a backslash are a byte: write a string without escapes \
              as `r\"…\"`",
         )
-        .likely(Change::Edits(edits))
+        .likely(edits)
     }
 }

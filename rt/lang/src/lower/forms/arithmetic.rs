@@ -3,7 +3,7 @@
 //! The result of an arithmetic operator has the widest of its operands' types. The program traps if
 //! an integer result does not fit. Comparisons and logical operators return 1 or 0.
 
-use crate::diagnose::fix::Change;
+use crate::diagnose::fix::Edits;
 use crate::diagnose::wording::{Fault, form, types as type_wording};
 use crate::lower::flow::{Context, Flow, Lowered, Want};
 use crate::lower::forms::{all_operands, operand_count, operands};
@@ -427,13 +427,11 @@ fn fits(instruction: &str, val: Val, a: &Wat<'_>, b: &Wat<'_>) -> bool {
 }
 
 /// Returns the change that rewrites `(- A B C)` as `(- (- A B) C)`.
-fn nest(tree: &Tree<'_>, list: NodeId, head: &str, nodes: &[NodeId]) -> Option<Change> {
-    let start = tree.span(list).start;
-    let between = nodes.get(1..nodes.len().checked_sub(1)?)?;
-    let opened = (start..start, format!("({head} ").repeat(between.len()));
-    let closed =
-        between.iter().map(|node| tree.span(*node).end).map(|end| (end..end, ")".to_owned()));
-    Some(Change::Edits(std::iter::once(opened).chain(closed).collect()))
+fn nest(tree: &Tree<'_>, list: NodeId, head: &str, nodes: &[NodeId]) -> Option<Edits> {
+    let [_, between @ .., _] = nodes else { return None };
+    let opened = format!("({head} ").repeat(between.len());
+    let edits = Edits::default().insert(tree.start(list), opened);
+    Some(between.iter().fold(edits, |edits, node| edits.insert(tree.end(*node), ")")))
 }
 
 impl<'s> Lowering<'_, 's> {

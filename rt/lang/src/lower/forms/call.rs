@@ -1,6 +1,6 @@
 //! Calls to functions by name: `(str.len $s)`, `(http.get $url)`, `($helper 1)`.
 
-use crate::diagnose::fix::Change;
+use crate::diagnose::fix::Edits;
 use crate::diagnose::wording::{self, Fault, form, types as type_wording};
 use crate::habits::rewrite;
 use crate::lower::flow::{Context, Flow, Lowered, Want};
@@ -307,7 +307,7 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Returns the change that replaces a list's head with another host function.
-    fn rename_call(&self, list: NodeId, known: &Signature) -> Option<Change> {
+    fn rename_call(&self, list: NodeId, known: &Signature) -> Option<Edits> {
         let tree = self.tree;
         let head = tree.head(list)?;
         let mark =

@@ -20,7 +20,7 @@ impl<'s> Lowering<'_, 's> {
         let Some(name) = tree.name(target) else {
             let message = wording::argv_target(tree.text(target));
             let change = match (tree.name(number), tree.atom(target)) {
-                (Some(_), _) => Some(rewrite::swap(tree, number, target)),
+                (Some(_), _) => Some(rewrite::swap(tree, number, target).into()),
                 (None, Some(word))
                     if word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') =>
                 {
