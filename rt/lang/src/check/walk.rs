@@ -1146,7 +1146,7 @@ impl<'s> Walk<'_, 's> {
 
     /// Returns the change that rewrites a list with an unknown head, if the list has exactly one
     /// possible meaning.
-    fn rewrite_list(&self, list: NodeId, name: &str, near: &[String]) -> Option<Edits> {
+    fn rewrite_list(&self, list: NodeId, name: &str, near: &[&str]) -> Option<Edits> {
         if let Some(change) = habits::rewrite_list(self.author, list, self.host) {
             return Some(change);
         }
@@ -1160,8 +1160,8 @@ impl<'s> Walk<'_, 's> {
         if let Some(form) = nearest::certain(name, forms).filter(|_| !is_name) {
             return rewrite::replace_head(self.author, list, form);
         }
-        let instruction = instruction::meant(name)
-            .or_else(|| nearest::certain(name, near.iter().map(String::as_str)));
+        let instruction =
+            instruction::meant(name).or_else(|| nearest::certain(name, near.iter().copied()));
         if let Some(meant) = instruction.filter(|_| !is_name) {
             return rewrite::replace_head(self.author, list, meant);
         }

@@ -168,26 +168,14 @@ pub(super) fn of_list(form: &Form<'_, '_>) -> Vec<Edits> {
     meant.into_iter().map(|text| form.replace_head(text)).collect()
 }
 
-/// Namespaces from other languages, each with its counterpart in this language.
-const MODULES: &[(&str, &str)] = &[
-    ("array", "arr"),
-    ("datetime", "date"),
-    ("dict", "map"),
-    ("file", "fs"),
-    ("files", "fs"),
-    ("hash", "map"),
-    ("io", "fs"),
-    ("list", "arr"),
-    ("object", "map"),
-    ("re", "str"),
-    ("regex", "str"),
-    ("regexp", "str"),
-    ("requests", "http"),
-    ("string", "str"),
-    ("text", "str"),
-    ("time", "date"),
-    ("vec", "arr"),
-    ("vector", "arr"),
+/// The namespaces of this language, each with its counterparts in other languages.
+const MODULES: &[(&str, &[&str])] = &[
+    ("arr", &["array", "list", "vec", "vector"]),
+    ("date", &["datetime", "time"]),
+    ("map", &["dict", "hash", "object"]),
+    ("fs", &["file", "files", "io"]),
+    ("str", &["re", "regex", "regexp", "string", "text"]),
+    ("http", &["requests"]),
 ];
 
 /// Namespaces whose functions each operate on one type. The types of a call's arguments therefore
@@ -224,8 +212,9 @@ fn elsewhere(around: &Around<'_, '_>, module: &str, name: &str) -> Vec<String> {
     if let Some(form) = form {
         return vec![form.to_owned()];
     }
-    let other = MODULES.iter().find(|(known, _)| known.eq_ignore_ascii_case(module));
-    let meant = other.filter(|_| !exists).and_then(|(_, meant)| {
+    let is_same = |known: &&str| known.eq_ignore_ascii_case(module);
+    let other = MODULES.iter().find(|(_, others)| others.iter().any(is_same));
+    let meant = other.filter(|_| !exists).and_then(|(meant, _)| {
         let full = format!("{meant}.{name}");
         let exact = around.host.get(&full).map(|_| full.clone());
         let near = || nearest::certain_function(&full, around.host, &[]);

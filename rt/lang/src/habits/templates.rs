@@ -7,108 +7,57 @@ use crate::diagnose::fix::Edits;
 use crate::syntax::literal;
 use crate::syntax::tree::{NodeId, NodeKind, Tree};
 
-/// Forms with a fixed number of operands: the name, the number of operands, and the replacement, in
-/// which `{0}` to `{2}` are placeholders for the operands. If a name has several replacements, the
+/// Forms with a fixed number of operands: their names, the number of operands, and the replacement,
+/// in which `{0}` to `{2}` are placeholders for the operands. If a name has several replacements, the
 /// one that makes the program valid is used.
-const TEMPLATES: &[(&str, usize, &str)] = &[
-    ("zero?", 1, "(= {0} 0)"),
-    ("pos?", 1, "(> {0} 0)"),
-    ("positive?", 1, "(> {0} 0)"),
-    ("neg?", 1, "(< {0} 0)"),
-    ("negative?", 1, "(< {0} 0)"),
-    ("even?", 1, "(= (% {0} 2) 0)"),
-    ("odd?", 1, "(!= (% {0} 2) 0)"),
-    ("empty?", 1, "(= (len {0}) 0)"),
-    ("isEmpty", 1, "(= (len {0}) 0)"),
-    ("is_empty", 1, "(= (len {0}) 0)"),
-    ("null?", 1, "(= (len {0}) 0)"),
-    ("not-empty", 1, "(> (len {0}) 0)"),
-    ("not-empty?", 1, "(> (len {0}) 0)"),
-    ("inc", 1, "(+ {0} 1)"),
-    ("1+", 1, "(+ {0} 1)"),
-    ("add1", 1, "(+ {0} 1)"),
-    ("dec", 1, "(- {0} 1)"),
-    ("1-", 1, "(- {0} 1)"),
-    ("sub1", 1, "(- {0} 1)"),
-    ("neg", 1, "(- {0})"),
-    ("negate", 1, "(- {0})"),
-    ("get", 2, "(at {0} {1})"),
-    ("get", 3, "(default (at {0} {1}) {2})"),
-    ("nth", 2, "(at {0} {1})"),
-    ("nth", 2, "(at {1} {0})"),
-    ("gethash", 2, "(at {1} {0})"),
-    ("aref", 2, "(at {0} {1})"),
-    ("elt", 2, "(at {0} {1})"),
-    ("vector-ref", 2, "(at {0} {1})"),
-    ("list-ref", 2, "(at {0} {1})"),
-    ("hash-ref", 2, "(at {0} {1})"),
-    ("hash-ref", 3, "(default (at {0} {1}) {2})"),
-    ("first", 1, "(at {0} 0)"),
-    ("car", 1, "(at {0} 0)"),
-    ("second", 1, "(at {0} 1)"),
-    ("third", 1, "(at {0} 2)"),
-    ("conj", 2, "(push {0} {1})"),
-    ("conj!", 2, "(push {0} {1})"),
-    ("append", 2, "(push {0} {1})"),
-    ("append!", 2, "(push {0} {1})"),
-    ("push!", 2, "(push {0} {1})"),
-    ("assoc", 3, "(put {0} {1} {2})"),
-    ("assoc!", 3, "(put {0} {1} {2})"),
-    ("hash-set!", 3, "(put {0} {1} {2})"),
-    ("vector-set!", 3, "(put {0} {1} {2})"),
-    ("aset", 3, "(put {0} {1} {2})"),
-    ("contains?", 2, "(has {0} {1})"),
-    ("contains", 2, "(has {0} {1})"),
-    ("includes", 2, "(has {0} {1})"),
-    ("includes?", 2, "(has {0} {1})"),
-    ("has-key?", 2, "(has {0} {1})"),
-    ("has_key", 2, "(has {0} {1})"),
-    ("contains-key?", 2, "(has {0} {1})"),
-    ("member", 2, "(has {1} {0})"),
-    ("member?", 2, "(has {1} {0})"),
-    ("in", 2, "(has {1} {0})"),
-    ("string", 1, "(fmt \"{}\" {0})"),
-    ("to-string", 1, "(fmt \"{}\" {0})"),
-    ("toString", 1, "(fmt \"{}\" {0})"),
-    ("chr", 1, "(str.from_code {0})"),
-    ("ord", 1, "(str.code {0} 0)"),
-    ("kv.get", 2, "(default (kv.get {0}) {1})"),
-    ("map.get", 3, "(at {0} {1} {2})"),
-    ("json.get", 3, "(default (json.get {0} {1}) {2})"),
-    ("str.find", 2, "(str.find {0} {1} 0)"),
-    ("str.index_of", 2, "(str.find {0} {1} 0)"),
-    ("str.indexOf", 2, "(str.find {0} {1} 0)"),
-    ("str.split", 1, "(str.words {0})"),
-    ("?", 3, "(if {0} {1} {2})"),
-    ("~", 1, "(^ {0} -1)"),
-    ("**", 2, "(math.pow {0} {1})"),
-    ("pow", 2, "(math.pow {0} {1})"),
-    ("expt", 2, "(math.pow {0} {1})"),
-    ("//", 2, "(/ {0} {1})"),
-    ("sorted", 1, "(arr.sort {0})"),
-    ("sort", 1, "(arr.sort {0})"),
-    ("reversed", 1, "(arr.reverse {0})"),
-    ("*", 2, "(str.repeat {0} {1})"),
-    ("fail", 1, "(fail ETRFM {0})"),
-    ("throw", 1, "(fail ETRFM {0})"),
-    ("raise", 1, "(fail ETRFM {0})"),
-    ("error", 1, "(fail ETRFM {0})"),
-    ("panic", 1, "(fail ETRFM {0})"),
-    ("abort", 1, "(fail ETRFM {0})"),
-    ("die", 1, "(fail ETRFM {0})"),
+const TEMPLATES: &[(&[&str], usize, &str)] = &[
+    (&["zero?"], 1, "(= {0} 0)"),
+    (&["pos?", "positive?"], 1, "(> {0} 0)"),
+    (&["neg?", "negative?"], 1, "(< {0} 0)"),
+    (&["even?"], 1, "(= (% {0} 2) 0)"),
+    (&["odd?"], 1, "(!= (% {0} 2) 0)"),
+    (&["empty?", "isEmpty", "is_empty", "null?"], 1, "(= (len {0}) 0)"),
+    (&["not-empty", "not-empty?"], 1, "(> (len {0}) 0)"),
+    (&["inc", "1+", "add1"], 1, "(+ {0} 1)"),
+    (&["dec", "1-", "sub1"], 1, "(- {0} 1)"),
+    (&["neg", "negate"], 1, "(- {0})"),
+    (&["get", "nth", "aref", "elt", "vector-ref", "list-ref", "hash-ref"], 2, "(at {0} {1})"),
+    (&["get", "hash-ref"], 3, "(default (at {0} {1}) {2})"),
+    (&["nth", "gethash"], 2, "(at {1} {0})"),
+    (&["first", "car"], 1, "(at {0} 0)"),
+    (&["second"], 1, "(at {0} 1)"),
+    (&["third"], 1, "(at {0} 2)"),
+    (&["conj", "conj!", "append", "append!", "push!"], 2, "(push {0} {1})"),
+    (&["assoc", "assoc!", "hash-set!", "vector-set!", "aset"], 3, "(put {0} {1} {2})"),
+    (
+        &["contains?", "contains", "includes", "includes?", "has-key?", "has_key", "contains-key?"],
+        2,
+        "(has {0} {1})",
+    ),
+    (&["member", "member?", "in"], 2, "(has {1} {0})"),
+    (&["string", "to-string", "toString"], 1, "(fmt \"{}\" {0})"),
+    (&["chr"], 1, "(str.from_code {0})"),
+    (&["ord"], 1, "(str.code {0} 0)"),
+    (&["kv.get"], 2, "(default (kv.get {0}) {1})"),
+    (&["map.get"], 3, "(at {0} {1} {2})"),
+    (&["json.get"], 3, "(default (json.get {0} {1}) {2})"),
+    (&["str.find", "str.index_of", "str.indexOf"], 2, "(str.find {0} {1} 0)"),
+    (&["str.split"], 1, "(str.words {0})"),
+    (&["?"], 3, "(if {0} {1} {2})"),
+    (&["~"], 1, "(^ {0} -1)"),
+    (&["**", "pow", "expt"], 2, "(math.pow {0} {1})"),
+    (&["//"], 2, "(/ {0} {1})"),
+    (&["sorted", "sort"], 1, "(arr.sort {0})"),
+    (&["reversed"], 1, "(arr.reverse {0})"),
+    (&["*"], 2, "(str.repeat {0} {1})"),
+    (&["fail", "throw", "raise", "error", "panic", "abort", "die"], 1, "(fail ETRFM {0})"),
 ];
 
-/// Functions in other languages that return a modified collection, each with the function in this
-/// language that modifies the collection in place.
-const IN_PLACE: &[(&str, &str)] = &[
-    ("conj", "push"),
-    ("append", "push"),
-    ("push", "push"),
-    ("arr.push", "push"),
-    ("assoc", "put"),
-    ("put", "put"),
-    ("map.set", "put"),
-    ("arr.set", "put"),
+/// The forms that modify a collection in place, each with the functions in other languages that
+/// return a modified collection instead.
+const IN_PLACE: &[(&str, &[&str])] = &[
+    ("push", &["conj", "append", "push", "arr.push"]),
+    ("put", &["assoc", "put", "map.set", "arr.set"]),
 ];
 
 /// Names from other languages for functions that print several values, separated by spaces.
@@ -135,7 +84,7 @@ pub(super) fn of_list(form: &Form<'_, '_>) -> Vec<Edits> {
     }
     let fitting = TEMPLATES
         .iter()
-        .filter(|(known, count, _)| *known == form.name && *count == operands.len());
+        .filter(|(names, count, _)| names.contains(&form.name) && *count == operands.len());
     let texts = fitting.map(|(_, _, template)| filled(form, template));
     let last = match (form.name, operands) {
         ("last", [of]) => tree.name(*of).map(|of| format!("(at {of} (- (len {of}) 1))")),
@@ -185,7 +134,7 @@ fn in_place(form: &Form<'_, '_>) -> Option<Edits> {
     let inner = tree.items(*value);
     let [first, of, ..] = inner.as_slice() else { return None };
     let head = tree.atom(*first)?;
-    let (_, meant) = IN_PLACE.iter().find(|(known, _)| *known == head)?;
+    let (meant, _) = IN_PLACE.iter().find(|(_, others)| others.contains(&head))?;
     if tree.name(*target)? != tree.name(*of)? {
         return None;
     }

@@ -213,7 +213,7 @@ fn pops(results: &[&str]) -> String {
 
 pub(crate) fn unknown_instruction(
     name: &str,
-    near: &[String],
+    near: &[&str],
     functions: Option<String>,
     code: Option<Code>,
 ) -> Message {
