@@ -206,7 +206,7 @@ fn foreign_around(found: &Diagnostic, tree: &Tree<'_>, host: &Signatures) -> Opt
         })
         .next_back()?;
     let message = wording::foreign_head(tree.text(head)).hint(hint);
-    Some(Fault::new(tree.span(head), message).into_diagnostic(tree.source, Severity::Error))
+    Some(Fault::at(tree, head, message).into_diagnostic(tree.source, Severity::Error))
 }
 
 /// The program text after a fix and the additional fixes that the first one required. No fault

@@ -393,7 +393,7 @@ impl<'s> Lowering<'_, 's> {
             }
         });
         let message = type_wording::returned_value(ty, tree.text(value)).maybe_safe(change);
-        wording::Fault::new(tree.span(last), message)
+        wording::Fault::at(tree, last, message)
     }
 
     /// Returns true if a node is a number literal.

@@ -295,12 +295,12 @@ impl<'a, 's> Lowering<'a, 's> {
 
     /// Adds a warning.
     pub(crate) fn warn(&mut self, node: NodeId, message: wording::Message) {
-        self.warnings.push(*Fault::new(self.tree.span(node), message));
+        self.warnings.push(*Fault::at(self.tree, node, message));
     }
 
     /// Returns an error that reports `message` at a node.
     pub(crate) fn fault<T>(&self, node: NodeId, message: wording::Message) -> LowerResult<T> {
-        Err(Fault::new(self.tree.span(node), message))
+        Err(Fault::at(self.tree, node, message))
     }
 
     /// Returns a placeholder for code that depends on a type that is not yet known. If the type

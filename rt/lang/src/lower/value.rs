@@ -252,7 +252,7 @@ impl<'s> Lowering<'_, 's> {
             .and_then(|name| self.func.scope.get(name))
             .map(|variable| tree.line(variable.node));
         let message = type_wording::operand(head, text, found, want, declared).maybe_safe(change);
-        Fault::new(tree.span(node), message)
+        Fault::at(tree, node, message)
     }
 
     /// Builds the fault for an atom that is not a value.
@@ -282,7 +282,7 @@ impl<'s> Lowering<'_, 's> {
                 }
             },
         };
-        Fault::new(tree.span(node), message)
+        Fault::at(tree, node, message)
     }
 
     /// Builds the fault for an operand that leaves no value or several values.
@@ -299,7 +299,7 @@ impl<'s> Lowering<'_, 's> {
         {
             let change = habits::rewrite::call_by_name(tree, node, signature);
             let message = form::value_and_err(signature).maybe_safe(change);
-            return Fault::new(tree.span(node), message);
+            return Fault::at(tree, node, message);
         }
         let called = tree.head(node).and_then(|inner| self.callee(inner));
         let message = match called {
@@ -314,7 +314,7 @@ impl<'s> Lowering<'_, 's> {
             }
             _ => form::value_count(head, tree.text(node), count),
         };
-        Fault::new(tree.span(node), message)
+        Fault::at(tree, node, message)
     }
 }
 

@@ -92,7 +92,7 @@ impl<'s> Scope<'s> {
     ) -> Result<usize, Box<Fault>> {
         if self.len() >= MAX_VARIABLES {
             let message = wording::too_many_locals(MAX_VARIABLES);
-            return Err(Fault::new(tree.span(variable.node), message));
+            return Err(Fault::at(tree, variable.node, message));
         }
         Ok(self.push(variable.name, variable))
     }

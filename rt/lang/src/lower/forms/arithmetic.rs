@@ -543,7 +543,7 @@ impl<'s> Lowering<'_, 's> {
         let wat = match (first, second) {
             (Type::Any, _) | (_, Type::Any) => {
                 let message = type_wording::not_comparable(head, one, first, other, second);
-                let fault = Fault::new(tree.span(list), message);
+                let fault = Fault::at(tree, list, message);
                 return Ok(self.unresolved(list, fault));
             }
             (Type::Str, Type::Str) => match head {

@@ -185,7 +185,7 @@ impl<'s> Lowering<'_, 's> {
             _ => span.filter(|_| fits).map(|span| Change::edit(span, "{}")),
         };
         let message = type_wording::placeholder(self.tree.text(node), found, placeholder.text());
-        Err(Fault::new(self.tree.span(node), message.maybe_safe(change)))
+        Err(Fault::at(self.tree, node, message.maybe_safe(change)))
     }
 
     /// Returns the change that replaces placeholders from other languages with those of `fmt`, or
