@@ -2,11 +2,10 @@
 
 use std::borrow::Cow;
 
-use super::facts::{Decided, LocalType};
-use super::flow::{Flow, Lowered, Want};
+use super::facts::{Decided, LocalType, Slot};
+use super::flow::{Context, Flow, Lowered, Want};
 use super::leaves::Leaves;
 use super::output::Wat;
-use super::sequence::Tail;
 use super::{CodeResult, LowerResult, LoweredFunc, Lowering};
 use crate::diagnose::wording::{self, types as type_wording};
 use crate::lower::program::Func;
@@ -144,7 +143,7 @@ impl<'s> Lowering<'_, 's> {
     /// Adds the function's parameters and its WAT locals to the scope.
     fn declare_params(&mut self, at: usize, func: &Func<'s>) -> LowerResult<()> {
         for (nth, param) in func.fn_params.iter().flatten().enumerate() {
-            let known = self.facts.param(at, nth);
+            let known = self.facts.ty(at, Slot::Param(nth));
             let is_used = self.used.get(at).copied().unwrap_or_default();
             let default = if is_used { Type::Int } else { Type::I32 };
             let ty = param.declared.or(known.map(|(ty, _)| ty)).unwrap_or(default).stored();
@@ -188,12 +187,12 @@ impl<'s> Lowering<'_, 's> {
             header.push(self.raw(*part)?.wat);
         }
         let ty = self.types.funcs.get(at).and_then(Option::as_ref);
-        let tail = match ty.map(|ty| ty.results.as_slice()) {
-            Some([one]) if !run => Tail::Value(Want::Val(*one)),
-            _ => Tail::Discarded,
+        let context = match ty.map(|ty| ty.results.as_slice()) {
+            Some([one]) if !run => Context::Operand(Want::Val(*one)),
+            _ => Context::Statement,
         };
         let mut body = func.body;
-        let lowered = self.sequence(&mut body, tail)?;
+        let lowered = self.sequence(&mut body, context)?;
         if run {
             self.check_end(func.body, &lowered)?;
         }
@@ -212,8 +211,8 @@ impl<'s> Lowering<'_, 's> {
         let mut pieces = Vec::new();
         let flow = match leaves {
             Leaves::Value => {
-                let want = self.result(at).map_or(Want::Any, |(ty, _)| Want::Type(ty));
-                let lowered = self.sequence(&mut body, Tail::Value(want))?;
+                let want = self.facts.result(at).map_or(Want::Any, |(ty, _)| Want::Type(ty));
+                let lowered = self.sequence(&mut body, Context::Operand(want))?;
                 if lowered.flow != Flow::Never {
                     self.join_result(last.unwrap_or(node), lowered.ty)?;
                 }
@@ -221,9 +220,9 @@ impl<'s> Lowering<'_, 's> {
                 lowered.flow
             }
             Leaves::Nothing | Leaves::Never => {
-                let lowered = self.sequence(&mut body, Tail::Discarded)?;
+                let lowered = self.sequence(&mut body, Context::Statement)?;
                 pieces.push(lowered.wat);
-                match (leaves, self.result(at)) {
+                match (leaves, self.facts.result(at)) {
                     (Leaves::Nothing, Some((ty, first))) if lowered.flow != Flow::Never => {
                         let line = self.tree.line(first);
                         let name = func.name.unwrap_or("");
@@ -248,7 +247,7 @@ impl<'s> Lowering<'_, 's> {
         for variable in self.func.scope.iter().filter(|v| v.declared == Declared::Param) {
             head.push_str(&format!(" (param {} {})", variable.text, variable.wat));
         }
-        let result = self.result(at).map(|(ty, _)| ty.stored().val());
+        let result = self.facts.result(at).map(|(ty, _)| ty.stored().val());
         let results = result.into_iter().chain(is_fallible.then_some(Val::I32));
         let results: Vec<&str> = results.map(wat_name).collect();
         if !results.is_empty() {
@@ -287,12 +286,6 @@ impl<'s> Lowering<'_, 's> {
         globals
     }
 
-    /// Returns the result type of a function declared with `fn`, if known, and the node that
-    /// determined the type.
-    pub(crate) fn result(&self, at: usize) -> Option<(Type, NodeId)> {
-        self.facts.result(at)
-    }
-
     /// Joins the type of a returned value with the common type of the values returned earlier in
     /// the current function.
     pub(crate) fn join_result(&mut self, node: NodeId, ty: Type) -> LowerResult<()> {
@@ -301,8 +294,7 @@ impl<'s> Lowering<'_, 's> {
             return Ok(());
         }
         let ty = ty.stored();
-        let joined = self.facts.join_result(at, |known| join(known, ty, node));
-        joined.or_else(|(known, first)| {
+        self.facts.join(at, Slot::Result, ty, node).or_else(|(known, first)| {
             self.fault(node, type_wording::two_results(ty, known, self.tree.line(first)))
         })
     }
@@ -327,8 +319,7 @@ impl<'s> Lowering<'_, 's> {
             let want = match param.declared {
                 Some(ty) => Want::Type(ty),
                 None if self.is_number(*operand) => {
-                    let known = self.facts.param_so_far(at, nth);
-                    self.wanted_number(*operand, known)
+                    self.wanted_number(*operand, self.facts.ty_so_far(at, Slot::Param(nth)))
                 }
                 None => Want::Any,
             };
@@ -338,11 +329,12 @@ impl<'s> Lowering<'_, 's> {
                 continue;
             }
             let ty = arg.ty.stored();
-            let joined = self.facts.join_param(at, nth, |known| join(known, ty, *operand));
-            let joined = joined.or_else(|(known, first)| {
+            let slot = Slot::Param(nth);
+            self.facts.join(at, slot, ty, *operand).or_else(|(known, first)| {
                 let line = self.tree.line(first);
                 self.fault(*operand, type_wording::two_arguments(param.name, name, ty, known, line))
             })?;
+            let joined = self.facts.ty(at, slot).map_or(ty, |(ty, _)| ty);
             args.push(self.convert(list, *operand, arg, joined)?.wat);
         }
         self.record_use(at);
@@ -354,7 +346,7 @@ impl<'s> Lowering<'_, 's> {
         let wat =
             if fallible { Wat::sequence(list, [call, self.end_on_error(list)?]) } else { call };
         let is_done = self.done.get(at).is_some_and(Option::is_some);
-        Ok(match self.result(at) {
+        Ok(match self.facts.result(at) {
             Some((ty, _)) => Lowered::one(wat, ty).dropped_if_unused(),
             None if is_done => Lowered::none(wat),
             None => Lowered { ty: Type::Any, ..Lowered::unknown(wat) },
@@ -415,15 +407,6 @@ impl<'s> Lowering<'_, 's> {
     /// Returns a generated name for a variable that functions share or that redeclares a name.
     pub(crate) fn global_name(&self, name: &str, number: usize) -> String {
         self.label(name.trim_start_matches('$'), number)
-    }
-}
-
-/// Joins a previously determined type with the type of a value. If they have no common type, the
-/// error is the previously determined type.
-fn join(known: Decided, ty: Type, node: NodeId) -> Result<(Type, NodeId), (Type, NodeId)> {
-    match known {
-        None => Ok((ty, node)),
-        Some((known, first)) => known.join(ty).map(|joined| (joined, first)).ok_or((known, first)),
     }
 }
 

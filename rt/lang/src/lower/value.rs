@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use super::flow::{Context, Flow, Lowered, Want};
 use super::forms::call::Callee;
 use super::output::Wat;
-use super::sequence::Tail;
 use super::{CodeResult, LowerResult, Lowering, forms};
 use crate::diagnose::fix::Change;
 use crate::diagnose::wording::{Fault, form, types as type_wording};
@@ -375,27 +374,19 @@ impl<'s> JoinedArms<'s> {
 }
 
 impl<'s> Join<'s> {
-    /// Creates a join for branches that leave no value.
-    pub(crate) fn none() -> Join<'s> {
-        Join { want: None, branches: Vec::new(), found: None }
-    }
-
-    /// Creates a join for branches that leave a value.
-    pub(crate) fn wanted(want: Want) -> Join<'s> {
-        Join { want: Some(want), branches: Vec::new(), found: None }
+    /// Creates a join for the branches of a form in this context.
+    pub(crate) fn at(context: Context) -> Join<'s> {
+        let want = match context {
+            Context::Statement | Context::Stack => None,
+            Context::Operand(want) => Some(want),
+        };
+        Join { want, branches: Vec::new(), found: None }
     }
 
     /// Creates a join for branches that leave a value of this type, which is declared in WAT.
     pub(crate) fn declared(ty: Type) -> Join<'s> {
-        Join { found: Some((ty, NodeId(0))), ..Join::wanted(Want::Val(ty.val())) }
-    }
-
-    /// Creates a join for the branches of a form in this context.
-    pub(crate) fn at(context: Context) -> Join<'s> {
-        match context {
-            Context::Statement | Context::Stack => Join::none(),
-            Context::Operand(want) => Join::wanted(want),
-        }
+        let want = Context::Operand(Want::Val(ty.val()));
+        Join { found: Some((ty, NodeId(0))), ..Join::at(want) }
     }
 
     pub(crate) fn is_wanted(&self) -> bool {
@@ -416,8 +407,8 @@ impl<'s> Join<'s> {
         head: &'s str,
         nodes: &mut Nodes,
     ) -> LowerResult<Flow> {
-        let tail = self.want.map_or(Tail::Discarded, Tail::Value);
-        let out = lowering.sequence(nodes, tail)?;
+        let context = self.want.map_or(Context::Statement, Context::Operand);
+        let out = lowering.sequence(nodes, context)?;
         self.add(lowering, at, head, out)
     }
 

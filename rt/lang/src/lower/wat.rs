@@ -8,7 +8,6 @@ use crate::habits::rewrite;
 use crate::lower::flow::{Context, Flow, Lowered, Want};
 use crate::lower::function::FuncKind;
 use crate::lower::output::{Pieces, Wat, are_unchanged};
-use crate::lower::sequence::Tail;
 use crate::lower::value::Join;
 use crate::lower::variables::Variable;
 use crate::lower::{CodeResult, LowerResult, Lowering};
@@ -489,12 +488,12 @@ impl<'s> Lowering<'_, 's> {
     ) -> CodeResult<'s> {
         let results = self.block_results(nodes);
         let block = self.block_head(&mut nodes)?;
-        let tail = match results.as_deref() {
-            Some([one]) => Tail::Value(Want::Val(*one)),
-            _ => Tail::Discarded,
+        let inner = match results.as_deref() {
+            Some([one]) => Context::Operand(Want::Val(*one)),
+            _ => Context::Statement,
         };
         let inside = nodes;
-        let body = self.sequence(&mut nodes, tail)?;
+        let body = self.sequence(&mut nodes, inner)?;
         let wat = if block.types.is_empty() && body.wat.is_source(inside) {
             Wat::unchanged(list)
         } else {
@@ -526,8 +525,8 @@ impl<'s> Lowering<'_, 's> {
         let results = if by_name { Some(Vec::new()) } else { self.block_results(nodes) };
         let mut value = match (declared, context, results.as_deref()) {
             (true, _, Some([one])) => Join::declared(Type::of_wat(*one)),
-            (false, Context::Operand(want), _) => Join::wanted(want),
-            (true, ..) | (false, ..) => Join::none(),
+            (true, ..) => Join::at(Context::Statement),
+            (false, ..) => Join::at(context),
         };
         let mut block = if by_name { BlockHead::default() } else { self.block_head(&mut nodes)? };
         let inside = nodes;

@@ -302,11 +302,16 @@ impl<'s> Lowering<'_, 's> {
         (a, b, set_a.into_iter().chain(set_b).collect())
     }
 
+    /// Lowers the only operand of a form, which is a number.
+    fn one_number(&mut self, list: NodeId, context: Context) -> LowerResult<(Wat<'s>, Type)> {
+        let node = operands::<1>(self.tree, list)?;
+        let (mut values, ty) = self.numbers(list, &node, context.want())?;
+        Ok((values.pop().unwrap_or(Wat::nothing(list)), ty))
+    }
+
     /// Lowers `(- X)`, which negates a number.
     fn negate(&mut self, list: NodeId, context: Context) -> CodeResult<'s> {
-        let [node] = operands::<1>(self.tree, list)?;
-        let (values, ty) = self.numbers(list, &[node], context.want())?;
-        let value = values.into_iter().next().unwrap_or(Wat::nothing(list));
+        let (value, ty) = self.one_number(list, context)?;
         let val = ty.val();
         let wat = match val {
             Val::F32 | Val::F64 => Wat::op(list, val, "neg", [value]),
@@ -317,9 +322,7 @@ impl<'s> Lowering<'_, 's> {
 
     /// Lowers `(abs X)`, the absolute value of a number.
     pub(super) fn lower_abs(&mut self, list: NodeId, context: Context) -> CodeResult<'s> {
-        let [node] = operands::<1>(self.tree, list)?;
-        let (values, ty) = self.numbers(list, &[node], context.want())?;
-        let value = values.into_iter().next().unwrap_or(Wat::nothing(list));
+        let (value, ty) = self.one_number(list, context)?;
         let val = ty.val();
         if matches!(val, Val::F32 | Val::F64) {
             return Ok(Lowered::one(Wat::op(list, val, "abs", [value]), ty));
