@@ -204,8 +204,10 @@ impl<'s> Walk<'_, 's> {
                 let change = change.and_then(|other| habits::move_else(self.author, other));
                 self.fault(list, wording::arm_outside(name).maybe_safe(change))
             }
-            "end" if nodes.peek(tree).is_none() => self.fault(list, wording::stray_end(name)),
-            "end" => self.fault(first, wording::stray_end(name)),
+            "end" => {
+                let at = if nodes.peek(tree).is_none() { list } else { first };
+                self.fault(at, wording::stray_end(name))
+            }
             _ => {
                 let mut effect = self.effect(list, first, name, &mut nodes)?;
                 let operands = nodes.peek(tree).is_some();
@@ -239,9 +241,7 @@ impl<'s> Walk<'_, 's> {
                 else {
                     return self.fault(node, wording::stray_end(name));
                 };
-                self.finish(node)?;
-                self.enter(Frame { kind: FrameKind::Else, unreachable: false, ..frame });
-                Ok(())
+                self.begin_else(frame, node)
             }
             "end" => {
                 nodes.next_name(tree);
@@ -289,8 +289,7 @@ impl<'s> Walk<'_, 's> {
             return self.fault(more, wording::after_else());
         }
         if let Some(frame) = self.frames.last().cloned() {
-            self.finish(then)?;
-            self.enter(Frame { kind: FrameKind::Else, unreachable: false, ..frame });
+            self.begin_else(frame, then)?;
         }
         self.inside(&mut tree.operands(other))?;
         self.close(other)
@@ -428,6 +427,13 @@ impl<'s> Walk<'_, 's> {
         let node = frame.node;
         self.frames.push(frame);
         self.push(&params, node);
+    }
+
+    /// Begins the second arm of an `if`, whose first arm ends at `end`.
+    fn begin_else(&mut self, frame: Frame<'s>, end: NodeId) -> WalkResult<()> {
+        self.finish(end)?;
+        self.enter(Frame { kind: FrameKind::Else, unreachable: false, ..frame });
+        Ok(())
     }
 
     /// Closes the innermost frame and pushes its results.
@@ -659,18 +665,7 @@ impl<'s> Walk<'_, 's> {
         let node = self.argument(effect, "a global's name", usage, nodes)?;
         let text = self.tree.text(node);
         let Some(global) = self.types.globals.get_word(text) else {
-            let is_local = self.func.locals.get(text).is_some();
-            let near = nearest::names(text, self.types.globals.names());
-            let change = match near.as_slice() {
-                _ if is_local => {
-                    let other = name.replace("global", "local");
-                    self.rename_instruction(effect.at, name, &other).map(Change::from)
-                }
-                near => nearest::certain(text, near.iter().copied())
-                    .map(|near| Change::Replace(near.to_owned())),
-            };
-            return self
-                .fault(node, wording::unknown_global(text, &near, is_local).maybe_safe(change));
+            return self.unknown_variable(effect.at, name, node);
         };
         let global = global.ok_or(Stop::Unsupported)?;
         match name {
@@ -825,23 +820,40 @@ impl<'s> Walk<'_, 's> {
         let text = self.tree.text(node);
         match self.func.locals.get_word(text) {
             Some(local) => Val::from_wat(local.ty).ok_or(Stop::Unsupported),
-            None => {
-                let near = nearest::names(text, self.local_names());
-                let global = self.types.globals.get(text).is_some();
-                let change = match near.as_slice() {
-                    _ if global => {
-                        let other = name.replace("local", "global");
-                        self.rename_instruction(at, name, &other).map(Change::from)
-                    }
-                    // The local is set but not declared, so the fix declares it.
-                    [] if name != "local.get" && text.starts_with('$') => {
-                        self.declare_local(at, text).map(Change::from)
-                    }
-                    _ => self.certain_local(text),
-                };
-                self.fault(node, wording::unknown_local(text, &near, global).maybe_safe(change))
-            }
+            None => self.unknown_variable(at, name, node),
         }
+    }
+
+    /// Reports an unknown local or global that the instruction `name` at `at` accesses.
+    fn unknown_variable<T>(&self, at: NodeId, name: &str, node: NodeId) -> WalkResult<T> {
+        let text = self.tree.text(node);
+        let is_local = name.starts_with("local");
+        let other = |from: &str, to: &str| {
+            self.rename_instruction(at, name, &name.replace(from, to)).map(Change::from)
+        };
+        let replace = |near: &str| Change::Replace(near.to_owned());
+        if is_local {
+            let is_global = self.types.globals.get(text).is_some();
+            let near = nearest::names(text, self.local_names());
+            let change = match near.as_slice() {
+                _ if is_global => other("local", "global"),
+                // The local is set but not declared, so the fix declares it.
+                [] if name != "local.get" && text.starts_with('$') => {
+                    self.declare_local(at, text).map(Change::from)
+                }
+                _ => self.certain_local(text),
+            };
+            let message = wording::unknown_local(text, &near, is_global);
+            return self.fault(node, message.maybe_safe(change));
+        }
+        let is_local = self.func.locals.get(text).is_some();
+        let near = nearest::names(text, self.types.globals.names());
+        let change = match near.as_slice() {
+            _ if is_local => other("global", "local"),
+            near => nearest::certain(text, near.iter().copied()).map(replace),
+        };
+        let message = wording::unknown_global(text, &near, is_local);
+        self.fault(node, message.maybe_safe(change))
     }
 
     /// Returns the types of the values that a branch to a label passes.
@@ -934,23 +946,17 @@ impl<'s> Walk<'_, 's> {
     /// Adds to `message` a fix that converts a value to the expected type. The fix changes the type
     /// of a constant, or puts a conversion instruction around the expression. Returns the message
     /// unchanged if there is no such fix.
-    fn propose_conversion(
-        &self,
-        message: Message,
-        from: NodeId,
-        wanted: Val,
-        found: Val,
-    ) -> Message {
-        let constant = self.origin(from).filter(|list| {
+    fn propose_conversion(&self, message: Message, entry: &Entry, wanted: Val) -> Message {
+        let constant = self.origin(entry.from).filter(|list| {
             self.author.head(*list).is_some_and(|head| head.ends_with(".const"))
-                && found == Val::I32
+                && entry.ty == Val::I32
         });
         let change = constant.and_then(|list| {
             rewrite::replace_head(self.author, list, format!("{}.const", wanted.name()))
         });
-        match (change, conversion(found, wanted)) {
+        match (change, conversion(entry.ty, wanted)) {
             (Some(change), _) => message.safe(change),
-            (None, Some(by)) => message.convert(wanted, found, by),
+            (None, Some(by)) => message.convert(wanted, entry.ty, by),
             (None, None) => message,
         }
     }
@@ -1013,52 +1019,32 @@ impl<'s> Walk<'_, 's> {
         wanted: Val,
         entry: &Entry,
     ) -> WalkResult<T> {
-        let at = if effect.given.is_some() { entry.from } else { effect.at };
+        let is_folded = effect.given.is_some();
         let from = self.excerpt(entry.from);
         let called = self.callee(entry.from);
         let err = called.filter(|called| {
             called.fallible() && entry.nth > 0 && entry.nth == called.results.len()
         });
-        if matches!(effect.name, "local.set" | "local.tee" | "global.set") {
-            let name = effect.argument.unwrap_or("");
-            let message = match err {
-                Some(called) => {
-                    wording::err_on_top(name, wanted, called).maybe_safe(self.swap_pops(effect.at))
-                }
-                None => {
-                    let message = wording::wrong_set(
-                        name,
-                        wanted,
-                        entry.ty,
-                        &from,
-                        conversion(entry.ty, wanted),
-                    );
-                    if effect.given.is_some() {
-                        self.propose_conversion(message, entry.from, wanted, entry.ty)
-                    } else {
-                        message
-                    }
-                }
-            };
-            return self.fault(at, message);
-        }
-        if let Some(called) = err {
-            return self
-                .fault(at, wording::err_as_operand(&self.usage(effect), nth, wanted, called));
-        }
-        let param = self
-            .host_of(effect)
-            .and_then(|signature| signature.params.get(nth))
-            .map(|param| param.name);
         let usage = self.usage(effect);
-        let hint = conversion(entry.ty, wanted);
-        let message = wording::operand_type(&usage, nth, param, wanted, entry.ty, &from, hint);
-        let message = if effect.given.is_some() {
-            self.propose_conversion(message, entry.from, wanted, entry.ty)
-        } else {
-            message
+        let set = matches!(effect.name, "local.set" | "local.tee" | "global.set");
+        let set = effect.argument.filter(|_| set);
+        let message = match (err, set) {
+            (Some(called), Some(name)) => {
+                wording::err_on_top(name, wanted, called).maybe_safe(self.swap_pops(effect.at))
+            }
+            (Some(called), None) => wording::err_as_operand(&usage, nth, wanted, called),
+            (None, set) => {
+                let by = conversion(entry.ty, wanted);
+                let param = self.host_of(effect).and_then(|signature| signature.params.get(nth));
+                let param = param.map(|param| param.name);
+                let message = match set {
+                    Some(name) => wording::wrong_set(name, wanted, entry.ty, &from, by),
+                    None => wording::operand_type(&usage, nth, param, wanted, entry.ty, &from, by),
+                };
+                if is_folded { self.propose_conversion(message, entry, wanted) } else { message }
+            }
         };
-        self.fault(at, message)
+        self.fault(if is_folded { entry.from } else { effect.at }, message)
     }
 
     fn host_of(&self, effect: &InstructionEffect<'s>) -> Option<&Signature> {
@@ -1155,31 +1141,21 @@ impl<'s> Walk<'_, 's> {
             return rewrite::replace_head(self.author, list, own);
         }
         let forms = forms::forms().map(|form| form.name);
+        let known = nearest::certain(name, forms)
+            .or_else(|| instruction::meant(name))
+            .or_else(|| nearest::certain(name, near.iter().copied()));
         // A name with a `$` is never the name of a form or an instruction.
-        let is_name = name.starts_with('$');
-        if let Some(form) = nearest::certain(name, forms).filter(|_| !is_name) {
-            return rewrite::replace_head(self.author, list, form);
+        if let Some(known) = known.filter(|_| !name.starts_with('$')) {
+            return rewrite::replace_head(self.author, list, known);
         }
-        let instruction =
-            instruction::meant(name).or_else(|| nearest::certain(name, near.iter().copied()));
-        if let Some(meant) = instruction.filter(|_| !is_name) {
-            return rewrite::replace_head(self.author, list, meant);
-        }
-        let (plain, question) = match name.strip_suffix('?') {
-            Some(plain) => (plain, "?"),
-            None => (name, ""),
-        };
-        let function = nearest::certain_function(
-            plain.trim_start_matches('$'),
-            self.host,
-            &self.program.names(),
-        )?;
+        let plain = name.strip_suffix('?').unwrap_or(name);
+        let mark = if plain.len() < name.len() { "?" } else { "" };
+        let own = self.program.names();
+        let meant = plain.trim_start_matches('$');
+        let function = nearest::certain_function(meant, self.host, &own)?;
         let known = function.strip_prefix('$').filter(|known| self.host.get(known).is_some());
-        rewrite::replace_head(
-            self.author,
-            list,
-            format!("{}{question}", known.unwrap_or(&function)),
-        )
+        let function = known.unwrap_or(&function);
+        rewrite::replace_head(self.author, list, format!("{function}{mark}"))
     }
 
     /// Returns the names of the function's locals, except generated ones.
@@ -1196,26 +1172,23 @@ impl<'s> Walk<'_, 's> {
     /// Reports a bare name or number where an instruction is expected.
     fn report_bare<T>(&self, node: NodeId) -> WalkResult<T> {
         let text = self.tree.text(node);
-        let message = match self.func.locals.get(text) {
-            Some(_) => wording::bare_operand(text, &format!("(local.get {text})")),
-            None if is_number(Val::I32, text) => {
-                wording::bare_operand(text, &format!("(i32.const {text})"))
+        let instruction = match text {
+            _ if self.func.locals.get(text).is_some() => Some("local.get"),
+            _ if is_number(Val::I32, text) => Some("i32.const"),
+            _ if is_number(Val::F64, text) => Some("f64.const"),
+            _ if self.types.globals.get(text).is_some() => Some("global.get"),
+            _ => None,
+        };
+        let called = text.strip_prefix('$').and_then(|plain| self.host.get(plain));
+        let message = match (instruction, called) {
+            (Some(name), _) => wording::bare_operand(text, &format!("({name} {text})")),
+            _ if self.program.defined.contains_key(text) => wording::helper_call_missing(text),
+            (None, Some(signature)) => wording::call_missing(text, signature),
+            (None, None) if text.starts_with('$') => {
+                let near = nearest::names(text, self.local_names());
+                wording::unknown_local(text, &near, false).maybe_safe(self.certain_local(text))
             }
-            None if is_number(Val::F64, text) => {
-                wording::bare_operand(text, &format!("(f64.const {text})"))
-            }
-            None if self.types.globals.get(text).is_some() => {
-                wording::bare_operand(text, &format!("(global.get {text})"))
-            }
-            None if self.program.defined.contains_key(text) => wording::helper_call_missing(text),
-            None => match text.strip_prefix('$').and_then(|plain| self.host.get(plain)) {
-                Some(signature) => wording::call_missing(text, signature),
-                None if text.starts_with('$') => {
-                    let near = nearest::names(text, self.local_names());
-                    wording::unknown_local(text, &near, false).maybe_safe(self.certain_local(text))
-                }
-                None => return self.report_unknown(NodeId(u32::MAX), node, text),
-            },
+            (None, None) => return self.report_unknown(NodeId(u32::MAX), node, text),
         };
         self.fault(node, message)
     }

@@ -203,9 +203,8 @@ impl<'s> Lowering<'_, 's> {
 
     /// Lowers a function declared with `fn`.
     fn fn_func(&mut self, at: usize, func: &Func<'s>) -> LowerResult<LoweredFunc<'s>> {
-        let tree = self.tree;
         let node = func.node.unwrap_or(NodeId(0));
-        let last = func.body.iter(tree).last();
+        let last = func.body.iter(self.tree).last();
         let leaves = last.map_or(Leaves::Nothing, |last| self.leaves(last));
         let mut body = func.body;
         let mut pieces = Vec::new();

@@ -117,7 +117,7 @@ impl<'s> Lowering<'_, 's> {
                     return self.fault(node, wording::too_deep_blocks(MAX_FLAT));
                 }
                 let block = self.block_head(nodes)?;
-                open.push(block.results.is_none_or(|results| results > 0));
+                open.push(block.ty.as_ref().is_none_or(|ty| !ty.results.is_empty()));
                 let mut pieces = vec![Wat::words(node, name)];
                 pieces.extend(block.followed_by([]));
                 Ok(Lowered::unknown(Wat::sequence(node, pieces)))

@@ -258,8 +258,7 @@ impl<'s> Lowering<'_, 's> {
         pointer: &Hidden,
         elements: NodeId,
     ) -> LowerResult<Wat<'s>> {
-        let tree = self.tree;
-        let nodes = tree.items(elements);
+        let nodes = self.tree.items(elements);
         let count = Wat::i32(list, i64::try_from(nodes.len()).unwrap_or(i64::MAX));
         let [set, length, zeros, result] = self.allocated(list, elem, pointer, count)?;
         let mut pieces = vec![set, length, zeros];

@@ -23,8 +23,7 @@ impl<'s> Lowering<'_, 's> {
 
     /// Lowers `(if C A B)`: its value is A if C is true, and B otherwise.
     pub(crate) fn lower_choice(&mut self, list: NodeId, context: Context) -> CodeResult<'s> {
-        let tree = self.tree;
-        let nodes = all_operands(tree, list);
+        let nodes = all_operands(self.tree, list);
         let (condition, then, other) = match nodes.as_slice() {
             [condition, then] => (*condition, *then, None),
             [condition, then, other] => (*condition, *then, Some(*other)),
@@ -158,8 +157,7 @@ impl<'s> Lowering<'_, 's> {
 
     /// Lowers `(do …)`, which runs several forms and returns the value of the last one.
     pub(super) fn lower_do(&mut self, list: NodeId, context: Context) -> CodeResult<'s> {
-        let tree = self.tree;
-        let mut nodes = tree.operands(list);
+        let mut nodes = self.tree.operands(list);
         let out = self.sequence(&mut nodes, context)?;
         Ok(Lowered { droppable: !context.is_operand() && out.droppable, ..out })
     }

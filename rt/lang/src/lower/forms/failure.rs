@@ -162,8 +162,7 @@ impl<'s> Lowering<'_, 's> {
 
     /// Lowers `(retry N MS FORM)`, which repeats a form that fails with EREMOTE or ETIME.
     pub(super) fn lower_retry(&mut self, list: NodeId, context: Context) -> CodeResult<'s> {
-        let tree = self.tree;
-        let [count, pause, form] = operands::<3>(tree, list)?;
+        let [count, pause, form] = operands::<3>(self.tree, list)?;
         let count = self.value(list, count, Want::Type(Type::Int))?.wat;
         let pause = self.value(list, pause, Want::Type(Type::Int))?.wat;
         let number = self.next_number();

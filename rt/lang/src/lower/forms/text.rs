@@ -40,9 +40,8 @@ impl<'s> Lowering<'_, 's> {
         list: NodeId,
         operands: &[NodeId],
     ) -> LowerResult<Option<Wat<'s>>> {
-        let tree = self.tree;
         match operands {
-            [template, values @ ..] if !values.is_empty() && is_text(tree, *template) => {
+            [template, values @ ..] if !values.is_empty() && is_text(self.tree, *template) => {
                 let strings = self.strings(list, *template, values)?;
                 self.joined(list, strings).map(Some)
             }
