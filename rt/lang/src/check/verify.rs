@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::check::draft::Draft;
 use crate::check::{max_rounds, reason};
-use crate::diagnose::diagnostic::{Diagnostic, Severity};
+use crate::diagnose::diagnostic::{Diagnostic, Severity, widen};
 use crate::diagnose::fix::{Certainty, Edit, Edits, Fix, ProposedFix};
 use crate::diagnose::truncate::truncate;
 use crate::diagnose::wording::{self, Fault};
@@ -56,10 +56,9 @@ pub(crate) fn verified(found: Diagnostic, source: &str, host: &Signatures) -> Di
     if let Some(pasted) = habits::pasted::language(source)
         && better.as_ref().is_none_or(|better| !leads_to_valid(better, source, host))
     {
-        let line = source.get(pasted.start..pasted.end).unwrap_or("");
+        let line = source.get(pasted.line.clone()).unwrap_or("");
         let message = wording::other_language(pasted.language, line);
-        let fault = Fault::new(pasted.start..pasted.end, message);
-        return fault.into_diagnostic(source, Severity::Error);
+        return Fault::new(pasted.line, message).into_diagnostic(source, Severity::Error);
     }
     better.unwrap_or_else(|| {
         if stale { Diagnostic { hint: None, ..found.with_fix(None) } } else { found.with_fix(None) }
@@ -120,7 +119,7 @@ fn other_reading(
     deep: bool,
 ) -> Option<Diagnostic> {
     let source = tree.source;
-    let span = found.span.start as usize..found.span.end as usize;
+    let span = widen(&found.span);
     let mut tried = 0;
     let safe = |edits: Edits| ProposedFix { change: edits.into(), certainty: Certainty::Safe };
     let change = habits::loop_of_c(source, span.start);
@@ -168,7 +167,7 @@ fn other_reading(
 fn moved(fix: &Fix, source: &str) -> Option<String> {
     let [first, second] = fix.edits.as_slice() else { return None };
     let removes = |edit: &Edit| {
-        let cut = source.get(edit.span.start as usize..edit.span.end as usize);
+        let cut = source.get(widen(&edit.span));
         cut == Some(")") && edit.text.is_empty()
     };
     let inserts = |edit: &Edit| edit.span.is_empty() && edit.text == ")";
@@ -257,7 +256,7 @@ fn outcome(
         let done = |draft: &Draft<'_>| Some(Outcome { text: draft.text().to_owned(), rounds });
         let Some(fault) = crate::fault(draft.text(), host) else { return done(&draft) };
         let next = reason::unverified(*fault, draft.text(), host);
-        let at = draft.origin(&(next.span.start as usize..next.span.end as usize));
+        let at = draft.origin(&widen(&next.span));
         if next.message == found.message && at.start == found.span.start as usize {
             return None;
         }

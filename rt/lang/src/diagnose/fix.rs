@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use crate::diagnose::diagnostic::clamp;
+use crate::diagnose::diagnostic::narrow;
 use crate::diagnose::truncate::excerpt;
 
 /// The degree of certainty that a [`Fix`] produces the program that the author meant.
@@ -210,10 +210,7 @@ impl ProposedFix {
         };
         let whole = if edits.len() > MAX_DESCRIBED { hull() } else { None };
         let description = description.or(whole).unwrap_or_else(each);
-        let edit = |(span, text): (Range<usize>, String)| Edit {
-            span: clamp(span.start)..clamp(span.end),
-            text,
-        };
+        let edit = |(span, text): (Range<usize>, String)| Edit { span: narrow(&span), text };
         Some(Fix {
             description,
             edits: edits.into_iter().map(edit).collect(),

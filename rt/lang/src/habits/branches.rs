@@ -2,9 +2,76 @@
 
 use super::operators::{comparison, logical};
 use super::readings::Form;
-use super::rewrite::with_space;
+use super::rewrite::{around, with_space};
 use crate::diagnose::fix::Edits;
-use crate::syntax::tree::{NodeId, NodeKind};
+use crate::syntax::tree::{NodeId, NodeKind, Tree};
+
+/// Adds `then` and `else` to `(if C A B)`. If an `if` has a condition and at least three other
+/// forms, none of which is an `else`, replaces `if` with `when`.
+pub(crate) fn add_arms(tree: &Tree<'_>, list: NodeId) -> Option<Edits> {
+    let all = tree.items(list);
+    if all.iter().any(|node| tree.head(*node) == Some("then")) {
+        return None;
+    }
+    let [head, _, arms @ ..] = all.as_slice() else { return None };
+    let has_else = tree.head(*arms.last()?) == Some("else");
+    Some(match arms {
+        [then] | [then, _] if has_else == (arms.len() == 2) => around(tree, *then, "(then ", ")"),
+        [then, other] => around(tree, *then, "(then ", ")").wrap(&tree.span(*other), "(else ", ")"),
+        [first, .., before, _] if has_else => {
+            Edits::default().wrap(&(tree.start(*first)..tree.end(*before)), "(then ", ")")
+        }
+        [_, _, _, ..] => Edits::one(tree.span(*head), "when"),
+        _ => return None,
+    })
+}
+
+/// Fixes a word that is not a value: removes `elif` from a `cond`, or adds the missing parentheses
+/// around a comparison, as in `(when = $a 1 …)`.
+pub(crate) fn fix_word(tree: &Tree<'_>, form: NodeId, node: NodeId) -> Option<Edits> {
+    match (tree.head(form)?, tree.atom(node)?) {
+        ("cond", "elif" | "elsif" | "elseif" | "elif:" | "case") => {
+            Some(Edits::one(with_space(tree, node), ""))
+        }
+        ("when" | "unless" | "while" | "if", "=" | "!=" | "<" | "<=" | ">" | ">=") => {
+            let all = tree.items(form);
+            let at = all.iter().position(|item| *item == node)?;
+            let end = tree.end(*all.get(at + 2)?);
+            Some(Edits::default().wrap(&(tree.start(node)..end), "(", ")"))
+        }
+        _ => None,
+    }
+}
+
+/// Moves an `else` into the preceding `if` or `when`, which is closed too early.
+pub(crate) fn move_else(tree: &Tree<'_>, other: NodeId) -> Option<Edits> {
+    let before = tree.previous_sibling(other)?;
+    let all = tree.items(before);
+    let head = *all.first()?;
+    let has_else = tree.head(*all.last()?) == Some("else");
+    let has_then = all.iter().any(|node| tree.head(*node) == Some("then"));
+    let close = tree.end(before);
+    let end = tree.end(other);
+    let reopened = || Some(Edits::one(close.checked_sub(1)?..close, ""));
+    match tree.head(before)? {
+        "if" if has_then && !has_else => Some(reopened()?.insert(end, ")")),
+        // `(if C A)` followed by `(else B)` means `(if C A B)`.
+        "if" if all.len() == 3 && !has_else => match tree.items(other).as_slice() {
+            [word, one] => {
+                let to = tree.start(*one);
+                let gap = tree.source.get(tree.end(*word)..to).filter(|gap| gap.contains('\n'));
+                Some(reopened()?.replace(tree.start(other)..to, gap.unwrap_or("")))
+            }
+            [word, _, ..] => Some(reopened()?.replace(tree.span(*word), "do").insert(end, ")")),
+            _ => None,
+        },
+        "when" => {
+            let body = tree.start(*all.get(2)?);
+            Some(Edits::one(tree.span(head), "if").insert(body, "(then ").insert(end, ")"))
+        }
+        _ => None,
+    }
+}
 
 /// Words that introduce the clause that runs if no other clause matches.
 const OTHERWISE: &[&str] = &[":else", "otherwise", "_", "default", ":default", "t", "#t", "else"];

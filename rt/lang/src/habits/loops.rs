@@ -1,8 +1,75 @@
 //! Loops and bindings in the syntax of other languages.
 
 use super::readings::Form;
+use super::rewrite::with_space;
 use crate::diagnose::fix::Edits;
 use crate::syntax::tree::{NodeId, Tree};
+
+/// Removes the parentheses around the variable and the range or collection of a loop, as in
+/// `(for ($i 0 10) …)` and `(each ($x $arr) …)`. Rewrites `(let ($x 1) …)` and
+/// `(let (($x 1) ($y 2)) …)` as a `do` with declarations. `is_called` returns true for the head of
+/// a call or a form.
+pub(crate) fn rewrite_bindings(
+    tree: &Tree<'_>,
+    list: NodeId,
+    target: NodeId,
+    is_called: &dyn Fn(&str) -> bool,
+) -> Option<Edits> {
+    if !tree.is_list(target) {
+        return None;
+    }
+    let all = tree.items(list);
+    let head = *all.first()?;
+    let inner = tree.items(target);
+    match tree.atom(head)? {
+        name @ ("for" | "each") => {
+            let words = inner.iter().map(|node| tree.text(*node));
+            let words: Vec<&str> = words.filter(|word| !matches!(*word, "in" | "of")).collect();
+            let count = if name == "for" { 3 } else { 2 };
+            (words.len() == count).then(|| Edits::one(tree.span(target), words.join(" ")))
+        }
+        "let" => {
+            let mut edits = Edits::one(tree.span(head), "do");
+            let is_pair = |node: &NodeId| tree.is_list(*node) && tree.items(*node).len() >= 2;
+            let bindings: Vec<NodeId> = if !inner.is_empty() && inner.iter().all(is_pair) {
+                edits = edits.unwrap_list(tree.span(target));
+                inner
+            } else {
+                // In `(let ($a 1) ($b 2) …)`, each list before the first other form binds one name.
+                let is_binding = |node: &NodeId| is_binding(tree, *node, is_called);
+                all.into_iter().skip(1).take_while(is_binding).collect()
+            };
+            for binding in &bindings {
+                edits = edits.insert(tree.start(*binding) + 1, "let ");
+            }
+            (!bindings.is_empty()).then_some(edits)
+        }
+        _ => None,
+    }
+}
+
+/// Returns true if a list consists of a name and its value and is not a call.
+fn is_binding(tree: &Tree<'_>, list: NodeId, is_called: &dyn Fn(&str) -> bool) -> bool {
+    tree.items(list).len() == 2 && tree.head(list).is_some_and(|name| !is_called(name))
+}
+
+/// Removes a word such as `in` or `of` between the variable of a loop and its range or collection.
+/// A `for` over a collection becomes an `each`.
+pub(crate) fn remove_loop_word(tree: &Tree<'_>, list: NodeId) -> Option<Edits> {
+    let all = tree.items(list);
+    let [head, _, word, over, ..] = all.as_slice() else { return None };
+    if !tree.is_word(*word, &["in", "of", ":", "from", "="]) {
+        return None;
+    }
+    let edits = Edits::one(with_space(tree, *word), "");
+    let is_number = tree
+        .atom(*over)
+        .is_some_and(|text| text.starts_with(|c: char| c.is_ascii_digit() || c == '-'));
+    if tree.is_word(*head, &["for"]) && tree.is_word(*word, &["in", "of"]) && !is_number {
+        return Some(edits.replace(tree.span(*head), "each"));
+    }
+    Some(edits)
+}
 
 /// Returns one change for each possible meaning of a loop or a binding form.
 pub(super) fn of_list(form: &Form<'_, '_>) -> Vec<Edits> {

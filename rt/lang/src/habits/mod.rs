@@ -1,6 +1,5 @@
 //! Idioms from other languages, and their counterparts in this language.
 
-mod blocks;
 mod branches;
 mod calls;
 mod lists;
@@ -19,9 +18,9 @@ use crate::diagnose::wording::{self, Fault};
 use crate::syntax::tree::{NodeId, NodeKind, Tree};
 use crate::{Param, Signature, Signatures};
 
-pub(crate) use self::blocks::{add_arms, fix_word, move_else, remove_loop_word, rewrite_bindings};
+pub(crate) use self::branches::{add_arms, fix_word, move_else};
 pub(crate) use self::lists::rewrite_list;
-pub(crate) use self::loops::loop_of_c;
+pub(crate) use self::loops::{loop_of_c, remove_loop_word, rewrite_bindings};
 pub(crate) use self::names::{head, hint};
 pub(crate) use self::readings::readings;
 

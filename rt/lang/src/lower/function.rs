@@ -71,6 +71,16 @@ pub(crate) struct FuncState<'s> {
     pub(crate) flat: usize,
 }
 
+/// The progress of a function's lowering.
+#[derive(Default)]
+pub(super) struct Progress<'s> {
+    begun: bool,
+    /// If true, lowered code refers to the function.
+    referenced: bool,
+    /// The lowered function.
+    pub(super) done: Option<LoweredFunc<'s>>,
+}
+
 impl<'s> Lowering<'_, 's> {
     /// Lowers a function unless it has already been lowered or its lowering is suspended.
     pub(super) fn lower_func(&mut self, at: usize) -> LowerResult<()> {
@@ -91,16 +101,16 @@ impl<'s> Lowering<'_, 's> {
         let scope = Scope::with_capacity(params + func.locals.len() + SPARE_VARIABLES);
         let state = FuncState { at, kind, scope, ..FuncState::default() };
         self.outer.push(std::mem::replace(&mut self.func, state));
-        if let Some(begun) = self.begun.get_mut(at) {
-            *begun = true;
+        if let Some(progress) = self.progress.get_mut(at) {
+            progress.begun = true;
         }
         self.declare_params(at, func)?;
         let lowered = match kind {
             FuncKind::Run | FuncKind::Wat(_) => self.wat_func(at, func)?,
             FuncKind::Fn => self.fn_func(at, func)?,
         };
-        if let Some(slot) = self.done.get_mut(at) {
-            *slot = Some(lowered);
+        if let Some(progress) = self.progress.get_mut(at) {
+            progress.done = Some(lowered);
         }
         let state = std::mem::replace(&mut self.func, self.outer.pop().unwrap_or_default());
         if kind == FuncKind::Run {
@@ -110,7 +120,16 @@ impl<'s> Lowering<'_, 's> {
     }
 
     fn is_begun(&self, at: usize) -> bool {
-        self.begun.get(at).copied().unwrap_or(true)
+        self.progress.get(at).is_none_or(|func| func.begun)
+    }
+
+    /// Returns true if a function is lowered completely.
+    pub(crate) fn is_done(&self, at: usize) -> bool {
+        self.progress.get(at).is_some_and(|func| func.done.is_some())
+    }
+
+    fn is_referenced(&self, at: usize) -> bool {
+        self.progress.get(at).is_some_and(|func| func.referenced)
     }
 
     /// Returns true if a function must still be lowered. WAT functions are always lowered. A
@@ -118,13 +137,13 @@ impl<'s> Lowering<'_, 's> {
     /// the types of its parameters.
     pub(super) fn is_needed(&self, at: usize) -> bool {
         let is_wat = self.program.funcs.get(at).is_some_and(|func| func.fn_params.is_none());
-        !self.is_begun(at) && (is_wat || self.used.get(at).copied().unwrap_or_default())
+        !self.is_begun(at) && (is_wat || self.is_referenced(at))
     }
 
     /// Records that code refers to a function.
     pub(crate) fn record_use(&mut self, at: usize) {
-        if let Some(used) = self.used.get_mut(at) {
-            *used = true;
+        if let Some(func) = self.progress.get_mut(at) {
+            func.referenced = true;
         }
     }
 
@@ -133,8 +152,9 @@ impl<'s> Lowering<'_, 's> {
         let program = self.program;
         let last = program.funcs.len().saturating_sub(1);
         for (at, func) in program.funcs.iter().enumerate().take(last) {
-            let is_used = self.used.get(at).copied().unwrap_or_default();
-            if let (false, Some(node), Some(_)) = (is_used, func.node, &func.fn_params) {
+            if let (false, Some(node), Some(_)) =
+                (self.is_referenced(at), func.node, &func.fn_params)
+            {
                 self.warn(node, type_wording::unused_function(func.name.unwrap_or("")));
             }
         }
@@ -144,8 +164,7 @@ impl<'s> Lowering<'_, 's> {
     fn declare_params(&mut self, at: usize, func: &Func<'s>) -> LowerResult<()> {
         for (nth, param) in func.fn_params.iter().flatten().enumerate() {
             let known = self.facts.ty(at, Slot::Param(nth));
-            let is_used = self.used.get(at).copied().unwrap_or_default();
-            let default = if is_used { Type::Int } else { Type::I32 };
+            let default = if self.is_referenced(at) { Type::Int } else { Type::I32 };
             let ty = param.declared.or(known.map(|(ty, _)| ty)).unwrap_or(default).stored();
             let text = format!("${}", param.name.trim_start_matches('$')).into();
             let name = Some(param.name);
@@ -344,10 +363,9 @@ impl<'s> Lowering<'_, 's> {
         let fallible = self.facts.is_fallible(at);
         let wat =
             if fallible { Wat::sequence(list, [call, self.end_on_error(list)?]) } else { call };
-        let is_done = self.done.get(at).is_some_and(Option::is_some);
         Ok(match self.facts.result(at) {
             Some((ty, _)) => Lowered::one(wat, ty).dropped_if_unused(),
-            None if is_done => Lowered::none(wat),
+            None if self.is_done(at) => Lowered::none(wat),
             None => Lowered { ty: Type::Any, ..Lowered::unknown(wat) },
         })
     }

@@ -31,7 +31,7 @@ use std::collections::BTreeMap;
 
 use self::facts::{Facts, LocalType};
 use self::flow::{Context, Flow, Lowered};
-use self::function::FuncState;
+use self::function::{FuncState, Progress};
 use self::output::Wat;
 use self::variables::Hidden;
 use crate::diagnose::fix::Edits;
@@ -138,12 +138,8 @@ pub(crate) struct Lowering<'a, 's> {
     pub(crate) func: FuncState<'s>,
     /// The functions that are waiting for the current one to be lowered, outermost first.
     outer: Vec<FuncState<'s>>,
-    /// For each function, true if its lowering has begun.
-    begun: Vec<bool>,
-    /// For each function, true if lowered code refers to it.
-    used: Vec<bool>,
-    /// For each function, its lowered code, or `None` if it has not been lowered yet.
-    done: Vec<Option<LoweredFunc<'s>>>,
+    /// The progress of each function's lowering.
+    progress: Vec<Progress<'s>>,
     /// The variables of the program itself. Empty until the program is lowered.
     main: Scope<'s>,
 }
@@ -170,9 +166,7 @@ impl<'a, 's> Lowering<'a, 's> {
             words,
             func: FuncState::default(),
             outer: Vec::new(),
-            begun: vec![false; program.funcs.len()],
-            used: vec![false; program.funcs.len()],
-            done: program.funcs.iter().map(|_| None).collect(),
+            progress: program.funcs.iter().map(|_| Progress::default()).collect(),
             main: Scope::default(),
         }
     }
@@ -198,11 +192,11 @@ impl<'a, 's> Lowering<'a, 's> {
         let sets = std::mem::take(&mut self.sets);
         self.facts.add_locals(sets);
         items.extend(self.shared_globals());
-        let done = std::mem::take(&mut self.done);
+        let done = std::mem::take(&mut self.progress).into_iter().filter_map(|func| func.done);
         let checks = self.check_funcs()?;
         Ok(LoweredProgram {
             items,
-            funcs: checks.into_iter().chain(done.into_iter().flatten()).collect(),
+            funcs: checks.into_iter().chain(done).collect(),
             imports: std::mem::take(&mut self.imports),
             warnings: std::mem::take(&mut self.warnings),
         })

@@ -165,25 +165,21 @@ impl<'s> Lowering<'_, 's> {
             let Some(found) = self.resolve(text) else { return Ok(None) };
             return Ok(Some(Lowered::one(self.read_variable(node, &found, form), found.ty)));
         }
-        if let Some(code) = Code::from_name(text) {
-            return Ok(Some(Lowered::one(Wat::i32(node, code.number().into()), Type::Code)));
-        }
         // If an error code is expected, the name of a code on another system denotes its nearest
         // equivalent.
-        if want == Want::Type(Type::Code)
-            && let Some(code) = Code::meant(text)
-        {
-            return Ok(Some(Lowered::one(Wat::i32(node, code.number().into()), Type::Code)));
-        }
-        if let Some(c) = literal::character(text) {
-            return Ok(Some(Lowered::one(Wat::i32(node, c.into()), Type::Int)));
-        }
-        match text {
-            "true" => return Ok(Some(Lowered::one(Wat::i32(node, 1), Type::Bool))),
-            "false" | "null" | "nil" => {
-                return Ok(Some(Lowered::one(Wat::i32(node, 0), Type::Bool)));
-            }
-            _ => {}
+        let code = match want {
+            Want::Type(Type::Code) => Code::from_name(text).or_else(|| Code::meant(text)),
+            _ => Code::from_name(text),
+        };
+        let constant = match text {
+            _ if let Some(code) = code => Some((i64::from(code.number()), Type::Code)),
+            _ if let Some(c) = literal::character(text) => Some((i64::from(c), Type::Int)),
+            "true" => Some((1, Type::Bool)),
+            "false" | "null" | "nil" => Some((0, Type::Bool)),
+            _ => None,
+        };
+        if let Some((number, ty)) = constant {
+            return Ok(Some(Lowered::one(Wat::i32(node, number), ty)));
         }
         let Some(own) = number_type(text) else { return Ok(None) };
         let own = Type::of_wat(own);

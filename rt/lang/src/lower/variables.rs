@@ -174,7 +174,7 @@ impl<'s> Lowering<'_, 's> {
             return self.variable(at);
         }
         if self.func.kind == FuncKind::Fn {
-            let last = self.done.last().is_some_and(Option::is_some);
+            let last = self.is_done(self.program.funcs.len().saturating_sub(1));
             // The state of the program, if its lowering has begun.
             let running = self.outer.iter().rev().find(|state| state.kind == FuncKind::Run);
             let running = running.filter(|_| !last);

@@ -150,8 +150,7 @@ impl Layout {
     /// Writes a list, word or comment. Returns true if nothing may follow it on its last line.
     fn piece(&mut self, piece: &Piece<'_>, tail: usize) -> bool {
         match &piece.shape {
-            Shape::Atom(text) | Shape::Text(text) | Shape::Block(text) => self.put(text),
-            Shape::Line(text) => self.put(text),
+            Shape::Word(_, text) => self.put(text),
             Shape::List(pieces, square)
                 if flat(piece, self.column).is_some_and(|end| end + tail <= WIDTH) =>
             {
@@ -190,9 +189,7 @@ impl Layout {
             }
             match &piece.shape {
                 Shape::List(pieces, square) => self.flat(pieces, *square),
-                Shape::Atom(text) | Shape::Text(text) | Shape::Block(text) | Shape::Line(text) => {
-                    self.put(text)
-                }
+                Shape::Word(_, text) => self.put(text),
             }
         }
         self.put(brackets(square).1);
@@ -208,8 +205,8 @@ const fn brackets(square: bool) -> (&'static str, &'static str) {
 /// without line breaks outside its strings. Returns `None` if it must be broken or is too wide.
 fn flat(piece: &Piece<'_>, column: usize) -> Option<usize> {
     let end = match &piece.shape {
-        Shape::Line(_) => return None,
-        Shape::Atom(text) | Shape::Text(text) | Shape::Block(text) => {
+        Shape::Word(Word::Line, _) => return None,
+        Shape::Word(_, text) => {
             let first = text.split('\n').next().unwrap_or("");
             if end_of(first, column) > WIDTH {
                 return None;
@@ -276,19 +273,25 @@ struct Piece<'s> {
 enum Shape<'s> {
     /// A list. If the flag is true, it is in square brackets.
     List(Vec<Piece<'s>>, bool),
-    Atom(&'s str),
-    /// A string, `"text"` or `"""text"""`, as written in the source.
-    Text(&'s str),
+    Word(Word, &'s str),
+}
+
+/// The kind of a piece that is not a list. Its text is as written in the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Word {
+    Atom,
+    /// A string, `"text"` or `"""text"""`.
+    Text,
     /// A line comment, such as `;; text`.
-    Line(&'s str),
+    Line,
     /// A block comment, `(; text ;)`, which may span several lines.
-    Block(&'s str),
+    Block,
 }
 
 impl<'s> Piece<'s> {
     fn atom(&self) -> Option<&'s str> {
         match self.shape {
-            Shape::Atom(text) => Some(text),
+            Shape::Word(Word::Atom, text) => Some(text),
             _ => None,
         }
     }
@@ -303,11 +306,11 @@ impl<'s> Piece<'s> {
     }
 
     fn is_comment(&self) -> bool {
-        matches!(self.shape, Shape::Line(_) | Shape::Block(_))
+        matches!(self.shape, Shape::Word(Word::Line | Word::Block, _))
     }
 
     fn is_line(&self) -> bool {
-        matches!(self.shape, Shape::Line(_))
+        matches!(self.shape, Shape::Word(Word::Line, _))
     }
 }
 
@@ -328,8 +331,8 @@ fn read_pieces<'s>(
         reader.gap(gap(at..span.start));
         at = span.end;
         reader.push(match tree.node(node).kind {
-            NodeKind::Atom => Shape::Atom(text),
-            NodeKind::Text | NodeKind::Block => Shape::Text(text),
+            NodeKind::Atom => Shape::Word(Word::Atom, text),
+            NodeKind::Text | NodeKind::Block => Shape::Word(Word::Text, text),
             NodeKind::List => {
                 let inner = span.start + 1..span.end - 1;
                 let pieces = read_pieces(tree, tree.children(node), inner, 0);
@@ -350,7 +353,9 @@ fn remove_marks(pieces: &mut [Piece<'_>]) {
             break;
         }
         let Shape::List(list, false) = &mut piece.shape else { continue };
-        let Some(Piece { shape: Shape::Atom(head), .. }) = list.first_mut() else { continue };
+        let Some(Piece { shape: Shape::Word(Word::Atom, head), .. }) = list.first_mut() else {
+            continue;
+        };
         let Some(plain) = head.strip_suffix(['?', '!']).filter(|plain| !plain.is_empty()) else {
             continue;
         };
@@ -402,11 +407,11 @@ impl<'s> Reader<'s> {
         while let Some(c) = rest.chars().next() {
             let length = if rest.starts_with(';') {
                 let length = rest.find('\n').unwrap_or(rest.len());
-                self.push(Shape::Line(rest.get(..length).unwrap_or("").trim_end()));
+                self.push(Shape::Word(Word::Line, rest.get(..length).unwrap_or("").trim_end()));
                 length
             } else if rest.starts_with("(;") {
                 let length = block_comment(rest);
-                self.push(Shape::Block(rest.get(..length).unwrap_or("")));
+                self.push(Shape::Word(Word::Block, rest.get(..length).unwrap_or("")));
                 length
             } else if rest.starts_with("```") {
                 3 + rest.bytes().skip(3).take_while(u8::is_ascii_alphanumeric).count()

@@ -132,6 +132,24 @@ messages! {
     value_count(head: &str, text: &str, count: i32) "form-operands"
         "`{text}` returns {results}, but `{head}` takes one"
         where text = excerpt(text), results = values(count, "no value");
+    /// Reports a call to a function without a result where a value is expected. `last` contains the
+    /// last form of the function and the line of that form.
+    no_result(head: &str, text: &str, name: &str, last: Option<(&str, u32)>) "form-operands"
+        "`{text}` returns no value, but `{head}` takes one"
+        => match (last) {
+            Some((last, line)) =>
+                "`{name}` ends with `{last}` in line {line}, which has no value: end it with the \
+                 value",
+            None => none,
+        } where text = excerpt(text), name = excerpt(name),
+        last = last.map(|(last, line)| (excerpt(last), line));
+    /// Reports an unknown error code. `nearest` is the known error code that was probably meant.
+    unknown_code(text: &str, nearest: Option<Code>) "unknown-code"
+        "`{text}` is not an error code"
+        => match (nearest.and_then(Code::name)) {
+            Some(name) => "write `{name}`" fix replace_with(name),
+            None => "codes are {all}",
+        } where text = excerpt(text), all = failures();
     branch_value(count: i32) "form-value"
         "this arm leaves {found}, but a value is expected" => "end the arm with the value"
         where found = values(count, "nothing");
@@ -240,30 +258,9 @@ pub(crate) fn unknown_local<'n>(
     }
 }
 
-/// Reports an unknown error code. `nearest` is the known error code that was probably meant.
-pub(crate) fn unknown_code(text: &str, nearest: Option<Code>) -> Message {
-    let message = message("unknown-code", format!("`{}` is not an error code", excerpt(text)));
-    if let Some(name) = nearest.and_then(Code::name) {
-        return message.hint(format!("write `{name}`")).replace_with(name);
-    }
-    let all: Vec<String> = Code::ALL
-        .iter()
-        .filter(|code| !code.is_success())
-        .filter_map(|code| Some(format!("{} ({})", code.name()?, code.meaning())))
-        .collect();
-    message.hint(format!("codes are {}", all.join(", ")))
-}
-
-/// Reports a call to a function without a result where a value is expected. `last` contains the
-/// last form of the function and the line of that form.
-pub(crate) fn no_result(head: &str, text: &str, name: &str, last: Option<(&str, u32)>) -> Message {
-    let message = value_count(head, text, 0);
-    match last {
-        Some((last, line)) => message.hint(format!(
-            "`{}` ends with `{}` in line {line}, which has no value: end it with the value",
-            excerpt(name),
-            excerpt(last)
-        )),
-        None => message,
-    }
+/// Lists the error codes with their meanings.
+fn failures() -> String {
+    let all = Code::ALL.iter().filter(|code| !code.is_success());
+    let all = all.filter_map(|code| Some(format!("{} ({})", code.name()?, code.meaning())));
+    all.collect::<Vec<_>>().join(", ")
 }

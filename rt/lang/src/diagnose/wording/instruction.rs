@@ -48,6 +48,26 @@ messages! {
     if_without_else(results: &str) "if-form"
         "an `if` with the result {results} needs `(else …)`" => "both arms must leave the result";
     empty_form() "empty-form" "`()` is empty" => "remove it" fix replace_with("");
+    unknown_instruction(name: &str, near: &[&str], functions: Option<String>, code: Option<Code>)
+        "unknown-instruction"
+        "`{shown}` is not an instruction"
+        => match (name, code, functions) {
+            _ if !near.is_empty() => "nearest: {names}",
+            (_, Some(Code(number)), _) => "write its number: `(i32.const {number})`",
+            ("true", ..) => "write `(i32.const 1)`",
+            ("false" | "null" | "nil", ..) => "write `(i32.const 0)`",
+            ("param" | "result" | "type" | "export", ..) =>
+                "write `({name} …)` at the start of a function, before its instructions",
+            ("module" | "import" | "memory" | "global" | "table" | "elem" | "data", ..) =>
+                "write `({name} …)` at the top level, not inside a form",
+            _ if name.starts_with(|c: char| c.is_ascii_uppercase()) =>
+                "write text that is not code as a comment: `;; …`",
+            (.., Some(functions)) => "{functions}",
+            _ if is_program_name(name) =>
+                "a catalog program is run by `(call \"{shown}\" …)`, a function of this program by \
+                 `(${shown} …)`",
+            _ => none,
+        } where shown = excerpt(name), names = quoted(near);
     call_missing(name: &str, known: &Signature) "call-missing"
         "`{name}` is a function, not an instruction"
         => "write `(call ${module}.{function}{operands})`: `${known}`"
@@ -209,41 +229,6 @@ fn results(called: &Signature) -> Vec<&'static str> {
 fn pops(results: &[&str]) -> String {
     let pop = |name: &&str| format!("(local.set ${name})");
     results.iter().rev().map(pop).collect::<Vec<_>>().join(" ")
-}
-
-pub(crate) fn unknown_instruction(
-    name: &str,
-    near: &[&str],
-    functions: Option<String>,
-    code: Option<Code>,
-) -> Message {
-    let found =
-        message("unknown-instruction", format!("`{}` is not an instruction", excerpt(name)));
-    if !near.is_empty() {
-        return found.hint(format!("nearest: {}", quoted(near)));
-    }
-    match (name, code) {
-        (_, Some(code)) => found.hint(format!("write its number: `(i32.const {})`", code.number())),
-        ("true", _) => found.hint("write `(i32.const 1)`"),
-        ("false" | "null" | "nil", _) => found.hint("write `(i32.const 0)`"),
-        ("param" | "result" | "type" | "export", _) => found.hint(format!(
-            "write `({name} …)` at the start of a function, before its instructions"
-        )),
-        ("module" | "import" | "memory" | "global" | "table" | "elem" | "data", _) => {
-            found.hint(format!("write `({name} …)` at the top level, not inside a form"))
-        }
-        (name, _) if name.starts_with(|c: char| c.is_ascii_uppercase()) => {
-            found.hint("write text that is not code as a comment: `;; …`")
-        }
-        (name, _) if functions.is_none() && is_program_name(name) => {
-            let name = excerpt(name);
-            found.hint(format!(
-                "a catalog program is run by `(call \"{name}\" …)`, a function of this program by \
-                 `(${name} …)`"
-            ))
-        }
-        _ => found.maybe_hint(functions),
-    }
 }
 
 /// Returns true if a name is written like the name of a catalog program, such as `text_count`.

@@ -7,7 +7,7 @@
 /// Instead of one hint, a row may have a `match`, each arm of which has a hint (or `none`) and
 /// possibly a fix. A fix is the method of [`Message`] that proposes it.
 macro_rules! messages {
-    ($($(#[$doc:meta])* $name:ident($($param:ident: $ty:ty),*) $code:literal
+    ($($(#[$doc:meta])* $name:ident($($param:ident: $ty:ty),*) $code:tt
         $text:literal $(=> $hint:literal)?
         $(=> match ($($on:expr),+) {
             $($pattern:pat $(if $condition:expr)? => $arm:tt
@@ -48,7 +48,7 @@ pub(crate) mod types;
 
 use std::ops::Range;
 
-use crate::diagnose::diagnostic::{Diagnostic, Severity, clamp};
+use crate::diagnose::diagnostic::{Diagnostic, Severity, narrow};
 use crate::diagnose::fix::{Certainty, Change, Edits, ProposedFix};
 use crate::diagnose::truncate::excerpt;
 use crate::syntax::tree::{NodeId, Tree};
@@ -79,7 +79,7 @@ impl Fault {
     /// Builds the public diagnostic. A proposed fix that cannot be applied to `source` is dropped.
     pub(crate) fn into_diagnostic(self, source: &str, severity: Severity) -> Diagnostic {
         let fix = self.message.fix.and_then(|fix| fix.resolve(source, &self.span));
-        let span = clamp(self.span.start)..clamp(self.span.end);
+        let span = narrow(&self.span);
         Diagnostic::new(
             source,
             severity,

@@ -41,7 +41,7 @@ impl<'s> Lowering<'_, 's> {
         operands: &[NodeId],
     ) -> LowerResult<Option<Wat<'s>>> {
         match operands {
-            [template, values @ ..] if !values.is_empty() && is_text(self.tree, *template) => {
+            [template, values @ ..] if !values.is_empty() && self.tree.is_text(*template) => {
                 let strings = self.strings(list, *template, values)?;
                 self.joined(list, strings).map(Some)
             }
@@ -91,7 +91,7 @@ impl<'s> Lowering<'_, 's> {
         values: &[NodeId],
     ) -> LowerResult<Vec<Wat<'s>>> {
         let tree = self.tree;
-        if !is_text(tree, template) {
+        if !tree.is_text(template) {
             if tree.head(list) == Some("append") && values.is_empty() {
                 return Ok(vec![self.placeholder_value(list, &Piece::Any, template, None)?]);
             }
@@ -257,11 +257,6 @@ impl<'s> Lowering<'_, 's> {
         }
         edits.nonempty()
     }
-}
-
-/// Returns true if a node is a string literal.
-fn is_text(tree: &Tree<'_>, node: NodeId) -> bool {
-    tree.is_text(node)
 }
 
 impl Piece {
