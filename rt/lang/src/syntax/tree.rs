@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::diagnose::diagnostic::{Position, clamp};
-use crate::diagnose::wording::{self, Fault};
+use crate::diagnose::wording::{self, Fault, Message};
 use crate::syntax::lex::{Lexer, TokenKind};
 
 /// Maximum length of a program, in bytes.
@@ -331,6 +331,13 @@ impl<'s> Tree<'s> {
     pub(crate) fn span(&self, id: NodeId) -> Range<usize> {
         let node = self.node(id);
         node.start as usize..node.end as usize
+    }
+}
+
+impl Fault {
+    /// Creates a fault at a node.
+    pub(crate) fn at(tree: &Tree<'_>, node: NodeId, message: Message) -> Box<Fault> {
+        Fault::new(tree.span(node), message)
     }
 }
 

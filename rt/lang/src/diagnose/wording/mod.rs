@@ -51,7 +51,6 @@ use std::ops::Range;
 use crate::diagnose::diagnostic::{Diagnostic, Severity, narrow};
 use crate::diagnose::fix::{Certainty, Change, Edits, ProposedFix};
 use crate::diagnose::truncate::excerpt;
-use crate::syntax::tree::{NodeId, Tree};
 use crate::types::Val;
 
 pub(crate) use self::instruction::*;
@@ -69,11 +68,6 @@ pub(crate) struct Fault {
 impl Fault {
     pub(crate) fn new(span: Range<usize>, message: Message) -> Box<Fault> {
         Box::new(Fault { span, message })
-    }
-
-    /// Creates a fault at a node.
-    pub(crate) fn at(tree: &Tree<'_>, node: NodeId, message: Message) -> Box<Fault> {
-        Fault::new(tree.span(node), message)
     }
 
     /// Builds the public diagnostic. A proposed fix that cannot be applied to `source` is dropped.
