@@ -230,7 +230,7 @@ fn text(functions: &[&'static Function]) -> String {
                 ValType::I64 => "(i64.extend_i32_s (call $operand))",
                 // The number becomes the upper half of the float's bits, so that any kind of float
                 // can result.
-                ValType::F32 | ValType::F64 => {
+                ValType::F64 => {
                     "(f64.reinterpret_i64 (i64.shl (i64.extend_i32_s (call $operand)) (i64.const \
                      32)))"
                 }

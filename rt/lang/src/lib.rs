@@ -35,6 +35,7 @@ pub use self::check::render::Role;
 pub use self::check::{FixResult, check, fix};
 use self::check::{ending, locate, reason};
 pub use self::code::Code;
+use self::diagnose::diagnostic::narrow;
 pub use self::diagnose::diagnostic::{Diagnostic, Position, Severity};
 pub use self::diagnose::fix::{Certainty, Edit, Fix};
 pub use self::diagnose::truncate::{quote, truncate};
@@ -228,10 +229,7 @@ pub fn locate_all(
 ) -> Vec<Option<std::ops::Range<u32>>> {
     let found = build(source, host, true).ok().and_then(|built| {
         let nodes = locate::nodes_at(&built.module, offsets)?;
-        let range = |node| {
-            let span = built.tree.span(node);
-            diagnose::diagnostic::clamp(span.start)..diagnose::diagnostic::clamp(span.end)
-        };
+        let range = |node| narrow(&built.tree.span(node));
         Some(nodes.into_iter().map(|node| node.map(range)).collect())
     });
     found.unwrap_or_else(|| vec![None; offsets.len()])

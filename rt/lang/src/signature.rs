@@ -4,15 +4,13 @@ use std::fmt;
 
 use crate::{CallEffect, Code, NameMap};
 
-/// A WebAssembly value type that host functions or a program's locals use.
+/// A WebAssembly value type that host functions use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ValType {
     /// 32-bit integer, which represents numbers, pointers, handles and codes.
     I32,
     /// 64-bit integer.
     I64,
-    /// 32-bit float. It is used only by a program's locals, not by host functions.
-    F32,
     /// 64-bit float.
     F64,
 }
@@ -24,21 +22,8 @@ impl ValType {
         match self {
             ValType::I32 => "i32",
             ValType::I64 => "i64",
-            ValType::F32 => "f32",
             ValType::F64 => "f64",
         }
-    }
-
-    /// Returns the value type with this name in WAT, or `None` if there is none.
-    #[must_use]
-    pub fn from_wat(name: &str) -> Option<ValType> {
-        Some(match name {
-            "i32" => ValType::I32,
-            "i64" => ValType::I64,
-            "f32" => ValType::F32,
-            "f64" => ValType::F64,
-            _ => return None,
-        })
     }
 }
 

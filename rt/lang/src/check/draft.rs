@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use crate::diagnose::diagnostic::{Diagnostic, clamp};
+use crate::diagnose::diagnostic::{Diagnostic, narrow, widen};
 use crate::diagnose::fix::{Edit, Fix};
 
 /// A source and the edits made to it.
@@ -39,7 +39,7 @@ impl<'s> Draft<'s> {
     /// Applies edits to the current source.
     pub(crate) fn apply(&mut self, edits: &[Edit]) {
         for edit in edits.iter().rev() {
-            self.replace(edit.span.start as usize..edit.span.end as usize, &edit.text);
+            self.replace(widen(&edit.span), &edit.text);
         }
     }
 
@@ -120,19 +120,15 @@ impl<'s> Draft<'s> {
     /// Maps a diagnostic about the current source to the original source. Drops the diagnostic's
     /// fix if one of the fix's edits overlaps or adjoins a replaced range.
     pub(crate) fn in_source(&self, found: Diagnostic) -> Diagnostic {
-        let place = |span: &Range<u32>| span.start as usize..span.end as usize;
         let fix = found
             .fix
-            .filter(|fix| fix.edits.iter().all(|edit| self.untouched(&place(&edit.span))))
+            .filter(|fix| fix.edits.iter().all(|edit| self.untouched(&widen(&edit.span))))
             .map(|fix| {
-                let moved = |edit: Edit| {
-                    let span = self.origin(&place(&edit.span));
-                    Edit { span: clamp(span.start)..clamp(span.end), ..edit }
-                };
+                let moved =
+                    |edit: Edit| Edit { span: narrow(&self.origin(&widen(&edit.span))), ..edit };
                 Fix { edits: fix.edits.into_iter().map(moved).collect(), ..fix }
             });
-        let span = self.origin(&place(&found.span));
-        let span = clamp(span.start)..clamp(span.end);
+        let span = narrow(&self.origin(&widen(&found.span)));
         Diagnostic::new(self.source, found.severity, found.code, span, found.message, found.hint)
             .with_fix(fix)
     }

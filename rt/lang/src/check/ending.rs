@@ -119,17 +119,13 @@ const MAX_FAULTS: usize = 16;
 /// Returns true if the program's last instruction certainly leaves a value on the stack or ends the
 /// program.
 fn plainly_ends(tree: &Tree<'_>, body: Nodes) -> bool {
-    let mut before = None;
-    let mut last = None;
-    for node in body.iter(tree) {
-        (before, last) = (last, Some(node));
-    }
-    let Some(last) = last else { return false };
+    let Some(last) = body.iter(tree).last() else { return false };
     match tree.node(last).kind {
         NodeKind::List => {
             matches!(tree.head(last), Some("i32.const" | "local.get" | "return" | "unreachable"))
         }
         NodeKind::Atom => {
+            let before = body.iter(tree).take_while(|node| *node < last).last();
             let before = before.and_then(|node| tree.atom(node));
             matches!(before, Some("i32.const" | "local.get"))
                 || matches!(tree.text(last), "return" | "unreachable")

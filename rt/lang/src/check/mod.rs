@@ -15,7 +15,7 @@ pub(crate) mod walk;
 use std::ops::Range;
 
 use crate::check::draft::Draft;
-use crate::diagnose::diagnostic::Diagnostic;
+use crate::diagnose::diagnostic::{Diagnostic, widen};
 use crate::diagnose::fix::Certainty;
 use crate::diagnose::wording::TOO_LARGE;
 use crate::syntax::tree::{NodeId, Tree};
@@ -122,9 +122,9 @@ pub fn check(source: &str, host: &Signatures, limit: usize) -> Vec<Diagnostic> {
         let Some(fault) = explain(draft.text(), host).filter(|_| found.len() < limit) else {
             break;
         };
-        let range = fault.span.start as usize..fault.span.end as usize;
+        let range = widen(&fault.span);
         let diagnostic = draft.in_source((*fault).clone());
-        let at = diagnostic.span.start as usize..diagnostic.span.end as usize;
+        let at = widen(&diagnostic.span);
         let is_consequence = found.iter().any(|before| before.span == diagnostic.span)
             || cut.iter().any(|(span, text)| {
                 let name = source.get(at.clone()).filter(|name| name.starts_with('$'));

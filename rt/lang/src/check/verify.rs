@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use crate::check::draft::Draft;
 use crate::check::{max_rounds, reason};
-use crate::diagnose::diagnostic::{Diagnostic, Severity};
-use crate::diagnose::fix::{Certainty, Edit, Fix, ProposedFix};
+use crate::diagnose::diagnostic::{Diagnostic, Severity, widen};
+use crate::diagnose::fix::{Certainty, Edit, Edits, Fix, ProposedFix};
 use crate::diagnose::truncate::truncate;
 use crate::diagnose::wording::{self, Fault};
 use crate::lower::forms;
@@ -56,10 +56,9 @@ pub(crate) fn verified(found: Diagnostic, source: &str, host: &Signatures) -> Di
     if let Some(pasted) = habits::pasted::language(source)
         && better.as_ref().is_none_or(|better| !leads_to_valid(better, source, host))
     {
-        let line = source.get(pasted.start..pasted.end).unwrap_or("");
+        let line = source.get(pasted.line.clone()).unwrap_or("");
         let message = wording::other_language(pasted.language, line);
-        let fault = Fault::new(pasted.start..pasted.end, message);
-        return fault.into_diagnostic(source, Severity::Error);
+        return Fault::new(pasted.line, message).into_diagnostic(source, Severity::Error);
     }
     better.unwrap_or_else(|| {
         if stale { Diagnostic { hint: None, ..found.with_fix(None) } } else { found.with_fix(None) }
@@ -120,12 +119,11 @@ fn other_reading(
     deep: bool,
 ) -> Option<Diagnostic> {
     let source = tree.source;
-    let span = found.span.start as usize..found.span.end as usize;
+    let span = widen(&found.span);
     let mut tried = 0;
+    let safe = |edits: Edits| ProposedFix { change: edits.into(), certainty: Certainty::Safe };
     let change = habits::loop_of_c(source, span.start);
-    let fix = change
-        .map(|change| ProposedFix { change, certainty: Certainty::Safe })
-        .and_then(|fix| fix.resolve(source, &span));
+    let fix = change.and_then(|change| safe(change).resolve(source, &span));
     if let Some(fix) = fix
         && let Some(best) = outcome(found, &fix, source, host, deep)
     {
@@ -138,7 +136,7 @@ fn other_reading(
         let proposed = readings.changes.into_iter().take(MAX_READINGS - tried);
         let fixes = proposed.filter_map(|change| {
             tried += 1;
-            ProposedFix { change, certainty: Certainty::Safe }.resolve(source, &form)
+            safe(change).resolve(source, &form)
         });
         let outcomes =
             fixes.filter_map(|fix| Some((outcome(found, &fix, source, host, deep)?, fix)));
@@ -169,7 +167,7 @@ fn other_reading(
 fn moved(fix: &Fix, source: &str) -> Option<String> {
     let [first, second] = fix.edits.as_slice() else { return None };
     let removes = |edit: &Edit| {
-        let cut = source.get(edit.span.start as usize..edit.span.end as usize);
+        let cut = source.get(widen(&edit.span));
         cut == Some(")") && edit.text.is_empty()
     };
     let inserts = |edit: &Edit| edit.span.is_empty() && edit.text == ")";
@@ -207,7 +205,7 @@ fn foreign_around(found: &Diagnostic, tree: &Tree<'_>, host: &Signatures) -> Opt
         })
         .next_back()?;
     let message = wording::foreign_head(tree.text(head)).hint(hint);
-    Some(Fault::new(tree.span(head), message).into_diagnostic(tree.source, Severity::Error))
+    Some(Fault::at(tree, head, message).into_diagnostic(tree.source, Severity::Error))
 }
 
 /// The program text after a fix and the additional fixes that the first one required. No fault
@@ -258,7 +256,7 @@ fn outcome(
         let done = |draft: &Draft<'_>| Some(Outcome { text: draft.text().to_owned(), rounds });
         let Some(fault) = crate::fault(draft.text(), host) else { return done(&draft) };
         let next = reason::unverified(*fault, draft.text(), host);
-        let at = draft.origin(&(next.span.start as usize..next.span.end as usize));
+        let at = draft.origin(&widen(&next.span));
         if next.message == found.message && at.start == found.span.start as usize {
             return None;
         }

@@ -6,7 +6,7 @@
 //! support, it stops without reporting a fault.
 
 use crate::check::locate;
-use crate::diagnose::fix::Change;
+use crate::diagnose::fix::{Change, Edits};
 use crate::diagnose::truncate::{excerpt, truncate};
 use crate::diagnose::wording::{Fault, Message};
 use crate::diagnose::{nearest, wording};
@@ -187,8 +187,8 @@ impl<'s> Walk<'_, 's> {
             return self.fault(list, message);
         };
         let Some(name) = tree.atom(first) else {
-            let change =
-                self.origin(list).map(|list| rewrite::remove_parentheses(self.author, list));
+            let span = self.origin(list).map(|list| self.author.span(list));
+            let change = span.map(|span| Edits::default().unwrap_list(span));
             return self.fault(list, wording::headless_form().maybe_safe(change));
         };
         match name {
@@ -204,8 +204,10 @@ impl<'s> Walk<'_, 's> {
                 let change = change.and_then(|other| habits::move_else(self.author, other));
                 self.fault(list, wording::arm_outside(name).maybe_safe(change))
             }
-            "end" if nodes.peek(tree).is_none() => self.fault(list, wording::stray_end(name)),
-            "end" => self.fault(first, wording::stray_end(name)),
+            "end" => {
+                let at = if nodes.peek(tree).is_none() { list } else { first };
+                self.fault(at, wording::stray_end(name))
+            }
             _ => {
                 let mut effect = self.effect(list, first, name, &mut nodes)?;
                 let operands = nodes.peek(tree).is_some();
@@ -239,9 +241,7 @@ impl<'s> Walk<'_, 's> {
                 else {
                     return self.fault(node, wording::stray_end(name));
                 };
-                self.finish(node)?;
-                self.enter(Frame { kind: FrameKind::Else, unreachable: false, ..frame });
-                Ok(())
+                self.begin_else(frame, node)
             }
             "end" => {
                 nodes.next_name(tree);
@@ -289,8 +289,7 @@ impl<'s> Walk<'_, 's> {
             return self.fault(more, wording::after_else());
         }
         if let Some(frame) = self.frames.last().cloned() {
-            self.finish(then)?;
-            self.enter(Frame { kind: FrameKind::Else, unreachable: false, ..frame });
+            self.begin_else(frame, then)?;
         }
         self.inside(&mut tree.operands(other))?;
         self.close(other)
@@ -428,6 +427,13 @@ impl<'s> Walk<'_, 's> {
         let node = frame.node;
         self.frames.push(frame);
         self.push(&params, node);
+    }
+
+    /// Begins the second arm of an `if`, whose first arm ends at `end`.
+    fn begin_else(&mut self, frame: Frame<'s>, end: NodeId) -> WalkResult<()> {
+        self.finish(end)?;
+        self.enter(Frame { kind: FrameKind::Else, unreachable: false, ..frame });
+        Ok(())
     }
 
     /// Closes the innermost frame and pushes its results.
@@ -659,17 +665,7 @@ impl<'s> Walk<'_, 's> {
         let node = self.argument(effect, "a global's name", usage, nodes)?;
         let text = self.tree.text(node);
         let Some(global) = self.types.globals.get_word(text) else {
-            let is_local = self.func.locals.get(text).is_some();
-            let near = nearest::names(text, self.types.globals.names());
-            let change = match near.as_slice() {
-                _ if is_local => {
-                    self.rename_instruction(effect.at, name, &name.replace("global", "local"))
-                }
-                near => nearest::certain(text, near.iter().copied())
-                    .map(|near| Change::Replace(near.to_owned())),
-            };
-            return self
-                .fault(node, wording::unknown_global(text, &near, is_local).maybe_safe(change));
+            return self.unknown_variable(effect.at, name, node);
         };
         let global = global.ok_or(Stop::Unsupported)?;
         match name {
@@ -749,38 +745,38 @@ impl<'s> Walk<'_, 's> {
             _ if local => Some(Change::edit(tree.span(list), format!("(local.get {text})"))),
             "true" => Some(Change::Replace("1".to_owned())),
             "false" | "null" | "nil" => Some(Change::Replace("0".to_owned())),
-            _ if tree.is_list(inner) => Some(rewrite::replace_with_child(tree, list, inner)),
+            _ if tree.is_list(inner) => Some(rewrite::replace_with_child(tree, list, inner).into()),
             _ => None,
         }
     }
 
     /// Returns the change that replaces the name of the instruction at `at` with `other`. Returns
     /// `None` if the instruction is not called `name` in the source.
-    fn rename_instruction(&self, at: NodeId, name: &str, other: &str) -> Option<Change> {
+    fn rename_instruction(&self, at: NodeId, name: &str, other: &str) -> Option<Edits> {
         let tree = self.author;
         let node = self.origin(at)?;
         match tree.node(node).kind {
             NodeKind::List => {
                 rewrite::replace_head(tree, node, other).filter(|_| tree.head(node) == Some(name))
             }
-            _ => Some(Change::edit(tree.span(node), other)).filter(|_| tree.text(node) == name),
+            _ => (tree.text(node) == name).then(|| Edits::one(tree.span(node), other)),
         }
     }
 
     /// Returns the change that makes a global mutable.
-    fn make_mutable(&self, name: &str) -> Option<Change> {
+    fn make_mutable(&self, name: &str) -> Option<Edits> {
         let tree = self.author;
         let mut lists = tree.all().filter(|node| tree.head(*node) == Some("global"));
         let global = lists
             .find(|list| tree.items(*list).get(1).and_then(|n| tree.name(*n)) == Some(name))?;
         let ty = *tree.items(global).get(2).filter(|ty| tree.atom(**ty).is_some())?;
-        Some(Change::Edits(rewrite::around(tree, ty, "(mut ", ")")))
+        Some(rewrite::around(tree, ty, "(mut ", ")"))
     }
 
     /// Returns the change that declares a local before the instruction that sets it.
-    fn declare_local(&self, at: NodeId, name: &str) -> Option<Change> {
-        let start = self.author.span(self.origin(at)?).start;
-        Some(Change::edit(start..start, format!("(local {name} i32) ")))
+    fn declare_local(&self, at: NodeId, name: &str) -> Option<Edits> {
+        let start = self.author.start(self.origin(at)?);
+        Some(Edits::one(start..start, format!("(local {name} i32) ")))
     }
 
     /// Reads the name or number that must follow an instruction's name. `usage` is an example of
@@ -824,22 +820,40 @@ impl<'s> Walk<'_, 's> {
         let text = self.tree.text(node);
         match self.func.locals.get_word(text) {
             Some(local) => Val::from_wat(local.ty).ok_or(Stop::Unsupported),
-            None => {
-                let near = nearest::names(text, self.local_names());
-                let global = self.types.globals.get(text).is_some();
-                let change = match near.as_slice() {
-                    _ if global => {
-                        self.rename_instruction(at, name, &name.replace("local", "global"))
-                    }
-                    // The local is set but not declared, so the fix declares it.
-                    [] if name != "local.get" && text.starts_with('$') => {
-                        self.declare_local(at, text)
-                    }
-                    _ => self.certain_local(text),
-                };
-                self.fault(node, wording::unknown_local(text, &near, global).maybe_safe(change))
-            }
+            None => self.unknown_variable(at, name, node),
         }
+    }
+
+    /// Reports an unknown local or global that the instruction `name` at `at` accesses.
+    fn unknown_variable<T>(&self, at: NodeId, name: &str, node: NodeId) -> WalkResult<T> {
+        let text = self.tree.text(node);
+        let is_local = name.starts_with("local");
+        let other = |from: &str, to: &str| {
+            self.rename_instruction(at, name, &name.replace(from, to)).map(Change::from)
+        };
+        let replace = |near: &str| Change::Replace(near.to_owned());
+        if is_local {
+            let is_global = self.types.globals.get(text).is_some();
+            let near = nearest::names(text, self.local_names());
+            let change = match near.as_slice() {
+                _ if is_global => other("local", "global"),
+                // The local is set but not declared, so the fix declares it.
+                [] if name != "local.get" && text.starts_with('$') => {
+                    self.declare_local(at, text).map(Change::from)
+                }
+                _ => self.certain_local(text),
+            };
+            let message = wording::unknown_local(text, &near, is_global);
+            return self.fault(node, message.maybe_safe(change));
+        }
+        let is_local = self.func.locals.get(text).is_some();
+        let near = nearest::names(text, self.types.globals.names());
+        let change = match near.as_slice() {
+            _ if is_local => other("global", "local"),
+            near => nearest::certain(text, near.iter().copied()).map(replace),
+        };
+        let message = wording::unknown_global(text, &near, is_local);
+        self.fault(node, message.maybe_safe(change))
     }
 
     /// Returns the types of the values that a branch to a label passes.
@@ -900,7 +914,7 @@ impl<'s> Walk<'_, 's> {
                 let is_code = || self.stack.get(first).is_some_and(|code| code.from == entry.from);
                 let change = match call {
                     Some(_) if all == 2 && (count == 2 || is_code()) => {
-                        self.by_name(entry.from, signature)
+                        self.by_name(entry.from, signature).map(Change::from)
                     }
                     Some(_) => wording::consume_result(signature),
                     None => None,
@@ -913,13 +927,13 @@ impl<'s> Walk<'_, 's> {
     }
 
     /// Returns the change that replaces a WAT `call` to a host function with a call by name.
-    fn by_name(&self, call: NodeId, signature: &Signature) -> Option<Change> {
+    fn by_name(&self, call: NodeId, signature: &Signature) -> Option<Edits> {
         rewrite::call_by_name(self.author, self.origin(call)?, signature)
     }
 
     /// Returns the change that replaces an `add` or `mul` instruction with `+` or `*`, which take
     /// any number of operands. Returns `None` for any other instruction.
-    fn as_operator(&self, node: NodeId) -> Option<Change> {
+    fn as_operator(&self, node: NodeId) -> Option<Edits> {
         let list = self.origin(node)?;
         let operator = match self.author.head(list)?.split_once('.')? {
             ("i32" | "i64" | "f64", "add") => "+",
@@ -932,33 +946,27 @@ impl<'s> Walk<'_, 's> {
     /// Adds to `message` a fix that converts a value to the expected type. The fix changes the type
     /// of a constant, or puts a conversion instruction around the expression. Returns the message
     /// unchanged if there is no such fix.
-    fn propose_conversion(
-        &self,
-        message: Message,
-        from: NodeId,
-        wanted: Val,
-        found: Val,
-    ) -> Message {
-        let constant = self.origin(from).filter(|list| {
+    fn propose_conversion(&self, message: Message, entry: &Entry, wanted: Val) -> Message {
+        let constant = self.origin(entry.from).filter(|list| {
             self.author.head(*list).is_some_and(|head| head.ends_with(".const"))
-                && found == Val::I32
+                && entry.ty == Val::I32
         });
         let change = constant.and_then(|list| {
             rewrite::replace_head(self.author, list, format!("{}.const", wanted.name()))
         });
-        match (change, conversion(found, wanted)) {
+        match (change, conversion(entry.ty, wanted)) {
             (Some(change), _) => message.safe(change),
-            (None, Some(by)) => message.convert(wanted, found, by),
+            (None, Some(by)) => message.convert(wanted, entry.ty, by),
             (None, None) => message,
         }
     }
 
     /// Returns the change that swaps the names in the `local.set` instruction at `at` and in the
     /// next instruction. Returns `None` unless both are `local.set` instructions.
-    fn swap_pops(&self, at: NodeId) -> Option<Change> {
+    fn swap_pops(&self, at: NodeId) -> Option<Edits> {
         let tree = self.author;
         let first = self.origin(at)?;
-        let second = rewrite::after(tree, first)?;
+        let second = tree.next_sibling(first)?;
         let name = |list: NodeId| match (tree.head(list), tree.items(list).as_slice()) {
             (Some("local.set"), [_, name]) => Some(*name),
             _ => None,
@@ -1011,52 +1019,32 @@ impl<'s> Walk<'_, 's> {
         wanted: Val,
         entry: &Entry,
     ) -> WalkResult<T> {
-        let at = if effect.given.is_some() { entry.from } else { effect.at };
+        let is_folded = effect.given.is_some();
         let from = self.excerpt(entry.from);
         let called = self.callee(entry.from);
         let err = called.filter(|called| {
             called.fallible() && entry.nth > 0 && entry.nth == called.results.len()
         });
-        if matches!(effect.name, "local.set" | "local.tee" | "global.set") {
-            let name = effect.argument.unwrap_or("");
-            let message = match err {
-                Some(called) => {
-                    wording::err_on_top(name, wanted, called).maybe_safe(self.swap_pops(effect.at))
-                }
-                None => {
-                    let message = wording::wrong_set(
-                        name,
-                        wanted,
-                        entry.ty,
-                        &from,
-                        conversion(entry.ty, wanted),
-                    );
-                    if effect.given.is_some() {
-                        self.propose_conversion(message, entry.from, wanted, entry.ty)
-                    } else {
-                        message
-                    }
-                }
-            };
-            return self.fault(at, message);
-        }
-        if let Some(called) = err {
-            return self
-                .fault(at, wording::err_as_operand(&self.usage(effect), nth, wanted, called));
-        }
-        let param = self
-            .host_of(effect)
-            .and_then(|signature| signature.params.get(nth))
-            .map(|param| param.name);
         let usage = self.usage(effect);
-        let hint = conversion(entry.ty, wanted);
-        let message = wording::operand_type(&usage, nth, param, wanted, entry.ty, &from, hint);
-        let message = if effect.given.is_some() {
-            self.propose_conversion(message, entry.from, wanted, entry.ty)
-        } else {
-            message
+        let set = matches!(effect.name, "local.set" | "local.tee" | "global.set");
+        let set = effect.argument.filter(|_| set);
+        let message = match (err, set) {
+            (Some(called), Some(name)) => {
+                wording::err_on_top(name, wanted, called).maybe_safe(self.swap_pops(effect.at))
+            }
+            (Some(called), None) => wording::err_as_operand(&usage, nth, wanted, called),
+            (None, set) => {
+                let by = conversion(entry.ty, wanted);
+                let param = self.host_of(effect).and_then(|signature| signature.params.get(nth));
+                let param = param.map(|param| param.name);
+                let message = match set {
+                    Some(name) => wording::wrong_set(name, wanted, entry.ty, &from, by),
+                    None => wording::operand_type(&usage, nth, param, wanted, entry.ty, &from, by),
+                };
+                if is_folded { self.propose_conversion(message, entry, wanted) } else { message }
+            }
         };
-        self.fault(at, message)
+        self.fault(if is_folded { entry.from } else { effect.at }, message)
     }
 
     fn host_of(&self, effect: &InstructionEffect<'s>) -> Option<&Signature> {
@@ -1144,7 +1132,7 @@ impl<'s> Walk<'_, 's> {
 
     /// Returns the change that rewrites a list with an unknown head, if the list has exactly one
     /// possible meaning.
-    fn rewrite_list(&self, list: NodeId, name: &str, near: &[String]) -> Option<Change> {
+    fn rewrite_list(&self, list: NodeId, name: &str, near: &[&str]) -> Option<Edits> {
         if let Some(change) = habits::rewrite_list(self.author, list, self.host) {
             return Some(change);
         }
@@ -1153,31 +1141,21 @@ impl<'s> Walk<'_, 's> {
             return rewrite::replace_head(self.author, list, own);
         }
         let forms = forms::forms().map(|form| form.name);
+        let known = nearest::certain(name, forms)
+            .or_else(|| instruction::meant(name))
+            .or_else(|| nearest::certain(name, near.iter().copied()));
         // A name with a `$` is never the name of a form or an instruction.
-        let is_name = name.starts_with('$');
-        if let Some(form) = nearest::certain(name, forms).filter(|_| !is_name) {
-            return rewrite::replace_head(self.author, list, form);
+        if let Some(known) = known.filter(|_| !name.starts_with('$')) {
+            return rewrite::replace_head(self.author, list, known);
         }
-        let instruction = instruction::meant(name)
-            .or_else(|| nearest::certain(name, near.iter().map(String::as_str)));
-        if let Some(meant) = instruction.filter(|_| !is_name) {
-            return rewrite::replace_head(self.author, list, meant);
-        }
-        let (plain, question) = match name.strip_suffix('?') {
-            Some(plain) => (plain, "?"),
-            None => (name, ""),
-        };
-        let function = nearest::certain_function(
-            plain.trim_start_matches('$'),
-            self.host,
-            &self.program.names(),
-        )?;
+        let plain = name.strip_suffix('?').unwrap_or(name);
+        let mark = if plain.len() < name.len() { "?" } else { "" };
+        let own = self.program.names();
+        let meant = plain.trim_start_matches('$');
+        let function = nearest::certain_function(meant, self.host, &own)?;
         let known = function.strip_prefix('$').filter(|known| self.host.get(known).is_some());
-        rewrite::replace_head(
-            self.author,
-            list,
-            format!("{}{question}", known.unwrap_or(&function)),
-        )
+        let function = known.unwrap_or(&function);
+        rewrite::replace_head(self.author, list, format!("{function}{mark}"))
     }
 
     /// Returns the names of the function's locals, except generated ones.
@@ -1194,26 +1172,23 @@ impl<'s> Walk<'_, 's> {
     /// Reports a bare name or number where an instruction is expected.
     fn report_bare<T>(&self, node: NodeId) -> WalkResult<T> {
         let text = self.tree.text(node);
-        let message = match self.func.locals.get(text) {
-            Some(_) => wording::bare_operand(text, &format!("(local.get {text})")),
-            None if is_number(Val::I32, text) => {
-                wording::bare_operand(text, &format!("(i32.const {text})"))
+        let instruction = match text {
+            _ if self.func.locals.get(text).is_some() => Some("local.get"),
+            _ if is_number(Val::I32, text) => Some("i32.const"),
+            _ if is_number(Val::F64, text) => Some("f64.const"),
+            _ if self.types.globals.get(text).is_some() => Some("global.get"),
+            _ => None,
+        };
+        let called = text.strip_prefix('$').and_then(|plain| self.host.get(plain));
+        let message = match (instruction, called) {
+            (Some(name), _) => wording::bare_operand(text, &format!("({name} {text})")),
+            _ if self.program.defined.contains_key(text) => wording::helper_call_missing(text),
+            (None, Some(signature)) => wording::call_missing(text, signature),
+            (None, None) if text.starts_with('$') => {
+                let near = nearest::names(text, self.local_names());
+                wording::unknown_local(text, &near, false).maybe_safe(self.certain_local(text))
             }
-            None if is_number(Val::F64, text) => {
-                wording::bare_operand(text, &format!("(f64.const {text})"))
-            }
-            None if self.types.globals.get(text).is_some() => {
-                wording::bare_operand(text, &format!("(global.get {text})"))
-            }
-            None if self.program.defined.contains_key(text) => wording::helper_call_missing(text),
-            None => match text.strip_prefix('$').and_then(|plain| self.host.get(plain)) {
-                Some(signature) => wording::call_missing(text, signature),
-                None if text.starts_with('$') => {
-                    let near = nearest::names(text, self.local_names());
-                    wording::unknown_local(text, &near, false).maybe_safe(self.certain_local(text))
-                }
-                None => return self.report_unknown(NodeId(u32::MAX), node, text),
-            },
+            (None, None) => return self.report_unknown(NodeId(u32::MAX), node, text),
         };
         self.fault(node, message)
     }

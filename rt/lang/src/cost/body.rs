@@ -252,19 +252,10 @@ impl<'c> Body<'c> {
     }
 
     fn open(&mut self, kind: BlockKind, params: u64, results: u64) {
-        let (set, used) = (Tally::default(), Tally::default());
+        let height = self.height;
         let start = self.number;
-        self.frames.push(Frame {
-            kind,
-            height: self.height,
-            params,
-            results,
-            start,
-            is_target: false,
-            has_loop: false,
-            set,
-            used,
-        });
+        let frame = Frame { kind, height, params, results, start, ..Frame::default() };
+        self.frames.push(frame);
     }
 
     /// Closes the innermost block, and adds the block's contribution to [`Measure::Joined`] and
@@ -340,6 +331,7 @@ struct Tally {
 }
 
 /// An open block.
+#[derive(Default)]
 struct Frame {
     kind: BlockKind,
     /// The number of values on the operand stack below the block.
@@ -355,8 +347,9 @@ struct Frame {
     used: Tally,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum BlockKind {
+    #[default]
     Block,
     Loop,
     If,

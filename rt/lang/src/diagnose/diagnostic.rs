@@ -174,3 +174,13 @@ impl std::error::Error for Diagnostic {}
 pub(crate) fn clamp(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
+
+/// Converts a range of offsets.
+pub(crate) fn narrow(range: &Range<usize>) -> Range<u32> {
+    clamp(range.start)..clamp(range.end)
+}
+
+/// Converts a range of offsets.
+pub(crate) fn widen(range: &Range<u32>) -> Range<usize> {
+    range.start as usize..range.end as usize
+}

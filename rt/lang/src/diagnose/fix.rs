@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use crate::diagnose::diagnostic::clamp;
+use crate::diagnose::diagnostic::narrow;
 use crate::diagnose::truncate::excerpt;
 
 /// The degree of certainty that a [`Fix`] produces the program that the author meant.
@@ -76,24 +76,91 @@ pub(crate) enum Change {
     Replace(String),
     /// Text to insert before and after the range of the fault.
     Wrap(String, String),
-    /// Replacements for several ranges, which must not overlap.
-    Edits(Vec<(Range<usize>, String)>),
+    /// Replacements for several ranges.
+    Edits(Edits),
 }
 
 impl Change {
     /// Creates a change that replaces one range.
     pub(crate) fn edit(span: Range<usize>, text: impl Into<String>) -> Change {
-        Change::Edits(vec![(span, text.into())])
-    }
-
-    /// Creates a change that replaces several ranges, which must not overlap.
-    pub(crate) fn edits<const N: usize>(edits: [(Range<usize>, &str); N]) -> Change {
-        Change::Edits(edits.map(|(span, text)| (span, text.to_owned())).into())
+        Change::Edits(Edits::one(span, text))
     }
 
     /// Creates a change that inserts text before and after the range of the fault.
     pub(crate) fn wrap(before: impl Into<String>, after: impl Into<String>) -> Change {
         Change::Wrap(before.into(), after.into())
+    }
+}
+
+/// Replacements for ranges of the source, which must not overlap.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Edits(Vec<(Range<usize>, String)>);
+
+impl Edits {
+    /// Creates a replacement for one range.
+    pub(crate) fn one(span: Range<usize>, text: impl Into<String>) -> Edits {
+        Edits::default().replace(span, text)
+    }
+
+    /// Adds a replacement for a range.
+    pub(crate) fn add(&mut self, span: Range<usize>, text: impl Into<String>) {
+        self.0.push((span, text.into()));
+    }
+
+    /// Adds a replacement for a range, and returns all edits.
+    pub(crate) fn replace(mut self, span: Range<usize>, text: impl Into<String>) -> Edits {
+        self.add(span, text);
+        self
+    }
+
+    /// Adds an insertion.
+    pub(crate) fn insert(self, at: usize, text: impl Into<String>) -> Edits {
+        self.replace(at..at, text)
+    }
+
+    /// Adds the removal of a range.
+    pub(crate) fn remove(self, span: Range<usize>) -> Edits {
+        self.replace(span, "")
+    }
+
+    /// Adds the insertion of text before and after a range.
+    pub(crate) fn wrap(
+        self,
+        span: &Range<usize>,
+        before: impl Into<String>,
+        after: impl Into<String>,
+    ) -> Edits {
+        self.insert(span.start, before).insert(span.end, after)
+    }
+
+    /// Returns the edits, or `None` if there are none.
+    pub(crate) fn nonempty(self) -> Option<Edits> {
+        (!self.0.is_empty()).then_some(self)
+    }
+
+    /// Merges insertions at the same position, in the order in which they were added.
+    pub(crate) fn merged(mut self) -> Edits {
+        self.0.sort_by_key(|(span, _)| (span.start, span.end));
+        self.0.dedup_by(|(span, text), (last, before)| {
+            let same = span == last && span.start == span.end;
+            if same {
+                before.push_str(text);
+            }
+            same
+        });
+        self
+    }
+}
+
+impl FromIterator<(Range<usize>, String)> for Edits {
+    fn from_iter<I: IntoIterator<Item = (Range<usize>, String)>>(edits: I) -> Edits {
+        Edits(edits.into_iter().collect())
+    }
+}
+
+impl From<Edits> for Change {
+    fn from(edits: Edits) -> Change {
+        Change::Edits(edits)
     }
 }
 
@@ -111,7 +178,7 @@ impl ProposedFix {
                 description = Some(format!("`{inner}` → `{before}{inner}{after}`"));
                 vec![(span.start..span.start, before), (span.end..span.end, after)]
             }
-            Change::Edits(edits) => edits,
+            Change::Edits(Edits(edits)) => edits,
         };
         edits.retain(|(span, text)| cut(span) != text);
         if edits.len() > MAX_EDITS {
@@ -143,10 +210,7 @@ impl ProposedFix {
         };
         let whole = if edits.len() > MAX_DESCRIBED { hull() } else { None };
         let description = description.or(whole).unwrap_or_else(each);
-        let edit = |(span, text): (Range<usize>, String)| Edit {
-            span: clamp(span.start)..clamp(span.end),
-            text,
-        };
+        let edit = |(span, text): (Range<usize>, String)| Edit { span: narrow(&span), text };
         Some(Fix {
             description,
             edits: edits.into_iter().map(edit).collect(),

@@ -6,73 +6,43 @@ use crate::{Signature, Signatures};
 /// Maximum number of names in a hint.
 const MAX_NAMES: usize = 3;
 
-/// Common names for functions that have different names in this language. The part of an unknown
-/// name after its module, such as `fetch` in `http.fetch`, is looked up in this table.
-const SYNONYMS: &[(&str, &[&str])] = &[
-    ("fetch", &["get"]),
-    ("starts_with", &["starts"]),
-    ("begins_with", &["starts"]),
-    ("has_prefix", &["starts"]),
-    ("ends_with", &["ends"]),
-    ("has_suffix", &["ends"]),
-    ("to_upper", &["upper"]),
-    ("to_upper_case", &["upper"]),
-    ("upper_case", &["upper"]),
-    ("to_lower", &["lower"]),
-    ("to_lower_case", &["lower"]),
-    ("lower_case", &["lower"]),
-    ("replace_all", &["replace"]),
-    ("split_lines", &["lines"]),
-    ("read_file", &["read"]),
-    ("read_text", &["read"]),
-    ("write_file", &["write"]),
-    ("write_text", &["write"]),
-    ("append_file", &["append"]),
-    ("list_dir", &["list"]),
-    ("readdir", &["list"]),
-    ("unique", &["uniq"]),
-    ("distinct", &["uniq"]),
-    ("has_key", &["has"]),
-    ("contains_key", &["has"]),
-    ("increment", &["incr"]),
-    ("ceiling", &["ceil"]),
-    ("parse_float", &["to_float"]),
-    ("concat", &["cat"]),
-    ("concatenate", &["cat"]),
-    ("append", &["cat", "push"]),
-    ("length", &["len"]),
-    ("size", &["len"]),
-    ("count", &["len"]),
-    ("strip", &["trim"]),
-    ("substring", &["slice"]),
-    ("substr", &["slice"]),
-    ("sub", &["slice"]),
-    ("index_of", &["find"]),
-    ("indexof", &["find"]),
-    ("includes", &["contains"]),
-    ("equals", &["eq"]),
-    ("equal", &["eq"]),
-    ("print", &["log"]),
-    ("println", &["log"]),
-    ("puts", &["log"]),
-    ("parse_int", &["to_int"]),
-    ("atoi", &["to_int"]),
-    ("itoa", &["from_int"]),
-    ("int_to_str", &["from_int"]),
-    ("to_string", &["from_int"]),
-    ("add", &["push", "set"]),
-    ("put", &["set"]),
-    ("insert", &["set", "push"]),
-    ("load", &["read"]),
-    ("save", &["write"]),
-    ("malloc", &["alloc"]),
-    ("summarize", &["assist"]),
-    ("complete", &["assist"]),
-    ("chat", &["assist"]),
-    ("args", &["argv"]),
-    ("arg", &["argv"]),
-    ("return", &["resv"]),
-    ("output", &["resv"]),
+/// Common names for functions, and the names of these functions in this language. The part of an
+/// unknown name after its module, such as `fetch` in `http.fetch`, is looked up in this table.
+const SYNONYMS: &[(&[&str], &[&str])] = &[
+    (&["fetch"], &["get"]),
+    (&["starts_with", "begins_with", "has_prefix"], &["starts"]),
+    (&["ends_with", "has_suffix"], &["ends"]),
+    (&["to_upper", "to_upper_case", "upper_case"], &["upper"]),
+    (&["to_lower", "to_lower_case", "lower_case"], &["lower"]),
+    (&["replace_all"], &["replace"]),
+    (&["split_lines"], &["lines"]),
+    (&["read_file", "read_text", "load"], &["read"]),
+    (&["write_file", "write_text", "save"], &["write"]),
+    (&["append_file"], &["append"]),
+    (&["list_dir", "readdir"], &["list"]),
+    (&["unique", "distinct"], &["uniq"]),
+    (&["has_key", "contains_key"], &["has"]),
+    (&["increment"], &["incr"]),
+    (&["ceiling"], &["ceil"]),
+    (&["parse_float"], &["to_float"]),
+    (&["concat", "concatenate"], &["cat"]),
+    (&["append"], &["cat", "push"]),
+    (&["length", "size", "count"], &["len"]),
+    (&["strip"], &["trim"]),
+    (&["substring", "substr", "sub"], &["slice"]),
+    (&["index_of", "indexof"], &["find"]),
+    (&["includes"], &["contains"]),
+    (&["equals", "equal"], &["eq"]),
+    (&["print", "println", "puts"], &["log"]),
+    (&["parse_int", "atoi"], &["to_int"]),
+    (&["itoa", "int_to_str", "to_string"], &["from_int"]),
+    (&["add"], &["push", "set"]),
+    (&["put"], &["set"]),
+    (&["insert"], &["set", "push"]),
+    (&["malloc"], &["alloc"]),
+    (&["summarize", "complete", "chat"], &["assist"]),
+    (&["args", "arg"], &["argv"]),
+    (&["return", "output"], &["resv"]),
 ];
 
 /// Words in [`SYNONYMS`] for functions that take different arguments, such as a length instead of
@@ -123,15 +93,11 @@ pub(crate) fn functions(name: &str, host: &Signatures, own: &[&str]) -> Option<S
 }
 
 /// Returns the instructions that an unknown name probably means.
-pub(crate) fn instructions(name: &str) -> Vec<String> {
-    if let Some((_, meant)) = instruction::OTHER_NAMES.iter().find(|(known, _)| *known == name) {
-        return vec![(*meant).to_owned()];
+pub(crate) fn instructions(name: &str) -> Vec<&'static str> {
+    match instruction::renamed(name).or_else(|| instruction::signed(name)) {
+        Some(meant) => vec![meant],
+        None => names(name, instruction::names()),
     }
-    let signed = format!("{name}_s");
-    if instruction::op(&signed).is_some() {
-        return vec![signed];
-    }
-    names(name, instruction::names()).into_iter().map(str::to_owned).collect()
 }
 
 /// Returns the name of the only function that `name` can mean, including the `$`, as in
@@ -147,9 +113,10 @@ pub(crate) fn certain_function(name: &str, host: &Signatures, own: &[&str]) -> O
             let matches = |word: &str| {
                 is_same_word(word, part) || !is_known_word(part, host) && is_typo(part, word)
             };
-            SYNONYMS.iter().any(|(word, meant)| {
-                meant.contains(&known.name) && !OTHER_ARGUMENTS.contains(word) && matches(word)
-            })
+            let may_mean = |word: &&str| !OTHER_ARGUMENTS.contains(word) && matches(word);
+            SYNONYMS
+                .iter()
+                .any(|(words, meant)| meant.contains(&known.name) && words.iter().any(may_mean))
         };
         let same = last == known.name && (same_module || module.is_none());
         // If the part of the name after its module is a known word, the name is not a typo of
@@ -175,7 +142,8 @@ pub(crate) fn certain_function(name: &str, host: &Signatures, own: &[&str]) -> O
 /// Returns true if `last`, the part of a name after its module, is the name of a function or a
 /// synonym. Such a name is probably not a typo.
 fn is_known_word(last: &str, host: &Signatures) -> bool {
-    host.iter().any(|known| known.name == last) || SYNONYMS.iter().any(|(word, _)| *word == last)
+    host.iter().any(|known| known.name == last)
+        || SYNONYMS.iter().any(|(words, _)| words.contains(&last))
 }
 
 /// Returns true if two words differ only in case and separators, like `startsWith` and
@@ -284,7 +252,8 @@ fn function_distance(name: &str, signature: &Signature) -> Option<usize> {
     let same = |part: &str| part == signature.name;
     let (module, last) = parts(name);
     let synonyms = |part: &str| {
-        SYNONYMS.iter().any(|(word, meant)| *word == part && meant.contains(&signature.name))
+        let mut rows = SYNONYMS.iter();
+        rows.any(|(words, meant)| words.contains(&part) && meant.contains(&signature.name))
     };
     match module {
         Some(module) if module == signature.module && same(last) => return Some(0),

@@ -1,8 +1,8 @@
 //! Calls, methods, indices and updates in the syntax of other languages.
 
 use super::head;
-use super::readings::Around;
-use crate::diagnose::fix::Change;
+use super::readings::{Around, Form};
+use crate::diagnose::fix::Edits;
 use crate::diagnose::nearest;
 use crate::syntax::literal;
 use crate::syntax::tree::NodeId;
@@ -17,32 +17,29 @@ const LENGTH: &[&str] = &["length", "len", "size", "count"];
 
 /// Returns one change for each possible meaning of an atom that is not a value, such as
 /// `$s.length`, `!$a` or `$x++`.
-pub(super) fn of_atom(around: &Around<'_, '_>, node: NodeId) -> Vec<Change> {
+pub(super) fn of_atom(around: &Around<'_, '_>, node: NodeId) -> Vec<Edits> {
     let tree = around.tree;
     let Some(text) = tree.atom(node) else { return Vec::new() };
-    let write = |text: String| vec![Change::edit(tree.span(node), text)];
+    let write = |text: String| vec![Edits::one(tree.span(node), text)];
     let is_head = tree.parent(node).is_some_and(|list| list.0 + 1 == node.0);
-    if let Some(name) = text.strip_prefix('!').filter(|name| name.starts_with('$')) {
-        return if is_head { write(format!("not {name}")) } else { write(format!("(not {name})")) };
+    let call = |text: String| write(if is_head { text } else { format!("({text})") });
+    let is_name = |name: &&str| name.starts_with('$');
+    if let Some(name) = text.strip_prefix('!').filter(is_name) {
+        return call(format!("not {name}"));
     }
     for (sign, operator) in [("++", "+="), ("--", "-=")] {
-        if let Some(name) = text.strip_suffix(sign).filter(|name| name.starts_with('$')) {
-            return if is_head {
-                write(format!("{operator} {name} 1"))
-            } else {
-                write(format!("({operator} {name} 1)"))
-            };
+        if let Some(name) = text.strip_suffix(sign).filter(is_name) {
+            return call(format!("{operator} {name} 1"));
         }
     }
-    if let Some(name) = text.strip_suffix(':').filter(|name| name.starts_with('$')) {
+    if let Some(name) = text.strip_suffix(':').filter(is_name) {
         return write(name.to_owned());
     }
+    let has_atom = |text: &str| tree.all().any(|node| tree.atom(node) == Some(text));
     match text.split_once('.') {
-        Some((name, member)) if name.starts_with('$') && !is_head && around.has_atom(name) => {
-            let called = called(around, member).into_iter();
-            let mut all: Vec<String> = called.map(|f| format!("({f} {name})")).collect();
-            all.push(format!("(at {name} \"{member}\")"));
-            all.into_iter().flat_map(write).collect()
+        Some((name, member)) if name.starts_with('$') && !is_head && has_atom(name) => {
+            let called = called(around, member).into_iter().map(|f| format!("({f} {name})"));
+            called.chain([format!("(at {name} \"{member}\")")]).flat_map(write).collect()
         }
         _ => Vec::new(),
     }
@@ -53,14 +50,11 @@ fn called(around: &Around<'_, '_>, method: &str) -> Vec<String> {
     if LENGTH.contains(&method) {
         return vec!["len".to_owned()];
     }
+    let plain_name = |name: &str| name.replace('_', "").to_ascii_lowercase();
     let of_type = around.host.iter().filter(|known| PURE.contains(&known.module));
-    let same = of_type
-        .filter(|known| known.name.replace('_', "").eq_ignore_ascii_case(&method.replace('_', "")));
-    let mut all: Vec<String> = same.map(|known| known.full_name()).collect();
-    if all.is_empty() {
-        all.extend(plain(around, method));
-    }
-    all
+    let same = of_type.filter(|known| plain_name(known.name) == plain_name(method));
+    let all: Vec<String> = same.map(|known| known.full_name()).collect();
+    if all.is_empty() { plain(around, method).into_iter().collect() } else { all }
 }
 
 /// Returns the function or form that a call means if the call's head is `name`, which contains no
@@ -78,60 +72,57 @@ fn plain(around: &Around<'_, '_>, name: &str) -> Option<String> {
 
 /// Returns one change for each possible meaning of a name that is directly followed by a list, such
 /// as `len($s)`, `$s.trim()` or `$a[0]`. `node` is the name or the list.
-pub(super) fn beside(around: &Around<'_, '_>, node: NodeId) -> Vec<Change> {
+pub(super) fn beside(around: &Around<'_, '_>, node: NodeId) -> Vec<Edits> {
     let tree = around.tree;
     let siblings = match tree.parent(node) {
         Some(list) => tree.items(list),
         None => tree.top().iter(tree).collect(),
     };
     let Some(at) = siblings.iter().position(|sibling| *sibling == node) else { return Vec::new() };
-    let pairs = siblings.get(at.saturating_sub(1)..).unwrap_or(&[]).windows(2).take(2);
-    pairs.filter_map(|pair| pair_of(around, pair)).next().unwrap_or_default()
+    let mut pairs = siblings.array_windows::<2>().skip(at.saturating_sub(1)).take(2);
+    pairs.find_map(|pair| pair_of(around, *pair)).unwrap_or_default()
 }
 
 /// Returns one change for each possible meaning of a name that is directly followed by a list, or
 /// of a list that is directly followed by a method. Returns `None` if the two nodes of `pair` are
 /// neither, or if their meaning is unknown.
-fn pair_of(around: &Around<'_, '_>, pair: &[NodeId]) -> Option<Vec<Change>> {
+fn pair_of(around: &Around<'_, '_>, [name, list]: [NodeId; 2]) -> Option<Vec<Edits>> {
     let tree = around.tree;
-    let [name, list] = pair else { return None };
-    let (before, after) = (tree.span(*name), tree.span(*list));
-    if tree.is_list(*name)
-        && before.end == after.start
-        && let Some(method) = tree.atom(*list).and_then(|text| text.strip_prefix('.'))
-    {
-        let object = around.text(*name);
-        let write = |f: String| Change::edit(before.start..after.end, format!("({f} {object})"));
-        return Some(called(around, method).into_iter().map(write).collect());
-    }
-    let text = tree.atom(*name)?;
-    let (head, inner) = (tree.span(*name), tree.span(*list));
-    if !tree.is_list(*list) || head.end != inner.start {
+    if !tree.touch(name, list) {
         return None;
     }
-    let nodes = tree.items(*list);
-    let open = inner.start..nodes.first().map_or(inner.end - 1, |first| tree.span(*first).start);
-    if tree.text(*list).starts_with('[') {
+    let start = tree.start(name);
+    let end = tree.end(list);
+    if tree.is_list(name)
+        && let Some(method) = tree.atom(list).and_then(|text| text.strip_prefix('.'))
+    {
+        let object = tree.text(name);
+        let write = |f: String| Edits::one(start..end, format!("({f} {object})"));
+        return Some(called(around, method).into_iter().map(write).collect());
+    }
+    let text = tree.atom(name).filter(|_| tree.is_list(list))?;
+    let nodes = tree.items(list);
+    let open = start..nodes.first().map_or(end - 1, |first| tree.start(*first));
+    if tree.text(list).starts_with('[') {
         let [index] = nodes.as_slice() else { return None };
-        let name = around.variable(*name)?;
+        let name = tree.variable(name)?;
         if let Some((from, to)) = tree.atom(*index).and_then(|text| text.split_once(':')) {
             let from = if from.is_empty() { "0" } else { from };
             let slice = |f: &str| format!("({f}.slice {name} {from} {to}").trim_end().to_owned();
-            let write = |text| Change::edit(head.start..inner.end, text);
-            return Some(["str", "arr"].map(|f| write(slice(f) + ")")).into());
+            return Some(["str", "arr"].map(|f| Edits::one(start..end, slice(f) + ")")).into());
         }
-        return Some(vec![Change::Edits(vec![
-            (head.start..open.end, format!("(at {name} ")),
-            (inner.end - 1..inner.end, ")".to_owned()),
-        ])]);
+        let edits = Edits::one(open, format!("(at {name} ")).replace(end - 1..end, ")");
+        return Some(vec![edits]);
     }
     let space = if nodes.is_empty() { "" } else { " " };
-    let rewrite = |called: String| Change::edit(head.start..open.end, format!("({called}"));
+    let rewrite = |called: String| Edits::one(open.clone(), format!("({called}"));
     if let Some((object, method)) = text.split_once('.') {
-        let known = head_of(around, text).into_iter().map(|f| format!("{f}{space}"));
-        let object = format!("${}", object.trim_start_matches('$'));
+        let known = around.host.get(text).map(|_| text.to_owned());
+        let known = known.or_else(|| head(text, around.host).map(str::to_owned));
+        let known = known.into_iter().map(|f| format!("{f}{space}"));
+        let object = object.trim_start_matches('$');
         let methods = called(around, method).into_iter();
-        let methods = methods.map(|function| format!("{function} {object}{space}"));
+        let methods = methods.map(|function| format!("{function} ${object}{space}"));
         return Some(known.chain(methods).map(rewrite).collect());
     }
     let own = around.own.contains(&text).then(|| text.to_owned());
@@ -139,76 +130,52 @@ fn pair_of(around: &Around<'_, '_>, pair: &[NodeId]) -> Option<Vec<Change>> {
     // `print(a, b)` prints several values.
     if matches!(meant.as_str(), "out" | "print") && nodes.len() > 1 {
         let holes = vec!["{}"; nodes.len()].join(" ");
-        let text = format!("(out \"{holes}\" ");
-        return Some(vec![Change::edit(head.start..open.end, text)]);
+        return Some(vec![rewrite(format!("out \"{holes}\" "))]);
     }
     Some(vec![rewrite(format!("{meant}{space}"))])
 }
 
-/// Returns the form or host function that a dotted name means, if any. The name may come from
-/// another language.
-fn head_of(around: &Around<'_, '_>, name: &str) -> Option<String> {
-    let known = around.host.get(name).map(|_| name.to_owned());
-    known.or_else(|| head(name, around.host).map(str::to_owned))
-}
-
 /// Returns one change for each possible meaning of a list as an infix update, a method call, or a
 /// call in another namespace.
-pub(super) fn of_list(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -> Vec<Change> {
-    let tree = around.tree;
-    if let [only] = nodes
-        && let Some(word @ ("true" | "false" | "nil" | "null")) = tree.atom(*only)
-    {
-        return vec![around.write(list, word.to_owned())];
+pub(super) fn of_list(form: &Form<'_, '_>) -> Vec<Edits> {
+    let around = form.around;
+    if let ("true" | "false" | "nil" | "null", []) = (form.name, form.operands) {
+        return vec![form.write(form.name.to_owned())];
     }
-    if let Some(change) = update(around, list, nodes) {
+    if let Some(change) = update(form) {
         return vec![change];
     }
-    for pair in nodes.windows(2) {
-        if let Some(changes) = indexed_set(around, list, nodes, pair)
-            .or_else(|| pair_of(around, pair).filter(|_| pair.first() != nodes.first()))
+    for pair in form.nodes.array_windows::<2>() {
+        let indexed = indexed_set(form).filter(|_| pair.first() == form.operands.first());
+        if let Some(changes) = indexed
+            .map(|change| vec![change])
+            .or_else(|| pair_of(around, *pair).filter(|_| pair.first() != form.nodes.first()))
         {
             return changes;
         }
     }
-    let Some(head) = nodes.first().and_then(|first| tree.atom(*first)) else { return Vec::new() };
-    let Some(span) = nodes.first().map(|first| tree.span(*first)) else { return Vec::new() };
-    let replace = |text: String| Change::edit(span.clone(), text);
-    match head.split_once('.') {
+    let name = form.name;
+    let own = format!("${name}");
+    let meant = match name.split_once('.') {
         Some((object, method)) if object.starts_with('$') => {
-            called(around, method).into_iter().map(|f| replace(format!("{f} {object}"))).collect()
+            called(around, method).into_iter().map(|f| format!("{f} {object}")).collect()
         }
-        Some((module, name)) => elsewhere(around, module, name).into_iter().map(replace).collect(),
-        None if around.own.contains(&format!("${head}").as_str()) => {
-            vec![replace(format!("${head}"))]
-        }
-        None if (around.forms)(head).is_none() => {
-            unqualified(around, head).into_iter().map(replace).collect()
-        }
+        Some((module, name)) => elsewhere(around, module, name),
+        None if around.own.contains(&own.as_str()) => vec![own],
+        None if (around.forms)(name).is_none() => unqualified(around, name),
         None => Vec::new(),
-    }
+    };
+    meant.into_iter().map(|text| form.replace_head(text)).collect()
 }
 
-/// Namespaces from other languages, each with its counterpart in this language.
-const MODULES: &[(&str, &str)] = &[
-    ("array", "arr"),
-    ("datetime", "date"),
-    ("dict", "map"),
-    ("file", "fs"),
-    ("files", "fs"),
-    ("hash", "map"),
-    ("io", "fs"),
-    ("list", "arr"),
-    ("object", "map"),
-    ("re", "str"),
-    ("regex", "str"),
-    ("regexp", "str"),
-    ("requests", "http"),
-    ("string", "str"),
-    ("text", "str"),
-    ("time", "date"),
-    ("vec", "arr"),
-    ("vector", "arr"),
+/// The namespaces of this language, each with its counterparts in other languages.
+const MODULES: &[(&str, &[&str])] = &[
+    ("arr", &["array", "list", "vec", "vector"]),
+    ("date", &["datetime", "time"]),
+    ("map", &["dict", "hash", "object"]),
+    ("fs", &["file", "files", "io"]),
+    ("str", &["re", "regex", "regexp", "string", "text"]),
+    ("http", &["requests"]),
 ];
 
 /// Namespaces whose functions each operate on one type. The types of a call's arguments therefore
@@ -245,8 +212,9 @@ fn elsewhere(around: &Around<'_, '_>, module: &str, name: &str) -> Vec<String> {
     if let Some(form) = form {
         return vec![form.to_owned()];
     }
-    let other = MODULES.iter().find(|(known, _)| known.eq_ignore_ascii_case(module));
-    let meant = other.filter(|_| !exists).and_then(|(_, meant)| {
+    let is_same = |known: &&str| known.eq_ignore_ascii_case(module);
+    let other = MODULES.iter().find(|(_, others)| others.iter().any(is_same));
+    let meant = other.filter(|_| !exists).and_then(|(meant, _)| {
         let full = format!("{meant}.{name}");
         let exact = around.host.get(&full).map(|_| full.clone());
         let near = || nearest::certain_function(&full, around.host, &[]);
@@ -266,54 +234,53 @@ fn unqualified(around: &Around<'_, '_>, name: &str) -> Vec<String> {
     same.filter(|known| PURE.contains(&known.module)).map(|known| known.full_name()).collect()
 }
 
+/// Returns the update that a sign between a variable and its new value means: an update form, or
+/// `set` for an assignment. Returns `None` for any other word.
+fn update_sign(sign: &str) -> Option<&str> {
+    match sign {
+        "+=" | "-=" | "*=" => Some(sign),
+        "=" | ":=" => Some("set"),
+        _ => None,
+    }
+}
+
 /// Rewrites an infix update as a prefix form, such as `($x += 1)`, `(set $x += 1)` or
 /// `(set $x = 1)`. Adds the missing parentheses around the value in `(set $x $a + 1)`.
-fn update(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -> Option<Change> {
-    let tree = around.tree;
-    if let [set, target, a, sign, b] = nodes
-        && matches!(tree.atom(*set), Some("set" | "let"))
-        && matches!(tree.atom(*sign), Some("+" | "-" | "*" | "/" | "%"))
-        && tree.atom(*a) != Some("=")
-    {
-        around.variable(*target)?;
-        let (start, end) = (tree.span(*a).start, tree.span(*b).end);
-        let sign = tree.span(*sign);
-        return Some(Change::Edits(vec![
-            (start..start, format!("({} ", around.tree.source.get(sign.clone())?)),
-            (sign.start..tree.span(*b).start, String::new()),
-            (end..end, ")".to_owned()),
-        ]));
-    }
-    let (target, sign, value) = match nodes {
-        [target, sign, value] => (*target, *sign, *value),
-        [set, target, sign, value] if matches!(tree.atom(*set), Some("set" | "let")) => {
-            (*target, *sign, *value)
+fn update(form: &Form<'_, '_>) -> Option<Edits> {
+    let tree = form.tree;
+    let (target, sign, value) = match form.nodes {
+        [_, target, a, sign, b]
+            if matches!(form.name, "set" | "let")
+                && tree.is_word(*sign, &["+", "-", "*", "/", "%"])
+                && !tree.is_word(*a, &["="]) =>
+        {
+            tree.variable(*target)?;
+            let edits = Edits::one(tree.start(*sign)..tree.start(*b), "");
+            let span = tree.start(*a)..tree.end(*b);
+            return Some(edits.wrap(&span, format!("({} ", tree.text(*sign)), ")"));
         }
+        [target, sign, value] => (*target, *sign, *value),
+        [_, target, sign, value] if matches!(form.name, "set" | "let") => (*target, *sign, *value),
         _ => return None,
     };
-    let name = around.variable(target)?;
-    let operator = match tree.atom(sign)? {
-        sign @ ("+=" | "-=" | "*=") => sign,
-        "=" | ":=" => match tree.head(list) {
-            Some("let") => "let",
-            _ => "set",
-        },
-        _ => return None,
+    let name = tree.variable(target)?;
+    let operator = match update_sign(tree.atom(sign)?)? {
+        "set" if form.name == "let" => "let",
+        operator => operator,
     };
-    let (start, end) = (tree.span(list).start + 1, tree.span(value).start);
-    Some(Change::edit(start..end, format!("{operator} {name} ")))
+    let span = tree.start(form.list) + 1..tree.start(value);
+    Some(Edits::one(span, format!("{operator} {name} ")))
 }
 
 /// Rewrites a line without parentheses, such as `$x += 1`, `x = 5` or `return 0`, as a form. Turns
 /// an import into a comment.
-pub(super) fn line(around: &Around<'_, '_>, node: NodeId) -> Option<Change> {
+pub(super) fn line(around: &Around<'_, '_>, node: NodeId) -> Option<Edits> {
     let tree = around.tree;
     if tree.parent(node).is_some() {
         return None;
     }
-    let mut nodes = tree.top();
     let mut line: Vec<NodeId> = Vec::new();
-    while let Some(next) = nodes.next(tree) {
+    for next in tree.top().iter(tree) {
         if tree.node(next).starts_line {
             if line.contains(&node) {
                 break;
@@ -322,69 +289,52 @@ pub(super) fn line(around: &Around<'_, '_>, node: NodeId) -> Option<Change> {
         }
         line.push(next);
     }
-    let (first, last) = (line.first()?, line.last()?);
-    let is_import = matches!(tree.atom(*first), Some("import" | "from" | "using" | "use"));
+    let (first, last) = (*line.first()?, *line.last()?);
+    let start = tree.start(first);
+    let is_import = tree.is_word(first, &["import", "from", "using", "use"]);
     if is_import && line.iter().all(|node| !tree.is_list(*node)) {
-        let start = tree.span(*first).start;
-        return Some(Change::edit(start..start, ";; "));
+        return Some(Edits::one(start..start, ";; "));
     }
-    let (start, end) = (tree.span(*first).start, tree.span(*last).end);
-    let around_line = |head: Option<(std::ops::Range<usize>, String)>| {
-        let mut edits = vec![(end..end, ")".to_owned())];
-        edits.push(head.unwrap_or((start..start, "(".to_owned())));
-        Change::Edits(edits)
+    let closed = Edits::default().insert(tree.end(last), ")");
+    let (value, head) = match line.as_slice() {
+        [target, sign, value] if let Some(name) = tree.variable(*target) => {
+            (*value, format!("{} {name}", update_sign(tree.atom(*sign)?)?))
+        }
+        [word, target, sign, value]
+            if tree.is_word(*word, &["let", "const", "var", "set"])
+                && tree.is_word(*sign, &["=", ":="])
+                && let Some(name) = tree.variable(*target) =>
+        {
+            let head = if tree.is_word(*word, &["set"]) { "set" } else { "let" };
+            (*value, format!("{head} {name}"))
+        }
+        [name, index, sign, value]
+            if tree.touch(*name, *index)
+                && tree.text(*index).starts_with('[')
+                && tree.is_word(*sign, &["="])
+                && let [at] = tree.items(*index).as_slice()
+                && let Some(name) = tree.variable(*name) =>
+        {
+            (*value, format!("put {name} {}", tree.text(*at)))
+        }
+        _ => {
+            let word = tree.atom(first)?;
+            let is_form = (around.forms)(word).is_some() || head(word, around.host).is_some();
+            return (line.len() > 1 && (is_form || word == "return"))
+                .then(|| closed.insert(start, "("));
+        }
     };
-    if let [target, sign, value] = line.as_slice()
-        && let Some(name) = around.variable(*target)
-    {
-        let operator = match tree.atom(*sign)? {
-            sign @ ("+=" | "-=" | "*=") => sign,
-            "=" | ":=" => "set",
-            _ => return None,
-        };
-        let text = format!("({operator} {name} ");
-        return Some(around_line(Some((start..tree.span(*value).start, text))));
-    }
-    if let [word, target, sign, value] = line.as_slice()
-        && matches!(tree.atom(*word), Some("let" | "const" | "var" | "set"))
-        && matches!(tree.atom(*sign), Some("=" | ":="))
-        && let Some(name) = around.variable(*target)
-    {
-        let head = if tree.atom(*word) == Some("set") { "set" } else { "let" };
-        let text = format!("({head} {name} ");
-        return Some(around_line(Some((start..tree.span(*value).start, text))));
-    }
-    if let [name, index, sign, value] = line.as_slice()
-        && tree.span(*name).end == tree.span(*index).start
-        && tree.text(*index).starts_with('[')
-        && tree.atom(*sign) == Some("=")
-        && let [at] = tree.items(*index).as_slice()
-        && let Some(name) = around.variable(*name)
-    {
-        let text = format!("(put {name} {} ", around.text(*at));
-        return Some(around_line(Some((start..tree.span(*value).start, text))));
-    }
-    let word = tree.atom(*first)?;
-    let is_form = (around.forms)(word).is_some() || head(word, around.host).is_some();
-    (line.len() > 1 && (is_form || word == "return")).then(|| around_line(None))
+    Some(closed.replace(start..tree.start(value), format!("({head} ")))
 }
 
 /// Rewrites `(set $a[0] V)` as a `put`.
-fn indexed_set(
-    around: &Around<'_, '_>,
-    list: NodeId,
-    nodes: &[NodeId],
-    pair: &[NodeId],
-) -> Option<Vec<Change>> {
-    let tree = around.tree;
-    let ([set, name, index, _], [first, _]) = (nodes, pair) else { return None };
-    let (head, inner) = (tree.span(*name), tree.span(*index));
-    let is_index = head.end == inner.start && tree.text(*index).starts_with('[');
-    if tree.head(list) != Some("set") || first != name || !is_index {
+fn indexed_set(form: &Form<'_, '_>) -> Option<Edits> {
+    let tree = form.tree;
+    let ("set", [name, index, _]) = (form.name, form.operands) else { return None };
+    if !tree.touch(*name, *index) || !tree.text(*index).starts_with('[') {
         return None;
     }
     let [at] = tree.items(*index).try_into().ok()?;
-    let name = around.variable(*name)?;
-    let start = tree.span(*set).start;
-    Some(vec![Change::edit(start..inner.end, format!("put {name} {}", around.text(at)))])
+    let text = format!("put {} {}", tree.variable(*name)?, tree.text(at));
+    Some(Edits::one(tree.start(form.first)..tree.end(*index), text))
 }

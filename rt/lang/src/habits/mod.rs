@@ -1,6 +1,5 @@
 //! Idioms from other languages, and their counterparts in this language.
 
-mod blocks;
 mod branches;
 mod calls;
 mod lists;
@@ -12,16 +11,16 @@ mod readings;
 pub(crate) mod rewrite;
 mod templates;
 
-use self::lists::{replace_list, rewrite_infix};
-use crate::diagnose::fix::Change;
+use self::operators::rewrite_infix;
+use crate::diagnose::fix::{Change, Edits};
 use crate::diagnose::nearest;
 use crate::diagnose::wording::{self, Fault};
 use crate::syntax::tree::{NodeId, NodeKind, Tree};
 use crate::{Param, Signature, Signatures};
 
-pub(crate) use self::blocks::{add_arms, fix_word, move_else, remove_loop_word, rewrite_bindings};
+pub(crate) use self::branches::{add_arms, fix_word, move_else};
 pub(crate) use self::lists::rewrite_list;
-pub(crate) use self::loops::loop_of_c;
+pub(crate) use self::loops::{loop_of_c, remove_loop_word, rewrite_bindings};
 pub(crate) use self::names::{head, hint};
 pub(crate) use self::readings::readings;
 
@@ -58,14 +57,8 @@ pub(crate) fn call_syntax(tree: &Tree<'_>, host: &Signatures) -> Option<Box<Faul
         let span = tree.span(before).start..tree.span(node).end;
         if !tree.is_list(node) {
             if name == "f" && tree.node(node).kind != NodeKind::Atom {
-                let edits = vec![
-                    (tree.span(before), "(fmt ".to_owned()),
-                    (span.end..span.end, ")".to_owned()),
-                ];
-                return Some(Fault::new(
-                    span,
-                    wording::letter_before_text().safe(Change::Edits(edits)),
-                ));
+                let edits = Edits::one(tree.span(before), "(fmt ").insert(span.end, ")");
+                return Some(Fault::new(span, wording::letter_before_text().safe(edits)));
             }
             continue;
         }
@@ -84,16 +77,15 @@ pub(crate) fn call_syntax(tree: &Tree<'_>, host: &Signatures) -> Option<Box<Faul
         else {
             continue;
         };
-        let open = tree.span(node).start;
-        let edits = vec![(span.start..open + 1, format!("({known} "))];
-        return Some(Fault::new(span, wording::call_syntax(&known).safe(Change::Edits(edits))));
+        let edits = Edits::one(span.start..tree.start(node) + 1, format!("({known} "));
+        return Some(Fault::new(span, wording::call_syntax(&known).safe(edits)));
     }
     None
 }
 
 /// Turns prose between forms into a comment.
 pub(crate) fn comment_prose(tree: &Tree<'_>, atom: NodeId) -> Option<Change> {
-    let start = tree.span(atom).start;
+    let start = tree.start(atom);
     let line = tree.source.get(start..)?.lines().next()?;
     let outside = tree.node(atom).starts_line && tree.parent(atom).is_none();
     let is_sentence = line.starts_with(|c: char| c.is_ascii_uppercase()) && line.contains(' ');
@@ -102,24 +94,19 @@ pub(crate) fn comment_prose(tree: &Tree<'_>, atom: NodeId) -> Option<Change> {
 }
 
 /// Adds parentheses to a form that is alone on its line.
-pub(crate) fn add_parentheses(tree: &Tree<'_>, atom: NodeId) -> Option<Change> {
+pub(crate) fn add_parentheses(tree: &Tree<'_>, atom: NodeId) -> Option<Edits> {
     if !tree.node(atom).starts_line
         || tree.parent(atom).is_some_and(|list| tree.head(list) != Some("module"))
     {
         return None;
     }
-    let mut nodes = tree.after(atom);
+    let nodes = tree.after(atom);
     // `print(…)` is a call whose parenthesis is after the name.
-    if nodes.peek(tree).is_some_and(|next| tree.span(next).start == tree.span(atom).end) {
+    if nodes.peek(tree).is_some_and(|next| tree.touch(atom, next)) {
         return None;
     }
-    let mut last = None;
-    while let Some(node) = nodes.peek(tree).filter(|node| !tree.node(*node).starts_line) {
-        nodes.next(tree);
-        last = Some(node);
-    }
-    let (start, end) = (tree.span(atom).start, tree.span(last?).end);
-    Some(Change::edits([(start..start, "("), (end..end, ")")]))
+    let last = nodes.iter(tree).take_while(|node| !tree.node(*node).starts_line).last()?;
+    Some(Edits::default().wrap(&(tree.start(atom)..tree.end(last)), "(", ")"))
 }
 
 /// Fixes an instruction with missing operands if it has only one possible meaning. Removes a `drop`
@@ -134,9 +121,9 @@ pub(crate) fn supply_operands(
     let items = tree.items(at);
     let is_list = tree.is_list(at);
     match name {
-        "drop" if items.len() <= 1 => Some(crate::habits::rewrite::remove(tree, at)),
+        "drop" if items.len() <= 1 => Some(Change::edit(rewrite::with_space(tree, at), "")),
         "return" if is_list && items.len() == 1 => {
-            Some(replace_list(tree, at, "(return (i32.const 0))"))
+            Some(Change::edit(tree.span(at), "(return (i32.const 0))"))
         }
         "call" if is_list => {
             let called = called?;

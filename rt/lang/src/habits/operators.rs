@@ -1,60 +1,108 @@
 //! Operators between their operands, and other notations that do not start with a name.
 
-use super::readings::Around;
-use crate::diagnose::fix::Change;
-use crate::syntax::tree::{NodeId, NodeKind};
+use super::readings::Form;
+use crate::diagnose::fix::Edits;
+use crate::syntax::tree::{NodeId, NodeKind, Tree};
+
+/// Returns the comparison that a word means in this or in another language, if any.
+pub(super) fn comparison(word: &str) -> Option<&str> {
+    match word {
+        "==" | "===" => Some("="),
+        "!==" => Some("!="),
+        "=" | "!=" | "<" | "<=" | ">" | ">=" => Some(word),
+        _ => None,
+    }
+}
+
+/// Returns the logical operator that a word means in this or in another language, if any.
+pub(super) fn logical(word: &str) -> Option<&'static str> {
+    match word {
+        "&&" | "and" => Some("and"),
+        "||" | "or" => Some("or"),
+        _ => None,
+    }
+}
+
+/// Rewrites `($a + $b)` with the operator first. If there are several operators, all must be the
+/// same, and the operator must accept any number of operands.
+pub(super) fn rewrite_infix(tree: &Tree<'_>, items: &[NodeId]) -> Option<Edits> {
+    let operator = |node: &NodeId| match tree.atom(*node)? {
+        "=" => None,
+        sign @ ("+" | "-" | "*" | "/" | "%") => Some(sign),
+        word => comparison(word).or_else(|| logical(word)),
+    };
+    let (first, rest) = items.split_first()?;
+    if items.len() < 3 || items.len().is_multiple_of(2) || operator(first).is_some() {
+        return None;
+    }
+    let (pairs, []) = rest.as_chunks::<2>() else { return None };
+    let used = pairs.iter().map(|[sign, _]| operator(sign)).collect::<Option<Vec<_>>>()?;
+    let one = *used.first()?;
+    let takes_many = matches!(one, "+" | "*" | "and" | "or");
+    let is_mixed = used.iter().any(|other| *other != one);
+    if is_mixed
+        || used.len() > 1 && !takes_many
+        || pairs.iter().any(|[_, operand]| operator(operand).is_some())
+    {
+        return None;
+    }
+    let mut edits = Edits::default().insert(tree.start(*first), format!("{one} "));
+    for [sign, _] in pairs {
+        // The operator is removed along with the space after it.
+        let end = tree.end(*sign);
+        let rest = tree.source.get(end..).unwrap_or("");
+        edits.add(tree.start(*sign)..end + usize::from(rest.starts_with(' ')), "");
+    }
+    Some(edits)
+}
 
 /// Returns one change for each possible meaning of a list in the notation of another language: with
 /// an operator between its operands, or with operands that its head does not accept in this
 /// language.
-pub(super) fn of_list(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -> Vec<Change> {
-    let found = choice(around, nodes)
-        .or_else(|| membership(around, nodes))
-        .or_else(|| method_of_text(around, nodes))
-        .or_else(|| chained(around, nodes))
-        .or_else(|| update_of_item(around, nodes));
+pub(super) fn of_list(form: &Form<'_, '_>) -> Vec<Edits> {
+    let found = choice(form)
+        .or_else(|| membership(form))
+        .or_else(|| method_of_text(form))
+        .or_else(|| chained(form))
+        .or_else(|| update_of_item(form));
     if let Some(text) = found {
-        return vec![around.write(list, text)];
+        return vec![form.write(text)];
     }
-    params_of_wat(around, nodes)
-        .or_else(|| typed_params(around, list, nodes))
-        .or_else(|| arrow(around, nodes))
+    params_of_wat(form)
+        .or_else(|| typed_params(form))
+        .or_else(|| arrow(form))
         .into_iter()
-        .chain(quoted_list(around, nodes))
+        .chain(quoted_list(form))
         .collect()
 }
 
 /// Rewrites `(fn $f ($x) -> int …)`: removes the arrow and the result type.
-fn arrow(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<Change> {
-    let tree = around.tree;
-    let [head, _, _, sign, ty, body, ..] = nodes else { return None };
-    let is_arrow = tree.atom(*head) == Some("fn") && tree.atom(*sign) == Some("->");
-    let span = tree.span(*sign).start..tree.span(*body).start;
-    let text = tree.source.get(tree.span(*ty).end..span.end)?;
-    is_arrow.then(|| Change::edit(span, text))
+fn arrow(form: &Form<'_, '_>) -> Option<Edits> {
+    let tree = form.tree;
+    let [_, _, sign, ty, body, ..] = form.operands else { return None };
+    let end = tree.start(*body);
+    let text = tree.source.get(tree.end(*ty)..end)?;
+    let is_arrow = form.name == "fn" && tree.is_word(*sign, &["->"]);
+    is_arrow.then(|| Edits::one(tree.start(*sign)..end, text))
 }
 
 /// Returns the source of a condition that consists of one operand, or of an operator between two
 /// operands. Returns `None` for any other nodes.
-fn condition(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<String> {
+fn condition(tree: &Tree<'_>, nodes: &[NodeId]) -> Option<String> {
     match nodes {
-        [one] => Some(around.text(*one).to_owned()),
+        [one] => Some(tree.text(*one).to_owned()),
         [a, operator, b] => {
-            let operator = match around.tree.atom(*operator)? {
-                "==" | "===" => "=",
-                "!==" => "!=",
-                other @ ("=" | "!=" | "<" | "<=" | ">" | ">=") => other,
-                _ => return None,
-            };
-            Some(format!("({operator} {} {})", around.text(*a), around.text(*b)))
+            let operator = comparison(tree.atom(*operator)?)?;
+            Some(format!("({operator} {} {})", tree.text(*a), tree.text(*b)))
         }
         _ => None,
     }
 }
 
 /// Rewrites `(C ? A : B)` and `(A if C else B)` as `(if C A B)`.
-fn choice(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<String> {
-    let position = |word: &str| nodes.iter().position(|node| around.tree.atom(*node) == Some(word));
+fn choice(form: &Form<'_, '_>) -> Option<String> {
+    let (tree, nodes) = (form.tree, form.nodes);
+    let position = |word: &str| nodes.iter().position(|node| tree.atom(*node) == Some(word));
     let (test, a, b) = match (position("?"), position(":"), position("if"), position("else")) {
         (Some(mark), Some(colon), ..) if mark < colon => {
             (nodes.get(..mark)?, nodes.get(mark + 1..colon)?, nodes.get(colon + 1..)?)
@@ -65,120 +113,95 @@ fn choice(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<String> {
         _ => return None,
     };
     let ([a], [b]) = (a, b) else { return None };
-    let test = condition(around, test)?;
-    Some(format!("(if {test} {} {})", around.text(*a), around.text(*b)))
+    Some(format!("(if {} {} {})", condition(tree, test)?, tree.text(*a), tree.text(*b)))
 }
 
 /// Rewrites `(A in B)` as `(has B A)`, and `(A not in B)` as `(not (has B A))`.
-fn membership(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<String> {
-    let word = |node: &NodeId| around.tree.atom(*node);
-    match nodes {
-        [item, is_in, of] if word(is_in) == Some("in") => {
-            Some(format!("(has {} {})", around.text(*of), around.text(*item)))
-        }
-        [item, not, is_in, of] if word(not) == Some("not") && word(is_in) == Some("in") => {
-            Some(format!("(not (has {} {}))", around.text(*of), around.text(*item)))
-        }
+fn membership(form: &Form<'_, '_>) -> Option<String> {
+    let words: Vec<&str> = form.nodes.iter().map(|node| form.tree.text(*node)).collect();
+    match words.as_slice() {
+        [item, "in", of] => Some(format!("(has {of} {item})")),
+        [item, "not", "in", of] => Some(format!("(not (has {of} {item}))")),
         _ => None,
     }
 }
 
 /// Rewrites `("{} items".format A)` as a `fmt`, and `(", ".join ARR)` as a call to `str.join`.
-fn method_of_text(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<String> {
-    let tree = around.tree;
-    let [text, method, rest @ ..] = nodes else { return None };
-    let adjacent = tree.span(*text).end == tree.span(*method).start;
-    let is_text = tree.is_text(*text);
-    if !adjacent || !is_text || rest.is_empty() {
+fn method_of_text(form: &Form<'_, '_>) -> Option<String> {
+    let tree = form.tree;
+    let [method, rest @ ..] = form.operands else { return None };
+    if !tree.touch(form.first, *method) || !tree.is_text(form.first) || rest.is_empty() {
         return None;
     }
+    let text = tree.text(form.first);
+    let rest = tree.all_text(rest);
     match tree.atom(*method)? {
-        ".format" => Some(format!("(fmt {} {})", around.text(*text), around.all(rest))),
-        ".join" => Some(format!("(str.join {} {})", around.all(rest), around.text(*text))),
+        ".format" => Some(format!("(fmt {text} {rest})")),
+        ".join" => Some(format!("(str.join {rest} {text})")),
         _ => None,
     }
 }
 
 /// Rewrites `(< A B C)` as `(and (< A B) (< B C))`. B must be an atom, because the result evaluates
 /// it twice.
-fn chained(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<String> {
-    let [head, a, b, c] = nodes else { return None };
-    let head = around.tree.atom(*head)?;
-    let is_simple = around.tree.node(*b).kind == NodeKind::Atom;
-    if !matches!(head, "=" | "==" | "<" | "<=" | ">" | ">=") || !is_simple {
-        return None;
-    }
-    let head = if head == "==" { "=" } else { head };
-    let (a, b, c) = (around.text(*a), around.text(*b), around.text(*c));
+fn chained(form: &Form<'_, '_>) -> Option<String> {
+    let [a, b, c] = form.operands else { return None };
+    let is_simple = form.tree.node(*b).kind == NodeKind::Atom;
+    let known = matches!(form.name, "=" | "==" | "<" | "<=" | ">" | ">=");
+    let head = comparison(form.name).filter(|_| known && is_simple)?;
+    let [a, b, c] = [a, b, c].map(|node| form.tree.text(*node));
     Some(format!("(and ({head} {a} {b}) ({head} {b} {c}))"))
 }
 
 /// Rewrites `(+= (at X I) N)` as a `put`. Neither X nor I may be a list, because the result
 /// evaluates both twice.
-fn update_of_item(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<String> {
-    let tree = around.tree;
-    let [head, item, value] = nodes else { return None };
-    let operator = match tree.atom(*head)? {
-        "+=" => "+",
-        "-=" => "-",
-        "*=" => "*",
-        _ => return None,
-    };
+fn update_of_item(form: &Form<'_, '_>) -> Option<String> {
+    let tree = form.tree;
+    let [item, value] = form.operands else { return None };
+    let operator = form.name.strip_suffix('=').filter(|sign| matches!(*sign, "+" | "-" | "*"))?;
     let inner = tree.items(*item);
     let [at, of, index] = inner.as_slice() else { return None };
-    let is_simple = |node: NodeId| !tree.is_list(node);
-    if tree.atom(*at) != Some("at") || !is_simple(*of) || !is_simple(*index) {
+    if !tree.is_word(*at, &["at"]) || tree.is_list(*of) || tree.is_list(*index) {
         return None;
     }
-    let (of, index) = (around.text(*of), around.text(*index));
-    Some(format!("(put {of} {index} ({operator} (at {of} {index}) {}))", around.text(*value)))
+    let [of, index, value] = [of, index, value].map(|node| tree.text(*node));
+    Some(format!("(put {of} {index} ({operator} (at {of} {index}) {value}))"))
 }
 
 /// Rewrites `(fn $f (param $x i32) (result i32) …)`, which is WAT syntax, as `(fn $f ($x) …)`.
-fn params_of_wat(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<Change> {
-    let tree = around.tree;
-    let [head, _, rest @ ..] = nodes else { return None };
-    if tree.atom(*head) != Some("fn") {
-        return None;
-    }
+fn params_of_wat(form: &Form<'_, '_>) -> Option<Edits> {
+    let tree = form.tree;
+    let ("fn", [_, rest @ ..]) = (form.name, form.operands) else { return None };
     let is_header = |node: &&NodeId| matches!(tree.head(**node), Some("param" | "result"));
     let header: Vec<NodeId> = rest.iter().take_while(is_header).copied().collect();
-    let mut names = Vec::new();
-    for part in header.iter().filter(|part| tree.head(**part) == Some("param")) {
-        names.extend(tree.items(*part).into_iter().filter_map(|node| tree.name(node)));
-    }
-    let (first, last) = (tree.span(*header.first()?), tree.span(*header.last()?));
-    Some(Change::edit(first.start..last.end, format!("({})", names.join(" "))))
+    let params = header.iter().filter(|part| tree.head(**part) == Some("param"));
+    let params = params.flat_map(|part| tree.items(*part));
+    let names: Vec<&str> = params.filter_map(|node| tree.name(node)).collect();
+    let span = tree.start(*header.first()?)..tree.end(*header.last()?);
+    Some(Edits::one(span, format!("({})", names.join(" "))))
 }
 
 /// Rewrites `(fn $f ($x: int $y: str) …)` as `(fn $f (($x int) ($y str)) …)`.
-fn typed_params(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -> Option<Change> {
-    let tree = around.tree;
-    let outer = tree.parent(list)?;
-    if tree.head(outer) != Some("fn") || tree.items(outer).get(2) != Some(&list) {
+fn typed_params(form: &Form<'_, '_>) -> Option<Edits> {
+    let tree = form.tree;
+    let outer = tree.parent(form.list)?;
+    if tree.head(outer) != Some("fn") || tree.item(outer, 2) != Some(form.list) {
         return None;
     }
-    let mut edits = Vec::new();
-    for pair in nodes.windows(2) {
-        let [name, ty] = pair else { continue };
-        let name = tree.span(*name);
-        let ty = tree.span(*ty);
-        let Some(plain) = tree.source.get(name.clone())?.strip_suffix(':') else { continue };
-        edits.push((name, format!("({plain}")));
-        edits.push((ty.end..ty.end, ")".to_owned()));
+    let mut edits = Edits::default();
+    for [name, ty] in form.nodes.array_windows::<2>() {
+        let Some(plain) = tree.text(*name).strip_suffix(':') else { continue };
+        edits = edits.replace(tree.span(*name), format!("({plain}")).insert(tree.end(*ty), ")");
     }
-    (!edits.is_empty()).then_some(Change::Edits(edits))
+    edits.nonempty()
 }
 
 /// Rewrites a quoted list, `'("a" "b")`, as `(arr "a" "b")`.
-fn quoted_list(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<Change> {
-    let tree = around.tree;
-    let pair = nodes.windows(2).find(|pair| {
-        matches!(pair, [quote, list] if tree.atom(*quote) == Some("'")
-            && tree.is_list(*list)
-            && tree.text(*list).starts_with('('))
-    })?;
-    let [quote, list] = pair else { return None };
-    let start = tree.span(*quote).start;
-    Some(Change::edit(start..tree.span(*list).start + 1, "(arr "))
+fn quoted_list(form: &Form<'_, '_>) -> Option<Edits> {
+    let tree = form.tree;
+    let is_quoted = |[quote, list]: &&[NodeId; 2]| {
+        tree.is_word(*quote, &["'"]) && tree.is_list(*list) && tree.text(*list).starts_with('(')
+    };
+    let [quote, list] = form.nodes.array_windows::<2>().find(is_quoted)?;
+    Some(Edits::one(tree.start(*quote)..tree.start(*list) + 1, "(arr "))
 }

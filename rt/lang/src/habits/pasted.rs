@@ -3,8 +3,7 @@
 /// A language in which a program was written by mistake, and the line that reveals it.
 pub(crate) struct Pasted {
     pub(crate) language: &'static str,
-    pub(crate) start: usize,
-    pub(crate) end: usize,
+    pub(crate) line: std::ops::Range<usize>,
 }
 
 /// Maximum number of lines to read.
@@ -25,7 +24,7 @@ pub(crate) fn language(source: &str) -> Option<Pasted> {
             && let Some(language) = of_line(text)
         {
             let start = at + line.len() - line.trim_start().len();
-            found = Some(Pasted { language, start, end: start + text.len() });
+            found = Some(Pasted { language, line: start..start + text.len() });
         }
         at += line.len();
     }

@@ -5,7 +5,7 @@
 
 use super::{branches, calls, loops, operators, templates};
 use crate::Signatures;
-use crate::diagnose::fix::Change;
+use crate::diagnose::fix::Edits;
 use crate::syntax::indent::{closed_before, reopened};
 use crate::syntax::tree::{NodeId, Tree};
 
@@ -13,7 +13,7 @@ use crate::syntax::tree::{NodeId, Tree};
 pub(crate) struct Readings {
     /// The form that the readings reinterpret.
     pub(crate) form: NodeId,
-    pub(crate) changes: Vec<Change>,
+    pub(crate) changes: Vec<Edits>,
 }
 
 /// A function that looks up a form by name. It returns true if the form has a value and false if it
@@ -29,6 +29,20 @@ pub(super) struct Around<'a, 's> {
     pub(super) own: Vec<&'s str>,
 }
 
+/// A list whose meaning in another language is sought.
+pub(super) struct Form<'a, 's> {
+    pub(super) tree: &'a Tree<'s>,
+    pub(super) around: &'a Around<'a, 's>,
+    pub(super) list: NodeId,
+    /// All nodes of the list, and its first node.
+    pub(super) nodes: &'a [NodeId],
+    pub(super) first: NodeId,
+    /// The first node's text if it is an atom, or else an empty string.
+    pub(super) name: &'s str,
+    /// The nodes after the first one.
+    pub(super) operands: &'a [NodeId],
+}
+
 /// Maximum number of forms around a fault to reinterpret.
 const MAX_AROUND: usize = 4;
 
@@ -42,7 +56,7 @@ pub(crate) fn readings(
     let around = Around { tree, host, forms, own: own_functions(tree) };
     let Some(node) = node_at(tree, span.start) else { return Vec::new() };
     let mut all = Vec::new();
-    let mut add = |form: NodeId, changes: Vec<Change>| {
+    let mut add = |form: NodeId, changes: Vec<Edits>| {
         if !changes.is_empty() {
             all.push(Readings { form, changes });
         }
@@ -55,23 +69,25 @@ pub(crate) fn readings(
         let Some(list) = form else { break };
         if tree.is_list(list) {
             let nodes = tree.items(list);
-            for changes in [
-                templates::of_list(&around, list, &nodes),
-                calls::of_list(&around, list, &nodes),
-                loops::of_list(&around, list, &nodes),
-                branches::of_list(&around, list, &nodes),
-                operators::of_list(&around, list, &nodes),
-            ] {
-                add(list, changes);
+            if let Some((first, operands)) = nodes.split_first() {
+                let name = tree.atom(*first).unwrap_or("");
+                let around = &around;
+                let form =
+                    Form { tree, around, list, nodes: &nodes, first: *first, name, operands };
+                add(list, templates::of_list(&form));
+                add(list, calls::of_list(&form));
+                add(list, loops::of_list(&form));
+                add(list, branches::of_list(&form).into_iter().collect());
+                add(list, operators::of_list(&form));
             }
             // A parenthesis may close one of the inner forms too early.
             add(list, nodes.iter().filter_map(|node| reopened(tree, *node)).collect());
             add(list, reopened(tree, list).into_iter().collect());
-            add(list, closed_before(tree, list));
-            add(list, nodes.iter().flat_map(|node| closed_before(tree, *node)).collect());
+            add(list, closed_before(tree, list).into_iter().collect());
+            add(list, nodes.iter().filter_map(|node| closed_before(tree, *node)).collect());
         }
         if tree.parent(list).is_none()
-            && let Some(before) = crate::habits::rewrite::before(tree, list)
+            && let Some(before) = tree.previous_sibling(list)
         {
             add(before, reopened(tree, before).into_iter().collect());
         }
@@ -82,11 +98,7 @@ pub(crate) fn readings(
 
 /// Returns the innermost node that contains an offset, if any.
 fn node_at(tree: &Tree<'_>, at: usize) -> Option<NodeId> {
-    let contains = |node: &NodeId| {
-        let span = tree.span(*node);
-        span.start <= at && at < span.end
-    };
-    tree.all().rfind(contains)
+    tree.all().rfind(|node| tree.span(*node).contains(&at))
 }
 
 /// Returns the names of the functions that a program declares.
@@ -96,33 +108,53 @@ fn own_functions<'s>(tree: &Tree<'s>) -> Vec<&'s str> {
     declared.filter_map(|node| tree.name(*tree.items(node).get(1)?)).collect()
 }
 
-impl Around<'_, '_> {
-    /// Returns the source of a node.
-    pub(super) fn text(&self, node: NodeId) -> &str {
-        self.tree.text(node)
-    }
-
+impl<'s> Tree<'s> {
     /// Returns the name of the variable that a node probably means, including the `$`. Returns
     /// `None` if the node cannot be a name.
     pub(super) fn variable(&self, node: NodeId) -> Option<String> {
-        let text = self.tree.atom(node)?;
+        let text = self.atom(node)?;
         let plain = text.strip_prefix('$').unwrap_or(text);
         let is_name = plain.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
             && plain.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
         is_name.then(|| format!("${plain}"))
     }
 
-    /// Returns true if the program contains this atom.
-    pub(super) fn has_atom(&self, text: &str) -> bool {
-        (0..self.tree.len()).any(|node| self.tree.atom(NodeId(node)) == Some(text))
+    /// Returns the source of consecutive nodes.
+    pub(super) fn all_text(&self, nodes: &[NodeId]) -> &'s str {
+        let (Some(first), Some(last)) = (nodes.first(), nodes.last()) else { return "" };
+        self.source.get(self.start(*first)..self.end(*last)).unwrap_or("")
     }
 
-    /// Returns true if a form is a statement, which means that its value is not used.
-    pub(super) fn is_statement(&self, list: NodeId) -> bool {
-        let Some(outer) = self.tree.parent(list) else { return true };
-        let nodes = self.tree.items(outer);
-        let at = nodes.iter().position(|node| *node == list).unwrap_or(0);
-        match self.tree.head(outer) {
+    /// Returns the whitespace between two nodes if it contains a line break, or else a single
+    /// space.
+    pub(super) fn gap(&self, before: NodeId, after: NodeId) -> &'s str {
+        let between = self.source.get(self.end(before)..self.start(after)).unwrap_or("");
+        if between.contains('\n') && between.trim().is_empty() { between } else { " " }
+    }
+
+    /// Returns as many line breaks as a range of the source contains.
+    pub(super) fn line_breaks(&self, range: std::ops::Range<usize>) -> String {
+        "\n".repeat(self.source.get(range).map_or(0, |text| text.matches('\n').count()))
+    }
+
+    /// Returns true if a node is an atom in a given list of words.
+    pub(super) fn is_word(&self, node: NodeId, words: &[&str]) -> bool {
+        self.atom(node).is_some_and(|word| words.contains(&word))
+    }
+
+    /// Returns true if one node directly follows another.
+    pub(super) fn touch(&self, before: NodeId, after: NodeId) -> bool {
+        self.end(before) == self.start(after)
+    }
+}
+
+impl Form<'_, '_> {
+    /// Returns true if the value of the form is not used.
+    pub(super) fn is_statement(&self) -> bool {
+        let tree = self.tree;
+        let Some(outer) = tree.parent(self.list) else { return true };
+        let at = tree.items(outer).iter().position(|node| *node == self.list).unwrap_or(0);
+        match tree.head(outer) {
             Some("do" | "begin" | "progn" | "then" | "else" | "block" | "loop") => true,
             Some("when" | "unless" | "while" | "until" | "if" | "repeat") => at > 1,
             Some("for" | "each" | "fn" | "func" | "foreach" | "dotimes" | "doseq") => at > 2,
@@ -132,30 +164,18 @@ impl Around<'_, '_> {
         }
     }
 
-    /// Returns the change that replaces a form with `text`.
-    pub(super) fn write(&self, list: NodeId, text: String) -> Change {
-        Change::edit(self.tree.span(list), text)
+    /// Returns the edits that replace the form with `text`.
+    pub(super) fn write(&self, text: String) -> Edits {
+        Edits::one(self.tree.span(self.list), text)
     }
 
-    /// Returns the source from the start of the first node to the end of the last one.
-    pub(super) fn source(&self, first: NodeId, last: NodeId) -> &str {
-        let (start, end) = (self.tree.span(first).start, self.tree.span(last).end);
-        self.tree.source.get(start..end).unwrap_or("")
+    /// Returns the edits that replace the head.
+    pub(super) fn replace_head(&self, text: impl Into<String>) -> Edits {
+        Edits::one(self.tree.span(self.first), text)
     }
 
-    /// Returns the source of consecutive nodes.
-    pub(super) fn all(&self, nodes: &[NodeId]) -> &str {
-        match (nodes.first(), nodes.last()) {
-            (Some(first), Some(last)) => self.source(*first, *last),
-            _ => "",
-        }
-    }
-
-    /// Returns the whitespace between two nodes if it contains a line break, or else a single
-    /// space.
-    pub(super) fn gap(&self, before: NodeId, after: NodeId) -> &str {
-        let (start, end) = (self.tree.span(before).end, self.tree.span(after).start);
-        let between = self.tree.source.get(start..end).unwrap_or("");
-        if between.contains('\n') && between.trim().is_empty() { between } else { " " }
+    /// Returns the edits that replace everything from the head to the start of a node.
+    pub(super) fn replace_to(&self, node: NodeId, text: impl Into<String>) -> Edits {
+        Edits::one(self.tree.start(self.first)..self.tree.start(node), text)
     }
 }

@@ -38,13 +38,20 @@ pub(crate) enum LocalType {
 /// A type and the node that determined it.
 pub(crate) type Decided = Option<(Type, NodeId)>;
 
+/// A value of a function declared with `fn` whose type is inferred.
+#[derive(Clone, Copy)]
+pub(crate) enum Slot {
+    Result,
+    /// The parameter with this index.
+    Param(usize),
+}
+
 /// The facts about a function declared with `fn`.
 #[derive(Clone, Debug, Default)]
 struct FnFacts {
-    /// The type of each parameter, and the argument that determined it.
-    params: Vec<Fact<Decided>>,
-    /// The type of the result.
+    /// The type of the result and of each parameter, and the value that determined it.
     result: Fact<Decided>,
+    params: Vec<Fact<Decided>>,
     /// If true, a call to the function may fail, so the function returns an error code after its
     /// result.
     is_fallible: Fact<bool>,
@@ -122,61 +129,51 @@ impl Facts {
         self
     }
 
-    /// Returns the type of a function's parameter, if known, and the argument that determined it.
-    pub(crate) fn param(&self, at: usize, nth: usize) -> Decided {
-        *self.fns.get(at)?.params.get(nth)?.read()
-    }
-
-    /// Returns the type that earlier arguments determined for a function's parameter. Called when
-    /// the current argument is a number literal, which determines the type if the result is `None`.
-    pub(crate) fn param_so_far(&self, at: usize, nth: usize) -> Decided {
-        let param = self.fns.get(at)?.params.get(nth)?;
-        param.value.and_then(|_| *param.read())
-    }
-
-    /// Joins an argument's type with the type of a function's parameter, and returns the joined
-    /// type. `join` receives the parameter's current type and returns the joined type. The
-    /// argument's type must not have been inferred from the parameter's current type.
-    pub(crate) fn join_param<E>(
-        &mut self,
-        at: usize,
-        nth: usize,
-        join: impl FnOnce(Decided) -> Result<(Type, NodeId), E>,
-    ) -> Result<Type, E> {
-        let slot = self.fns.get_mut(at).and_then(|fn_| fn_.params.get_mut(nth));
-        let joined = join(slot.as_ref().and_then(|slot| slot.value))?;
-        if let Some(slot) = slot {
-            self.is_stale |= slot.set(Some(joined));
-            slot.read();
+    fn slot(&self, at: usize, slot: Slot) -> Option<&Fact<Decided>> {
+        let fn_ = self.fns.get(at)?;
+        match slot {
+            Slot::Result => Some(&fn_.result),
+            Slot::Param(nth) => fn_.params.get(nth),
         }
-        Ok(joined.0)
+    }
+
+    /// Returns the type of a function's parameter or result, if known, and the value that
+    /// determined it.
+    pub(crate) fn ty(&self, at: usize, slot: Slot) -> Decided {
+        *self.slot(at, slot)?.read()
     }
 
     /// Returns the type of a function's result, if known, and the value that determined it.
     pub(crate) fn result(&self, at: usize) -> Decided {
-        *self.fns.get(at)?.result.read()
+        self.ty(at, Slot::Result)
     }
 
-    /// Returns the type that earlier values determined for a function's result. Called when the
-    /// returned value is a number literal: if the result is `None`, the literal determines the
-    /// type.
-    pub(crate) fn result_so_far(&self, at: usize) -> Decided {
-        let result = &self.fns.get(at)?.result;
-        result.value.and_then(|_| *result.read())
+    /// Returns the type that earlier values determined for a parameter or result. Called when the
+    /// current value is a number literal, which determines the type if there is none yet.
+    pub(crate) fn ty_so_far(&self, at: usize, slot: Slot) -> Decided {
+        let slot = self.slot(at, slot)?;
+        slot.value.and_then(|_| *slot.read())
     }
 
-    /// Joins a value's type with the type of a function's result, like
-    /// [`join_param`](Facts::join_param).
-    pub(crate) fn join_result<E>(
+    /// Joins a value's type with the type of a parameter or result. If they have no common type,
+    /// the error is the known type and the value that determined it. The value's type must not have
+    /// been inferred from the known type.
+    pub(crate) fn join(
         &mut self,
         at: usize,
-        join: impl FnOnce(Decided) -> Result<(Type, NodeId), E>,
-    ) -> Result<(), E> {
-        let slot = self.fns.get_mut(at).map(|fn_| &mut fn_.result);
-        let joined = join(slot.as_ref().and_then(|slot| slot.value))?;
-        if let Some(slot) = slot {
-            self.is_stale |= slot.set(Some(joined));
-        }
+        slot: Slot,
+        ty: Type,
+        node: NodeId,
+    ) -> Result<(), (Type, NodeId)> {
+        let joined = match self.slot(at, slot).and_then(|slot| slot.value) {
+            None => (ty, node),
+            Some((known, first)) => (known.join(ty).ok_or((known, first))?, first),
+        };
+        let slot = self.fns.get_mut(at).and_then(|fn_| match slot {
+            Slot::Result => Some(&mut fn_.result),
+            Slot::Param(nth) => fn_.params.get_mut(nth),
+        });
+        self.is_stale |= slot.is_some_and(|slot| slot.set(Some(joined)));
         Ok(())
     }
 
@@ -250,10 +247,12 @@ pub(crate) struct Words<'a, 's> {
 impl<'a, 's> Words<'a, 's> {
     /// Creates the facts about a program. No fact has been derived yet.
     pub(crate) fn of(tree: &'a Tree<'s>) -> Words<'a, 's> {
-        let prefix = OnceCell::new();
-        let raw = OnceCell::new();
-        let wat_variables = OnceCell::new();
-        Words { tree, prefix, raw, wat_variables }
+        Words {
+            tree,
+            prefix: OnceCell::new(),
+            raw: OnceCell::new(),
+            wat_variables: OnceCell::new(),
+        }
     }
 
     /// Returns the prefix of generated names. No name in the source starts with it.

@@ -82,8 +82,9 @@ impl<'s> Lowering<'_, 's> {
             FuncKind::Wat(_) => self.require_code_result(form)?,
             FuncKind::Fn => {
                 self.facts.set_fallible(at);
-                results
-                    .extend(self.result(at).map(|(ty, _)| Wat::number(form, ty.stored().val(), 0)));
+                results.extend(
+                    self.facts.result(at).map(|(ty, _)| Wat::number(form, ty.stored().val(), 0)),
+                );
             }
         }
         results.push(code);

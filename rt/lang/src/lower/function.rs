@@ -2,11 +2,10 @@
 
 use std::borrow::Cow;
 
-use super::facts::{Decided, LocalType};
-use super::flow::{Flow, Lowered, Want};
+use super::facts::{Decided, LocalType, Slot};
+use super::flow::{Context, Flow, Lowered, Want};
 use super::leaves::Leaves;
 use super::output::Wat;
-use super::sequence::Tail;
 use super::{CodeResult, LowerResult, LoweredFunc, Lowering};
 use crate::diagnose::wording::{self, types as type_wording};
 use crate::lower::program::Func;
@@ -72,6 +71,16 @@ pub(crate) struct FuncState<'s> {
     pub(crate) flat: usize,
 }
 
+/// The progress of a function's lowering.
+#[derive(Default)]
+pub(super) struct Progress<'s> {
+    begun: bool,
+    /// If true, lowered code refers to the function.
+    referenced: bool,
+    /// The lowered function.
+    pub(super) done: Option<LoweredFunc<'s>>,
+}
+
 impl<'s> Lowering<'_, 's> {
     /// Lowers a function unless it has already been lowered or its lowering is suspended.
     pub(super) fn lower_func(&mut self, at: usize) -> LowerResult<()> {
@@ -92,16 +101,16 @@ impl<'s> Lowering<'_, 's> {
         let scope = Scope::with_capacity(params + func.locals.len() + SPARE_VARIABLES);
         let state = FuncState { at, kind, scope, ..FuncState::default() };
         self.outer.push(std::mem::replace(&mut self.func, state));
-        if let Some(begun) = self.begun.get_mut(at) {
-            *begun = true;
+        if let Some(progress) = self.progress.get_mut(at) {
+            progress.begun = true;
         }
         self.declare_params(at, func)?;
         let lowered = match kind {
             FuncKind::Run | FuncKind::Wat(_) => self.wat_func(at, func)?,
             FuncKind::Fn => self.fn_func(at, func)?,
         };
-        if let Some(slot) = self.done.get_mut(at) {
-            *slot = Some(lowered);
+        if let Some(progress) = self.progress.get_mut(at) {
+            progress.done = Some(lowered);
         }
         let state = std::mem::replace(&mut self.func, self.outer.pop().unwrap_or_default());
         if kind == FuncKind::Run {
@@ -111,7 +120,16 @@ impl<'s> Lowering<'_, 's> {
     }
 
     fn is_begun(&self, at: usize) -> bool {
-        self.begun.get(at).copied().unwrap_or(true)
+        self.progress.get(at).is_none_or(|func| func.begun)
+    }
+
+    /// Returns true if a function is lowered completely.
+    pub(crate) fn is_done(&self, at: usize) -> bool {
+        self.progress.get(at).is_some_and(|func| func.done.is_some())
+    }
+
+    fn is_referenced(&self, at: usize) -> bool {
+        self.progress.get(at).is_some_and(|func| func.referenced)
     }
 
     /// Returns true if a function must still be lowered. WAT functions are always lowered. A
@@ -119,13 +137,13 @@ impl<'s> Lowering<'_, 's> {
     /// the types of its parameters.
     pub(super) fn is_needed(&self, at: usize) -> bool {
         let is_wat = self.program.funcs.get(at).is_some_and(|func| func.fn_params.is_none());
-        !self.is_begun(at) && (is_wat || self.used.get(at).copied().unwrap_or_default())
+        !self.is_begun(at) && (is_wat || self.is_referenced(at))
     }
 
     /// Records that code refers to a function.
     pub(crate) fn record_use(&mut self, at: usize) {
-        if let Some(used) = self.used.get_mut(at) {
-            *used = true;
+        if let Some(func) = self.progress.get_mut(at) {
+            func.referenced = true;
         }
     }
 
@@ -134,8 +152,9 @@ impl<'s> Lowering<'_, 's> {
         let program = self.program;
         let last = program.funcs.len().saturating_sub(1);
         for (at, func) in program.funcs.iter().enumerate().take(last) {
-            let is_used = self.used.get(at).copied().unwrap_or_default();
-            if let (false, Some(node), Some(_)) = (is_used, func.node, &func.fn_params) {
+            if let (false, Some(node), Some(_)) =
+                (self.is_referenced(at), func.node, &func.fn_params)
+            {
                 self.warn(node, type_wording::unused_function(func.name.unwrap_or("")));
             }
         }
@@ -144,9 +163,8 @@ impl<'s> Lowering<'_, 's> {
     /// Adds the function's parameters and its WAT locals to the scope.
     fn declare_params(&mut self, at: usize, func: &Func<'s>) -> LowerResult<()> {
         for (nth, param) in func.fn_params.iter().flatten().enumerate() {
-            let known = self.facts.param(at, nth);
-            let is_used = self.used.get(at).copied().unwrap_or_default();
-            let default = if is_used { Type::Int } else { Type::I32 };
+            let known = self.facts.ty(at, Slot::Param(nth));
+            let default = if self.is_referenced(at) { Type::Int } else { Type::I32 };
             let ty = param.declared.or(known.map(|(ty, _)| ty)).unwrap_or(default).stored();
             let text = format!("${}", param.name.trim_start_matches('$')).into();
             let name = Some(param.name);
@@ -188,12 +206,12 @@ impl<'s> Lowering<'_, 's> {
             header.push(self.raw(*part)?.wat);
         }
         let ty = self.types.funcs.get(at).and_then(Option::as_ref);
-        let tail = match ty.map(|ty| ty.results.as_slice()) {
-            Some([one]) if !run => Tail::Value(Want::Val(*one)),
-            _ => Tail::Discarded,
+        let context = match ty.map(|ty| ty.results.as_slice()) {
+            Some([one]) if !run => Context::Operand(Want::Val(*one)),
+            _ => Context::Statement,
         };
         let mut body = func.body;
-        let lowered = self.sequence(&mut body, tail)?;
+        let lowered = self.sequence(&mut body, context)?;
         if run {
             self.check_end(func.body, &lowered)?;
         }
@@ -204,16 +222,15 @@ impl<'s> Lowering<'_, 's> {
 
     /// Lowers a function declared with `fn`.
     fn fn_func(&mut self, at: usize, func: &Func<'s>) -> LowerResult<LoweredFunc<'s>> {
-        let tree = self.tree;
         let node = func.node.unwrap_or(NodeId(0));
-        let last = func.body.iter(tree).last();
+        let last = func.body.iter(self.tree).last();
         let leaves = last.map_or(Leaves::Nothing, |last| self.leaves(last));
         let mut body = func.body;
         let mut pieces = Vec::new();
         let flow = match leaves {
             Leaves::Value => {
-                let want = self.result(at).map_or(Want::Any, |(ty, _)| Want::Type(ty));
-                let lowered = self.sequence(&mut body, Tail::Value(want))?;
+                let want = self.facts.result(at).map_or(Want::Any, |(ty, _)| Want::Type(ty));
+                let lowered = self.sequence(&mut body, Context::Operand(want))?;
                 if lowered.flow != Flow::Never {
                     self.join_result(last.unwrap_or(node), lowered.ty)?;
                 }
@@ -221,9 +238,9 @@ impl<'s> Lowering<'_, 's> {
                 lowered.flow
             }
             Leaves::Nothing | Leaves::Never => {
-                let lowered = self.sequence(&mut body, Tail::Discarded)?;
+                let lowered = self.sequence(&mut body, Context::Statement)?;
                 pieces.push(lowered.wat);
-                match (leaves, self.result(at)) {
+                match (leaves, self.facts.result(at)) {
                     (Leaves::Nothing, Some((ty, first))) if lowered.flow != Flow::Never => {
                         let line = self.tree.line(first);
                         let name = func.name.unwrap_or("");
@@ -248,7 +265,7 @@ impl<'s> Lowering<'_, 's> {
         for variable in self.func.scope.iter().filter(|v| v.declared == Declared::Param) {
             head.push_str(&format!(" (param {} {})", variable.text, variable.wat));
         }
-        let result = self.result(at).map(|(ty, _)| ty.stored().val());
+        let result = self.facts.result(at).map(|(ty, _)| ty.stored().val());
         let results = result.into_iter().chain(is_fallible.then_some(Val::I32));
         let results: Vec<&str> = results.map(wat_name).collect();
         if !results.is_empty() {
@@ -287,12 +304,6 @@ impl<'s> Lowering<'_, 's> {
         globals
     }
 
-    /// Returns the result type of a function declared with `fn`, if known, and the node that
-    /// determined the type.
-    pub(crate) fn result(&self, at: usize) -> Option<(Type, NodeId)> {
-        self.facts.result(at)
-    }
-
     /// Joins the type of a returned value with the common type of the values returned earlier in
     /// the current function.
     pub(crate) fn join_result(&mut self, node: NodeId, ty: Type) -> LowerResult<()> {
@@ -301,8 +312,7 @@ impl<'s> Lowering<'_, 's> {
             return Ok(());
         }
         let ty = ty.stored();
-        let joined = self.facts.join_result(at, |known| join(known, ty, node));
-        joined.or_else(|(known, first)| {
+        self.facts.join(at, Slot::Result, ty, node).or_else(|(known, first)| {
             self.fault(node, type_wording::two_results(ty, known, self.tree.line(first)))
         })
     }
@@ -327,8 +337,7 @@ impl<'s> Lowering<'_, 's> {
             let want = match param.declared {
                 Some(ty) => Want::Type(ty),
                 None if self.is_number(*operand) => {
-                    let known = self.facts.param_so_far(at, nth);
-                    self.wanted_number(*operand, known)
+                    self.wanted_number(*operand, self.facts.ty_so_far(at, Slot::Param(nth)))
                 }
                 None => Want::Any,
             };
@@ -338,11 +347,12 @@ impl<'s> Lowering<'_, 's> {
                 continue;
             }
             let ty = arg.ty.stored();
-            let joined = self.facts.join_param(at, nth, |known| join(known, ty, *operand));
-            let joined = joined.or_else(|(known, first)| {
+            let slot = Slot::Param(nth);
+            self.facts.join(at, slot, ty, *operand).or_else(|(known, first)| {
                 let line = self.tree.line(first);
                 self.fault(*operand, type_wording::two_arguments(param.name, name, ty, known, line))
             })?;
+            let joined = self.facts.ty(at, slot).map_or(ty, |(ty, _)| ty);
             args.push(self.convert(list, *operand, arg, joined)?.wat);
         }
         self.record_use(at);
@@ -353,10 +363,9 @@ impl<'s> Lowering<'_, 's> {
         let fallible = self.facts.is_fallible(at);
         let wat =
             if fallible { Wat::sequence(list, [call, self.end_on_error(list)?]) } else { call };
-        let is_done = self.done.get(at).is_some_and(Option::is_some);
-        Ok(match self.result(at) {
+        Ok(match self.facts.result(at) {
             Some((ty, _)) => Lowered::one(wat, ty).dropped_if_unused(),
-            None if is_done => Lowered::none(wat),
+            None if self.is_done(at) => Lowered::none(wat),
             None => Lowered { ty: Type::Any, ..Lowered::unknown(wat) },
         })
     }
@@ -381,20 +390,19 @@ impl<'s> Lowering<'_, 's> {
         value: NodeId,
         ty: Type,
     ) -> Box<wording::Fault> {
-        use crate::diagnose::fix::Change;
+        use crate::diagnose::fix::{Change, Edits};
         let tree = self.tree;
         let change = (ty == Type::Str && tree.node(last).kind != NodeKind::Atom).then(|| {
             if value == last {
                 Change::wrap("(ret ", ")")
             } else {
-                Change::edits([
-                    (tree.span(last).start..tree.span(value).start, "(ret "),
-                    (tree.span(value).end..tree.span(last).end, ")"),
-                ])
+                Edits::one(tree.start(last)..tree.start(value), "(ret ")
+                    .replace(tree.end(value)..tree.end(last), ")")
+                    .into()
             }
         });
         let message = type_wording::returned_value(ty, tree.text(value)).maybe_safe(change);
-        wording::Fault::new(tree.span(last), message)
+        wording::Fault::at(tree, last, message)
     }
 
     /// Returns true if a node is a number literal.
@@ -416,15 +424,6 @@ impl<'s> Lowering<'_, 's> {
     /// Returns a generated name for a variable that functions share or that redeclares a name.
     pub(crate) fn global_name(&self, name: &str, number: usize) -> String {
         self.label(name.trim_start_matches('$'), number)
-    }
-}
-
-/// Joins a previously determined type with the type of a value. If they have no common type, the
-/// error is the previously determined type.
-fn join(known: Decided, ty: Type, node: NodeId) -> Result<(Type, NodeId), (Type, NodeId)> {
-    match known {
-        None => Ok((ty, node)),
-        Some((known, first)) => known.join(ty).map(|joined| (joined, first)).ok_or((known, first)),
     }
 }
 

@@ -38,9 +38,9 @@ impl Lowering<'_, '_> {
         if let Some(called) = self.callee(head) {
             return match called {
                 forms::call::Callee::Host(signature, _) => of(!signature.results.is_empty()),
-                forms::call::Callee::Fn(at, _) => match self.result(at) {
+                forms::call::Callee::Fn(at, _) => match self.facts.result(at) {
                     Some(_) => Leaves::Value,
-                    None if self.done.get(at).is_some_and(Option::is_some) => Leaves::Nothing,
+                    None if self.is_done(at) => Leaves::Nothing,
                     None => Leaves::Never,
                 },
                 forms::call::Callee::Wat(name) => {

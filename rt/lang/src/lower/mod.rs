@@ -31,10 +31,10 @@ use std::collections::BTreeMap;
 
 use self::facts::{Facts, LocalType};
 use self::flow::{Context, Flow, Lowered};
-use self::function::FuncState;
+use self::function::{FuncState, Progress};
 use self::output::Wat;
 use self::variables::Hidden;
-use crate::diagnose::fix::Change;
+use crate::diagnose::fix::Edits;
 use crate::diagnose::wording::{self, Fault};
 use crate::lower::facts::Words;
 use crate::lower::failure::Check;
@@ -138,12 +138,8 @@ pub(crate) struct Lowering<'a, 's> {
     pub(crate) func: FuncState<'s>,
     /// The functions that are waiting for the current one to be lowered, outermost first.
     outer: Vec<FuncState<'s>>,
-    /// For each function, true if its lowering has begun.
-    begun: Vec<bool>,
-    /// For each function, true if lowered code refers to it.
-    used: Vec<bool>,
-    /// For each function, its lowered code, or `None` if it has not been lowered yet.
-    done: Vec<Option<LoweredFunc<'s>>>,
+    /// The progress of each function's lowering.
+    progress: Vec<Progress<'s>>,
     /// The variables of the program itself. Empty until the program is lowered.
     main: Scope<'s>,
 }
@@ -170,9 +166,7 @@ impl<'a, 's> Lowering<'a, 's> {
             words,
             func: FuncState::default(),
             outer: Vec::new(),
-            begun: vec![false; program.funcs.len()],
-            used: vec![false; program.funcs.len()],
-            done: program.funcs.iter().map(|_| None).collect(),
+            progress: program.funcs.iter().map(|_| Progress::default()).collect(),
             main: Scope::default(),
         }
     }
@@ -198,11 +192,11 @@ impl<'a, 's> Lowering<'a, 's> {
         let sets = std::mem::take(&mut self.sets);
         self.facts.add_locals(sets);
         items.extend(self.shared_globals());
-        let done = std::mem::take(&mut self.done);
+        let done = std::mem::take(&mut self.progress).into_iter().filter_map(|func| func.done);
         let checks = self.check_funcs()?;
         Ok(LoweredProgram {
             items,
-            funcs: checks.into_iter().chain(done.into_iter().flatten()).collect(),
+            funcs: checks.into_iter().chain(done).collect(),
             imports: std::mem::take(&mut self.imports),
             warnings: std::mem::take(&mut self.warnings),
         })
@@ -230,15 +224,13 @@ impl<'a, 's> Lowering<'a, 's> {
     pub(crate) fn list(&mut self, list: NodeId, context: Context) -> CodeResult<'s> {
         if self.tree.text(list).starts_with('[') {
             let span = self.tree.span(list);
-            let edits = vec![
-                (span.start..span.start + 1, "(arr ".to_owned()),
-                (span.end.saturating_sub(1)..span.end, ")".to_owned()),
-            ];
+            let edits = Edits::one(span.start..span.start + 1, "(arr ")
+                .replace(span.end.saturating_sub(1)..span.end, ")");
             let message = wording::types::bracket_list();
             // Brackets directly after a name denote an index.
             let before = self.tree.source.get(..span.start).unwrap_or("");
             let is_index = before.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
-            let change = (!is_index).then_some(Change::Edits(edits));
+            let change = (!is_index).then_some(edits);
             return self.fault(list, message.maybe_safe(change));
         }
         let Some(head) = self.tree.head(list) else {
@@ -289,20 +281,20 @@ impl<'a, 's> Lowering<'a, 's> {
                 digit.is_some_and(|digit| !matches!(*digit, b'0'..=b'7'))
             };
             let escapes = literal::hex_escapes(text).into_iter().filter(is_high);
-            let edits = escapes.map(|at| (start + at..start + at, "\\".to_owned())).collect();
-            self.warn(node, wording::not_utf8().likely(Change::Edits(edits)));
+            let double = |edits: Edits, at: usize| edits.insert(start + at, "\\");
+            self.warn(node, wording::not_utf8().likely(escapes.fold(Edits::default(), double)));
         }
         Ok(value)
     }
 
     /// Adds a warning.
     pub(crate) fn warn(&mut self, node: NodeId, message: wording::Message) {
-        self.warnings.push(*Fault::new(self.tree.span(node), message));
+        self.warnings.push(*Fault::at(self.tree, node, message));
     }
 
     /// Returns an error that reports `message` at a node.
     pub(crate) fn fault<T>(&self, node: NodeId, message: wording::Message) -> LowerResult<T> {
-        Err(Fault::new(self.tree.span(node), message))
+        Err(Fault::at(self.tree, node, message))
     }
 
     /// Returns a placeholder for code that depends on a type that is not yet known. If the type

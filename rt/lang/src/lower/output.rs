@@ -343,7 +343,7 @@ impl<'a, 's> Printer<'a, 's> {
     fn begin_items(&mut self, list: NodeId) -> Result<(), Box<Fault>> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return Err(Fault::new(self.tree.span(list), wording::too_deep(MAX_DEPTH)));
+            return Err(Fault::at(self.tree, list, wording::too_deep(MAX_DEPTH)));
         }
         Ok(())
     }

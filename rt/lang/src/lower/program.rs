@@ -9,6 +9,7 @@ use crate::types::Type;
 use crate::{NameMap, Signature, Signatures};
 
 /// A program, split into its parts.
+#[derive(Default)]
 pub(crate) struct Program<'s> {
     /// Types, globals, tables and element segments.
     pub(crate) items: Vec<NodeId>,
@@ -48,6 +49,11 @@ impl<'s> Program<'s> {
         self.aliases.get(name).or_else(|| host.get(name.strip_prefix('$')?))
     }
 
+    /// Adds a warning.
+    fn warn(&mut self, tree: &Tree<'s>, node: NodeId, message: wording::Message) {
+        self.warnings.push(*Fault::at(tree, node, message));
+    }
+
     /// Returns the names of the program's functions, including the names that its imports define.
     pub(crate) fn names(&self) -> Vec<&'s str> {
         self.defined.keys().chain(self.aliases.keys()).copied().collect()
@@ -57,13 +63,7 @@ impl<'s> Program<'s> {
 /// Splits a program into its parts. Items are [lifted](Tree::lift) out of the program's body.
 pub(crate) fn read<'s>(tree: &mut Tree<'s>, host: &Signatures) -> Result<Program<'s>, Box<Fault>> {
     let forms = unwrap_module(tree)?;
-    let mut program = Program {
-        items: Vec::new(),
-        funcs: Vec::new(),
-        defined: NameMap::default(),
-        aliases: NameMap::default(),
-        warnings: Vec::new(),
-    };
+    let mut program = Program::default();
     let found = program.lift_items(tree, forms, host)?;
     let run = run_func(tree, &found)?;
     for node in found.funcs.into_iter().filter(|node| Some(*node) != run) {
@@ -79,20 +79,13 @@ pub(crate) fn read<'s>(tree: &mut Tree<'s>, host: &Signatures) -> Result<Program
             let func = fn_func(tree, node)?;
             let params = func.fn_params.as_deref().unwrap_or(&[]);
             if let Some(first) = params.first() {
-                return Err(Fault::new(tree.span(first.node), wording::run_params()));
+                return Err(Fault::at(tree, first.node, wording::run_params()));
             }
             Func { fn_params: None, ..func }
         }
         Some(node) => program.func(tree, node, true)?,
         None => {
-            let mut func = Func {
-                node: None,
-                name: None,
-                header: Vec::new(),
-                locals: Locals::default(),
-                fn_params: None,
-                body: forms,
-            };
+            let mut func = Func::new(None, None, forms);
             func.collect(tree)?;
             func
         }
@@ -129,7 +122,7 @@ impl<'s> Program<'s> {
                     let mut nodes = tree.children(node);
                     let head = nodes.next(tree).unwrap_or(node);
                     let message = wording::func_params(tree.text(params), tree.span(head));
-                    return Err(Fault::new(tree.span(params), message));
+                    return Err(Fault::at(tree, params, message));
                 }
                 Some("func") => match inline_import(tree, node) {
                     Some(import) => self.import(tree, import, node, host)?,
@@ -145,12 +138,12 @@ impl<'s> Program<'s> {
                     if let Some(func) = exported(tree, node, "run") {
                         exported_run = Some(func);
                     }
-                    self.warnings.push(*Fault::new(tree.span(node), wording::dropped_export()));
+                    self.warn(tree, node, wording::dropped_export());
                 }
-                Some("data") => return Err(Fault::new(tree.span(node), wording::data_field())),
-                Some("start") => return Err(Fault::new(tree.span(node), wording::start_field())),
+                Some("data") => return Err(Fault::at(tree, node, wording::data_field())),
+                Some("start") => return Err(Fault::at(tree, node, wording::start_field())),
                 Some("module") => {
-                    return Err(Fault::new(tree.span(node), wording::module_among_others()));
+                    return Err(Fault::at(tree, node, wording::module_among_others()));
                 }
                 _ => {
                     body_form = body_form.or(Some(node));
@@ -161,7 +154,7 @@ impl<'s> Program<'s> {
             let count = funcs.len() as u64;
             let measure = Measure::Functions;
             if count > measure.limit() {
-                return Err(Fault::new(tree.span(node), wording::too_large(measure, count)));
+                return Err(Fault::at(tree, node, wording::too_large(measure, count)));
             }
         }
         Ok(FoundFuncs { funcs, exported_run, body_form })
@@ -175,16 +168,16 @@ fn run_func(tree: &Tree<'_>, found: &FoundFuncs<'_>) -> Result<Option<NodeId>, B
     if let Some(second) =
         found.funcs.iter().filter(|func| is_run(tree, **func, found.exported_run)).nth(1)
     {
-        return Err(Fault::new(tree.span(*second), wording::two_programs()));
+        return Err(Fault::at(tree, *second, wording::two_programs()));
     }
     match (found.body_form, choose_run(tree, &found.funcs, found.exported_run)) {
         (Some(form), Some(func)) if is_run(tree, func, found.exported_run) => {
-            Err(Fault::new(tree.span(form), wording::two_bodies()))
+            Err(Fault::at(tree, form, wording::two_bodies()))
         }
         (Some(_), _) => Ok(None),
         (None, Some(func)) => Ok(Some(func)),
         (None, None) => Err(match found.funcs.first() {
-            Some(first) => Fault::new(tree.span(*first), wording::missing_body()),
+            Some(first) => Fault::at(tree, *first, wording::missing_body()),
             None => Fault::new(0..0, wording::empty()),
         }),
     }
@@ -199,7 +192,7 @@ fn unwrap_module(tree: &Tree<'_>) -> Result<Nodes, Box<Fault>> {
         return Ok(tree.top());
     };
     if top.next(tree).is_some() {
-        return Err(Fault::new(tree.span(module), wording::module_among_others()));
+        return Err(Fault::at(tree, module, wording::module_among_others()));
     }
     let mut inside = tree.operands(module);
     inside.next_name(tree);
@@ -285,30 +278,24 @@ impl<'s> Program<'s> {
         match described.and_then(|node| tree.head(node)) {
             Some("func") => {}
             Some("memory") => {
-                self.warnings.push(*Fault::new(tree.span(field), wording::dropped_memory()));
+                self.warn(tree, field, wording::dropped_memory());
                 return Ok(());
             }
             _ => {
-                return Err(Fault::new(
-                    tree.span(import),
-                    wording::unknown_import(&full_name, host),
-                ));
+                return Err(Fault::at(tree, import, wording::unknown_import(&full_name, host)));
             }
         }
         let Some(signature) = host.get(&full_name) else {
-            return Err(Fault::new(tree.span(import), wording::unknown_import(&full_name, host)));
+            return Err(Fault::at(tree, import, wording::unknown_import(&full_name, host)));
         };
         let named = described.and_then(|node| tree.item(node, 1));
         if let Some((node, name)) = named.and_then(|node| Some((node, tree.name(node)?))) {
             let known = name.strip_prefix('$').and_then(|plain| host.get(plain));
             if known.is_some_and(|known| known != signature) {
-                return Err(Fault::new(
-                    tree.span(node),
-                    wording::misleading_import(name, &full_name),
-                ));
+                return Err(Fault::at(tree, node, wording::misleading_import(name, &full_name)));
             }
             if self.aliases.insert(name, *signature).is_some_and(|before| before != *signature) {
-                return Err(Fault::new(tree.span(node), wording::duplicate_function(name)));
+                return Err(Fault::at(tree, node, wording::duplicate_function(name)));
             }
         }
         Ok(())
@@ -326,7 +313,7 @@ impl<'s> Program<'s> {
             match tree.head(node) {
                 Some("import") => self.import(tree, node, item, host)?,
                 Some("export") => {
-                    self.warnings.push(*Fault::new(tree.span(node), wording::dropped_export()));
+                    self.warn(tree, node, wording::dropped_export());
                     tree.lift(node);
                 }
                 _ => {}
@@ -340,9 +327,9 @@ impl<'s> Program<'s> {
     fn drop_memory(&mut self, tree: &Tree<'s>, field: NodeId) -> Result<(), Box<Fault>> {
         let mut nodes = tree.children(field).iter(tree);
         if let Some(node) = nodes.find(|node| tree.head(*node) == Some("data")) {
-            return Err(Fault::new(tree.span(node), wording::data_field()));
+            return Err(Fault::at(tree, node, wording::data_field()));
         }
-        self.warnings.push(*Fault::new(tree.span(field), wording::dropped_memory()));
+        self.warn(tree, field, wording::dropped_memory());
         Ok(())
     }
 
@@ -355,28 +342,19 @@ impl<'s> Program<'s> {
     ) -> Result<Func<'s>, Box<Fault>> {
         let mut nodes = tree.operands(list);
         let name = nodes.next_name(tree);
-        let mut func = Func {
-            node: Some(list),
-            name,
-            header: Vec::new(),
-            locals: Locals::default(),
-            fn_params: None,
-            body: nodes,
-        };
+        let mut func = Func::new(Some(list), name, nodes);
         while let Some(node) = func.body.peek(tree) {
             match tree.head(node) {
                 Some("export") if run => {}
-                Some("export") => {
-                    self.warnings.push(*Fault::new(tree.span(node), wording::dropped_export()))
-                }
+                Some("export") => self.warn(tree, node, wording::dropped_export()),
                 Some("param" | "type") if run => {
-                    return Err(Fault::new(tree.span(node), wording::run_params()));
+                    return Err(Fault::at(tree, node, wording::run_params()));
                 }
                 Some("result") if run => {
                     let mut inner = tree.operands(node);
                     let plain = inner.next(tree).and_then(|ty| tree.atom(ty)) == Some("i32");
                     if !plain || inner.next(tree).is_some() {
-                        return Err(Fault::new(tree.span(node), wording::run_result()));
+                        return Err(Fault::at(tree, node, wording::run_result()));
                     }
                 }
                 Some("param") => {
@@ -416,6 +394,12 @@ impl<'s> Program<'s> {
 }
 
 impl<'s> Func<'s> {
+    /// Creates a WAT function without parameters and locals.
+    fn new(node: Option<NodeId>, name: Option<&'s str>, body: Nodes) -> Func<'s> {
+        let header = Vec::new();
+        Func { node, name, header, locals: Locals::default(), fn_params: None, body }
+    }
+
     /// Collects the locals declared in the body, and lifts their declarations out of it.
     pub(super) fn collect(&mut self, tree: &mut Tree<'s>) -> Result<(), Box<Fault>> {
         let mut nodes = self.body;
@@ -429,7 +413,7 @@ impl<'s> Func<'s> {
                     tree.lift(node);
                 }
                 Some("func" | "fn") => {
-                    return Err(Fault::new(tree.span(node), self.nested(tree, node)));
+                    return Err(Fault::at(tree, node, self.nested(tree, node)));
                 }
                 _ => {}
             }
@@ -467,29 +451,22 @@ pub(super) fn fn_func<'s>(tree: &mut Tree<'s>, list: NodeId) -> Result<Func<'s>,
     let Some(name) = own.and_then(|own| tree.name(own)) else {
         let found = own.map_or("", |own| tree.text(own));
         let at = own.unwrap_or(list);
-        return Err(Fault::new(tree.span(at), wording::fn_name(found)));
+        return Err(Fault::at(tree, at, wording::fn_name(found)));
     };
     let params = nodes.next(tree).filter(|node| tree.is_list(*node));
     let Some(params) = params else {
-        return Err(Fault::new(tree.span(list), wording::fn_params(name)));
+        return Err(Fault::at(tree, list, wording::fn_params(name)));
     };
     let mut all: Vec<FnParam<'s>> = Vec::new();
     let mut inner = tree.children(params);
     while let Some(node) = inner.next(tree) {
         let param = fn_param(tree, node)?;
         if all.iter().any(|known| known.name == param.name) {
-            return Err(Fault::new(tree.span(node), wording::same_param(param.name)));
+            return Err(Fault::at(tree, node, wording::same_param(param.name)));
         }
         all.push(param);
     }
-    let mut func = Func {
-        node: Some(list),
-        name: Some(name),
-        header: Vec::new(),
-        locals: Locals::default(),
-        fn_params: Some(all),
-        body: nodes,
-    };
+    let mut func = Func { fn_params: Some(all), ..Func::new(Some(list), Some(name), nodes) };
     func.collect(tree)?;
     Ok(func)
 }
@@ -510,7 +487,7 @@ fn fn_param<'s>(tree: &Tree<'s>, node: NodeId) -> Result<FnParam<'s>, Box<Fault>
     }
     let is_list = tree.is_list(node);
     let parts: Vec<NodeId> = tree.children(node).iter(tree).collect();
-    let fault = || Fault::new(tree.span(node), wording::fn_param(tree.text(node)));
+    let fault = || Fault::at(tree, node, wording::fn_param(tree.text(node)));
     let [name, ty] = parts.as_slice() else { return Err(fault()) };
     let word = tree.atom(*name).filter(|_| is_list).ok_or_else(fault)?;
     let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
@@ -521,7 +498,7 @@ fn fn_param<'s>(tree: &Tree<'s>, node: NodeId) -> Result<FnParam<'s>, Box<Fault>
     };
     match tree.atom(*ty).and_then(Type::from_name) {
         Some(ty) => Ok(FnParam { name, node, declared: Some(ty) }),
-        None => Err(Fault::new(tree.span(*ty), wording::fn_param_type(tree.text(*ty)))),
+        None => Err(Fault::at(tree, *ty, wording::fn_param_type(tree.text(*ty)))),
     }
 }
 
@@ -559,10 +536,10 @@ impl<'s> Locals<'s> {
             } else {
                 wording::two_types(name, known.ty, new.ty, line)
             };
-            return Err(Fault::new(tree.span(new.node), message));
+            return Err(Fault::at(tree, new.node, message));
         }
         if self.len() >= MAX_LOCALS {
-            return Err(Fault::new(tree.span(new.node), wording::too_many_locals(MAX_LOCALS)));
+            return Err(Fault::at(tree, new.node, wording::too_many_locals(MAX_LOCALS)));
         }
         if self.len() == 0 {
             self.reserve(FEW_LOCALS);
@@ -589,7 +566,7 @@ impl<'s> Locals<'s> {
             if !is_type(tree, node) {
                 let message = wording::unknown_type(ty)
                     .maybe_safe(split_initial_value(tree, list, node).filter(|_| !param));
-                return Err(Fault::new(tree.span(node), message));
+                return Err(Fault::at(tree, node, message));
             }
             if names.peek(tree) == Some(node) {
                 self.declare(tree, Local { name: None, ty, node, param })?;
@@ -602,7 +579,7 @@ impl<'s> Locals<'s> {
         match names.next(tree) {
             Some(node) => {
                 let name = tree.name(node).unwrap_or("");
-                Err(Fault::new(tree.span(node), wording::missing_type(name, param)))
+                Err(Fault::at(tree, node, wording::missing_type(name, param)))
             }
             None => Ok(()),
         }

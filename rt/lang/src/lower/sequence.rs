@@ -1,6 +1,6 @@
 //! Sequences of forms and of flat instructions.
 
-use super::flow::{Context, Flow, Lowered, Want};
+use super::flow::{Context, Flow, Lowered};
 use super::forms::call::Callee;
 use super::output::Wat;
 use super::{CodeResult, Lowering, forms};
@@ -20,28 +20,9 @@ const MAX_FLAT: usize = 1_000;
 /// Maximum number of instructions to search for a use of the value that precedes them.
 const LOOK_AHEAD: usize = 16;
 
-/// The use of the last value in a sequence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tail {
-    /// The value is not used.
-    Discarded,
-    /// The value becomes the value of the sequence.
-    Value(Want),
-}
-
-impl Tail {
-    /// Returns the use of the last value of a sequence in this context.
-    pub(crate) fn of(context: Context) -> Tail {
-        match context {
-            Context::Operand(want) => Tail::Value(want),
-            Context::Statement | Context::Stack => Tail::Discarded,
-        }
-    }
-}
-
 impl<'s> Lowering<'_, 's> {
-    /// Lowers siblings in order.
-    pub(crate) fn sequence(&mut self, nodes: &mut Nodes, tail: Tail) -> CodeResult<'s> {
+    /// Lowers siblings in order. If the context expects a value, it is the value of the last one.
+    pub(crate) fn sequence(&mut self, nodes: &mut Nodes, around: Context) -> CodeResult<'s> {
         let tree = self.tree;
         let from = nodes.peek(tree).unwrap_or(NodeId(0));
         let mut pieces = Pieces::of(*nodes);
@@ -54,8 +35,8 @@ impl<'s> Lowering<'_, 's> {
         while let Some(node) = nodes.next(tree) {
             let line = tree.node(node).starts_line;
             let head = tree.head(node);
-            let context = match tail {
-                Tail::Value(want) if nodes.peek(tree).is_none() => Context::Operand(want),
+            let context = match around {
+                Context::Operand(_) if nodes.peek(tree).is_none() => around,
                 _ if self.leaves_err(head) && self.is_used(*nodes, &open) => Context::Stack,
                 _ => Context::Statement,
             };
@@ -136,7 +117,7 @@ impl<'s> Lowering<'_, 's> {
                     return self.fault(node, wording::too_deep_blocks(MAX_FLAT));
                 }
                 let block = self.block_head(nodes)?;
-                open.push(block.results.is_none_or(|results| results > 0));
+                open.push(block.ty.as_ref().is_none_or(|ty| !ty.results.is_empty()));
                 let mut pieces = vec![Wat::words(node, name)];
                 pieces.extend(block.followed_by([]));
                 Ok(Lowered::unknown(Wat::sequence(node, pieces)))

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use super::flow::{Context, Flow, Lowered, Want};
 use super::forms::call::Callee;
 use super::output::Wat;
-use super::sequence::Tail;
 use super::{CodeResult, LowerResult, Lowering, forms};
 use crate::diagnose::fix::Change;
 use crate::diagnose::wording::{Fault, form, types as type_wording};
@@ -166,25 +165,21 @@ impl<'s> Lowering<'_, 's> {
             let Some(found) = self.resolve(text) else { return Ok(None) };
             return Ok(Some(Lowered::one(self.read_variable(node, &found, form), found.ty)));
         }
-        if let Some(code) = Code::from_name(text) {
-            return Ok(Some(Lowered::one(Wat::i32(node, code.number().into()), Type::Code)));
-        }
         // If an error code is expected, the name of a code on another system denotes its nearest
         // equivalent.
-        if want == Want::Type(Type::Code)
-            && let Some(code) = Code::meant(text)
-        {
-            return Ok(Some(Lowered::one(Wat::i32(node, code.number().into()), Type::Code)));
-        }
-        if let Some(c) = literal::character(text) {
-            return Ok(Some(Lowered::one(Wat::i32(node, c.into()), Type::Int)));
-        }
-        match text {
-            "true" => return Ok(Some(Lowered::one(Wat::i32(node, 1), Type::Bool))),
-            "false" | "null" | "nil" => {
-                return Ok(Some(Lowered::one(Wat::i32(node, 0), Type::Bool)));
-            }
-            _ => {}
+        let code = match want {
+            Want::Type(Type::Code) => Code::from_name(text).or_else(|| Code::meant(text)),
+            _ => Code::from_name(text),
+        };
+        let constant = match text {
+            _ if let Some(code) = code => Some((i64::from(code.number()), Type::Code)),
+            _ if let Some(c) = literal::character(text) => Some((i64::from(c), Type::Int)),
+            "true" => Some((1, Type::Bool)),
+            "false" | "null" | "nil" => Some((0, Type::Bool)),
+            _ => None,
+        };
+        if let Some((number, ty)) = constant {
+            return Ok(Some(Lowered::one(Wat::i32(node, number), ty)));
         }
         let Some(own) = number_type(text) else { return Ok(None) };
         let own = Type::of_wat(own);
@@ -252,7 +247,7 @@ impl<'s> Lowering<'_, 's> {
             .and_then(|name| self.func.scope.get(name))
             .map(|variable| tree.line(variable.node));
         let message = type_wording::operand(head, text, found, want, declared).maybe_safe(change);
-        Fault::new(tree.span(node), message)
+        Fault::at(tree, node, message)
     }
 
     /// Builds the fault for an atom that is not a value.
@@ -282,7 +277,7 @@ impl<'s> Lowering<'_, 's> {
                 }
             },
         };
-        Fault::new(tree.span(node), message)
+        Fault::at(tree, node, message)
     }
 
     /// Builds the fault for an operand that leaves no value or several values.
@@ -299,7 +294,7 @@ impl<'s> Lowering<'_, 's> {
         {
             let change = habits::rewrite::call_by_name(tree, node, signature);
             let message = form::value_and_err(signature).maybe_safe(change);
-            return Fault::new(tree.span(node), message);
+            return Fault::at(tree, node, message);
         }
         let called = tree.head(node).and_then(|inner| self.callee(inner));
         let message = match called {
@@ -314,7 +309,7 @@ impl<'s> Lowering<'_, 's> {
             }
             _ => form::value_count(head, tree.text(node), count),
         };
-        Fault::new(tree.span(node), message)
+        Fault::at(tree, node, message)
     }
 }
 
@@ -375,27 +370,19 @@ impl<'s> JoinedArms<'s> {
 }
 
 impl<'s> Join<'s> {
-    /// Creates a join for branches that leave no value.
-    pub(crate) fn none() -> Join<'s> {
-        Join { want: None, branches: Vec::new(), found: None }
-    }
-
-    /// Creates a join for branches that leave a value.
-    pub(crate) fn wanted(want: Want) -> Join<'s> {
-        Join { want: Some(want), branches: Vec::new(), found: None }
+    /// Creates a join for the branches of a form in this context.
+    pub(crate) fn at(context: Context) -> Join<'s> {
+        let want = match context {
+            Context::Statement | Context::Stack => None,
+            Context::Operand(want) => Some(want),
+        };
+        Join { want, branches: Vec::new(), found: None }
     }
 
     /// Creates a join for branches that leave a value of this type, which is declared in WAT.
     pub(crate) fn declared(ty: Type) -> Join<'s> {
-        Join { found: Some((ty, NodeId(0))), ..Join::wanted(Want::Val(ty.val())) }
-    }
-
-    /// Creates a join for the branches of a form in this context.
-    pub(crate) fn at(context: Context) -> Join<'s> {
-        match context {
-            Context::Statement | Context::Stack => Join::none(),
-            Context::Operand(want) => Join::wanted(want),
-        }
+        let want = Context::Operand(Want::Val(ty.val()));
+        Join { found: Some((ty, NodeId(0))), ..Join::at(want) }
     }
 
     pub(crate) fn is_wanted(&self) -> bool {
@@ -416,8 +403,8 @@ impl<'s> Join<'s> {
         head: &'s str,
         nodes: &mut Nodes,
     ) -> LowerResult<Flow> {
-        let tail = self.want.map_or(Tail::Discarded, Tail::Value);
-        let out = lowering.sequence(nodes, tail)?;
+        let context = self.want.map_or(Context::Statement, Context::Operand);
+        let out = lowering.sequence(nodes, context)?;
         self.add(lowering, at, head, out)
     }
 

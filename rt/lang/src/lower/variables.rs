@@ -69,6 +69,19 @@ impl<'s> Variable<'s> {
         Variable { name, text, wat, ty, node, declared, shared: false, range: None }
     }
 
+    /// Returns what a name that refers to the variable resolves to. `at` is the variable's index in
+    /// the current function's scope, if it is in that scope.
+    fn resolved(&self, at: Option<usize>) -> Resolved<'s> {
+        Resolved {
+            text: self.text.clone(),
+            ty: self.ty(),
+            is_global: self.shared,
+            node: Some(self.node),
+            at,
+            range: self.range,
+        }
+    }
+
     /// Returns the type known so far, and records that code depends on it.
     pub(crate) fn ty(&self) -> Type {
         *self.ty.read()
@@ -92,7 +105,7 @@ impl<'s> Scope<'s> {
     ) -> Result<usize, Box<Fault>> {
         if self.len() >= MAX_VARIABLES {
             let message = wording::too_many_locals(MAX_VARIABLES);
-            return Err(Fault::new(tree.span(variable.node), message));
+            return Err(Fault::at(tree, variable.node, message));
         }
         Ok(self.push(variable.name, variable))
     }
@@ -102,7 +115,7 @@ impl<'s> Scope<'s> {
 #[derive(Clone, Debug)]
 pub(crate) struct Resolved<'s> {
     /// The name in the module.
-    pub(crate) text: std::borrow::Cow<'s, str>,
+    pub(crate) text: Cow<'s, str>,
     pub(crate) ty: Type,
     /// If true, the variable is a global of the module.
     pub(crate) is_global: bool,
@@ -161,21 +174,15 @@ impl<'s> Lowering<'_, 's> {
             return self.variable(at);
         }
         if self.func.kind == FuncKind::Fn {
-            let last = self.done.last().is_some_and(Option::is_some);
+            let last = self.is_done(self.program.funcs.len().saturating_sub(1));
             // The state of the program, if its lowering has begun.
             let running = self.outer.iter().rev().find(|state| state.kind == FuncKind::Run);
             let running = running.filter(|_| !last);
             let scope = running.map_or(&self.main, |state| &state.scope);
             if let Some(variable) = scope.get(name) {
                 self.facts.share(variable.node);
-                return Some(Resolved {
-                    text: variable.text.clone(),
-                    ty: variable.ty(),
-                    is_global: true,
-                    node: Some(variable.node),
-                    at: None,
-                    range: None,
-                });
+                let shared = variable.resolved(None);
+                return Some(Resolved { is_global: true, range: None, ..shared });
             }
         }
         let global = self.types.globals.get_named(name)?;
@@ -191,15 +198,7 @@ impl<'s> Lowering<'_, 's> {
 
     /// Returns the variable at an index in the current function.
     pub(crate) fn variable(&self, at: usize) -> Option<Resolved<'s>> {
-        let variable = self.func.scope.at(at)?;
-        Some(Resolved {
-            text: variable.text.clone(),
-            ty: variable.ty(),
-            is_global: variable.shared,
-            node: Some(variable.node),
-            at: Some(at),
-            range: variable.range,
-        })
+        Some(self.func.scope.at(at)?.resolved(Some(at)))
     }
 
     /// Declares a variable that a form sets to a value of this type. If the name is already

@@ -8,9 +8,9 @@ use crate::habits::rewrite;
 use crate::lower::flow::{Context, Flow, Lowered, Want};
 use crate::lower::function::FuncKind;
 use crate::lower::output::{Pieces, Wat, are_unchanged};
-use crate::lower::sequence::Tail;
 use crate::lower::value::Join;
 use crate::lower::variables::Variable;
+use crate::lower::wat_types::FuncType;
 use crate::lower::{CodeResult, LowerResult, Lowering};
 use crate::syntax::literal;
 use crate::syntax::literal::index;
@@ -442,11 +442,16 @@ impl<'s> Lowering<'_, 's> {
 pub(super) struct BlockHead<'s> {
     label: Option<Wat<'s>>,
     types: Vec<Wat<'s>>,
-    /// The number of results, if known.
-    pub(super) results: Option<usize>,
+    /// The parameters and results, if they are supported.
+    pub(super) ty: Option<FuncType>,
 }
 
 impl<'s> BlockHead<'s> {
+    /// Returns the result types. Returns `None` if the block has parameters or an unsupported type.
+    fn results(&self) -> Option<&[Val]> {
+        self.ty.as_ref().filter(|ty| ty.params.is_empty()).map(|ty| ty.results.as_slice())
+    }
+
     /// Returns the label and the type, followed by the given pieces of WAT.
     pub(super) fn followed_by(self, pieces: impl IntoIterator<Item = Wat<'s>>) -> Vec<Wat<'s>> {
         self.label.into_iter().chain(self.types).chain(pieces).collect()
@@ -469,16 +474,7 @@ impl<'s> Lowering<'_, 's> {
             types.push(self.raw(node)?.wat.on_line(tree.node(node).starts_line));
         }
         let label = label.map(|label| Wat::words(label, tree.text(label)));
-        Ok(BlockHead { label, types, results: ty.map(|ty| ty.results.len()) })
-    }
-
-    /// Returns the result types of a block. `nodes` must start at its label or type. Returns `None`
-    /// if the block has parameters or an unsupported type.
-    fn block_results(&self, mut nodes: Nodes) -> Option<Vec<Val>> {
-        let tree = self.tree;
-        nodes.next_name(tree);
-        let ty = self.types.signature(tree, &mut nodes)?;
-        ty.params.is_empty().then_some(ty.results)
+        Ok(BlockHead { label, types, ty })
     }
 
     pub(super) fn block(
@@ -487,24 +483,24 @@ impl<'s> Lowering<'_, 's> {
         head: &'s str,
         mut nodes: Nodes,
     ) -> CodeResult<'s> {
-        let results = self.block_results(nodes);
         let block = self.block_head(&mut nodes)?;
-        let tail = match results.as_deref() {
-            Some([one]) => Tail::Value(Want::Val(*one)),
-            _ => Tail::Discarded,
+        let inner = match block.results() {
+            Some([one]) => Context::Operand(Want::Val(*one)),
+            _ => Context::Statement,
         };
         let inside = nodes;
-        let body = self.sequence(&mut nodes, tail)?;
+        let body = self.sequence(&mut nodes, inner)?;
+        let (flow, ty) = match block.results() {
+            Some([]) => (Flow::Net(0), Type::Any),
+            Some([one]) => (Flow::Net(1), Type::of_wat(*one)),
+            _ => (Flow::Unknown, Type::Any),
+        };
         let wat = if block.types.is_empty() && body.wat.is_source(inside) {
             Wat::unchanged(list)
         } else {
             Wat::list(list, head, block.followed_by([body.wat]))
         };
-        Ok(match results.as_deref() {
-            Some([]) => Lowered::none(wat),
-            Some([one]) => Lowered::one(wat, Type::of_wat(*one)),
-            _ => Lowered::unknown(wat),
-        })
+        Ok(Lowered { wat, flow, ty, droppable: false })
     }
 
     /// Lowers `(if COND… (then …) (else …))`. If its value is used, adds the common type of the
@@ -515,21 +511,14 @@ impl<'s> Lowering<'_, 's> {
         mut nodes: Nodes,
         context: Context,
     ) -> CodeResult<'s> {
-        let tree = self.tree;
         let by_name = self.is_named_condition(nodes);
-        let declared = !by_name && {
-            let mut after = nodes;
-            after.next_name(tree);
-            let is_type = |node| matches!(tree.head(node), Some("type" | "param" | "result"));
-            after.peek(tree).is_some_and(is_type)
-        };
-        let results = if by_name { Some(Vec::new()) } else { self.block_results(nodes) };
-        let mut value = match (declared, context, results.as_deref()) {
-            (true, _, Some([one])) => Join::declared(Type::of_wat(*one)),
-            (false, Context::Operand(want), _) => Join::wanted(want),
-            (true, ..) | (false, ..) => Join::none(),
-        };
         let mut block = if by_name { BlockHead::default() } else { self.block_head(&mut nodes)? };
+        let declared = !block.types.is_empty();
+        let mut value = match block.results() {
+            Some([one]) if declared => Join::declared(Type::of_wat(*one)),
+            _ if declared => Join::at(Context::Statement),
+            _ => Join::at(context),
+        };
         let inside = nodes;
         let (conditions, count, then) = self.conditions(list, &mut nodes)?;
         self.arm(then, &mut value)?;
@@ -538,7 +527,7 @@ impl<'s> Lowering<'_, 's> {
         if declared {
             let ty = value.ty().unwrap_or(Type::Any);
             let arms = value.finish(self, list)?.arms;
-            let flow = results.map_or(Flow::Unknown, |results| {
+            let flow = block.results().map_or(Flow::Unknown, |results| {
                 Flow::Net(i32::try_from(results.len()).unwrap_or(0))
             });
             let pieces = block.followed_by(conditions.into_iter().chain(arms));
@@ -549,7 +538,7 @@ impl<'s> Lowering<'_, 's> {
         block.types.extend(out.result(list));
         let mut pieces = conditions;
         pieces.extend(out.arms);
-        let wat = if block.types.is_empty() && are_unchanged(tree, inside, &pieces) {
+        let wat = if block.types.is_empty() && are_unchanged(self.tree, inside, &pieces) {
             Wat::unchanged(list)
         } else {
             Wat::list(list, "if", block.followed_by(pieces))

@@ -1,6 +1,6 @@
 //! Characters, comments and quotes that are not part of the language.
 
-use crate::diagnose::fix::Change;
+use crate::diagnose::fix::{Change, Edits};
 use crate::diagnose::wording::{self, Fault, Message};
 use crate::syntax::tree::line_start;
 
@@ -21,12 +21,11 @@ pub(crate) fn character(source: &str, at: usize, c: char) -> Message {
     let message = wording::bad_character(c);
     let written = match c {
         ',' => " ",
-        '{' if block_end(source, at).is_some() => {
-            let end = block_end(source, at).unwrap_or(at);
-            return message.safe(Change::edits([(at..at + 1, "(do"), (end..end + 1, ")")]));
+        '{' if let Some(end) = block_end(source, at) => {
+            return message.safe(Edits::one(at..at + 1, "(do").replace(end..end + 1, ")"));
         }
         '{' if let Some(edits) = map_literal(source, at) => {
-            return wording::braces().safe(Change::Edits(edits));
+            return wording::braces().safe(edits);
         }
         '（' => "(",
         '）' => ")",
@@ -72,9 +71,9 @@ const MAX_MAP: usize = 4 << 10;
 
 /// Returns the edits that rewrite `{"a": 1, "b": 2}`, `{"a" 1}` or `{a: 1}` as a `map` form. The
 /// values may be strings, numbers, variables and forms. Returns `None` for any other braces.
-fn map_literal(source: &str, at: usize) -> Option<Vec<(std::ops::Range<usize>, String)>> {
+fn map_literal(source: &str, at: usize) -> Option<Edits> {
     let rest = source.get(at + 1..)?;
-    let mut edits = vec![(at..at + 1, "(map ".to_owned())];
+    let mut edits = Edits::one(at..at + 1, "(map ");
     let mut depth = 0_usize;
     let mut parts = 0_usize;
     let mut skip = 0;
@@ -101,12 +100,11 @@ fn map_literal(source: &str, at: usize) -> Option<Vec<(std::ops::Range<usize>, S
             }
             ')' => depth = depth.checked_sub(1)?,
             '}' if depth == 0 => {
-                edits.push((here..here + 1, ")".to_owned()));
+                edits.add(here..here + 1, ")");
                 return parts.is_multiple_of(2).then_some(edits);
             }
             '{' | '[' | ']' | '}' | ';' | '\'' | '`' if depth == 0 => return None,
-            ',' if depth == 0 => edits.push((here..here + 1, " ".to_owned())),
-            ':' if depth == 0 => edits.push((here..here + 1, " ".to_owned())),
+            ',' | ':' if depth == 0 => edits.add(here..here + 1, " "),
             c if depth == 0 && !c.is_whitespace() => {
                 let word = rest.get(offset..)?.split(|c: char| {
                     !c.is_ascii_alphanumeric() && !matches!(c, '_' | '-' | '.' | '$')
@@ -117,7 +115,7 @@ fn map_literal(source: &str, at: usize) -> Option<Vec<(std::ops::Range<usize>, S
                 let is_key = parts.is_multiple_of(2)
                     && word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
                 if is_key {
-                    edits.push((here..here + word.len(), format!("\"{word}\"")));
+                    edits.add(here..here + word.len(), format!("\"{word}\""));
                 }
                 parts += 1;
             }
@@ -210,11 +208,8 @@ pub(crate) fn atom(source: &str, start: usize, end: usize) -> Option<Box<Fault>>
             match source.get(start + 2..)?.find("*/") {
                 Some(length) => {
                     let close = start + 2 + length;
-                    let edits = vec![
-                        (start..start + 2, "(;".to_owned()),
-                        (close..close + 2, ";)".to_owned()),
-                    ];
-                    message.safe(Change::Edits(edits))
+                    let edits = Edits::one(start..start + 2, "(;");
+                    message.safe(edits.replace(close..close + 2, ";)"))
                 }
                 None => message,
             }

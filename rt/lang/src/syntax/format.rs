@@ -5,10 +5,11 @@
 //! depends only on features of the source that are preserved in the output, so formatting is
 //! idempotent.
 
+use std::ops::Range;
+
 use crate::diagnose::wording::{self, Fault};
 use crate::syntax::indent;
-use crate::syntax::lex::{Lexer, TokenKind};
-use crate::syntax::tree::Tree;
+use crate::syntax::tree::{NodeKind, Nodes, Tree};
 use crate::types::instruction;
 use crate::{Diagnostic, Severity};
 
@@ -36,10 +37,9 @@ const STEP: usize = 2;
 /// returns. Also fails if a list is not closed, or is closed before lines that are indented like
 /// its body. The meaning of the program is not checked.
 pub fn format(source: &str) -> Result<String, Box<Diagnostic>> {
-    let pieces =
-        Tree::read(source).and_then(|tree| closed(&tree)).and_then(|()| read_pieces(source));
-    let pieces =
-        pieces.map_err(|fault| Box::new(fault.into_diagnostic(source, Severity::Error)))?;
+    let tree = Tree::read(source).and_then(|tree| closed(&tree).map(|()| tree));
+    let tree = tree.map_err(|fault| Box::new(fault.into_diagnostic(source, Severity::Error)))?;
+    let pieces = read_pieces(&tree, tree.top(), 0..source.len(), 1);
     let mut layout = Layout { out: String::with_capacity(source.len()), column: 0 };
     layout.pieces(&pieces, &Frame { base: 0, lead: 0, broken: false, tail: 0 });
     if !layout.out.is_empty() {
@@ -150,8 +150,7 @@ impl Layout {
     /// Writes a list, word or comment. Returns true if nothing may follow it on its last line.
     fn piece(&mut self, piece: &Piece<'_>, tail: usize) -> bool {
         match &piece.shape {
-            Shape::Atom(text) | Shape::Text(text) | Shape::Block(text) => self.put(text),
-            Shape::Line(text) => self.put(text),
+            Shape::Word(_, text) => self.put(text),
             Shape::List(pieces, square)
                 if flat(piece, self.column).is_some_and(|end| end + tail <= WIDTH) =>
             {
@@ -190,9 +189,7 @@ impl Layout {
             }
             match &piece.shape {
                 Shape::List(pieces, square) => self.flat(pieces, *square),
-                Shape::Atom(text) | Shape::Text(text) | Shape::Block(text) | Shape::Line(text) => {
-                    self.put(text)
-                }
+                Shape::Word(_, text) => self.put(text),
             }
         }
         self.put(brackets(square).1);
@@ -208,8 +205,8 @@ const fn brackets(square: bool) -> (&'static str, &'static str) {
 /// without line breaks outside its strings. Returns `None` if it must be broken or is too wide.
 fn flat(piece: &Piece<'_>, column: usize) -> Option<usize> {
     let end = match &piece.shape {
-        Shape::Line(_) => return None,
-        Shape::Atom(text) | Shape::Text(text) | Shape::Block(text) => {
+        Shape::Word(Word::Line, _) => return None,
+        Shape::Word(_, text) => {
             let first = text.split('\n').next().unwrap_or("");
             if end_of(first, column) > WIDTH {
                 return None;
@@ -276,19 +273,25 @@ struct Piece<'s> {
 enum Shape<'s> {
     /// A list. If the flag is true, it is in square brackets.
     List(Vec<Piece<'s>>, bool),
-    Atom(&'s str),
-    /// A string, `"text"` or `"""text"""`, as written in the source.
-    Text(&'s str),
+    Word(Word, &'s str),
+}
+
+/// The kind of a piece that is not a list. Its text is as written in the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Word {
+    Atom,
+    /// A string, `"text"` or `"""text"""`.
+    Text,
     /// A line comment, such as `;; text`.
-    Line(&'s str),
+    Line,
     /// A block comment, `(; text ;)`, which may span several lines.
-    Block(&'s str),
+    Block,
 }
 
 impl<'s> Piece<'s> {
     fn atom(&self) -> Option<&'s str> {
         match self.shape {
-            Shape::Atom(text) => Some(text),
+            Shape::Word(Word::Atom, text) => Some(text),
             _ => None,
         }
     }
@@ -303,43 +306,43 @@ impl<'s> Piece<'s> {
     }
 
     fn is_comment(&self) -> bool {
-        matches!(self.shape, Shape::Line(_) | Shape::Block(_))
+        matches!(self.shape, Shape::Word(Word::Line | Word::Block, _))
     }
 
     fn is_line(&self) -> bool {
-        matches!(self.shape, Shape::Line(_))
+        matches!(self.shape, Shape::Word(Word::Line, _))
     }
 }
 
-/// Parses a source whose parentheses match.
-fn read_pieces(source: &str) -> Result<Vec<Piece<'_>>, Box<Fault>> {
-    let mut reader = Reader { open: Vec::new(), pieces: Vec::new(), breaks: 1 };
-    let mut lexer = Lexer::new(source);
-    let mut at = 0;
-    while let Some(token) = lexer.next()? {
-        let (start, end) = (token.start as usize, token.end as usize);
-        reader.gap(source.get(at..start).unwrap_or(""));
-        let text = source.get(start..end).unwrap_or("");
-        match token.kind {
-            TokenKind::Open => reader.open(text == "["),
-            TokenKind::Close => reader.close(),
-            TokenKind::Atom => reader.push(Shape::Atom(text)),
-            TokenKind::Text | TokenKind::Block => reader.push(Shape::Text(text)),
-        }
-        at = end;
+/// Reads siblings and the comments around them, which are in this range of the source. `breaks` is
+/// the number of line breaks directly before the range.
+fn read_pieces<'s>(
+    tree: &Tree<'s>,
+    nodes: Nodes,
+    range: Range<usize>,
+    breaks: usize,
+) -> Vec<Piece<'s>> {
+    let mut reader = Reader { pieces: Vec::new(), breaks };
+    let gap = |range: Range<usize>| tree.source.get(range).unwrap_or("");
+    let mut at = range.start;
+    for node in nodes.iter(tree) {
+        let span = tree.span(node);
+        let text = tree.text(node);
+        reader.gap(gap(at..span.start));
+        at = span.end;
+        reader.push(match tree.node(node).kind {
+            NodeKind::Atom => Shape::Word(Word::Atom, text),
+            NodeKind::Text | NodeKind::Block => Shape::Word(Word::Text, text),
+            NodeKind::List => {
+                let inner = span.start + 1..span.end - 1;
+                let pieces = read_pieces(tree, tree.children(node), inner, 0);
+                Shape::List(pieces, text.starts_with('['))
+            }
+        });
     }
-    reader.gap(source.get(at..).unwrap_or(""));
+    reader.gap(gap(at..range.end));
     remove_marks(&mut reader.pieces);
-    Ok(reader.pieces)
-}
-
-/// A list whose end has not been read yet.
-struct Open<'s> {
-    /// The lists, words and comments that precede this list in the enclosing list.
-    before: Vec<Piece<'s>>,
-    square: bool,
-    starts_line: bool,
-    after_blank_line: bool,
+    reader.pieces
 }
 
 /// Removes the marks `?` and `!` after the names of functions and forms. A call keeps its mark if
@@ -350,7 +353,9 @@ fn remove_marks(pieces: &mut [Piece<'_>]) {
             break;
         }
         let Shape::List(list, false) = &mut piece.shape else { continue };
-        let Some(Piece { shape: Shape::Atom(head), .. }) = list.first_mut() else { continue };
+        let Some(Piece { shape: Shape::Word(Word::Atom, head), .. }) = list.first_mut() else {
+            continue;
+        };
         let Some(plain) = head.strip_suffix(['?', '!']).filter(|plain| !plain.is_empty()) else {
             continue;
         };
@@ -383,8 +388,6 @@ fn takes_from_stack(piece: &Piece<'_>) -> bool {
 }
 
 struct Reader<'s> {
-    /// The lists that are still open, outermost first.
-    open: Vec<Open<'s>>,
     pieces: Vec<Piece<'s>>,
     /// The number of line breaks since the last word, comment or parenthesis.
     breaks: usize,
@@ -392,27 +395,9 @@ struct Reader<'s> {
 
 impl<'s> Reader<'s> {
     fn push(&mut self, shape: Shape<'s>) {
-        let (starts_line, after_blank_line) =
-            (self.breaks > 0, self.breaks > 1 && !self.pieces.is_empty());
+        let starts_line = self.breaks > 0;
+        let after_blank_line = self.breaks > 1 && !self.pieces.is_empty();
         self.pieces.push(Piece { shape, starts_line, after_blank_line });
-        self.breaks = 0;
-    }
-
-    fn open(&mut self, square: bool) {
-        let (starts_line, after_blank_line) =
-            (self.breaks > 0, self.breaks > 1 && !self.pieces.is_empty());
-        let before = std::mem::take(&mut self.pieces);
-        self.open.push(Open { before, square, starts_line, after_blank_line });
-        self.breaks = 0;
-    }
-
-    fn close(&mut self) {
-        if let Some(Open { before, square, starts_line, after_blank_line }) = self.open.pop() {
-            let mut list = std::mem::replace(&mut self.pieces, before);
-            remove_marks(&mut list);
-            let shape = Shape::List(list, square);
-            self.pieces.push(Piece { shape, starts_line, after_blank_line });
-        }
         self.breaks = 0;
     }
 
@@ -422,11 +407,11 @@ impl<'s> Reader<'s> {
         while let Some(c) = rest.chars().next() {
             let length = if rest.starts_with(';') {
                 let length = rest.find('\n').unwrap_or(rest.len());
-                self.push(Shape::Line(rest.get(..length).unwrap_or("").trim_end()));
+                self.push(Shape::Word(Word::Line, rest.get(..length).unwrap_or("").trim_end()));
                 length
             } else if rest.starts_with("(;") {
                 let length = block_comment(rest);
-                self.push(Shape::Block(rest.get(..length).unwrap_or("")));
+                self.push(Shape::Word(Word::Block, rest.get(..length).unwrap_or("")));
                 length
             } else if rest.starts_with("```") {
                 3 + rest.bytes().skip(3).take_while(u8::is_ascii_alphanumeric).count()

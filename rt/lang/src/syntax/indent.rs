@@ -1,6 +1,6 @@
 //! Detection of forms that are closed too early, based on the indentation of the lines that follow.
 
-use crate::diagnose::fix::Change;
+use crate::diagnose::fix::Edits;
 use crate::diagnose::wording::{self, Fault};
 use crate::syntax::tree::{NodeId, NodeKind, Tree, indentation, line_start};
 
@@ -10,8 +10,7 @@ pub(crate) fn closed_early(tree: &Tree<'_>) -> Result<Vec<Fault>, Box<Fault>> {
     let mut warnings = Vec::new();
     for list in tree.lists_on_lines() {
         let Some(empty) = body_is_empty(tree, list) else { continue };
-        let Some(next) = next_sibling(tree, list).filter(|next| is_deeper(tree, list, *next))
-        else {
+        let Some(next) = tree.next_sibling(list).filter(|next| is_deeper(tree, list, *next)) else {
             continue;
         };
         let head = tree.head(list).unwrap_or("");
@@ -56,12 +55,6 @@ fn body_is_empty(tree: &Tree<'_>, list: NodeId) -> Option<bool> {
     tree.text(list).contains('\n').then_some(false)
 }
 
-/// Returns the node that follows `node` in the same list, or `None` if `node` is the last one.
-fn next_sibling(tree: &Tree<'_>, node: NodeId) -> Option<NodeId> {
-    let next = tree.after(node).next(tree)?;
-    (tree.parent(next) == tree.parent(node)).then_some(next)
-}
-
 /// Returns true if `next` starts a line and is indented more than `list`, which must also start a
 /// line.
 fn is_deeper(tree: &Tree<'_>, list: NodeId, next: NodeId) -> bool {
@@ -77,39 +70,37 @@ fn column(tree: &Tree<'_>, node: NodeId) -> usize {
 /// Returns the change that extends a list to include its next siblings, as long as they are
 /// indented more than the line on which the list starts. Returns `None` if there are no such
 /// siblings or if the list does not end with `)`.
-pub(crate) fn reopened(tree: &Tree<'_>, list: NodeId) -> Option<Change> {
+pub(crate) fn reopened(tree: &Tree<'_>, list: NodeId) -> Option<Edits> {
     let close = tree.span(list).end;
     let is_round = tree.source.get(close.checked_sub(1)?..close) == Some(")");
     let own = indentation(tree.source, tree.span(list).start);
     let belongs = |next: NodeId| !tree.node(next).starts_line || column(tree, next) > own;
-    let mut last = next_sibling(tree, list)
+    let mut last = tree
+        .next_sibling(list)
         .filter(|next| is_round && tree.node(*next).starts_line && belongs(*next))?;
-    while let Some(next) = next_sibling(tree, last).filter(|next| belongs(*next)) {
+    while let Some(next) = tree.next_sibling(last).filter(|next| belongs(*next)) {
         last = next;
     }
     let end = tree.span(last).end;
-    Some(Change::edits([(close - 1..close, ""), (end..end, ")")]))
+    Some(Edits::one(close - 1..close, "").insert(end, ")"))
 }
 
 /// Returns the change that closes a list before its child `node`. Returns no change unless the node
 /// starts a line and the list does not. This layout suggests that the node belongs to an enclosing
 /// form.
-pub(crate) fn closed_before(tree: &Tree<'_>, node: NodeId) -> Vec<Change> {
-    let Some(list) = tree.parent(node) else { return Vec::new() };
-    let before = tree.children(list).iter(tree).take_while(|other| *other < node).last();
-    let (Some(before), false) = (before, tree.node(list).starts_line) else { return Vec::new() };
-    if !tree.node(node).starts_line || tree.parent(list).is_none() {
-        return Vec::new();
+pub(crate) fn closed_before(tree: &Tree<'_>, node: NodeId) -> Option<Edits> {
+    let list = tree.parent(node)?;
+    let before = tree.previous_sibling(node)?;
+    let moves_out = tree.node(node).starts_line && !tree.node(list).starts_line;
+    if !moves_out || tree.parent(list).is_none() {
+        return None;
     }
-    let (at, end) = (tree.span(before).end, tree.span(list).end);
-    let insert = (at..at, ")".to_owned());
-    let edits = if !tree.open.is_empty() {
-        // A parenthesis is already missing, so none is removed.
-        vec![insert]
-    } else if tree.source.get(end - 1..end) == Some(")") {
-        vec![insert, (end - 1..end, String::new())]
-    } else {
-        return Vec::new();
-    };
-    vec![Change::Edits(edits)]
+    let end = tree.end(list);
+    let edits = Edits::default().insert(tree.end(before), ")");
+    // If a parenthesis is already missing, none is removed.
+    match tree.source.get(end - 1..end) {
+        _ if !tree.open.is_empty() => Some(edits),
+        Some(")") => Some(edits.remove(end - 1..end)),
+        _ => None,
+    }
 }

@@ -47,7 +47,7 @@ impl<'s> Lexer<'s> {
     }
 
     /// Returns the next token, or `None` at the end.
-    // It has two callers. Whether the compiler inlines it would depend on how it splits the crate.
+    // Otherwise, whether the compiler inlines it would depend on how it splits the crate.
     #[inline(always)]
     pub(crate) fn next(&mut self) -> Result<Option<Token>, Box<Fault>> {
         let bytes = self.source.as_bytes();

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::diagnose::fix::Edits;
 use crate::diagnose::wording::{self, Fault};
 use crate::types::Val;
 
@@ -32,16 +33,15 @@ fn decode(inner: &str, start: usize, block: bool) -> Result<Cow<'_, [u8]>, Box<F
                 let found = inner.get(escape..escape + width).unwrap_or("\\");
                 let rest = inner.get(escape + width..).unwrap_or("");
                 let message = wording::bad_escape(found, rest);
-                let by_chance = hex_escapes(inner).into_iter().map(|offset| start + offset);
-                let edits: Vec<_> = std::iter::once(at)
-                    .chain(by_chance)
-                    .map(|at| (at..at, "\\".to_owned()))
-                    .collect();
+                let by_chance = hex_escapes(inner);
                 let is_other = matches!(found, "\\" | "\\u" | "\\x" | "\\/" | "\\`" | "\\0");
-                let message = if is_other || edits.len() == 1 {
+                let message = if is_other || by_chance.is_empty() {
                     message
                 } else {
-                    message.doubled_with_bytes(edits)
+                    let backslashes = by_chance.into_iter().map(|offset| start + offset);
+                    let double = |edits: Edits, at: usize| edits.insert(at, "\\");
+                    message
+                        .doubled_with_bytes(backslashes.chain([at]).fold(Edits::default(), double))
                 };
                 return Err(Fault::new(at..at + width, message));
             }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::diagnose::diagnostic::{Position, clamp};
-use crate::diagnose::wording::{self, Fault};
+use crate::diagnose::wording::{self, Fault, Message};
 use crate::syntax::lex::{Lexer, TokenKind};
 
 /// Maximum length of a program, in bytes.
@@ -266,6 +266,18 @@ impl<'s> Tree<'s> {
         list < node && node.0 < self.node(list).next
     }
 
+    /// Returns the previous sibling of a node, if any.
+    pub(crate) fn previous_sibling(&self, node: NodeId) -> Option<NodeId> {
+        let siblings = self.parent(node).map_or(self.top(), |list| self.children(list));
+        siblings.iter(self).take_while(|sibling| *sibling < node).last()
+    }
+
+    /// Returns the next sibling of a node, if any.
+    pub(crate) fn next_sibling(&self, node: NodeId) -> Option<NodeId> {
+        let next = self.after(node).next(self)?;
+        (self.parent(next) == self.parent(node)).then_some(next)
+    }
+
     /// Returns an iterator over the nodes that follow a node and its descendants, up to the end of
     /// the source: first the node's next siblings, then the nodes after its enclosing lists.
     pub(crate) fn after(&self, id: NodeId) -> Nodes {
@@ -305,10 +317,27 @@ impl<'s> Tree<'s> {
         Position::of(self.source, self.span(id).start).line
     }
 
+    /// Returns the offset at which a node starts.
+    pub(crate) fn start(&self, id: NodeId) -> usize {
+        self.node(id).start as usize
+    }
+
+    /// Returns the offset at which a node ends.
+    pub(crate) fn end(&self, id: NodeId) -> usize {
+        self.node(id).end as usize
+    }
+
     /// Returns the byte range of a node in the source.
     pub(crate) fn span(&self, id: NodeId) -> Range<usize> {
         let node = self.node(id);
         node.start as usize..node.end as usize
+    }
+}
+
+impl Fault {
+    /// Creates a fault at a node.
+    pub(crate) fn at(tree: &Tree<'_>, node: NodeId, message: Message) -> Box<Fault> {
+        Fault::new(tree.span(node), message)
     }
 }
 

@@ -205,38 +205,45 @@ pub(crate) fn takes_operands(name: &str) -> bool {
     TAKING.contains(&name) || op(name).is_some_and(|op| !op.pops.is_empty())
 }
 
-/// Names of instructions in older versions of WAT and in other languages, each with the current
-/// name.
-pub(crate) const OTHER_NAMES: &[(&str, &str)] = &[
-    ("get_local", "local.get"),
-    ("set_local", "local.set"),
-    ("tee_local", "local.tee"),
-    ("get_global", "global.get"),
-    ("set_global", "global.set"),
-    ("set", "local.set"),
-    ("get", "local.get"),
-    ("grow_memory", "memory.grow"),
-    ("current_memory", "memory.size"),
-    ("i32.mod", "i32.rem_s"),
-    ("i32.not", "i32.eqz"),
-    ("i64.not", "i64.eqz"),
-    ("i32.neq", "i32.ne"),
-    ("i32.load8", "i32.load8_u"),
-    ("i32.load16", "i32.load16_u"),
-    ("i64.load8", "i64.load8_u"),
-    ("i32.extend_i64", "i32.wrap_i64"),
-    ("i64.extend_i32", "i64.extend_i32_s"),
-    ("f64.convert_i32", "f64.convert_i32_s"),
-    ("f64.convert_s/i32", "f64.convert_i32_s"),
-    ("i32.trunc_s/f64", "i32.trunc_f64_s"),
-    ("i32.wrap/i64", "i32.wrap_i64"),
-    ("i64.extend_s/i32", "i64.extend_i32_s"),
-    ("break", "br"),
-    ("jump", "br"),
-    ("goto", "br"),
-    ("pop", "drop"),
-    ("trap", "unreachable"),
+/// The names of instructions, each with its names in older versions of WAT and in other languages.
+const OTHER_NAMES: &[(&str, &[&str])] = &[
+    ("local.get", &["get_local", "get"]),
+    ("local.set", &["set_local", "set"]),
+    ("local.tee", &["tee_local"]),
+    ("global.get", &["get_global"]),
+    ("global.set", &["set_global"]),
+    ("memory.grow", &["grow_memory"]),
+    ("memory.size", &["current_memory"]),
+    ("i32.rem_s", &["i32.mod"]),
+    ("i32.eqz", &["i32.not"]),
+    ("i64.eqz", &["i64.not"]),
+    ("i32.ne", &["i32.neq"]),
+    ("i32.load8_u", &["i32.load8"]),
+    ("i32.load16_u", &["i32.load16"]),
+    ("i64.load8_u", &["i64.load8"]),
+    ("i32.wrap_i64", &["i32.extend_i64", "i32.wrap/i64"]),
+    ("i64.extend_i32_s", &["i64.extend_i32", "i64.extend_s/i32"]),
+    ("f64.convert_i32_s", &["f64.convert_i32", "f64.convert_s/i32"]),
+    ("i32.trunc_f64_s", &["i32.trunc_s/f64"]),
+    ("br", &["break", "jump", "goto"]),
+    ("drop", &["pop"]),
+    ("unreachable", &["trap"]),
 ];
+
+/// Returns the current name of an instruction that has this name in an older version of WAT or in
+/// another language, if any.
+pub(crate) fn renamed(name: &str) -> Option<&'static str> {
+    OTHER_NAMES.iter().find(|(_, others)| others.contains(&name)).map(|(current, _)| *current)
+}
+
+/// Returns the signed instruction that a name without its sign suffix means, if any.
+pub(crate) fn signed(name: &str) -> Option<&'static str> {
+    let (known, instruction) = BY_NAME.get_key_value(&format!("{name}_s"))?;
+    matches!(instruction, Instruction::Op(_)).then_some(known)
+}
+
+/// Integer instructions whose unsigned variants are rarely used.
+const USUALLY_SIGNED: &[&str] = &["div", "rem", "lt", "gt", "le", "ge", "shr"];
 
 /// Returns the only instruction that an unknown name can mean, or `None` if there is no such
 /// instruction. The name may be outdated or lack a sign suffix. Without the suffix, the signed
@@ -246,27 +253,10 @@ pub(crate) fn meant(name: &str) -> Option<&'static str> {
     if LOOSE.contains(&name) {
         return None;
     }
-    let old = OTHER_NAMES.iter().find(|(known, _)| *known == name).map(|(_, meant)| *meant);
-    old.or_else(|| SIGNED.iter().copied().find(|signed| signed.strip_suffix("_s") == Some(name)))
+    let (_, operation) = name.split_once('.').unwrap_or_default();
+    let signed = || signed(name).filter(|_| USUALLY_SIGNED.contains(&operation));
+    renamed(name).or_else(signed)
 }
-
-/// Signed instructions whose unsigned counterparts are rarely used.
-const SIGNED: &[&str] = &[
-    "i32.div_s",
-    "i32.rem_s",
-    "i32.lt_s",
-    "i32.gt_s",
-    "i32.le_s",
-    "i32.ge_s",
-    "i32.shr_s",
-    "i64.div_s",
-    "i64.rem_s",
-    "i64.lt_s",
-    "i64.gt_s",
-    "i64.le_s",
-    "i64.ge_s",
-    "i64.shr_s",
-];
 
 #[cfg(test)]
 mod tests {

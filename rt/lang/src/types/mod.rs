@@ -321,7 +321,6 @@ impl From<ValType> for Val {
         match ty {
             ValType::I32 => Val::I32,
             ValType::I64 => Val::I64,
-            ValType::F32 => Val::F32,
             ValType::F64 => Val::F64,
         }
     }

@@ -1,6 +1,6 @@
 //! Messages about forms, such as `let` and `cond`, and about calls by name.
 
-use super::{Message, counted, meant_type, message, quoted, with_article, wrong_type};
+use super::{Message, counted, meant_type, message, quoted, with_article};
 use crate::diagnose::fix::Change;
 use crate::diagnose::nearest;
 use crate::diagnose::truncate::excerpt;
@@ -84,6 +84,133 @@ messages! {
         "`{signature}` cannot fail, so `{head}` has no effect"
         => "write `({module}.{name} …)` without `{head}`"
         where module = signature.module, name = signature.name;
+    condition_type(text: &str, found: Type) "value-type"
+        "`{text}` is {ty}, but a condition is an int"
+        => match (found) {
+            Type::Str => "compare it: `(!= {text} \"\")`" fix likely(Change::wrap("(!= ", " \"\")")),
+            Type::Arr | Type::Map | Type::Numbers(_) => "compare its length: `(> (len {text}) 0)`"
+                fix likely(Change::wrap("(> (len ", ") 0)")),
+            Type::Long | Type::Float => "compare it: `(!= {text} 0)`"
+                fix safe(Change::wrap("(!= ", " 0)")),
+            _ => none,
+        } where text = excerpt(text), ty = found.described();
+    number_type(text: &str, want: Val, own: Val) "bad-number"
+        "`{text}` {problem}"
+        => match (want, own) {
+            (Val::I32 | Val::I64, Val::F64) =>
+                "write a whole number; to compute with floats, convert the other values: `(float …)`",
+            (Val::I32, Val::I64) => "use longs, if possible: `(let $x long …)`, `(longs N)`",
+            (Val::I64, Val::I64) =>
+                "write an identifier as a string, and a number as a float, such as `1.5e20`",
+            _ => none,
+        } where text = excerpt(text), problem = match (want, own) {
+            (Val::I32, Val::I64) => "does not fit in an int (32 bits)".to_owned(),
+            (Val::I64, Val::I64) => "does not fit in a long (64 bits)".to_owned(),
+            _ => format!("is not {}", with_article(want)),
+        };
+    /// Reports a word that is not a value. `head` is the name of the form that expects the value,
+    /// and `usage` is an example of that form.
+    not_a_value(head: &str, usage: &str, text: &str, is_local: bool) "form-operands"
+        "`{shown}` is not a value"
+        => match (text) {
+            "true" | "True" | "#t" | "#true" | "t" | "TRUE" => "write 1" fix replace_with("1"),
+            "false" | "False" | "#f" | "#false" | "FALSE" | "null" | "NULL" | "nil" | "none"
+            | "None" | "undefined" => "write 0" fix replace_with("0"),
+            _ if is_keyword(text) => "a key is a string: `\"{key}\"`"
+                fix replace_with(format!("\"{key}\"")),
+            _ if is_local => "the name of a local begins with `$`: `${text}`"
+                fix replace_with(format!("${text}")),
+            "in" | "of" | "to" | "from" | "by" | "do" | "then" | "as" | "else" | "elif" | "elsif"
+            | "elseif" if !usage.is_empty() => "write `{usage}`, without `{text}`",
+            _ if is_word(text) && text.starts_with(|c: char| c.is_ascii_alphabetic()) =>
+                "a variable is written `${text}` and declared before this: `(let ${text} 0)`; a \
+                 string is written `\"{text}\"`",
+            _ if usage.is_empty() =>
+                "`{head}` takes locals (`$x`), numbers, strings (`\"…\"`) and forms",
+            _ => "write `{usage}`, with locals (`$x`), numbers, strings (`\"…\"`) or forms",
+        } where shown = excerpt(text), key = text.trim_start_matches(':');
+    value_count(head: &str, text: &str, count: i32) "form-operands"
+        "`{text}` returns {results}, but `{head}` takes one"
+        where text = excerpt(text), results = values(count, "no value");
+    /// Reports a call to a function without a result where a value is expected. `last` contains the
+    /// last form of the function and the line of that form.
+    no_result(head: &str, text: &str, name: &str, last: Option<(&str, u32)>) "form-operands"
+        "`{text}` returns no value, but `{head}` takes one"
+        => match (last) {
+            Some((last, line)) =>
+                "`{name}` ends with `{last}` in line {line}, which has no value: end it with the \
+                 value",
+            None => none,
+        } where text = excerpt(text), name = excerpt(name),
+        last = last.map(|(last, line)| (excerpt(last), line));
+    /// Reports an unknown error code. `nearest` is the known error code that was probably meant.
+    unknown_code(text: &str, nearest: Option<Code>) "unknown-code"
+        "`{text}` is not an error code"
+        => match (nearest.and_then(Code::name)) {
+            Some(name) => "write `{name}`" fix replace_with(name),
+            None => "codes are {all}",
+        } where text = excerpt(text), all = failures();
+    branch_value(count: i32) "form-value"
+        "this arm leaves {found}, but a value is expected" => "end the arm with the value"
+        where found = values(count, "nothing");
+    call_operands(signature: &Signature, found: usize) "operand-count"
+        "`{signature}` takes {wanted}, found {found}"
+        => match (missing.as_str()) {
+            "" => "remove the extra arguments, or close the call before them",
+            _ => "add {missing}",
+        } where wanted = counted(signature.params.len(), "argument"),
+        missing = signature.params.iter().skip(found).map(|param| param.name).collect::<Vec<_>>()
+            .join(" and ");
+    let_type(name: &str, found: &str) "unknown-type"
+        "`{shown}` is not a type"
+        => "write `(let {name} V)`, or `(let {name} long V)` with int, long, float, str, arr or map"
+        fix maybe_safe(match found {
+            "=" | ":=" | ":" => Some(Change::Replace(String::new())),
+            word => meant_type(word).map(|ty| Change::Replace(ty.to_owned())),
+        }) where shown = excerpt(found);
+    target(head: &str, usage: &str, found: &str) "form-operands"
+        "`{head}` takes the name of a local, found `{shown}`"
+        => match (found) {
+            _ if found.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') =>
+                "names begin with `$`: `${shown}`"
+                fix maybe_safe(is_word(found).then(|| Change::Replace(format!("${found}")))),
+            _ if found.starts_with("(at ") && head.ends_with('=') =>
+                "write `(put X I ({sign} (at X I) N))`; `(map.incr $m K N)` adds to a map's number",
+            _ => "write `{usage}`",
+        } where shown = excerpt(found), sign = head.trim_end_matches('=');
+    negative_index(index: &str, of: &str) "form-operands"
+        "the first index is 0, so `{of}` has no index {index}"
+        => "count from the end with its length: `(at {of} (- (len {of}) {back}))`"
+        where index = excerpt(index), of = excerpt(of), back = index.trim_start_matches('-');
+    /// Reports a `catch` with three names around a call that returns only an error code.
+    catch_names(call: &str) "form-operands"
+        "`{call}` returns only err" => "write `(catch $e {call})`" where call = excerpt(call);
+    unsupported_operator(head: &str, ty: Type) "value-type"
+        "`{head}` does not take {found}"
+        => match (head, ty) {
+            ("%", Type::Float) =>
+                "`%` takes ints and longs; `(- A (* B (math.floor (/ A B))))` for floats",
+            _ => none,
+        } where found = ty.described();
+    fmt_placeholder(found: &str) "fmt-hole"
+        "`{shown}` is not a placeholder of `fmt`"
+        => match (found.split_once(':').map_or("", |(_, format)| format)) {
+            format if format.starts_with(['<', '>', '^']) || format.starts_with(is_digit) =>
+                "write `{{}}`, and pad the value: `(str.pad_left V WIDTH)`, or `(str.pad_right V \
+                 WIDTH)`",
+            _ => "write `{{}}` for any value, `{{.2}}` for a float with 2 digits, `{{e}}` for the \
+                  name of an error code, `{{{{` and `}}}}` for braces",
+        } where shown = excerpt(found), is_digit = |c: char| c.is_ascii_digit();
+    fmt_count(placeholders: usize, values: usize) "fmt-count"
+        "the string has {placeholders}, but {values} {verb} it"
+        => "pass one value for each `{{}}` and `{{.2}}`; write a brace as `{{{{`"
+        where verb = if values == 1 { "follows" } else { "follow" },
+        placeholders = counted(placeholders, "placeholder"), values = counted(values, "value");
+}
+
+/// Returns the number of values, or `none` if there are no values.
+fn values(count: i32, none: &str) -> String {
+    if count <= 0 { none.to_owned() } else { format!("{count} values") }
 }
 
 /// Returns true if `text` would be a valid name after a `$`.
@@ -96,42 +223,6 @@ fn is_word(text: &str) -> bool {
 fn is_keyword(text: &str) -> bool {
     let word = text.strip_prefix(':');
     word.is_some_and(|word| !matches!(word, "" | "else" | "default" | "otherwise") && is_word(word))
-}
-
-pub(crate) fn condition_type(text: &str, found: Type) -> Message {
-    let text = excerpt(text);
-    let message =
-        wrong_type(format!("`{text}` is {}, but a condition is an int", found.described()));
-    match found {
-        Type::Str => message
-            .hint(format!("compare it: `(!= {text} \"\")`"))
-            .likely(Change::wrap("(!= ", " \"\")")),
-        Type::Arr | Type::Map | Type::Numbers(_) => message
-            .hint(format!("compare its length: `(> (len {text}) 0)`"))
-            .likely(Change::wrap("(> (len ", ") 0)")),
-        Type::Long | Type::Float => {
-            message.hint(format!("compare it: `(!= {text} 0)`")).safe(Change::wrap("(!= ", " 0)"))
-        }
-        _ => message,
-    }
-}
-
-pub(crate) fn number_type(text: &str, want: Val, own: Val) -> Message {
-    let text = excerpt(text);
-    let message = |found: String| message("bad-number", found);
-    match (want, own) {
-        (Val::I32 | Val::I64, Val::F64) => {
-            message(format!("`{text}` is not {}", with_article(want))).hint(
-                "write a whole number; to compute with floats, convert the other values: \
-                 `(float …)`",
-            )
-        }
-        (Val::I32, Val::I64) => message(format!("`{text}` does not fit in an int (32 bits)"))
-            .hint("use longs, if possible: `(let $x long …)`, `(longs N)`"),
-        (Val::I64, Val::I64) => message(format!("`{text}` does not fit in a long (64 bits)"))
-            .hint("write an identifier as a string, and a number as a float, such as `1.5e20`"),
-        _ => message(format!("`{text}` is not {}", with_article(want))),
-    }
 }
 
 /// Reports an unknown local. `later` is the line of a later form that declares it.
@@ -167,177 +258,9 @@ pub(crate) fn unknown_local<'n>(
     }
 }
 
-/// Reports a word that is not a value. `head` is the name of the form that expects the value, and
-/// `usage` is an example of that form.
-pub(crate) fn not_a_value(head: &str, usage: &str, text: &str, is_local: bool) -> Message {
-    let message = message("form-operands", format!("`{}` is not a value", excerpt(text)));
-    match text {
-        "true" | "True" | "#t" | "#true" | "t" | "TRUE" => {
-            message.hint("write 1").replace_with("1")
-        }
-        "false" | "False" | "#f" | "#false" | "FALSE" | "null" | "NULL" | "nil" | "none"
-        | "None" | "undefined" => message.hint("write 0").replace_with("0"),
-        _ if is_keyword(text) => {
-            let word = text.trim_start_matches(':');
-            message
-                .hint(format!("a key is a string: `\"{word}\"`"))
-                .replace_with(format!("\"{word}\""))
-        }
-        _ if is_local => message
-            .hint(format!("the name of a local begins with `$`: `${text}`"))
-            .replace_with(format!("${text}")),
-        "in" | "of" | "to" | "from" | "by" | "do" | "then" | "as" | "else" | "elif" | "elsif"
-        | "elseif"
-            if !usage.is_empty() =>
-        {
-            message.hint(format!("write `{usage}`, without `{text}`"))
-        }
-        _ if is_word(text) && text.starts_with(|c: char| c.is_ascii_alphabetic()) => {
-            message.hint(format!(
-                "a variable is written `${text}` and declared before this: `(let ${text} 0)`; a \
-                 string is written `\"{text}\"`"
-            ))
-        }
-        _ if usage.is_empty() => message
-            .hint(format!("`{head}` takes locals (`$x`), numbers, strings (`\"…\"`) and forms")),
-        _ => message.hint(format!(
-            "write `{usage}`, with locals (`$x`), numbers, strings (`\"…\"`) or forms"
-        )),
-    }
-}
-
-/// Reports an unknown error code. `nearest` is the known error code that was probably meant.
-pub(crate) fn unknown_code(text: &str, nearest: Option<Code>) -> Message {
-    let message = message("unknown-code", format!("`{}` is not an error code", excerpt(text)));
-    if let Some(name) = nearest.and_then(Code::name) {
-        return message.hint(format!("write `{name}`")).replace_with(name);
-    }
-    let all: Vec<String> = Code::ALL
-        .iter()
-        .filter(|code| !code.is_success())
-        .filter_map(|code| Some(format!("{} ({})", code.name()?, code.meaning())))
-        .collect();
-    message.hint(format!("codes are {}", all.join(", ")))
-}
-
-/// Reports a call to a function without a result where a value is expected. `last` contains the
-/// last form of the function and the line of that form.
-pub(crate) fn no_result(head: &str, text: &str, name: &str, last: Option<(&str, u32)>) -> Message {
-    let message = value_count(head, text, 0);
-    match last {
-        Some((last, line)) => message.hint(format!(
-            "`{}` ends with `{}` in line {line}, which has no value: end it with the value",
-            excerpt(name),
-            excerpt(last)
-        )),
-        None => message,
-    }
-}
-
-pub(crate) fn value_count(head: &str, text: &str, count: i32) -> Message {
-    let results = match count {
-        ..=0 => "no value".to_owned(),
-        n => format!("{n} values"),
-    };
-    message(
-        "form-operands",
-        format!("`{}` returns {results}, but `{head}` takes one", excerpt(text)),
-    )
-}
-
-pub(crate) fn branch_value(count: i32) -> Message {
-    let found = if count <= 0 { "nothing".to_owned() } else { format!("{count} values") };
-    message("form-value", format!("this arm leaves {found}, but a value is expected"))
-        .hint("end the arm with the value")
-}
-
-pub(crate) fn call_operands(signature: &Signature, found: usize) -> Message {
-    let wanted = counted(signature.params.len(), "argument");
-    let message = message("operand-count", format!("`{signature}` takes {wanted}, found {found}"));
-    match signature.params.get(found..) {
-        Some(missing) if !missing.is_empty() => {
-            let names: Vec<&str> = missing.iter().map(|param| param.name).collect();
-            message.hint(format!("add {}", names.join(" and ")))
-        }
-        _ => message.hint("remove the extra arguments, or close the call before them"),
-    }
-}
-
-pub(crate) fn let_type(name: &str, found: &str) -> Message {
-    message("unknown-type", format!("`{}` is not a type", excerpt(found)))
-        .hint(format!(
-            "write `(let {name} V)`, or `(let {name} long V)` with int, long, float, str, arr or \
-             map"
-        ))
-        .maybe_safe(match found {
-            "=" | ":=" | ":" => Some(Change::Replace(String::new())),
-            word => meant_type(word).map(|ty| Change::Replace(ty.to_owned())),
-        })
-}
-
-pub(crate) fn target(head: &str, usage: &str, found: &str) -> Message {
-    let message = message(
-        "form-operands",
-        format!("`{head}` takes the name of a local, found `{}`", excerpt(found)),
-    );
-    if found.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
-        let message = message.hint(format!("names begin with `$`: `${}`", excerpt(found)));
-        if is_word(found) { message.replace_with(format!("${found}")) } else { message }
-    } else if found.starts_with("(at ") && head.ends_with('=') {
-        let sign = head.trim_end_matches('=');
-        message.hint(format!(
-            "write `(put X I ({sign} (at X I) N))`; `(map.incr $m K N)` adds to a map's number"
-        ))
-    } else {
-        message.hint(format!("write `{usage}`"))
-    }
-}
-
-/// Reports a negative index.
-pub(crate) fn negative_index(index: &str, of: &str) -> Message {
-    let (index, of) = (excerpt(index), excerpt(of));
-    let back = index.trim_start_matches('-');
-    message("form-operands", format!("the first index is 0, so `{of}` has no index {index}"))
-        .hint(format!("count from the end with its length: `(at {of} (- (len {of}) {back}))`"))
-}
-
-pub(crate) fn catch_names(results: usize, call: &str) -> Message {
-    let call = excerpt(call);
-    let (returned, names) =
-        if results == 1 { ("only err", "$e") } else { ("a value and err", "$v $e") };
-    message("form-operands", format!("`{call}` returns {returned}"))
-        .hint(format!("write `(catch {names} {call})`"))
-}
-
-pub(crate) fn unsupported_operator(head: &str, ty: Type) -> Message {
-    let message = wrong_type(format!("`{head}` does not take {}", ty.described()));
-    match (head, ty) {
-        ("%", Type::Float) => {
-            message.hint("`%` takes ints and longs; `(- A (* B (math.floor (/ A B))))` for floats")
-        }
-        _ => message,
-    }
-}
-
-pub(crate) fn fmt_placeholder(found: &str) -> Message {
-    let message =
-        message("fmt-hole", format!("`{}` is not a placeholder of `fmt`", excerpt(found)));
-    let format = found.split_once(':').map_or("", |(_, format)| format);
-    if format.starts_with(['<', '>', '^', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']) {
-        message.hint(
-            "write `{}`, and pad the value: `(str.pad_left V WIDTH)`, or `(str.pad_right V WIDTH)`",
-        )
-    } else {
-        message.hint(
-            "write `{}` for any value, `{.2}` for a float with 2 digits, `{e}` for the name of an \
-             error code, `{{` and `}}` for braces",
-        )
-    }
-}
-
-pub(crate) fn fmt_count(placeholders: usize, values: usize) -> Message {
-    let verb = if values == 1 { "follows" } else { "follow" };
-    let (placeholders, values) = (counted(placeholders, "placeholder"), counted(values, "value"));
-    message("fmt-count", format!("the string has {placeholders}, but {values} {verb} it"))
-        .hint("pass one value for each `{}` and `{.2}`; write a brace as `{{`")
+/// Lists the error codes with their meanings.
+fn failures() -> String {
+    let all = Code::ALL.iter().filter(|code| !code.is_success());
+    let all = all.filter_map(|code| Some(format!("{} ({})", code.name()?, code.meaning())));
+    all.collect::<Vec<_>>().join(", ")
 }

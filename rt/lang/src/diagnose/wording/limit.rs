@@ -6,6 +6,9 @@ use super::{Message, message};
 use crate::Interruption;
 use crate::cost::Measure;
 
+/// The diagnostic code for a program that costs too much to compile.
+pub(crate) const TOO_LARGE: &str = "too-large";
+
 messages! {
     too_long(bytes: usize, limit: usize) "too-long"
         "the program has {bytes} bytes, more than the maximum of {limit}"
@@ -22,58 +25,46 @@ messages! {
     too_many_locals(limit: usize) "too-many-locals"
         "a function cannot have more than {limit} locals"
         => "keep lists in an array (`$arr.new`) or in memory";
+    too_large(measure: Measure, found: u64) TOO_LARGE
+        "{what}, more than the maximum of {limit}"
+        => match (measure) {
+            Measure::Instructions =>
+                "move repeated code into a function or a loop, and data into files",
+            Measure::Functions => "split it into several programs",
+            Measure::Types => "use the same types for functions and blocks",
+            Measure::Locals | Measure::Globals =>
+                "keep lists in an array (`$arr.new`) or in memory",
+            Measure::Elements | Measure::TableUses => "call functions by name",
+            Measure::Labels => "look values up in a string or an array",
+            Measure::Carried => "pass one array or one address instead of many values",
+            Measure::Joined =>
+                "set fewer locals in one block or loop, and move parts of it into separate functions",
+            Measure::Crossed =>
+                "use fewer locals in one function, and move parts of it into separate functions",
+            Measure::Held =>
+                "use each value soon after it is computed, and keep lists in an array (`$arr.new`)",
+        } where limit = measure.limit(), what = excess(measure, found);
 }
 
-/// The diagnostic code for a program that costs too much to compile.
-pub(crate) const TOO_LARGE: &str = "too-large";
-
-pub(crate) fn too_large(measure: Measure, found: u64) -> Message {
-    let (what, hint) = match measure {
-        Measure::Instructions => (
-            "the program has {} instructions",
-            "move repeated code into a function or a loop, and data into files",
-        ),
-        Measure::Functions => ("the program has {} functions", "split it into several programs"),
-        Measure::Types => {
-            ("the program has {} function types", "use the same types for functions and blocks")
+/// Describes what a program has too much of.
+fn excess(measure: Measure, found: u64) -> String {
+    let what = match measure {
+        Measure::Instructions => "the program has {} instructions",
+        Measure::Functions => "the program has {} functions",
+        Measure::Types => "the program has {} function types",
+        Measure::Locals => "the program's functions declare {} locals",
+        Measure::Globals => "the program has {} globals",
+        Measure::Elements => "the program's element segments have {} entries",
+        Measure::TableUses => "the program has {} instructions that use a table",
+        Measure::Labels => "the program's `br_table` instructions have {} labels",
+        Measure::Carried => "functions, calls, blocks and branches pass {} values",
+        Measure::Joined => "{} values may differ where branches and loops meet",
+        Measure::Crossed => "values are kept across {} branches, loops and calls",
+        Measure::Held => {
+            "functions hold {} values at the same time (not counting 64 in each function)"
         }
-        Measure::Locals => (
-            "the program's functions declare {} locals",
-            "keep lists in an array (`$arr.new`) or in memory",
-        ),
-        Measure::Globals => {
-            ("the program has {} globals", "keep lists in an array (`$arr.new`) or in memory")
-        }
-        Measure::Elements => {
-            ("the program's element segments have {} entries", "call functions by name")
-        }
-        Measure::TableUses => {
-            ("the program has {} instructions that use a table", "call functions by name")
-        }
-        Measure::Labels => (
-            "the program's `br_table` instructions have {} labels",
-            "look values up in a string or an array",
-        ),
-        Measure::Carried => (
-            "functions, calls, blocks and branches pass {} values",
-            "pass one array or one address instead of many values",
-        ),
-        Measure::Joined => (
-            "{} values may differ where branches and loops meet",
-            "set fewer locals in one block or loop, and move parts of it into separate functions",
-        ),
-        Measure::Crossed => (
-            "values are kept across {} branches, loops and calls",
-            "use fewer locals in one function, and move parts of it into separate functions",
-        ),
-        Measure::Held => (
-            "functions hold {} values at the same time (not counting 64 in each function)",
-            "use each value soon after it is computed, and keep lists in an array (`$arr.new`)",
-        ),
     };
-    let what = what.replace("{}", &found.to_string());
-    let limit = measure.limit();
-    message(TOO_LARGE, format!("{what}, more than the maximum of {limit}")).hint(hint)
+    what.replace("{}", &found.to_string())
 }
 
 pub(crate) fn unfinished(reason: &Interruption, time: Duration) -> Message {

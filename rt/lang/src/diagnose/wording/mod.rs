@@ -3,16 +3,40 @@
 //! All messages are defined here, in one file per subject.
 
 /// Defines functions that build messages. Each row has the function's parameters, the message's
-/// code, its text, its hint, and the values of placeholders that differ from the parameters.
+/// code and text, its hint, its fix, and the values of placeholders that differ from the parameters.
+/// Instead of one hint, a row may have a `match`, each arm of which has a hint (or `none`) and
+/// possibly a fix. A fix is the method of [`Message`] that proposes it.
 macro_rules! messages {
-    ($($(#[$doc:meta])* $name:ident($($param:ident: $ty:ty),*) $code:literal
-        $text:literal $(=> $hint:literal)? $(where $($var:ident = $value:expr),+)?;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident($($param:ident: $ty:ty),*) $code:tt
+        $text:literal $(=> $hint:literal)?
+        $(=> match ($($on:expr),+) {
+            $($pattern:pat $(if $condition:expr)? => $arm:tt
+                $(fix $arm_fix:ident($arm_change:expr))?),+ $(,)?
+        })?
+        $(fix $fix:ident($change:expr))?
+        $(where $($var:ident = $value:expr),+)?;)*) => {$(
         $(#[$doc])*
         pub(crate) fn $name($($param: $ty),*) -> Message {
             $($(let $var = $value;)+)?
-            message($code, format!($text))$(.hint(format!($hint)))?
+            let message = message($code, format!($text))$(.hint(format!($hint)))?;
+            $(let message = match ($($on),+) {
+                $($pattern $(if $condition)? => {
+                    hinted!(message, $arm)$(.$arm_fix($arm_change))?
+                })+
+            };)?
+            message$(.$fix($change))?
         }
     )*};
+}
+
+/// Adds a hint to a message, unless the hint is `none`.
+macro_rules! hinted {
+    ($message:ident, none) => {
+        $message
+    };
+    ($message:ident, $hint:literal) => {
+        $message.hint(format!($hint))
+    };
 }
 
 pub(crate) mod form;
@@ -24,8 +48,8 @@ pub(crate) mod types;
 
 use std::ops::Range;
 
-use crate::diagnose::diagnostic::{Diagnostic, Severity, clamp};
-use crate::diagnose::fix::{Certainty, Change, ProposedFix};
+use crate::diagnose::diagnostic::{Diagnostic, Severity, narrow};
+use crate::diagnose::fix::{Certainty, Change, Edits, ProposedFix};
 use crate::diagnose::truncate::excerpt;
 use crate::types::Val;
 
@@ -49,7 +73,7 @@ impl Fault {
     /// Builds the public diagnostic. A proposed fix that cannot be applied to `source` is dropped.
     pub(crate) fn into_diagnostic(self, source: &str, severity: Severity) -> Diagnostic {
         let fix = self.message.fix.and_then(|fix| fix.resolve(source, &self.span));
-        let span = clamp(self.span.start)..clamp(self.span.end);
+        let span = narrow(&self.span);
         Diagnostic::new(
             source,
             severity,
@@ -76,11 +100,6 @@ fn message(code: &'static str, text: impl Into<String>) -> Message {
     Message { code, text: text.into(), hint: None, fix: None }
 }
 
-/// Builds a message about a value of the wrong type.
-fn wrong_type(text: impl Into<String>) -> Message {
-    message("value-type", text)
-}
-
 impl Message {
     /// Sets the hint.
     pub(crate) fn hint(self, hint: impl Into<String>) -> Message {
@@ -101,17 +120,19 @@ impl Message {
     }
 
     /// Proposes a [safe](Certainty::Safe) fix.
-    pub(crate) fn safe(self, change: Change) -> Message {
+    pub(crate) fn safe(self, change: impl Into<Change>) -> Message {
+        let change = change.into();
         Message { fix: Some(ProposedFix { change, certainty: Certainty::Safe }), ..self }
     }
 
     /// Proposes a [likely](Certainty::Likely) fix.
-    pub(crate) fn likely(self, change: Change) -> Message {
+    pub(crate) fn likely(self, change: impl Into<Change>) -> Message {
+        let change = change.into();
         Message { fix: Some(ProposedFix { change, certainty: Certainty::Likely }), ..self }
     }
 
     /// Proposes `change`, if there is one, as a safe fix.
-    pub(crate) fn maybe_safe(self, change: Option<Change>) -> Message {
+    pub(crate) fn maybe_safe(self, change: Option<impl Into<Change>>) -> Message {
         change.into_iter().fold(self, Message::safe)
     }
 
@@ -126,9 +147,9 @@ impl Message {
         self,
         source: &str,
         piece: Range<usize>,
-        change: Change,
+        edits: Edits,
     ) -> Message {
-        let fix = ProposedFix { change: change.clone(), certainty: Certainty::Safe };
+        let fix = ProposedFix { change: edits.clone().into(), certainty: Certainty::Safe };
         let inside = |at: usize| (piece.start..=piece.end).contains(&at);
         let shown = fix.resolve(source, &piece).and_then(|fix| {
             let within = fix
@@ -141,7 +162,7 @@ impl Message {
         });
         let hinted =
             shown.into_iter().fold(self, |message, shown| message.hint(format!("write `{shown}`")));
-        hinted.safe(change)
+        hinted.safe(edits)
     }
 
     /// Proposes converting the faulty expression with the instruction `by`, if the conversion is

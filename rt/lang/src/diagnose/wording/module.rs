@@ -66,13 +66,78 @@ messages! {
         "`${module}.{name}` is a host function"
         => "call the host function, `${known}`, or rename yours"
         where module = known.module, name = known.name;
+    two_types(name: &str, first: &str, second: &str, line: u32) "duplicate-name"
+        "`{name}` is declared as {second} here and as {first} on line {line}"
+        => "rename one of them";
+    duplicate_param(name: &str, line: u32) "duplicate-name"
+        "`{name}` is already a parameter, declared on line {line}"
+        => "rename the local, or set the parameter";
+    fn_params(name: &str) "form-operands"
+        "`{name}` has no list of parameters" => "write `(fn {name} ($a $b) …)`; `()` for none"
+        where name = excerpt(name);
+    fn_param_type(found: &str) "unknown-type"
+        "`{found}` is not a type"
+        => "types are int, long, float, str, arr and map, and the number arrays ints, longs, \
+            floats and bytes" where found = excerpt(found);
+    same_param(name: &str) "duplicate-name"
+        "two parameters are named `{name}`" => "rename one of them" where name = excerpt(name);
+    argv_target(found: &str) "form-operands"
+        "`argv` takes the name of a local, found `{found}`" => "write `(argv N $p)`"
+        where found = excerpt(found);
+    cannot_return_code(form: &str, func: &str) "form-result"
+        "`{form}` returns an error code, but `{func}` does not return one i32"
+        => "add `(result i32)` to the function, or test the error with `if`";
+    form_target(form: &str, name: &str, found: Val) "operand-type"
+        "`{form}` sets `{name}` to a pointer, an i32, but `{name}` is {found}"
+        => "remove its declaration: `{form}` declares it" where found = with_article(found);
+    missing_type(name: &str, param: bool) "no-type"
+        "`{name}` is declared without a type" => "write `({kind} {name} i32)`"
+        fix replace_with(format!("{name} i32"))
+        where kind = if param { "param" } else { "local" };
+    unknown_type(found: &str) "unknown-type"
+        "`{shown}` is not a type"
+        => "types are i32, i64, f32 and f64; pointers, strings and handles are i32"
+        fix maybe_safe(meant_type(found).map(|ty| Change::Replace(ty.to_owned())))
+        where shown = excerpt(found);
+    fn_name(found: &str) "form-operands"
+        "`fn` takes the name of the function first, found `{shown}`"
+        => "write `(fn $f ($a $b) …)`" fix maybe_safe(with_dollar(found))
+        where shown = excerpt(found);
+    fn_param(found: &str) "form-operands"
+        "`{shown}` is not a parameter" => "write `$x`, or `($x str)` with its type"
+        fix maybe_safe(with_dollar(found).filter(|_| !is_known)) where shown = excerpt(found),
+        // WAT keywords and type names are not parameter names.
+        is_known = matches!(found, "param" | "result") || Type::from_name(found).is_some();
+    form_operands(head: &str, usage: &str, wanted: usize, found: usize) "form-operands"
+        "`{head}` takes {wanted}, found {found}"
+        => match (head, found) {
+            ("out" | "print" | "ret" | "resv", 2..) =>
+                "write `({head} \"{holes}\" …)` with all values, or one `{head}` for each",
+            _ => "write `{usage}`",
+        } where wanted = counted(wanted, "argument"), holes = vec!["{}"; found.min(8)].join(" ");
+    /// Reports a `func` with parameters in the syntax of `fn`. `head` is the range of the word
+    /// `func`.
+    func_params(params: &str, head: std::ops::Range<usize>) "function-params"
+        "`func` takes `(param $x i32)`, found `{params}`" => "write `(fn $f {params} …)`"
+        fix safe(Change::edit(head, "fn")) where params = excerpt(params);
+    unknown_import(full_name: &str, host: &Signatures) "unknown-import"
+        "no host function `{full_name}` to import"
+        => match (nearest::functions(full_name, host, &[])) {
+            Some(near) => "{near}",
+            None => "imports need not be declared",
+        };
+    /// Reports an unknown head such as `foo.bar`, which can only be the name of a host function.
+    unknown_head(name: &str, host: &Signatures) "unknown-function"
+        "no host function `{shown}`"
+        fix maybe_hint(near.map(|near| near.replace("`$", "`")))
+        where plain = name.trim_start_matches('$').trim_end_matches('?'), shown = excerpt(plain),
+        near = nearest::functions(plain, host, &[]).or_else(|| nearest::modules(host));
 }
 
-pub(crate) fn unknown_import(full_name: &str, host: &Signatures) -> Message {
-    message("unknown-import", format!("no host function `{full_name}` to import")).maybe_hint(
-        nearest::functions(full_name, host, &[])
-            .or_else(|| Some("imports need not be declared".to_owned())),
-    )
+/// Returns the change that puts a `$` before a word. Returns `None` if it would not be a name.
+fn with_dollar(word: &str) -> Option<Change> {
+    let is_word = word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+    (is_word && !word.is_empty()).then(|| Change::Replace(format!("${word}")))
 }
 
 /// Reports an unknown function. `written` is the name in the source, or empty if the name comes
@@ -99,54 +164,6 @@ pub(crate) fn unknown_function(
         )
 }
 
-/// Reports an unknown head such as `foo.bar`, which can only be the name of a host function.
-pub(crate) fn unknown_head(name: &str, host: &Signatures) -> Message {
-    let plain = name.trim_start_matches('$').trim_end_matches('?');
-    let near = nearest::functions(plain, host, &[]).or_else(|| nearest::modules(host));
-    message("unknown-function", format!("no host function `{}`", excerpt(plain)))
-        .maybe_hint(near.map(|near| near.replace("`$", "`")))
-}
-
-messages! {
-    two_types(name: &str, first: &str, second: &str, line: u32) "duplicate-name"
-        "`{name}` is declared as {second} here and as {first} on line {line}"
-        => "rename one of them";
-    duplicate_param(name: &str, line: u32) "duplicate-name"
-        "`{name}` is already a parameter, declared on line {line}"
-        => "rename the local, or set the parameter";
-    fn_params(name: &str) "form-operands"
-        "`{name}` has no list of parameters" => "write `(fn {name} ($a $b) …)`; `()` for none"
-        where name = excerpt(name);
-    fn_param_type(found: &str) "unknown-type"
-        "`{found}` is not a type"
-        => "types are int, long, float, str, arr and map, and the number arrays ints, longs, \
-            floats and bytes" where found = excerpt(found);
-    same_param(name: &str) "duplicate-name"
-        "two parameters are named `{name}`" => "rename one of them" where name = excerpt(name);
-    argv_target(found: &str) "form-operands"
-        "`argv` takes the name of a local, found `{found}`" => "write `(argv N $p)`"
-        where found = excerpt(found);
-    cannot_return_code(form: &str, func: &str) "form-result"
-        "`{form}` returns an error code, but `{func}` does not return one i32"
-        => "add `(result i32)` to the function, or test the error with `if`";
-    form_target(form: &str, name: &str, found: Val) "operand-type"
-        "`{form}` sets `{name}` to a pointer, an i32, but `{name}` is {found}"
-        => "remove its declaration: `{form}` declares it" where found = with_article(found);
-}
-
-pub(crate) fn missing_type(name: &str, param: bool) -> Message {
-    let kind = if param { "param" } else { "local" };
-    message("no-type", format!("`{name}` is declared without a type"))
-        .hint(format!("write `({kind} {name} i32)`"))
-        .replace_with(format!("{name} i32"))
-}
-
-pub(crate) fn unknown_type(found: &str) -> Message {
-    message("unknown-type", format!("`{}` is not a type", excerpt(found)))
-        .hint("types are i32, i64, f32 and f64; pointers, strings and handles are i32")
-        .maybe_safe(meant_type(found).map(|ty| Change::Replace(ty.to_owned())))
-}
-
 /// Returns the WAT type that corresponds to a type name in another language, if any.
 pub(crate) fn meant_type(word: &str) -> Option<&'static str> {
     Some(match word.to_ascii_lowercase().as_str() {
@@ -158,51 +175,4 @@ pub(crate) fn meant_type(word: &str) -> Option<&'static str> {
         "f32" | "float32" => "f32",
         _ => return None,
     })
-}
-
-pub(crate) fn fn_name(found: &str) -> Message {
-    let message = message(
-        "form-operands",
-        format!("`fn` takes the name of the function first, found `{}`", excerpt(found)),
-    )
-    .hint("write `(fn $f ($a $b) …)`");
-    let is_word = found.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
-    if is_word && !found.is_empty() { message.replace_with(format!("${found}")) } else { message }
-}
-
-pub(crate) fn fn_param(found: &str) -> Message {
-    let message = message("form-operands", format!("`{}` is not a parameter", excerpt(found)))
-        .hint("write `$x`, or `($x str)` with its type");
-    let is_word = found.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
-    // WAT keywords and type names are not parameter names.
-    let is_known = matches!(found, "param" | "result") || Type::from_name(found).is_some();
-    if is_word && !found.is_empty() && !is_known {
-        message.replace_with(format!("${found}"))
-    } else {
-        message
-    }
-}
-
-pub(crate) fn form_operands(head: &str, usage: &str, wanted: usize, found: usize) -> Message {
-    message(
-        "form-operands",
-        format!("`{head}` takes {}, found {found}", counted(wanted, "argument")),
-    )
-    .hint(match (head, found) {
-        ("out" | "print" | "ret" | "resv", 2..) => format!(
-            "write `({head} \"{}\" …)` with all values, or one `{head}` for each",
-            vec!["{}"; found.min(8)].join(" ")
-        ),
-        _ => format!("write `{usage}`"),
-    })
-}
-
-/// Reports a `func` with parameters in the syntax of `fn`. `head` is the range of the word `func`.
-pub(crate) fn func_params(params: &str, head: std::ops::Range<usize>) -> Message {
-    message(
-        "function-params",
-        format!("`func` takes `(param $x i32)`, found `{}`", excerpt(params)),
-    )
-    .hint(format!("write `(fn $f {} …)`", excerpt(params)))
-    .safe(Change::edit(head, "fn"))
 }

@@ -1,7 +1,7 @@
 //! Messages about characters, strings, comments and parentheses.
 
 use super::{Message, message};
-use crate::diagnose::fix::Change;
+use crate::diagnose::fix::{Change, Edits};
 use crate::diagnose::truncate::excerpt;
 
 messages! {
@@ -44,54 +44,69 @@ messages! {
         "line {next} is indented as a part of the form `({head}` of line {own}, which is closed \
          here"
         => "if it is a part, remove this `)` and add one after it; otherwise indent it less";
-}
-
-pub(crate) fn bad_character(c: char) -> Message {
-    let shown = if c.is_control() || c.is_whitespace() {
-        c.escape_default().to_string()
-    } else {
-        c.to_string()
-    };
-    let found = message("bad-character", format!("unexpected character `{shown}`"));
-    match c {
-        '“' | '”' | '„' | '‟' | '«' | '»' | '‘' | '’' => {
-            found.hint("write a string in plain quotes: \"…\"")
-        }
-        ',' => found.hint("separate operands with spaces only"),
-        '[' | ']' | '{' | '}' => found.hint("write forms in round parentheses"),
-        _ => found.hint("only strings and comments may contain it"),
-    }
+    bad_character(c: char) "bad-character"
+        "unexpected character `{shown}`"
+        => match (c) {
+            '“' | '”' | '„' | '‟' | '«' | '»' | '‘' | '’' =>
+                "write a string in plain quotes: \"…\"",
+            ',' => "separate operands with spaces only",
+            '[' | ']' | '{' | '}' => "write forms in round parentheses",
+            _ => "only strings and comments may contain it",
+        } where shown = match c {
+            c if c.is_control() || c.is_whitespace() => c.escape_default().to_string(),
+            c => c.to_string(),
+        };
+    /// Warns about a string that contains `found`, which stands for a variable's value in another
+    /// language.
+    template_in_string(found: &str, name: &str, text: &str) "string-template"
+        "`{found}` in {shown} is not replaced by the value of `${name}`"
+        => "write `(fmt {written} ${name})`"
+        where shown = excerpt(text), written = excerpt(&text.replacen(found, "{}", 1));
+    /// Reports an unclosed string. `multi_line` is the line of an earlier multi-line string that
+    /// may be the cause.
+    unclosed_text(block: bool, multi_line: Option<u32>) "unclosed-string"
+        "the string that begins here is never closed"
+        => match (multi_line) {
+            Some(line) =>
+                "the string that begins on line {line} spans several lines: it may be the one that \
+                 lacks its closing `\"`",
+            None => "close it with `{quotes}`",
+        } where quotes = if block { "\"\"\"" } else { "\"" };
+    unknown_escape(found: &str) "bad-escape"
+        "`{shown}` is not an escape"
+        => match (found) {
+            "\\" => "write a backslash as `\\\\`",
+            "\\u" => "write `\\u{{e9}}` or `\\u00e9`, and a backslash as `\\\\`",
+            _ => "escapes are `\\n`, `\\t`, `\\r`, `\\\"`, `\\'`, `\\\\`, `\\u{{…}}` and `\\hh` (two \
+                  hexadecimal digits); for a backslash write `\\{found}`",
+        } where shown = found.escape_debug().to_string().replace("\\\\", "\\");
+    /// Reports an unmatched `)`. If `extra` is true, removing the parenthesis is a safe fix.
+    /// Otherwise, an earlier form may be closed too early.
+    stray_close(extra: bool) "stray-paren"
+        "unmatched `)`" => "remove it, or look for an earlier form that is closed too early"
+        fix maybe_safe(extra.then(|| Change::Replace(String::new())));
+    closed_at_end(count: usize) "closed-at-end"
+        "added {count} missing closing {noun} at the end of the program"
+        where noun = if count == 1 { "parenthesis" } else { "parentheses" };
+    /// Reports an unclosed form. `next_line` is the first line whose indentation shows that it is
+    /// outside the form.
+    unclosed_form(head: &str, next_line: Option<u32>) "unclosed-form"
+        "the form `({head}` that begins here is not closed"
+        => match (next_line) {
+            Some(line) =>
+                "by its indentation, line {line} is outside this form: add `)` before line {line}",
+            None => "add `)` where it ends",
+        };
+    /// Reports a list that ends with the wrong bracket. If `square` is true, the list starts with
+    /// `[`.
+    wrong_bracket(square: bool) "wrong-bracket"
+        "this list begins with `{open}`, so it ends with `{close}`" fix replace_with(close)
+        where open = if square { "[" } else { "(" }, close = if square { "]" } else { ")" };
 }
 
 /// Reports a template in backticks.
 pub(crate) fn template(found: &str) -> Message {
     other_quotes(found).hint("write `(fmt \"{} and {}\" $a $b)`")
-}
-
-/// Warns about a string that contains `found`, which stands for a variable's value in another
-/// language.
-pub(crate) fn template_in_string(found: &str, name: &str, text: &str) -> Message {
-    let shown = excerpt(text);
-    let written = text.replacen(found, "{}", 1);
-    message(
-        "string-template",
-        format!("`{found}` in {shown} is not replaced by the value of `${name}`"),
-    )
-    .hint(format!("write `(fmt {} ${name})`", excerpt(&written)))
-}
-
-/// Reports an unclosed string. `multi_line` is the line of an earlier multi-line string that may be
-/// the cause.
-pub(crate) fn unclosed_text(block: bool, multi_line: Option<u32>) -> Message {
-    let quotes = if block { "\"\"\"" } else { "\"" };
-    let found = message("unclosed-string", "the string that begins here is never closed");
-    match multi_line {
-        Some(line) => found.hint(format!(
-            "the string that begins on line {line} spans several lines: it may be the one that \
-             lacks its closing `\"`"
-        )),
-        None => found.hint(format!("close it with `{quotes}`")),
-    }
 }
 
 /// Reports an unknown escape. `rest` is the part of the string after the escape.
@@ -115,67 +130,11 @@ pub(crate) fn bad_escape(found: &str, rest: &str) -> Message {
 impl Message {
     /// Proposes the given edits. They double the backslashes of an unknown escape and of escapes
     /// that denote bytes, which the author probably did not intend as escapes either.
-    pub(crate) fn doubled_with_bytes(
-        self,
-        edits: Vec<(std::ops::Range<usize>, String)>,
-    ) -> Message {
+    pub(crate) fn doubled_with_bytes(self, edits: Edits) -> Message {
         self.hint(
             "two hexadecimal digits after a backslash are a byte: write a string without escapes \
              as `r\"…\"`",
         )
-        .likely(Change::Edits(edits))
+        .likely(edits)
     }
-}
-
-fn unknown_escape(found: &str) -> Message {
-    let hint = match found {
-        "\\" => "write a backslash as `\\\\`".to_owned(),
-        "\\u" => "write `\\u{e9}` or `\\u00e9`, and a backslash as `\\\\`".to_owned(),
-        _ => format!(
-            "escapes are `\\n`, `\\t`, `\\r`, `\\\"`, `\\'`, `\\\\`, `\\u{{…}}` and `\\hh` (two \
-             hexadecimal digits); for a backslash write `\\{}`",
-            found
-        ),
-    };
-    message(
-        "bad-escape",
-        format!("`{}` is not an escape", found.escape_debug().to_string().replace("\\\\", "\\")),
-    )
-    .hint(hint)
-}
-
-/// Reports an unmatched `)`. If `extra` is true, removing the parenthesis is a safe fix. Otherwise,
-/// an earlier form may be closed too early.
-pub(crate) fn stray_close(extra: bool) -> Message {
-    message("stray-paren", "unmatched `)`")
-        .hint("remove it, or look for an earlier form that is closed too early")
-        .maybe_safe(extra.then(|| Change::Replace(String::new())))
-}
-
-pub(crate) fn closed_at_end(count: usize) -> Message {
-    let noun = if count == 1 { "parenthesis" } else { "parentheses" };
-    message(
-        "closed-at-end",
-        format!("added {count} missing closing {noun} at the end of the program"),
-    )
-}
-
-/// Reports an unclosed form. `next_line` is the first line whose indentation shows that it is
-/// outside the form.
-pub(crate) fn unclosed_form(head: &str, next_line: Option<u32>) -> Message {
-    let found =
-        message("unclosed-form", format!("the form `({head}` that begins here is not closed"));
-    match next_line {
-        Some(line) => found.hint(format!(
-            "by its indentation, line {line} is outside this form: add `)` before line {line}"
-        )),
-        None => found.hint("add `)` where it ends"),
-    }
-}
-
-/// Reports a list that ends with the wrong bracket. If `square` is true, the list starts with `[`.
-pub(crate) fn wrong_bracket(square: bool) -> Message {
-    let (open, close) = if square { ("[", "]") } else { ("(", ")") };
-    message("wrong-bracket", format!("this list begins with `{open}`, so it ends with `{close}`"))
-        .replace_with(close)
 }

@@ -2,7 +2,7 @@
 //! raise.
 
 use crate::diagnose::truncate::excerpt;
-use crate::diagnose::wording::{Message, counted, message, quoted, wrong_type};
+use crate::diagnose::wording::{Message, counted, message, quoted};
 use crate::types::{Elem, Type, Val};
 
 messages! {
@@ -81,299 +81,171 @@ messages! {
     /// Reports that two arguments are swapped.
     operands_swapped(signature: &crate::Signature) "value-type"
         "two arguments of `{signature}` are swapped";
-}
-
-/// Reports an operand of the wrong type. If the operand is a variable, `declared` is the line of
-/// its declaration.
-pub(crate) fn operand(
-    head: &str,
-    text: &str,
-    found: Type,
-    want: Type,
-    declared: Option<u32>,
-) -> Message {
-    let text = excerpt(text);
-    let since = declared.map(|line| format!(" (line {line})")).unwrap_or_default();
-    let message = wrong_type(format!(
-        "`{text}` is {}{since}, but `{head}` takes {}",
-        found.described(),
-        want.described()
-    ));
-    match (found, want) {
-        (Type::Code, Type::Str) => message.hint(format!(
-            "`(fmt \"{{e}}\" {text})` is the name of the code; `catch` names the value first: \
-             `(catch $value $code CALL)`"
-        )),
-        (Type::Str, Type::Int | Type::Long) if !text.starts_with('"') => {
-            message.hint(format!("write `(int {text})`"))
-        }
-        (Type::Str, Type::Float) => message.hint(format!("write `(float {text})`")),
-        (Type::Arr, Type::Str) => message
-            .hint(format!("write `(str.join {text} \", \")`; `arr.to_json` converts it to JSON")),
-        (Type::Map, Type::Str) => message.hint("`map.to_json` converts it to JSON"),
-        (Type::Numbers(_), Type::Str) => {
-            message.hint(format!("loop over it: `(each $n {text} …)`"))
-        }
-        (_, Type::Code) => message.hint(
-            "a code is a name such as `ENOENT`, or the `$e` that `(catch $v $e CALL)` sets; after \
-             WAT's `call`, the code is on top of the value and is popped first",
-        ),
-        (Type::Str, Type::Arr) => message.hint(format!("write `(str.split {text} \",\")`")),
-        (Type::Map, Type::Arr) => message.hint(format!("write `(map.keys {text})`")),
-        (Type::Arr | Type::Map | Type::Numbers(_), Type::Int | Type::Long) => {
-            message.hint(format!("`(len {text})` is its length"))
-        }
-        (Type::Long, Type::Int) => message.hint(format!(
-            "an int has 32 bits: make the other values longs, or write `(int {text})`, which ends \
-             the program if the long does not fit"
-        )),
-        (Type::Float, Type::Int | Type::Long) => message.hint(format!(
-            "`({} {text})` drops the fraction; `math.round`, `math.floor` and `math.ceil` return a \
-             whole float, to convert in the same way",
-            want.name()
-        )),
-        (Type::Long, Type::Float) => message.hint(format!(
-            "a float holds longs up to 2^53 exactly; `(float {text})` rounds above that"
-        )),
-        _ => message,
-    }
-}
-
-/// Reports a quoted character where a string is expected. `string` is the string literal with this
-/// character.
-pub(crate) fn character_as_string(text: &str, string: &str) -> Message {
-    wrong_type(format!("`{text}` is the code of a character, an int, but a string is expected"))
-        .hint(format!("write `{string}`; `(str.from_int {text})` is the code in digits"))
-        .replace_with(string)
-}
-
-/// Reports an operand that is not a number, although the operator takes numbers.
-pub(crate) fn not_a_number(head: &str, text: &str, found: Type, all: &[&str]) -> Message {
-    let text = excerpt(text);
-    let message =
-        wrong_type(format!("`{text}` is {}, but `{head}` takes numbers", found.described()));
-    match found {
-        Type::Str if head == "+" => {
-            let all: Vec<String> = all.iter().map(|text| excerpt(text)).collect();
-            message.hint(format!(
-                "join strings with `(str.cat {})`; `(int {text})` is its number",
-                all.join(" ")
-            ))
-        }
-        Type::Str if head == "*" => message.hint(format!(
-            "write `(int {text})` or `(float {text})`; `(str.repeat {text} N)` repeats a string"
-        )),
-        Type::Str => message.hint(format!("write `(int {text})` or `(float {text})`")),
-        Type::Arr | Type::Map => message.hint(format!("`(len {text})` is its length")),
-        _ => message,
-    }
-}
-
-/// Reports number operands that have no common type.
-pub(crate) fn mixed_numbers(head: &str, a: &str, first: Type, b: &str, second: Type) -> Message {
-    let (a, b) = (excerpt(a), excerpt(b));
-    let message = wrong_type(format!(
-        "`{head}` takes numbers of one type, but `{a}` is {} and `{b}` is {}",
-        first.described(),
-        second.described()
-    ));
-    match (first, second) {
-        (Type::Long, Type::Float) | (Type::Float, Type::Long) => {
-            let long = if first == Type::Long { &a } else { &b };
-            message.hint(format!(
-                "a float holds longs up to 2^53 exactly; `(float {long})` rounds above that"
-            ))
-        }
-        _ => message,
-    }
-}
-
-/// Reports values that cannot be compared.
-pub(crate) fn not_comparable(head: &str, [a, b]: [&str; 2], first: Type, second: Type) -> Message {
-    let (a, b) = (excerpt(a), excerpt(b));
-    let message = wrong_type(format!(
-        "`{head}` cannot compare `{a}`, which is {}, with `{b}`, which is {}",
-        first.described(),
-        second.described()
-    ));
-    let is_none = |text: &str| matches!(text, "nil" | "null" | "None" | "undefined");
-    match (first, second) {
-        (Type::Str, _) if is_none(&b) => message.hint(format!(
-            "a string is never {b}: write `({head} {a} \"\")`; a call that fails is tested with \
-             `(catch $v $e CALL)`, or replaced with `(default CALL D)`"
-        )),
-        (Type::Str, other) | (other, Type::Str) if other.is_number() => {
-            message.hint("convert one of them: `(int …)`, `(float …)` or `(fmt \"{}\" …)`")
-        }
-        (Type::Str, Type::I32) | (Type::I32, Type::Str) => {
-            message.hint(format!("if both are strings, write `(str.eq {a} {b})`"))
-        }
-        (Type::Arr, _) | (_, Type::Arr) => {
-            message.hint("compare `(arr.to_json …)` of both, or their items in a loop")
-        }
-        (Type::Map, _) | (_, Type::Map) => {
-            message.hint("compare `(map.to_json …)` of both, or their values in a loop")
-        }
-        _ => message,
-    }
-}
-
-/// Reports that a variable is set to a value of a different type.
-pub(crate) fn set_type(name: &str, known: Type, found: Type, line: u32) -> Message {
-    let name = excerpt(name);
-    let message = wrong_type(format!(
-        "`{name}` is {} (line {line}), but this is {}",
-        known.described(),
-        found.described()
-    ));
-    match (known, found) {
-        (Type::Int | Type::Long, Type::Float) => {
-            message.hint(format!("declare it as a float in line {line}: `(let {name} 0.0)`"))
-        }
-        (Type::Int, Type::Long) => {
-            message.hint(format!("declare it as a long in line {line}: `(let {name} long 0)`"))
-        }
-        (Type::Str, found) if found.is_number() => {
-            message.hint(format!("write `(set {name} (fmt \"{{}}\" …))`, or use another name"))
-        }
-        (Type::Int, Type::Str) => {
-            message.hint("write `(int …)`, or use another name for the string")
-        }
-        _ => message.hint(format!("use another name, or declare it anew: `(let {name} …)`")),
-    }
-}
-
-/// Reports an update, such as `+=`, of a variable that is not a number.
-pub(crate) fn update_of(head: &str, name: &str, found: Type) -> Message {
-    let name = excerpt(name);
-    let message =
-        wrong_type(format!("`{name}` is {}, but `{head}` takes a number", found.described()));
-    match found {
-        Type::Str => message.hint(format!("write `(append {name} \"{{}}\" …)`")),
-        Type::Arr => message.hint(format!("write `(push {name} …)`")),
-        _ => message,
-    }
-}
-
-/// Reports a target of `append` that is not a string.
-pub(crate) fn append_to(name: &str, found: Type) -> Message {
-    let name = excerpt(name);
-    let message =
-        wrong_type(format!("`{name}` is {}, but `append` takes a string", found.described()));
-    match found {
-        Type::Arr => message.hint(format!("write `(push {name} …)`")),
-        _ => message,
-    }
-}
-
-/// Reports an operand whose type a form does not accept.
-pub(crate) fn generic(head: &str, usage: &str, text: &str, found: Type) -> Message {
-    let text = excerpt(text);
-    let message =
-        wrong_type(format!("`{text}` is {}, which `{head}` does not take", found.described()));
-    match found {
-        Type::I32 => message.hint(match head {
-            "len" => "use `str.len`, `arr.len` or `map.len`, which take an i32",
-            "at" => "use `arr.get` or `map.get`, which take an i32",
-            "put" => "use `arr.set` or `map.set`, which take an i32",
-            "has" => "use `str.contains`, `arr.has` or `map.has`, which take an i32",
-            _ => "use the function of its type, such as `arr.push`, which takes an i32",
-        }),
-        Type::Str if head == "at" => message.hint(format!(
-            "`(str.byte {text} I)` is a byte, `(str.slice {text} I J)` a part of a string"
-        )),
-        Type::Map if head == "push" => {
-            message.hint(format!("`(put {text} K V)` sets a key; `map.push` adds to a list"))
-        }
-        Type::Numbers(_) if head == "push" => {
-            message.hint("its size is fixed: use `(put X I V)`, or an `arr`")
-        }
-        _ => message.hint(format!("write `{usage}`")),
-    }
-}
-
-/// Reports an operand of `each` that is not a collection.
-pub(crate) fn not_a_collection(text: &str, found: Type) -> Message {
-    let text = excerpt(text);
-    let message = wrong_type(format!(
-        "`{text}` is {}, but `each` takes an array or a map",
-        found.described()
-    ));
-    match found {
-        Type::Str => message.hint(format!(
-            "`(str.lines {text})` are its lines, `(str.words {text})` its words, \
-             `(str.chars {text})` its characters"
-        )),
-        found if found.is_number() => message.hint(format!("count with `(for $i 0 {text} …)`")),
-        _ => message,
-    }
-}
-
-/// Reports that arguments for the same parameter have no common type.
-pub(crate) fn two_arguments(
-    param: &str,
-    name: &str,
-    found: Type,
-    known: Type,
-    line: u32,
-) -> Message {
-    wrong_type(format!(
-        "this argument `{}` of `{}` is {}, but in line {line} it is {}",
-        excerpt(param),
-        excerpt(name),
-        found.described(),
-        known.described()
-    ))
-    .hint(format!(
-        "convert one of them, or declare the parameter: `({} {})`",
-        excerpt(param),
-        known.name()
-    ))
-}
-
-/// Reports a wrong number of arguments to a function declared with `fn`.
-pub(crate) fn fn_operands(name: &str, params: &[&str], found: usize) -> Message {
-    let message = message(
-        "operand-count",
-        format!("`{}` takes {}, found {found}", excerpt(name), counted(params.len(), "argument")),
-    );
-    if params.is_empty() {
-        message
-    } else {
-        message.hint(format!("its parameters are {}", quoted(params)))
-    }
-}
-
-/// Reports a program that ends with a value that is not an error code.
-pub(crate) fn returned_value(found: Type, text: &str) -> Message {
-    let text = excerpt(text);
-    message(
-        "returned-value",
-        format!("the program returns its error code, but `{text}` is {}", found.described()),
-    )
-    .hint(match found {
-        Type::Str => format!("write `(ret {text})` to output it and succeed"),
-        _ => "output it with `out`, and end with 0".to_owned(),
-    })
-}
-
-/// Reports a value that a `fmt` placeholder does not accept.
-pub(crate) fn placeholder(text: &str, found: Type, placeholder: &str) -> Message {
-    let text = excerpt(text);
-    let message = wrong_type(format!(
-        "`{text}` is {}, which `{placeholder}` does not take",
-        found.described()
-    ));
-    match found {
-        Type::Arr => message.hint(format!("write `(str.join {text} \", \")`")),
-        Type::Map => message.hint(format!("write `(map.to_json {text})`")),
-        Type::Numbers(_) => message.hint(format!("loop over it: `(each $n {text} …)`")),
-        Type::Str if placeholder == "{.N}" => message.hint(format!("write `(float {text})`")),
-        Type::Long if placeholder == "{.N}" => {
-            message.hint("`{}` formats a long; only floats have digits after the point")
-        }
-        _ => message.hint("`{}` takes strings, numbers and error codes"),
-    }
+    /// Reports an operand of the wrong type. If the operand is a variable, `declared` is the line of
+    /// its declaration.
+    operand(head: &str, text: &str, found: Type, want: Type, declared: Option<u32>) "value-type"
+        "`{text}` is {ty}{since}, but `{head}` takes {wanted}"
+        => match (found, want) {
+            (Type::Code, Type::Str) =>
+                "`(fmt \"{{e}}\" {text})` is the name of the code; `catch` names the value first: \
+                 `(catch $value $code CALL)`",
+            (Type::Str, Type::Int | Type::Long) if !text.starts_with('"') => "write `(int {text})`",
+            (Type::Str, Type::Float) => "write `(float {text})`",
+            (Type::Arr, Type::Str) =>
+                "write `(str.join {text} \", \")`; `arr.to_json` converts it to JSON",
+            (Type::Map, Type::Str) => "`map.to_json` converts it to JSON",
+            (Type::Numbers(_), Type::Str) => "loop over it: `(each $n {text} …)`",
+            (_, Type::Code) =>
+                "a code is a name such as `ENOENT`, or the `$e` that `(catch $v $e CALL)` sets; \
+                 after WAT's `call`, the code is on top of the value and is popped first",
+            (Type::Str, Type::Arr) => "write `(str.split {text} \",\")`",
+            (Type::Map, Type::Arr) => "write `(map.keys {text})`",
+            (Type::Arr | Type::Map | Type::Numbers(_), Type::Int | Type::Long) =>
+                "`(len {text})` is its length",
+            (Type::Long, Type::Int) =>
+                "an int has 32 bits: make the other values longs, or write `(int {text})`, which \
+                 ends the program if the long does not fit",
+            (Type::Float, Type::Int | Type::Long) =>
+                "`({to} {text})` drops the fraction; `math.round`, `math.floor` and `math.ceil` \
+                 return a whole float, to convert in the same way",
+            (Type::Long, Type::Float) =>
+                "a float holds longs up to 2^53 exactly; `(float {text})` rounds above that",
+            _ => none,
+        } where text = excerpt(text), ty = found.described(), wanted = want.described(),
+        to = want.name(), since = declared.map_or(String::new(), |line| format!(" (line {line})"));
+    /// Reports a quoted character where a string is expected. `string` is the string literal with
+    /// this character.
+    character_as_string(text: &str, string: &str) "value-type"
+        "`{text}` is the code of a character, an int, but a string is expected"
+        => "write `{string}`; `(str.from_int {text})` is the code in digits"
+        fix replace_with(string);
+    /// Reports an operand that is not a number, although the operator takes numbers.
+    not_a_number(head: &str, text: &str, found: Type, all: &[&str]) "value-type"
+        "`{text}` is {ty}, but `{head}` takes numbers"
+        => match (found) {
+            Type::Str if head == "+" =>
+                "join strings with `(str.cat {all})`; `(int {text})` is its number",
+            Type::Str if head == "*" =>
+                "write `(int {text})` or `(float {text})`; `(str.repeat {text} N)` repeats a string",
+            Type::Str => "write `(int {text})` or `(float {text})`",
+            Type::Arr | Type::Map => "`(len {text})` is its length",
+            _ => none,
+        } where text = excerpt(text), ty = found.described(),
+        all = all.iter().map(|text| excerpt(text)).collect::<Vec<_>>().join(" ");
+    /// Reports number operands that have no common type.
+    mixed_numbers(head: &str, a: &str, first: Type, b: &str, second: Type) "value-type"
+        "`{head}` takes numbers of one type, but `{a}` is {a_type} and `{b}` is {b_type}"
+        => match (first, second) {
+            (Type::Long, Type::Float) =>
+                "a float holds longs up to 2^53 exactly; `(float {a})` rounds above that",
+            (Type::Float, Type::Long) =>
+                "a float holds longs up to 2^53 exactly; `(float {b})` rounds above that",
+            _ => none,
+        } where a = excerpt(a), a_type = first.described(), b = excerpt(b),
+        b_type = second.described();
+    /// Reports values that cannot be compared.
+    not_comparable(head: &str, a: &str, first: Type, b: &str, second: Type) "value-type"
+        "`{head}` cannot compare `{a}`, which is {a_type}, with `{b}`, which is {b_type}"
+        => match (first, second) {
+            (Type::Str, _) if matches!(b.as_str(), "nil" | "null" | "None" | "undefined") =>
+                "a string is never {b}: write `({head} {a} \"\")`; a call that fails is tested with \
+                 `(catch $v $e CALL)`, or replaced with `(default CALL D)`",
+            (Type::Str, other) | (other, Type::Str) if other.is_number() =>
+                "convert one of them: `(int …)`, `(float …)` or `(fmt \"{{}}\" …)`",
+            (Type::Str, Type::I32) | (Type::I32, Type::Str) =>
+                "if both are strings, write `(str.eq {a} {b})`",
+            (Type::Arr, _) | (_, Type::Arr) =>
+                "compare `(arr.to_json …)` of both, or their items in a loop",
+            (Type::Map, _) | (_, Type::Map) =>
+                "compare `(map.to_json …)` of both, or their values in a loop",
+            _ => none,
+        } where a = excerpt(a), a_type = first.described(), b = excerpt(b),
+        b_type = second.described();
+    /// Reports that a variable is set to a value of a different type.
+    set_type(name: &str, known: Type, found: Type, line: u32) "value-type"
+        "`{name}` is {declared} (line {line}), but this is {ty}"
+        => match (known, found) {
+            (Type::Int | Type::Long, Type::Float) =>
+                "declare it as a float in line {line}: `(let {name} 0.0)`",
+            (Type::Int, Type::Long) => "declare it as a long in line {line}: `(let {name} long 0)`",
+            (Type::Str, found) if found.is_number() =>
+                "write `(set {name} (fmt \"{{}}\" …))`, or use another name",
+            (Type::Int, Type::Str) => "write `(int …)`, or use another name for the string",
+            _ => "use another name, or declare it anew: `(let {name} …)`",
+        } where name = excerpt(name), declared = known.described(), ty = found.described();
+    /// Reports an update, such as `+=`, of a variable that is not a number.
+    update_of(head: &str, name: &str, found: Type) "value-type"
+        "`{name}` is {ty}, but `{head}` takes a number"
+        => match (found) {
+            Type::Str => "write `(append {name} \"{{}}\" …)`",
+            Type::Arr => "write `(push {name} …)`",
+            _ => none,
+        } where name = excerpt(name), ty = found.described();
+    /// Reports a target of `append` that is not a string.
+    append_to(name: &str, found: Type) "value-type"
+        "`{name}` is {ty}, but `append` takes a string"
+        => match (found) {
+            Type::Arr => "write `(push {name} …)`",
+            _ => none,
+        } where name = excerpt(name), ty = found.described();
+    /// Reports an operand whose type a form does not accept.
+    generic(head: &str, usage: &str, text: &str, found: Type) "value-type"
+        "`{text}` is {ty}, which `{head}` does not take"
+        => match (found, head) {
+            (Type::I32, "len") => "use `str.len`, `arr.len` or `map.len`, which take an i32",
+            (Type::I32, "at") => "use `arr.get` or `map.get`, which take an i32",
+            (Type::I32, "put") => "use `arr.set` or `map.set`, which take an i32",
+            (Type::I32, "has") => "use `str.contains`, `arr.has` or `map.has`, which take an i32",
+            (Type::I32, _) => "use the function of its type, such as `arr.push`, which takes an i32",
+            (Type::Str, "at") =>
+                "`(str.byte {text} I)` is a byte, `(str.slice {text} I J)` a part of a string",
+            (Type::Map, "push") => "`(put {text} K V)` sets a key; `map.push` adds to a list",
+            (Type::Numbers(_), "push") => "its size is fixed: use `(put X I V)`, or an `arr`",
+            _ => "write `{usage}`",
+        } where text = excerpt(text), ty = found.described();
+    /// Reports an operand of `each` that is not a collection.
+    not_a_collection(text: &str, found: Type) "value-type"
+        "`{text}` is {ty}, but `each` takes an array or a map"
+        => match (found) {
+            Type::Str =>
+                "`(str.lines {text})` are its lines, `(str.words {text})` its words, `(str.chars \
+                 {text})` its characters",
+            found if found.is_number() => "count with `(for $i 0 {text} …)`",
+            _ => none,
+        } where text = excerpt(text), ty = found.described();
+    /// Reports that arguments for the same parameter have no common type.
+    two_arguments(param: &str, name: &str, found: Type, known: Type, line: u32) "value-type"
+        "this argument `{param}` of `{name}` is {ty}, but in line {line} it is {declared}"
+        => "convert one of them, or declare the parameter: `({param} {word})`"
+        where param = excerpt(param), name = excerpt(name), ty = found.described(),
+        declared = known.described(), word = known.name();
+    /// Reports a wrong number of arguments to a function declared with `fn`.
+    fn_operands(name: &str, params: &[&str], found: usize) "operand-count"
+        "`{name}` takes {wanted}, found {found}"
+        => match (params) {
+            [] => none,
+            _ => "its parameters are {names}",
+        } where name = excerpt(name), wanted = counted(params.len(), "argument"),
+        names = quoted(params);
+    /// Reports a program that ends with a value that is not an error code.
+    returned_value(found: Type, text: &str) "returned-value"
+        "the program returns its error code, but `{text}` is {ty}"
+        => match (found) {
+            Type::Str => "write `(ret {text})` to output it and succeed",
+            _ => "output it with `out`, and end with 0",
+        } where text = excerpt(text), ty = found.described();
+    /// Reports a value that a `fmt` placeholder does not accept.
+    placeholder(text: &str, found: Type, placeholder: &str) "value-type"
+        "`{text}` is {ty}, which `{placeholder}` does not take"
+        => match (found) {
+            Type::Arr => "write `(str.join {text} \", \")`",
+            Type::Map => "write `(map.to_json {text})`",
+            Type::Numbers(_) => "loop over it: `(each $n {text} …)`",
+            Type::Str if placeholder == "{.N}" => "write `(float {text})`",
+            Type::Long if placeholder == "{.N}" =>
+                "`{{}}` formats a long; only floats have digits after the point",
+            _ => "`{{}}` takes strings, numbers and error codes",
+        } where text = excerpt(text), ty = found.described();
 }
 
 impl Message {

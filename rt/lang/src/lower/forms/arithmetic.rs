@@ -3,7 +3,7 @@
 //! The result of an arithmetic operator has the widest of its operands' types. The program traps if
 //! an integer result does not fit. Comparisons and logical operators return 1 or 0.
 
-use crate::diagnose::fix::Change;
+use crate::diagnose::fix::Edits;
 use crate::diagnose::wording::{Fault, form, types as type_wording};
 use crate::lower::flow::{Context, Flow, Lowered, Want};
 use crate::lower::forms::{all_operands, operand_count, operands};
@@ -302,11 +302,16 @@ impl<'s> Lowering<'_, 's> {
         (a, b, set_a.into_iter().chain(set_b).collect())
     }
 
+    /// Lowers the only operand of a form, which is a number.
+    fn one_number(&mut self, list: NodeId, context: Context) -> LowerResult<(Wat<'s>, Type)> {
+        let node = operands::<1>(self.tree, list)?;
+        let (mut values, ty) = self.numbers(list, &node, context.want())?;
+        Ok((values.pop().unwrap_or(Wat::nothing(list)), ty))
+    }
+
     /// Lowers `(- X)`, which negates a number.
     fn negate(&mut self, list: NodeId, context: Context) -> CodeResult<'s> {
-        let [node] = operands::<1>(self.tree, list)?;
-        let (values, ty) = self.numbers(list, &[node], context.want())?;
-        let value = values.into_iter().next().unwrap_or(Wat::nothing(list));
+        let (value, ty) = self.one_number(list, context)?;
         let val = ty.val();
         let wat = match val {
             Val::F32 | Val::F64 => Wat::op(list, val, "neg", [value]),
@@ -317,9 +322,7 @@ impl<'s> Lowering<'_, 's> {
 
     /// Lowers `(abs X)`, the absolute value of a number.
     pub(super) fn lower_abs(&mut self, list: NodeId, context: Context) -> CodeResult<'s> {
-        let [node] = operands::<1>(self.tree, list)?;
-        let (values, ty) = self.numbers(list, &[node], context.want())?;
-        let value = values.into_iter().next().unwrap_or(Wat::nothing(list));
+        let (value, ty) = self.one_number(list, context)?;
         let val = ty.val();
         if matches!(val, Val::F32 | Val::F64) {
             return Ok(Lowered::one(Wat::op(list, val, "abs", [value]), ty));
@@ -427,13 +430,11 @@ fn fits(instruction: &str, val: Val, a: &Wat<'_>, b: &Wat<'_>) -> bool {
 }
 
 /// Returns the change that rewrites `(- A B C)` as `(- (- A B) C)`.
-fn nest(tree: &Tree<'_>, list: NodeId, head: &str, nodes: &[NodeId]) -> Option<Change> {
-    let start = tree.span(list).start;
-    let between = nodes.get(1..nodes.len().checked_sub(1)?)?;
-    let opened = (start..start, format!("({head} ").repeat(between.len()));
-    let closed =
-        between.iter().map(|node| tree.span(*node).end).map(|end| (end..end, ")".to_owned()));
-    Some(Change::Edits(std::iter::once(opened).chain(closed).collect()))
+fn nest(tree: &Tree<'_>, list: NodeId, head: &str, nodes: &[NodeId]) -> Option<Edits> {
+    let [_, between @ .., _] = nodes else { return None };
+    let opened = format!("({head} ").repeat(between.len());
+    let edits = Edits::default().insert(tree.start(list), opened);
+    Some(between.iter().fold(edits, |edits, node| edits.insert(tree.end(*node), ")")))
 }
 
 impl<'s> Lowering<'_, 's> {
@@ -530,22 +531,22 @@ impl<'s> Lowering<'_, 's> {
         lowered: Vec<Option<Lowered<'s>>>,
     ) -> CodeResult<'s> {
         let tree = self.tree;
-        let texts = nodes.map(|node| tree.text(node));
+        let [one, other] = nodes.map(|node| tree.text(node));
         let types: Vec<Type> =
             lowered.iter().map(|out| out.as_ref().map_or(Type::Int, |out| out.ty)).collect();
         let first = types.first().copied().unwrap_or(Type::Any);
         let second = types.get(1).copied().unwrap_or(Type::Any);
         let args: Vec<Wat<'s>> = lowered.into_iter().flatten().map(|out| out.wat).collect();
         let [a, b] = nodes;
-        for (node, other) in [(a, second), (b, first)] {
-            if other == Type::Str {
+        for (node, other_type) in [(a, second), (b, first)] {
+            if other_type == Type::Str {
                 self.check_character(list, node)?;
             }
         }
         let wat = match (first, second) {
             (Type::Any, _) | (_, Type::Any) => {
-                let message = type_wording::not_comparable(head, texts, first, second);
-                let fault = Fault::new(tree.span(list), message);
+                let message = type_wording::not_comparable(head, one, first, other, second);
+                let fault = Fault::at(tree, list, message);
                 return Ok(self.unresolved(list, fault));
             }
             (Type::Str, Type::Str) => match head {
@@ -560,7 +561,8 @@ impl<'s> Lowering<'_, 's> {
             (Type::Numbers(_), Type::Numbers(_)) if head == "=" => Wat::list(list, "i32.eq", args),
             (Type::Numbers(_), Type::Numbers(_)) if head == "!=" => Wat::list(list, "i32.ne", args),
             _ => {
-                return self.fault(list, type_wording::not_comparable(head, texts, first, second));
+                return self
+                    .fault(list, type_wording::not_comparable(head, one, first, other, second));
             }
         };
         Ok(Lowered::one(wat, Type::Bool))

@@ -1,6 +1,6 @@
 //! Calls to functions by name: `(str.len $s)`, `(http.get $url)`, `($helper 1)`.
 
-use crate::diagnose::fix::Change;
+use crate::diagnose::fix::Edits;
 use crate::diagnose::wording::{self, Fault, form, types as type_wording};
 use crate::habits::rewrite;
 use crate::lower::flow::{Context, Flow, Lowered, Want};
@@ -289,7 +289,7 @@ impl<'s> Lowering<'_, 's> {
         {
             let message = type_wording::operands_swapped(signature);
             let change = rewrite::swap(tree, operand, *partner);
-            return Some(Fault::new(tree.span(list), message.safe(change)));
+            return Some(Fault::at(tree, list, message.safe(change)));
         }
         let same = found
             .module()
@@ -303,11 +303,11 @@ impl<'s> Lowering<'_, 's> {
         let other = same.full_name();
         let want = signature.params.first().map_or(Type::Any, |param| Type::of_host(param.ty));
         let message = type_wording::operand(&name, tree.text(operand), found, want, None);
-        Some(Fault::new(tree.span(operand), message.use_function(&other).safe(change)))
+        Some(Fault::at(tree, operand, message.use_function(&other).safe(change)))
     }
 
     /// Returns the change that replaces a list's head with another host function.
-    fn rename_call(&self, list: NodeId, known: &Signature) -> Option<Change> {
+    fn rename_call(&self, list: NodeId, known: &Signature) -> Option<Edits> {
         let tree = self.tree;
         let head = tree.head(list)?;
         let mark =

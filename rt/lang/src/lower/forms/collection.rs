@@ -8,12 +8,12 @@
 use crate::diagnose::fix::Change;
 use crate::diagnose::wording::{Fault, form, types as type_wording};
 use crate::lower::flow::{Context, Flow, Lowered, Want};
-use crate::lower::forms::{all_operands, operands};
+use crate::lower::forms::{all_operands, operand_count, operands};
 use crate::lower::output::Wat;
 use crate::lower::variables::Hidden;
 use crate::lower::{CodeResult, LowerResult, Lowering};
 use crate::syntax::literal;
-use crate::syntax::tree::NodeId;
+use crate::syntax::tree::{NodeId, Tree};
 use crate::types::{Elem, Type, Val};
 
 impl<'s> Lowering<'_, 's> {
@@ -71,67 +71,83 @@ impl<'s> Lowering<'_, 's> {
         }
         let head = tree.head(list).unwrap_or("");
         let message = type_wording::generic(head, super::usage(head), tree.text(node), found);
-        let fault = Fault::new(tree.span(node), message);
+        let fault = Fault::at(tree, node, message);
         match found {
             Type::Any => Ok(self.unresolved(list, fault)),
             _ => Err(fault),
         }
     }
 
-    /// Lowers `(len X)`, the length of a string, an array or a map.
-    pub(super) fn lower_len(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
-        let [node] = operands::<1>(self.tree, list)?;
-        let out = self.value(list, node, Want::Any)?;
-        let wat = match out.ty {
-            Type::Str => self.host_call(list, "str.len", [out.wat])?,
-            Type::Arr => self.host_call(list, "arr.len", [out.wat])?,
-            Type::Map => self.host_call(list, "map.len", [out.wat])?,
-            Type::Numbers(_) => Wat::list(list, "i32.load", [out.wat]),
-            _ => return self.not_taken(list, node, out),
-        };
-        Ok(Lowered::one(wat, Type::Int))
-    }
-
-    /// Lowers `(at X I)`, which returns an array item, the value for a map key, or an element of a
-    /// number array. `(at X I D)` returns D if there is no such item or key.
-    pub(super) fn lower_at(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
+    /// Lowers a form that reads or changes a collection: `(len X)`, `(at X I)`, `(put X I V)`,
+    /// `(push X V)`, `(pop X)` and `(has X V)`. `(at X I D)` returns D if there is no such item or
+    /// key.
+    pub(super) fn lower_collection(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
         let nodes = all_operands(self.tree, list);
-        let [node, index, other] = nodes.as_slice() else {
-            let [node, index] = operands::<2>(self.tree, list)?;
-            let out = self.value(list, node, Want::Any)?;
-            return match out.ty {
-                Type::Numbers(elem) => {
-                    self.reject_negative(node, index)?;
-                    self.numbers_at(list, elem, node, out.wat, index)
-                }
-                _ => self.collection_item(list, node, out, index),
-            };
+        let head = form_name(self.tree, list);
+        let wanted = match head {
+            "len" | "pop" => 1,
+            "put" => 3,
+            _ => 2,
+        };
+        let fits = nodes.len() == wanted || head == "at" && nodes.len() == 3;
+        let Some((node, operands)) = nodes.split_first().filter(|_| fits) else {
+            return Err(operand_count(self.tree, list, wanted, nodes.len()));
         };
         let out = self.value(list, *node, Want::Any)?;
-        let (out, label) =
-            self.guarded(|lowering| lowering.collection_item(list, *node, out, *index))?;
-        self.value_or(list, out, label, *other)
+        match (head, out.ty, operands) {
+            ("at", _, [index, other]) => {
+                let (out, label) =
+                    self.guarded(|lowering| lowering.call_for(list, *node, out, &[*index]))?;
+                self.value_or(list, out, label, *other)
+            }
+            ("at", Type::Numbers(elem), [index]) => {
+                self.reject_negative(*node, *index)?;
+                self.numbers_at(list, elem, *node, out.wat, *index)
+            }
+            ("put", Type::Numbers(elem), [index, value]) => {
+                self.numbers_put(list, elem, *node, out.wat, *index, *value)
+            }
+            ("len", Type::Numbers(_), _) => {
+                Ok(Lowered::one(Wat::list(list, "i32.load", [out.wat]), Type::Int))
+            }
+            _ => self.call_for(list, *node, out, operands),
+        }
     }
 
-    /// Lowers a lookup of an array item or of the value for a map key.
-    fn collection_item(
+    /// Calls the host function of a form for a collection of this type.
+    fn call_for(
         &mut self,
         list: NodeId,
         node: NodeId,
         out: Lowered<'s>,
-        index: NodeId,
+        operands: &[NodeId],
     ) -> CodeResult<'s> {
-        let (name, want) = match out.ty {
-            Type::Arr => {
-                self.reject_negative(node, index)?;
-                ("arr.get", Type::Int)
-            }
-            Type::Map => ("map.get", Type::Str),
-            _ => return self.not_taken(list, node, out),
+        let head = form_name(self.tree, list);
+        let is_row = |row: &&(&str, Type, &str)| row.0 == head && row.1 == out.ty;
+        let Some((.., function)) = OPERATIONS.iter().find(is_row) else {
+            let out = self.not_taken(list, node, out)?;
+            return Ok(if matches!(head, "push" | "put") { out.without_value(list) } else { out });
         };
-        let index = self.value(list, index, Want::Type(want))?.wat;
-        let wat = self.checked_call(list, name, [out.wat, index])?;
-        Ok(Lowered::one(wat, Type::Str).dropped_if_unused())
+        if let ("arr.get", [index]) = (*function, operands) {
+            self.reject_negative(node, *index)?;
+        }
+        let signature = self.host.get(function).copied();
+        let params = signature.iter().flat_map(|signature| signature.params).skip(1);
+        let mut wants = params.map(|param| Want::Type(Type::of_host(param.ty)));
+        let mut args = vec![out.wat];
+        for operand in operands {
+            args.push(self.value(list, *operand, wants.next().unwrap_or(Want::Any))?.wat);
+        }
+        let mut call = self.host_call(list, function, args)?;
+        let fails = signature.is_some_and(|signature| signature.fallible());
+        if fails {
+            call = Wat::sequence(list, [call, self.end_on_error(list)?]);
+        }
+        let result = signature.and_then(|signature| signature.results.first());
+        Ok(match result.map(|result| Type::of_host(result.ty)) {
+            Some(ty) => Lowered { droppable: fails, ..Lowered::one(call, ty) },
+            None => Lowered::none(call),
+        })
     }
 
     /// Rejects a negative index, which counts from the end in other languages.
@@ -147,61 +163,27 @@ impl<'s> Lowering<'_, 's> {
             .map(|_| Change::Replace(format!("(- (len {of}) {})", text.trim_start_matches('-'))));
         self.fault(index, form::negative_index(text, of).maybe_safe(change))
     }
+}
 
-    /// Lowers `(put X I V)`, which sets an array item, the value for a map key, or an element of a
-    /// number array.
-    pub(super) fn lower_put(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
-        let [node, index, value] = operands::<3>(self.tree, list)?;
-        let out = self.value(list, node, Want::Any)?;
-        let (name, want) = match out.ty {
-            Type::Arr => ("arr.set", Type::Int),
-            Type::Map => ("map.set", Type::Str),
-            Type::Numbers(elem) => {
-                return self.numbers_put(list, elem, node, out.wat, index, value);
-            }
-            _ => return Ok(self.not_taken(list, node, out)?.without_value(list)),
-        };
-        let index = self.value(list, index, Want::Type(want))?.wat;
-        let value = self.value(list, value, Want::Type(Type::Str))?.wat;
-        Ok(Lowered::none(self.checked_call(list, name, [out.wat, index, value])?))
-    }
+/// The host function that each form calls for each type of collection.
+const OPERATIONS: &[(&str, Type, &str)] = &[
+    ("at", Type::Arr, "arr.get"),
+    ("at", Type::Map, "map.get"),
+    ("has", Type::Str, "str.contains"),
+    ("has", Type::Arr, "arr.has"),
+    ("has", Type::Map, "map.has"),
+    ("len", Type::Str, "str.len"),
+    ("len", Type::Arr, "arr.len"),
+    ("len", Type::Map, "map.len"),
+    ("pop", Type::Arr, "arr.pop"),
+    ("push", Type::Arr, "arr.push"),
+    ("put", Type::Arr, "arr.set"),
+    ("put", Type::Map, "map.set"),
+];
 
-    /// Lowers `(push X V)`, which appends an item to an array.
-    pub(super) fn lower_push(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
-        let [node, value] = operands::<2>(self.tree, list)?;
-        let out = self.value(list, node, Want::Any)?;
-        if out.ty != Type::Arr {
-            return Ok(self.not_taken(list, node, out)?.without_value(list));
-        }
-        let value = self.value(list, value, Want::Type(Type::Str))?.wat;
-        Ok(Lowered::none(self.checked_call(list, "arr.push", [out.wat, value])?))
-    }
-
-    /// Lowers `(pop X)`, which removes the last item of an array.
-    pub(super) fn lower_pop(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
-        let [node] = operands::<1>(self.tree, list)?;
-        let out = self.value(list, node, Want::Any)?;
-        if out.ty != Type::Arr {
-            return self.not_taken(list, node, out);
-        }
-        let wat = self.checked_call(list, "arr.pop", [out.wat])?;
-        Ok(Lowered::one(wat, Type::Str).dropped_if_unused())
-    }
-
-    /// Lowers `(has X V)`, which returns 1 if V is an item of the array X, a key of the map X or a
-    /// substring of the string X, and 0 otherwise.
-    pub(super) fn lower_has(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
-        let [node, value] = operands::<2>(self.tree, list)?;
-        let out = self.value(list, node, Want::Any)?;
-        let name = match out.ty {
-            Type::Str => "str.contains",
-            Type::Arr => "arr.has",
-            Type::Map => "map.has",
-            _ => return self.not_taken(list, node, out),
-        };
-        let value = self.value(list, value, Want::Type(Type::Str))?.wat;
-        Ok(Lowered::one(self.host_call(list, name, [out.wat, value])?, Type::Bool))
-    }
+/// Returns the name of a form, without a mark.
+fn form_name(tree: &Tree<'_>, list: NodeId) -> &'static str {
+    tree.head(list).and_then(super::form).map_or("", |form| form.name)
 }
 
 /// Offset of the first element, in bytes.
@@ -276,8 +258,7 @@ impl<'s> Lowering<'_, 's> {
         pointer: &Hidden,
         elements: NodeId,
     ) -> LowerResult<Wat<'s>> {
-        let tree = self.tree;
-        let nodes = tree.items(elements);
+        let nodes = self.tree.items(elements);
         let count = Wat::i32(list, i64::try_from(nodes.len()).unwrap_or(i64::MAX));
         let [set, length, zeros, result] = self.allocated(list, elem, pointer, count)?;
         let mut pieces = vec![set, length, zeros];

@@ -4,7 +4,6 @@ use super::{all_operands, operand_count};
 use crate::diagnose::wording::{form, types as type_wording};
 use crate::lower::flow::{Context, Lowered, Want};
 use crate::lower::output::Wat;
-use crate::lower::sequence::Tail;
 use crate::lower::value::Join;
 use crate::lower::{CodeResult, LowerResult, Lowering};
 use crate::syntax::tree::{NodeId, NodeKind, Nodes};
@@ -24,8 +23,7 @@ impl<'s> Lowering<'_, 's> {
 
     /// Lowers `(if C A B)`: its value is A if C is true, and B otherwise.
     pub(crate) fn lower_choice(&mut self, list: NodeId, context: Context) -> CodeResult<'s> {
-        let tree = self.tree;
-        let nodes = all_operands(tree, list);
+        let nodes = all_operands(self.tree, list);
         let (condition, then, other) = match nodes.as_slice() {
             [condition, then] => (*condition, *then, None),
             [condition, then, other] => (*condition, *then, Some(*other)),
@@ -135,7 +133,7 @@ impl<'s> Lowering<'_, 's> {
             let ended = self.end_on_error(node)?;
             pieces.push(variable.write(node, Some(Wat::sequence(node, [item, ended]))));
         }
-        let mut out = self.nodes(body, Tail::of(context))?;
+        let mut out = self.nodes(body, context)?;
         pieces.push(out.wat);
         out.wat = Wat::sequence(list, pieces);
         value.add(self, list, "then", out)?;
@@ -149,25 +147,24 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Lowers the given siblings in order.
-    pub(crate) fn nodes(&mut self, nodes: &[NodeId], tail: Tail) -> CodeResult<'s> {
+    pub(crate) fn nodes(&mut self, nodes: &[NodeId], context: Context) -> CodeResult<'s> {
         let (Some(first), Some(last)) = (nodes.first(), nodes.last()) else {
             return Ok(Lowered::none(Wat::nothing(NodeId(0))));
         };
         let mut range = self.tree.range(*first, *last);
-        self.sequence(&mut range, tail)
+        self.sequence(&mut range, context)
     }
 
     /// Lowers `(do …)`, which runs several forms and returns the value of the last one.
     pub(super) fn lower_do(&mut self, list: NodeId, context: Context) -> CodeResult<'s> {
-        let tree = self.tree;
-        let mut nodes = tree.operands(list);
-        let out = self.sequence(&mut nodes, Tail::of(context))?;
+        let mut nodes = self.tree.operands(list);
+        let out = self.sequence(&mut nodes, context)?;
         Ok(Lowered { droppable: !context.is_operand() && out.droppable, ..out })
     }
 
     /// Lowers the body of a form whose value is not used.
     pub(super) fn statements(&mut self, body: &mut Nodes) -> LowerResult<Wat<'s>> {
-        Ok(self.sequence(body, Tail::Discarded)?.wat)
+        Ok(self.sequence(body, Context::Statement)?.wat)
     }
 
     /// Returns a form's first operand, and the nodes after it.

@@ -2,7 +2,7 @@
 
 use super::call::Callee;
 use super::{all_operands, operand_count, operands};
-use crate::diagnose::fix::Change;
+use crate::diagnose::fix::Edits;
 use crate::diagnose::wording::{Message, form};
 use crate::habits::rewrite;
 use crate::lower::flow::{Context, Flow, Lowered, Want};
@@ -89,7 +89,7 @@ impl<'s> Lowering<'_, 's> {
             Guarded::Block(out, _) => (out.flow == Flow::Net(1)).then_some(out.ty),
         };
         if value.is_none() && names.len() > 2 {
-            let message = form::catch_names(1, tree.text(*call));
+            let message = form::catch_names(tree.text(*call));
             return self.fault(list, message);
         }
         if value.is_some()
@@ -162,8 +162,7 @@ impl<'s> Lowering<'_, 's> {
 
     /// Lowers `(retry N MS FORM)`, which repeats a form that fails with EREMOTE or ETIME.
     pub(super) fn lower_retry(&mut self, list: NodeId, context: Context) -> CodeResult<'s> {
-        let tree = self.tree;
-        let [count, pause, form] = operands::<3>(tree, list)?;
+        let [count, pause, form] = operands::<3>(self.tree, list)?;
         let count = self.value(list, count, Want::Type(Type::Int))?.wat;
         let pause = self.value(list, pause, Want::Type(Type::Int))?.wat;
         let number = self.next_number();
@@ -245,17 +244,14 @@ impl<'s> Lowering<'_, 's> {
 }
 
 /// Returns the change that removes a `catch` or `default` around a call that cannot fail.
-fn without_err(tree: &Tree<'_>, form: NodeId, call: NodeId) -> Option<Change> {
+fn without_err(tree: &Tree<'_>, form: NodeId, call: NodeId) -> Option<Edits> {
     let (outer, inner) = (tree.span(form), tree.span(call));
     match (tree.head(form)?, all_operands(tree, form).as_slice()) {
         ("default", _) => Some(rewrite::replace_with_child(tree, form, call)),
         ("catch", [value, err, _]) => {
             let (value, err) = (tree.name(*value)?, tree.name(*err)?);
-            let edits = vec![
-                (outer.start..inner.start, format!("(let {value} ")),
-                (outer.end..outer.end, format!(" (let {err} 0)")),
-            ];
-            Some(Change::Edits(edits))
+            let edits = Edits::one(outer.start..inner.start, format!("(let {value} "));
+            Some(edits.insert(outer.end, format!(" (let {err} 0)")))
         }
         _ => None,
     }
@@ -277,8 +273,7 @@ fn misread_names(tree: &Tree<'_>, targets: &[NodeId], call: &str) -> Option<Mess
         [code, reason] if named(reason, REASONS) => code,
         _ => return None,
     };
-    let start = tree.span(*code).start;
-    let change = Change::edit(start..start, "$_ ");
+    let change = Edits::default().insert(tree.start(*code), "$_ ");
     named(code, CODES).then(|| form::catch_order(tree.text(*code), call).safe(change))
 }
 

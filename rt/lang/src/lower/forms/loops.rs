@@ -349,7 +349,7 @@ impl<'s> Lowering<'_, 's> {
             }
             other => {
                 let message = type_wording::not_a_collection(tree.text(array), other);
-                let fault = Fault::new(tree.span(array), message);
+                let fault = Fault::at(tree, array, message);
                 match other {
                     Type::Any => Ok(self.unresolved(list, fault).without_value(list)),
                     _ => Err(fault),

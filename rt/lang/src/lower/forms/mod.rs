@@ -159,7 +159,7 @@ pub(crate) fn operand_count(
         Some(method) => wording::form::method(head, tree.text(*method)),
         None => message,
     };
-    Fault::new(tree.span(list), message)
+    Fault::at(tree, list, message)
 }
 
 macro_rules! forms {
@@ -204,7 +204,7 @@ forms! {
     "args" "(args)" Value lower_args "an array of all arguments";
     "argv" "(argv N $p)" Nothing lower_argv "";
     "arr" "(arr A B …)" Value lower_arr "a new array of these strings";
-    "at" "(at X I)" Value lower_at
+    "at" "(at X I)" Value lower_collection
         "the item of an array, the value of a map's key, or the element of a number array; `(at X \
          I D)` is D if there is no such item or key";
     "break" "(break)" Never lower_break "leaves the innermost loop";
@@ -234,12 +234,12 @@ forms! {
          error code, `{{` a brace";
     "for" "(for $i FROM TO STEP …)" Nothing lower_for
         "runs the body with `$i` from FROM up to TO, TO excluded; STEP may be left out";
-    "has" "(has X V)" Value lower_has
+    "has" "(has X V)" Value lower_collection
         "true if an array has the item, a map the key, or a string the substring";
     "int" "(int X)" Value lower_number
         "the int that a string is; of a float, the digits before its point";
     "ints" "(ints N)" Value lower_numbers "an array of N ints, all 0; `(ints [1 2 3])` of these";
-    "len" "(len X)" Value lower_len "the length of a string in bytes, or of an array or map";
+    "len" "(len X)" Value lower_collection "the length of a string in bytes, or of an array or map";
     "let" "(let $x V)" Nothing lower_let
         "declares `$x` and sets it; `(let $x long V)` with a type; `(let $x V $y W)` several, in \
          order; `(let ($a $b) ARR)` takes an array apart";
@@ -255,10 +255,10 @@ forms! {
         "1 if any is true, else 0; stops at the first that is not 0";
     "out" "(out V)" Nothing lower_out
         "outputs a result and a line end; `(out \"{} {}\" A B)` formats it as `fmt` does";
-    "pop" "(pop X)" Value lower_pop "removes the last item of an array and returns it";
+    "pop" "(pop X)" Value lower_collection "removes the last item of an array and returns it";
     "print" "(print V)" Nothing lower_out "";
-    "push" "(push X V)" Nothing lower_push "adds an item to the end of an array";
-    "put" "(put X I V)" Nothing lower_put
+    "push" "(push X V)" Nothing lower_collection "adds an item to the end of an array";
+    "put" "(put X I V)" Nothing lower_collection
         "sets an item of an array, a key of a map, or an element of a number array";
     "repeat" "(repeat N …)" Nothing lower_repeat "";
     "resv" "(resv $p)" Nothing lower_out "";

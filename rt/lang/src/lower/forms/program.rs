@@ -4,6 +4,7 @@ use super::{all_operands, operand_count, operands};
 use crate::diagnose::fix::Change;
 use crate::diagnose::wording::{self, form, types as type_wording};
 use crate::habits::rewrite;
+use crate::lower::facts::Slot;
 use crate::lower::flow::{Context, Lowered, Want};
 use crate::lower::function::FuncKind;
 use crate::lower::output::Wat;
@@ -20,7 +21,7 @@ impl<'s> Lowering<'_, 's> {
         let Some(name) = tree.name(target) else {
             let message = wording::argv_target(tree.text(target));
             let change = match (tree.name(number), tree.atom(target)) {
-                (Some(_), _) => Some(rewrite::swap(tree, number, target)),
+                (Some(_), _) => Some(rewrite::swap(tree, number, target).into()),
                 (None, Some(word))
                     if word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') =>
                 {
@@ -115,18 +116,21 @@ impl<'s> Lowering<'_, 's> {
         let mut results = Vec::new();
         match all_operands(tree, list).as_slice() {
             [] => {
-                if let Some((ty, first)) = self.result(at) {
+                if let Some((ty, first)) = self.facts.result(at) {
                     let line = self.tree.line(first);
                     return self.fault(list, type_wording::return_without_value(ty, line));
                 }
             }
             [operand] => {
-                let known =
-                    if self.is_number(*operand) { self.facts.result_so_far(at) } else { None };
+                let known = if self.is_number(*operand) {
+                    self.facts.ty_so_far(at, Slot::Result)
+                } else {
+                    None
+                };
                 let want = self.wanted_number(*operand, known);
                 let value = self.value(list, *operand, want)?;
                 self.join_result(*operand, value.ty)?;
-                let ty = self.result(at).map_or(Type::Any, |(ty, _)| ty);
+                let ty = self.facts.result(at).map_or(Type::Any, |(ty, _)| ty);
                 results.push(self.convert(list, *operand, value, ty)?.wat);
             }
             more => return Err(operand_count(tree, list, 1, more.len())),

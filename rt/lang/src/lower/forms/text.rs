@@ -1,7 +1,7 @@
 //! Strings with placeholders: `fmt` and `append`.
 
 use super::{all_operands, operand_count};
-use crate::diagnose::fix::Change;
+use crate::diagnose::fix::{Change, Edits};
 use crate::diagnose::wording::{self, Fault, form, types as type_wording};
 use crate::lower::flow::{Context, Lowered, Want};
 use crate::lower::output::Wat;
@@ -40,9 +40,8 @@ impl<'s> Lowering<'_, 's> {
         list: NodeId,
         operands: &[NodeId],
     ) -> LowerResult<Option<Wat<'s>>> {
-        let tree = self.tree;
         match operands {
-            [template, values @ ..] if !values.is_empty() && is_text(tree, *template) => {
+            [template, values @ ..] if !values.is_empty() && self.tree.is_text(*template) => {
                 let strings = self.strings(list, *template, values)?;
                 self.joined(list, strings).map(Some)
             }
@@ -92,7 +91,7 @@ impl<'s> Lowering<'_, 's> {
         values: &[NodeId],
     ) -> LowerResult<Vec<Wat<'s>>> {
         let tree = self.tree;
-        if !is_text(tree, template) {
+        if !tree.is_text(template) {
             if tree.head(list) == Some("append") && values.is_empty() {
                 return Ok(vec![self.placeholder_value(list, &Piece::Any, template, None)?]);
             }
@@ -185,7 +184,7 @@ impl<'s> Lowering<'_, 's> {
             _ => span.filter(|_| fits).map(|span| Change::edit(span, "{}")),
         };
         let message = type_wording::placeholder(self.tree.text(node), found, placeholder.text());
-        Err(Fault::new(self.tree.span(node), message.maybe_safe(change)))
+        Err(Fault::at(self.tree, node, message.maybe_safe(change)))
     }
 
     /// Returns the change that replaces placeholders from other languages with those of `fmt`, or
@@ -199,9 +198,9 @@ impl<'s> Lowering<'_, 's> {
         list: NodeId,
         template: NodeId,
         values: &[NodeId],
-    ) -> Option<Change> {
+    ) -> Option<Edits> {
         let tree = self.tree;
-        let mut edits = Vec::new();
+        let mut edits = Edits::default();
         let mut names = String::new();
         for (count, (span, inside)) in placeholders(tree, template).into_iter().enumerate() {
             let local = format!("${}", inside.trim_start_matches('$'));
@@ -248,19 +247,16 @@ impl<'s> Lowering<'_, 's> {
                 }
                 _ => return None,
             };
-            edits.extend(written.map(|written| (span, written)));
+            if let Some(written) = written {
+                edits.add(span, written);
+            }
         }
-        let end = tree.span(list).end.checked_sub(1)?;
+        let end = tree.end(list).checked_sub(1)?;
         if !names.is_empty() {
-            edits.push((end..end, names));
+            edits.add(end..end, names);
         }
-        (!edits.is_empty()).then_some(Change::Edits(edits))
+        edits.nonempty()
     }
-}
-
-/// Returns true if a node is a string literal.
-fn is_text(tree: &Tree<'_>, node: NodeId) -> bool {
-    tree.is_text(node)
 }
 
 impl Piece {
@@ -286,10 +282,10 @@ fn named_digits(inside: &str) -> Option<(&str, u32)> {
 
 /// Returns the change that doubles the JSON braces in a template: those that do not begin a
 /// placeholder, and the matching closing braces. Returns `None` if the braces do not match.
-fn double_braces(tree: &Tree<'_>, template: NodeId) -> Option<Change> {
+fn double_braces(tree: &Tree<'_>, template: NodeId) -> Option<Edits> {
     let text = tree.text(template);
-    let start = tree.span(template).start;
-    let mut edits = Vec::new();
+    let start = tree.start(template);
+    let mut edits = Edits::default();
     let mut open = 0_usize;
     let mut at = 0;
     while let Some(found) =
@@ -303,21 +299,21 @@ fn double_braces(tree: &Tree<'_>, template: NodeId) -> Option<Change> {
         match placeholder {
             Some("}}") if open > 0 => {
                 // Both characters close doubled braces.
-                edits.push((start + found..start + found + 2, "}}}}".to_owned()));
+                edits.add(start + found..start + found + 2, "}}}}");
                 open = open.checked_sub(2)?;
             }
             Some(_) => {}
             None if rest.starts_with('{') => {
                 open += 1;
-                edits.push((start + found..start + found + 1, "{{".to_owned()));
+                edits.add(start + found..start + found + 1, "{{");
             }
             None => {
                 open = open.checked_sub(1)?;
-                edits.push((start + found..start + found + 1, "}}".to_owned()));
+                edits.add(start + found..start + found + 1, "}}");
             }
         }
     }
-    (open == 0 && !edits.is_empty()).then_some(Change::Edits(edits))
+    edits.nonempty().filter(|_| open == 0)
 }
 
 /// Returns the change that replaces `%s`, `%d`, `%.2f` and `~a` with placeholders. Returns `None`
@@ -328,11 +324,11 @@ fn rewrite_percent(
     template: NodeId,
     placeholders: usize,
     values: usize,
-) -> Option<Change> {
+) -> Option<Edits> {
     let text = tree.text(template);
     let start = tree.span(template).start;
     let mut count = 0;
-    let found: Vec<_> = text
+    let found: Edits = text
         .match_indices(['%', '~'])
         .filter_map(|(at, sign)| {
             let rest = text.get(at + 1..)?;
@@ -351,7 +347,7 @@ fn rewrite_percent(
             Some((start + at..start + at + length, placeholder))
         })
         .collect();
-    (placeholders == 0 && count == values && values > 0).then_some(Change::Edits(found))
+    (placeholders == 0 && count == values && values > 0).then_some(found)
 }
 
 /// Splits a template into literal text and placeholders. If a placeholder is invalid, the error is
