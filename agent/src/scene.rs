@@ -9,7 +9,7 @@ use wattle_capability::ai::{Embedding, Inference, Question, Reply};
 use wattle_capability::egress::{
     HeaderMap, HeaderName, HeaderValue, Incoming, Outgoing, Passage, StatusCode, Url,
 };
-use wattle_capability::files::Files;
+use wattle_capability::files::{Files, OVERLAY_LIMIT};
 use wattle_capability::git::Repository;
 use wattle_capability::image::ImageGenerator;
 use wattle_capability::kv::{InMemory, Kv};
@@ -23,9 +23,6 @@ use wattle_rt::{Account, Code, Failure, Grants};
 use wattle_runs::Host;
 
 use crate::wiring::{Resources, Trusted};
-
-/// Maximum total size of a scene's files, in bytes.
-const FILE_BYTES: u64 = 64 << 20;
 
 /// The picture that is generated for every prompt.
 const PICTURE: &[u8] = include_bytes!("scene.png");
@@ -69,7 +66,7 @@ impl ExampleWorld {
     /// # Errors
     /// If a fixture contains an invalid path, header or time.
     pub async fn new(fixtures: &Fixtures) -> Result<ExampleWorld, String> {
-        let files = Files::overlay(None, FILE_BYTES);
+        let files = Files::overlay(None, OVERLAY_LIMIT);
         let scene = ExampleWorld {
             files: Arc::new(files),
             state: Arc::new(InMemory::default()),
@@ -135,7 +132,7 @@ impl ExampleWorld {
     pub fn trusted(&self) -> Trusted {
         Trusted {
             repository: Arc::new(AcceptingRepository),
-            public: Some(Arc::new(Files::overlay(None, FILE_BYTES))),
+            public: Some(Arc::new(Files::overlay(None, OVERLAY_LIMIT))),
             image_generator: Some(Arc::new(FixedImage)),
         }
     }

@@ -234,6 +234,11 @@ impl App {
         &self.0.model
     }
 
+    /// Opens the model of an agent's runs.
+    pub(crate) fn model_of(&self, agent: &AgentSpec) -> Result<Arc<dyn Model>, String> {
+        agent.open_model(&*self.0.models, &self.0.model)
+    }
+
     /// Returns the names of the models that a request may choose: the server's own model and the
     /// classes.
     pub(crate) fn model_names(&self) -> Vec<String> {
@@ -375,7 +380,7 @@ impl App {
         let spec = origin.agent.unwrap_or_default();
         let model = match &origin.model {
             Some(name) => self.0.models.open(name)?,
-            None => spec.open_model(&*self.0.models, &self.0.model)?,
+            None => self.model_of(&spec)?,
         };
         let asked = (&model, &meter);
         let grants = self.grants(&agent, &parts, &session, files, trusted, asked);
@@ -421,7 +426,7 @@ impl RunAssembler for App {
     }
 
     fn model(&self, _: &RunRequest, agent: &str) -> Option<Arc<dyn Model>> {
-        App::agents(self).get(agent)?.open_model(&*self.0.models, &self.0.model).ok()
+        self.model_of(App::agents(self).get(agent)?.as_ref()).ok()
     }
 
     fn limits(&self) -> RunLimits {

@@ -31,6 +31,10 @@ pub struct TraitProgram {
     /// no arguments.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reads_conversation: bool,
+    /// If true, the result of a build program may add programs and agents, even if it can contain
+    /// text from outside.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_add: bool,
 }
 
 /// The purpose of a trait's program.

@@ -19,7 +19,6 @@
 
 mod cassette;
 mod chat;
-mod deadline;
 mod dialect;
 mod embedding;
 mod endpoint;
@@ -37,6 +36,7 @@ mod recording;
 mod remote;
 mod reply;
 mod request;
+mod retries;
 mod sse;
 
 use std::sync::Arc;
@@ -48,7 +48,6 @@ use wattle_egress::{Egress, Policy};
 use wattle_machine::{FunctionCall, ModelAnswer, Usage};
 
 pub use cassette::{Cassette, Recorder};
-pub use deadline::{Timeouts, ask_within, turn_deadline};
 pub use dialect::DialectSetting;
 pub use endpoint::{Endpoint, EndpointSettings, Preset, presets, resolve};
 pub use error::{EndpointError, EndpointErrorKind, ModelError, ModelErrorKind};
@@ -59,6 +58,7 @@ pub use recording::MAX_RECORDING;
 pub use remote::RemoteModel;
 pub use reply::{BadReply, ReplyReader};
 pub use request::ModelRequest;
+pub use retries::{Timeouts, ask_within, turn_deadline};
 pub use wattle_egress::secrets::{ApiKey, Mask};
 pub use wattle_machine::{FunctionChoice, FunctionTool, ThinkingEffort};
 

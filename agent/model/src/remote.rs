@@ -11,12 +11,12 @@ use wattle_egress::{
     StreamedResponse, header,
 };
 
-use super::deadline::{Timeouts, retry_after};
 use super::endpoint::Endpoint;
 use super::error::{EndpointError, ModelError, RequestContext};
 use super::protocol::{OptionalFields, Protocol, ReplyFault, rejects_schema};
 use super::provider_error::{error_message, is_retryable};
 use super::reply::{BadReply, ReplyReader};
+use super::retries::{Timeouts, retry_after};
 use super::{
     ApiKey, Delta, EmbeddingReply, Model, ModelErrorKind, ModelReply, ModelRequest, ThinkingEffort,
     chat, messages,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Value as Json, json};
-use wattle_capability::files::Files;
+use wattle_capability::files::{Files, OVERLAY_LIMIT};
 use wattle_capability::policy::{Approver, Policy};
 use wattle_catalog::{Entry, ToolRef};
 use wattle_model::output::{OutputSchema, OutputSettings, SchemaError};
@@ -25,9 +25,6 @@ use super::middleware::Middleware;
 use super::team::Team;
 use super::tool::{CompiledTool, Tool};
 use crate::wiring::Resources;
-
-/// Maximum total size of a run's default in-memory files, in bytes.
-const MAX_FILES: u64 = 64 << 20;
 
 /// The components and settings that an application supplies for an agent. The agent's declared
 /// delegates also use them.
@@ -91,7 +88,7 @@ impl AgentBuilder {
             approver: None,
             store: None,
             trace: None,
-            files: Arc::new(|| Arc::new(Files::overlay(None, MAX_FILES))),
+            files: Arc::new(|| Arc::new(Files::overlay(None, OVERLAY_LIMIT))),
             access: Vec::new(),
             middleware: Vec::new(),
             handlers: Vec::new(),

@@ -88,13 +88,12 @@ pub use host_lines::{
     append_line, has_partial_line, lock_soon, open_lines, open_lines_to_read, truncate_partial_line,
 };
 pub use host_reads::{read_open_file, read_regular_file};
+pub use overlay::OVERLAY_LIMIT;
 pub use reader::Reader;
 pub use stamp::FileStamp as Version;
 pub use tree::PathGuard;
 pub use writer::Writer;
 
-/// Default maximum size of an overlay, in bytes: 64 MiB.
-pub const OVERLAY_LIMIT: u64 = 64 << 20;
 /// Maximum number of bytes that one read returns: 64 MiB. A larger file is read in parts, with
 /// [`Files::read_at`].
 pub const READ_LIMIT: u64 = 64 << 20;

@@ -11,8 +11,8 @@ use rustyline::{
     EventHandler, KeyCode, KeyEvent, Modifiers,
 };
 
-use super::assistant::Assistant;
 use super::complete::SharedKnown;
+use super::hints::Hints;
 use super::open::Input;
 use crate::fault::Fault;
 use crate::line_editor::LineEditor;
@@ -43,7 +43,7 @@ pub(super) struct Lines(Source);
 enum Source {
     /// A line editor on a terminal.
     Terminal {
-        editor: Box<LineEditor<Assistant>>,
+        editor: Box<LineEditor<Hints>>,
         /// The text that the user wants to edit in their own editor.
         wanted: Wanted,
     },
@@ -61,7 +61,7 @@ impl Lines {
         if !crate::stdin::is_interactive() {
             return Ok(Lines(Source::Pipe));
         }
-        let mut own = LineEditor::open("history", Assistant::new(known), |config| {
+        let mut own = LineEditor::open("history", Hints::new(known), |config| {
             let config = config.history_ignore_dups(true)?;
             Ok(config.completion_type(CompletionType::List).completion_show_all_if_ambiguous(true))
         })?;
@@ -140,8 +140,8 @@ impl Source {
         };
         let editor = &mut editor.editor;
         // A question has no completions and no hints.
-        if let Some(assistant) = editor.helper_mut() {
-            assistant.is_idle = prompt != PROMPT;
+        if let Some(hints) = editor.helper_mut() {
+            hints.is_idle = prompt != PROMPT;
         }
         let initial = safe_initial(initial);
         match editor.readline_with_initial(prompt, (initial.as_str(), "")) {

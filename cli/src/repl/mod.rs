@@ -1,16 +1,16 @@
 //! `wattle repl`: an interactive session.
 //!
 //! [`lines`] reads inputs and uses [`open`] to determine whether each one is complete;
-//! [`assistant`] helps the user to type them. [`entry`] parses an input: a message goes to
+//! [`hints`] helps the user to type them. [`entry`] parses an input: a message goes to
 //! [`session`], a program to [`execute`], and a command to its row in [`commands`]. No line is
 //! edited while an input is processed, so output appears above the next prompt.
 
-mod assistant;
 mod commands;
 mod complete;
 mod entry;
 mod execute;
 mod greeting;
+mod hints;
 mod history;
 mod interrupt;
 mod lines;

@@ -1,5 +1,6 @@
 //! Routes that check and run programs without a model.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Json;
@@ -23,6 +24,7 @@ use crate::origin::RunOrigin;
 use crate::quota::Kind;
 use crate::route::Route;
 use crate::route::{INVALID, NOT_JSON};
+use crate::start::choose;
 use crate::state::Shared;
 
 /// Maximum number of diagnostics that a check returns.
@@ -236,7 +238,7 @@ async fn rehearse(
     Ok(performed(&execution.map_err(ApiError::internal)?))
 }
 
-/// Runs a program with the grants of a plain run. If a session is given, changes to its files are
+/// Runs a program with the grants of a plain run of the default agent. If a session is given, changes to its files are
 /// kept. If the client disconnects, the program is ended.
 pub(super) async fn perform(
     shared: &Arc<Shared>,
@@ -274,9 +276,13 @@ async fn execute(
     let state = session.unwrap_or(&own);
     let used = UsedSession::find(store, (&id, state), None).await?;
     let files = Arc::new(shared.app.files_for(caller, state).await?);
-    let agent = shared.app.agent_parts(&RunOrigin::default()).map_err(ApiError::internal)?;
+    // The operator may have replaced the default agent, and its policy binds programs, too.
+    let spec = choose(shared, caller, None, &BTreeMap::new()).await?;
+    let origin = RunOrigin::of_agent(&spec, None, 1);
+    let agent = shared.app.agent_parts(&origin).map_err(ApiError::internal)?;
+    let model = shared.app.model_of(&spec).map_err(ApiError::internal)?;
     let grants = {
-        let asked = (shared.app.model(), &UsageMeter::default());
+        let asked = (&model, &UsageMeter::default());
         shared.app.grants(&agent, &parts, &used, Arc::clone(&files), None, asked)
     };
     let (host, catalog) = (shared.app.host(), shared.app.host().catalog());

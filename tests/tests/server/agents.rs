@@ -73,3 +73,24 @@ async fn an_agent_that_cannot_be_used_is_refused_before_a_run_starts() {
         }
     }
 }
+
+#[tokio::test]
+async fn the_policy_of_a_replaced_default_agent_binds_programs_without_a_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let default = "name = \"default\"\n[policy]\ndeny = [\"write:*\", \"kv\"]\n";
+    std::fs::write(folder.path().join("default.toml"), default).unwrap();
+    let agents = Agents::open(&[folder.path().to_owned()]);
+    let parts = TenantParts::new(store());
+    let world = World::of(parts, |app| app.with_agents(agents), |_| {}).await;
+    for (route, body) in [
+        ("POST /api/exec", json!({"body": "(fs.write \"a.txt\" \"x\")"})),
+        ("POST /api/exec", json!({"body": "(kv.set \"n\" \"7\")"})),
+        ("POST /api/catalog/file_write/run", json!({"args": ["a.txt", "x"]})),
+    ] {
+        let done = world.api(route, &body.to_string()).await.json();
+        let error = done["error"].as_str().unwrap_or_default();
+        assert!(error.contains("denied by the rule"), "{route}: {done}");
+    }
+    let allowed = world.api("POST /api/exec", "{\"body\": \"(out (fs.exists \\\"a.txt\\\"))\"}");
+    assert_eq!(allowed.await.json()["success"], true);
+}

@@ -52,6 +52,11 @@ pub struct TraitPrograms {
     /// object with `prompt`, `tools` and `delegates`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub build: Option<String>,
+    /// If true, the result of `build` may add tools and delegates, although the program reads text
+    /// that its author did not write: a page, a file, the state, the conversation. Without it, such
+    /// a result is text for the prompt only.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub build_may_add: bool,
     /// The program that runs before each step. Its result is ignored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<String>,
@@ -203,7 +208,8 @@ impl TraitSpec {
                 );
                 return Err(refused(why));
             }
-            let program = TraitProgram { program: name, purpose, reads_conversation };
+            let may_add = purpose == TraitPurpose::Build && self.programs.build_may_add;
+            let program = TraitProgram { program: name, purpose, reads_conversation, may_add };
             Ok((program, entry.as_ref().clone()))
         };
         self.programs.each().map(entry).collect()

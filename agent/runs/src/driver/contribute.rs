@@ -3,8 +3,12 @@
 use std::time::Duration;
 
 use serde::Deserialize;
+use wattle_capability::PURE;
 use wattle_catalog::{Catalog, Entry, ToolRef};
-use wattle_machine::{Addition, Call, Contribution, Execution, Input, State, TraitPurpose};
+use wattle_machine::{
+    Addition, Call, Contribution, Execution, Input, State, TraitProgram, TraitPurpose,
+};
+use wattle_rt::{Param, Ty};
 
 use super::{CallState, Performer};
 use crate::agents::{DelegateRef, delegate_program};
@@ -60,13 +64,13 @@ impl Performer<'_> {
         let mut contributions = Vec::new();
         for (at, call) in calls.iter().enumerate() {
             let execution = self.internal_call((step, at), call, &programs).await;
-            let is_build = self
-                .traits
-                .iter()
-                .any(|known| known.program == call.label() && known.purpose == TraitPurpose::Build);
-            let addition = match &execution {
-                Execution::Ran(ran) if is_build && ran.failure.is_none() => {
-                    Some(self.addition(&ran.results.join("\n")))
+            let build = self.traits.iter().find(|known| {
+                known.program == call.label() && known.purpose == TraitPurpose::Build
+            });
+            let addition = match (&execution, build) {
+                (Execution::Ran(ran), Some(build)) if ran.failure.is_none() => {
+                    let may_add = build.may_add || self.is_own_text(build, &programs).await;
+                    Some(self.addition(&ran.results.join("\n"), may_add))
                 }
                 _ => None,
             };
@@ -75,13 +79,54 @@ impl Performer<'_> {
         Input::Contributed(contributions)
     }
 
-    /// Parses the result of a trait's `build` program. A string that is not a JSON object is added
-    /// to the prompt.
-    fn addition(&self, text: &str) -> Result<Addition, String> {
-        if !text.trim_start().starts_with('{') {
-            return Ok(Addition { prompt: text.to_owned(), ..Addition::default() });
+    /// Returns true if the result of a program can contain only text that its author or the agent's
+    /// author wrote: the program does not receive the conversation, and calls no function that
+    /// returns text from outside the program.
+    async fn is_own_text(&self, program: &TraitProgram, programs: &Catalog) -> bool {
+        let Some(entry) = programs.get(&program.program) else { return false };
+        if program.reads_conversation {
+            return false;
         }
-        let Built { prompt, tools, delegates } = serde_json::from_str(text).map_err(|why| {
+        let is_number = |result: &Param| {
+            matches!(result.ty, Ty::Int | Ty::OptInt | Ty::Long | Ty::Float | Ty::Bool)
+        };
+        let is_filled =
+            |param: &Param| matches!(param.ty, Ty::Arr | Ty::Map | Ty::OptMap | Ty::Addr | Ty::Any);
+        let prepared = self.parts.host.runtime().prepare(entry.source()).await;
+        prepared.is_ok_and(|program| {
+            program.imports().iter().all(|function| {
+                PURE.contains(&function.module)
+                    || function.results.iter().all(is_number)
+                        && !function.params.iter().any(is_filled)
+            })
+        })
+    }
+
+    /// Parses the result of a trait's `build` program. A string that is not a JSON object is added
+    /// to the prompt. So is an object, unless `may_add` is true: data must not become control.
+    fn addition(&self, text: &str, may_add: bool) -> Result<Addition, String> {
+        let as_text = || Ok(Addition { prompt: text.to_owned(), ..Addition::default() });
+        if !text.trim_start().starts_with('{') {
+            return as_text();
+        }
+        let built = serde_json::from_str(text);
+        if !may_add {
+            return match built {
+                Ok(Built { tools, delegates, .. })
+                    if !(tools.is_empty() && delegates.is_empty()) =>
+                {
+                    Err("its result may not add tools or delegates, since the program reads text \
+                         from outside; if the text can be trusted, set `build_may_add = true` in \
+                         the trait's `programs`"
+                        .to_owned())
+                }
+                Ok(Built { prompt, .. }) if !prompt.is_empty() => {
+                    Ok(Addition { prompt, ..Addition::default() })
+                }
+                _ => as_text(),
+            };
+        }
+        let Built { prompt, tools, delegates } = built.map_err(|why| {
             format!("it returned no object with `prompt`, `tools` and `delegates`: {why}")
         })?;
         if tools.len().max(delegates.len()) > MAX_ADDED {

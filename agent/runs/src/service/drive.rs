@@ -531,23 +531,16 @@ impl RunService {
         self.0.unpaused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a run's turn in its session, first in this process and then among all processes.
+    /// Waits for a run's turn in its session, or until this process hands over its runs.
     async fn turn(
         &self,
         (journal, run): (&SharedJournal, &str),
         session: Option<&str>,
         position: &mut Position,
     ) -> Result<(), Driven> {
-        let turn = async {
-            position.begin().await;
-            if let Some(session) = session {
-                position.hold(journal::lock_session(journal, session).await?);
-            }
-            Ok::<_, StoreError>(())
-        };
         tokio::select! {
             biased;
-            turn = turn => turn.map_err(|cause| failed(run, cause)),
+            turn = position.turn(journal, session) => turn.map_err(|cause| failed(run, cause)),
             () = self.0.handing_over.cancelled() => Err(Driven::Suspended(HANDED_OVER.to_owned())),
         }
     }

@@ -9,10 +9,10 @@ use std::task::Poll;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
-use wattle_store::Tenant;
+use wattle_store::{StoreError, Tenant};
 
 use super::error::StartError;
-use crate::journal::Lock;
+use crate::journal::{Lock, SharedJournal, lock_session};
 
 /// The key of a session: its tenant and its id.
 type Key = (Tenant, String);
@@ -105,18 +105,27 @@ impl SessionQueues {
 }
 
 impl Position {
+    /// Waits for the run's turn in its session: first until all runs that are ahead of it in this
+    /// process have ended, and then until no other process drives a run of the session.
+    pub(super) async fn turn(
+        &mut self,
+        journal: &SharedJournal,
+        session: Option<&str>,
+    ) -> Result<(), StoreError> {
+        self.begin().await;
+        if let Some(session) = session {
+            self.lock = Some(lock_session(journal, session).await?);
+        }
+        Ok(())
+    }
+
     /// Waits until all runs that are ahead of this position in the queue have ended.
-    pub(super) async fn begin(&mut self) {
+    async fn begin(&mut self) {
         if let Some(Member { turn, .. }) = &mut self.member
             && let Turn::Waits(permit) = turn
         {
             *turn = Turn::Begun(permit.await);
         }
-    }
-
-    /// Holds the session's lock until the position is dropped.
-    pub(super) fn hold(&mut self, lock: Lock) {
-        self.lock = Some(lock);
     }
 }
 

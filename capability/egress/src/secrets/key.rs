@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
+use super::clean::{Cleaner, Spellings};
 use super::secret::MIN_CHARS;
-use super::spellings::{Cleaner, Spellings};
 use crate::client::HeaderValue;
 
 /// Replacement for a key in output.

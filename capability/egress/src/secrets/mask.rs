@@ -4,9 +4,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use serde_json::Value as Json;
 
+use super::clean::{Cleaner, Spellings, reference};
 use super::key::{ApiKey, MARK};
 use super::secret::Secret;
-use super::spellings::{Cleaner, Spellings, reference};
 
 /// A mask for text that is recorded. It replaces each endpoint key with `***` and each secret with
 /// its reference, in every spelling.

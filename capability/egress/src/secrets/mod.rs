@@ -14,13 +14,13 @@
 //!   masked.
 
 mod automaton;
+mod clean;
 mod escape;
 mod key;
 mod mask;
 #[cfg(test)]
 mod reference;
 mod secret;
-mod spellings;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -38,12 +38,12 @@ use wattle_rt::{Code, Config, Failure, PortFuture};
 use crate::client::{HeaderName, HeaderValue};
 use crate::request::Request;
 
+use clean::Spellings;
+pub(crate) use clean::{CleanStream, Cleaner};
 pub use key::ApiKey;
 pub use mask::Mask;
 use secret::MAX_NAME;
 pub use secret::{Secret, SecretError, SecretHost};
-use spellings::Spellings;
-pub(crate) use spellings::{CleanStream, Cleaner};
 
 /// Maximum number of body bytes that are searched together with the URL and the headers. A secret
 /// in any common encoding fits within this limit.

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use url::Url;
 
-use super::spellings::{Cleaner, Spellings};
+use super::clean::{Cleaner, Spellings};
 use crate::address::{Class, classify};
 use crate::host::{DomainPattern, RuleError};
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::automaton::Automaton;
+use super::clean::Spellings;
 use super::reference;
-use super::spellings::Spellings;
 use super::stream::Search;
 use crate::client::{HeaderMap, HeaderName, HeaderValue};
 

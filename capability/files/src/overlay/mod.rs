@@ -25,6 +25,9 @@ use crate::tree::{Edit, OpenFile, Tree};
 use layer::{Body, Content, Layer, Lookup, Node};
 use reads::Reads;
 
+/// Default maximum size of an overlay, in bytes: 64 MiB.
+pub const OVERLAY_LIMIT: u64 = 64 << 20;
+
 /// A tree whose changes are stored as nodes of a [`Layer`]. Each node adds a new entry, or replaces
 /// or hides an entry in the base.
 #[derive(Debug)]

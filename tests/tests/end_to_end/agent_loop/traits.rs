@@ -27,6 +27,13 @@ const PROGRAMS: &[(&str, &str, &str)] = &[
         "",
         "(ret \"{\\\"prompt\\\":\\\"Use the tools.\\\",\\\"tools\\\":[\\\"secret_*\\\"]}\")",
     ),
+    (
+        "page",
+        "",
+        "(fs.write \"p\" \"{\\\"prompt\\\":\\\"Hi.\\\",\\\"tools\\\":[\\\"secret_*\\\"]}\")\n\
+         (ret (fs.read \"p\"))",
+    ),
+    ("braces", "", "(fs.write \"p\" \"{ a page }\")\n(ret (fs.read \"p\"))"),
     ("secret_word", "", "(ret (sys.context \"word\"))"),
     ("broken", "", "(fail EREMOTE \"out of order\")"),
     ("wrong", "", "(ret \"{\\\"tool\\\":[]}\")"),
@@ -269,6 +276,28 @@ async fn a_build_program_adds_a_prompt_and_tools_once() {
         .iter()
         .any(|envelope| matches!(&envelope.event, Event::ToolResult { success: true, .. }));
     assert!(ran, "{events:?}");
+}
+
+#[tokio::test]
+async fn text_from_outside_adds_no_tools_unless_the_trait_says_so() {
+    for (build, may_add, found, adds) in [
+        ("page", "", "1 t.build its result may not add tools or delegates", false),
+        ("page", ", build_may_add = true", "1 t.build ok", true),
+        ("braces", "", "1 t.build ok", false),
+        ("plan", "", "1 t.build ok", true),
+    ] {
+        let mut house = house(&[]);
+        let agent = AgentSpec::parse(&format!(
+            "name = \"a\"\ntools = [\"file_read\"]\ntraits = [{{ name = \"t\", programs = \
+             {{ build = \"{build}\"{may_add} }} }}]"
+        ));
+        let model = Scripted::new(&[DONE]);
+        let events = house.run(&agent.unwrap(), &model, NOON).await;
+        assert!(contributed(&events)[0].starts_with(found), "{build}: {:?}", contributed(&events));
+        let system = &model.requests()[0][0].content;
+        assert_eq!(system.contains("secret_word"), adds, "{build}: {system}");
+        assert_eq!(system.contains("{ a page }"), build == "braces", "{system}");
+    }
 }
 
 #[tokio::test]

@@ -15,20 +15,20 @@ use super::open::Input;
 use crate::output::{self, BAD, DIM, NAME, highlight, paint};
 
 /// A helper that highlights, completes and validates the input in the line editor.
-pub(super) struct Assistant {
+pub(super) struct Hints {
     known: SharedKnown,
     /// If true, the helper does nothing, because the user is answering a question.
     pub(super) is_idle: bool,
 }
 
-impl Assistant {
+impl Hints {
     /// Creates a helper that completes the known names.
-    pub(super) fn new(known: SharedKnown) -> Assistant {
-        Assistant { known, is_idle: false }
+    pub(super) fn new(known: SharedKnown) -> Hints {
+        Hints { known, is_idle: false }
     }
 }
 
-impl Helper for Assistant {}
+impl Helper for Hints {}
 
 /// The hint after the cursor.
 pub(super) struct After {
@@ -47,7 +47,7 @@ impl Hint for After {
     }
 }
 
-impl Hinter for Assistant {
+impl Hinter for Hints {
     type Hint = After;
 
     fn hint(&self, line: &str, at: usize, context: &Context<'_>) -> Option<After> {
@@ -65,7 +65,7 @@ impl Hinter for Assistant {
     }
 }
 
-impl Completer for Assistant {
+impl Completer for Hints {
     type Candidate = Pair;
 
     fn complete(
@@ -81,7 +81,7 @@ impl Completer for Assistant {
     }
 }
 
-impl Highlighter for Assistant {
+impl Highlighter for Hints {
     fn highlight<'l>(&self, line: &'l str, _: usize) -> Cow<'l, str> {
         // Highlighting must not change the width of the line, but escaped control characters would.
         let is_plain = output::visible(line) != line;
@@ -124,7 +124,7 @@ impl Highlighter for Assistant {
     }
 }
 
-impl Validator for Assistant {
+impl Validator for Hints {
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         let input = context.input();
         // Two blank lines end an input that would never become complete.
