@@ -2,7 +2,8 @@
 
 use serde_json::{Value as Json, json};
 use wattle_agent::agents::Agents;
-use wattle_server::TenantParts;
+use wattle_agent::host::catalog::Catalog;
+use wattle_server::{App, TenantParts};
 
 use crate::world::{TOKEN, World, api, store};
 
@@ -80,8 +81,9 @@ async fn the_policy_of_a_replaced_default_agent_binds_programs_without_a_run() {
     let default = "name = \"default\"\n[policy]\ndeny = [\"write:*\", \"kv\"]\n";
     std::fs::write(folder.path().join("default.toml"), default).unwrap();
     let agents = Agents::open(&[folder.path().to_owned()]);
-    let parts = TenantParts::new(store());
-    let world = World::of(parts, |app| app.with_agents(agents), |_| {}).await;
+    let (parts, programs) = (TenantParts::new(store()), Catalog::built_in().into());
+    let with_agents = |app: App| app.with_agents(agents);
+    let world = World::with_programs(programs, parts, with_agents, |_| {}).await;
     for (route, body) in [
         ("POST /api/exec", json!({"body": "(fs.write \"a.txt\" \"x\")"})),
         ("POST /api/exec", json!({"body": "(kv.set \"n\" \"7\")"})),
@@ -91,6 +93,6 @@ async fn the_policy_of_a_replaced_default_agent_binds_programs_without_a_run() {
         let error = done["error"].as_str().unwrap_or_default();
         assert!(error.contains("denied by the rule"), "{route}: {done}");
     }
-    let allowed = world.api("POST /api/exec", "{\"body\": \"(out (fs.exists \\\"a.txt\\\"))\"}");
+    let allowed = world.api("POST /api/exec", "{\"body\": \"(ret (str.upper \\\"a\\\"))\"}");
     assert_eq!(allowed.await.json()["success"], true);
 }
