@@ -1,7 +1,7 @@
 //! The chat-completions protocol, with its variations between endpoints.
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use wattle_machine::{FunctionCall, Message, Role, SharedText, Usage};
 
 use super::protocol::{
@@ -9,6 +9,7 @@ use super::protocol::{
     read_usage,
 };
 use super::provider_error::reported_error;
+use super::provider_fields::KeptFields;
 use super::{FunctionChoice, FunctionTool, ModelReply, ModelRequest, ThinkingEffort};
 use crate::output::OutputSchema;
 
@@ -56,6 +57,9 @@ struct RequestMessage<'a> {
     tool_calls: Vec<ToolCall<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<&'a str>,
+    /// The provider's own fields of the model's message.
+    #[serde(flatten)]
+    provider: Map<String, Value>,
 }
 
 /// The content of a message: a string, or several parts, one of which is marked for caching.
@@ -101,6 +105,9 @@ struct ToolCall<'a> {
     id: &'a str,
     r#type: &'static str,
     function: ToolCallFunction<'a>,
+    /// The provider's own fields of the call.
+    #[serde(flatten)]
+    provider: Map<String, Value>,
 }
 
 #[derive(Serialize)]
@@ -115,38 +122,43 @@ struct Tool<'a> {
     function: &'a FunctionTool,
 }
 
-impl<'a> From<&'a Message> for RequestMessage<'a> {
-    fn from(message: &'a Message) -> Self {
-        let tool_call = |call: &'a FunctionCall| ToolCall {
+impl<'a> RequestMessage<'a> {
+    /// Converts a message to its form in a request to the model `origin`. Without an origin, the
+    /// provider's own fields are omitted.
+    fn new(message: &'a Message, origin: Option<&str>) -> Self {
+        let kept = origin.map(|origin| KeptFields::of_message(message, origin));
+        let kept = kept.unwrap_or_default();
+        let tool_call = |(at, call): (usize, &'a FunctionCall)| ToolCall {
             id: &call.id,
             r#type: "function",
             function: ToolCallFunction { name: &call.name, arguments: &call.arguments },
+            provider: kept.of_call(at, &call.id).cloned().unwrap_or_default(),
         };
         RequestMessage {
             role: message.role,
             content: Content::Text(&message.content),
-            tool_calls: message.calls.iter().map(tool_call).collect(),
+            tool_calls: message.calls.iter().enumerate().map(tool_call).collect(),
             tool_call_id: message.answers.as_deref(),
+            provider: kept.message,
         }
     }
-}
 
-/// Converts a message to its form in a request and marks text for caching. A request contains at
-/// most two marked texts: the system text shared by all sessions of an agent, and the last message,
-/// if it is the user's.
-fn marked(message: &Message, is_last: bool) -> RequestMessage<'_> {
-    let end = match message.role {
-        Role::System => message.stable,
-        Role::User if is_last => message.content.len(),
-        _ => return RequestMessage::from(message),
-    };
-    let content = Content::marked(&message.content, end);
-    RequestMessage { content, ..RequestMessage::from(message) }
+    /// Marks text for caching. A request contains at most two marked texts: the system text shared
+    /// by all sessions of an agent, and the last message, if it is the user's.
+    fn marked(self, message: &'a Message, is_last: bool) -> Self {
+        let end = match message.role {
+            Role::System => message.stable,
+            Role::User if is_last => message.content.len(),
+            _ => return self,
+        };
+        RequestMessage { content: Content::marked(&message.content, end), ..self }
+    }
 }
 
 /// Serializes a request's body.
 pub(super) fn body(
     model: &str,
+    origin: &str,
     request: &ModelRequest<'_>,
     fields: OptionalFields,
     stream: bool,
@@ -160,16 +172,17 @@ pub(super) fn body(
     };
     serde_json::to_vec(&Body {
         model,
-        messages: if fields.cache_marks {
-            request
-                .messages
-                .iter()
-                .enumerate()
-                .map(|(at, message)| marked(message, at + 1 == request.messages.len()))
-                .collect()
-        } else {
-            request.messages.iter().map(RequestMessage::from).collect()
-        },
+        messages: request
+            .messages
+            .iter()
+            .enumerate()
+            .map(|(at, message)| {
+                let origin = fields.provider_fields.then_some(origin);
+                let sent = RequestMessage::new(message, origin);
+                let is_last = at + 1 == request.messages.len();
+                if fields.cache_marks { sent.marked(message, is_last) } else { sent }
+            })
+            .collect(),
         tools: request
             .functions
             .iter()
@@ -324,6 +337,7 @@ impl ChatBuilder {
     fn absorb_message(&mut self, message: &Value) -> Result<(), ReplyFault> {
         let reasoning = self.reasoning_fields.iter().find_map(|name| message.get(name)?.as_str());
         self.reply.reasoning.push_str(reasoning.unwrap_or_default());
+        self.reply.provider.absorb_message(message);
         let before = self.reply.text.len();
         match message.get("content") {
             Some(Value::String(text)) => self.reply.text.push_str(text),
@@ -331,11 +345,12 @@ impl ChatBuilder {
             _ => {}
         }
         let calls = message.get("tool_calls").and_then(Value::as_array);
-        calls
-            .into_iter()
-            .flatten()
-            .enumerate()
-            .try_for_each(|(at, call)| self.absorb_call(at, call))?;
+        let calls = calls.map(Vec::as_slice).unwrap_or_default();
+        calls.iter().enumerate().try_for_each(|(at, call)| {
+            // Several calls in one frame are different calls, even without an index.
+            let position = (calls.len() > 1).then_some(at as u64);
+            self.absorb_call(position, call)
+        })?;
         if self.reply.text.len() == before {
             self.reply
                 .text
@@ -344,19 +359,13 @@ impl ChatBuilder {
         Ok(())
     }
 
-    /// Adds a complete call, or a piece that continues an earlier call with the same index.
-    fn absorb_call(&mut self, position: usize, piece: &Value) -> Result<(), ReplyFault> {
+    /// Adds a complete call, or a piece that continues an earlier call. `position` is the position of
+    /// the piece if its frame has pieces of several calls.
+    fn absorb_call(&mut self, position: Option<u64>, piece: &Value) -> Result<(), ReplyFault> {
         let text =
             |pointer: &str| piece.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-        let index = piece.get("index").and_then(Value::as_u64).unwrap_or(position as u64);
-        // Some servers send the index 0 for every call and distinguish calls by id only.
-        let same = |id: &str| id.is_empty() || text("/id").is_empty() || id == text("/id");
-        let at = match self
-            .reply
-            .calls
-            .iter()
-            .rposition(|(known, call)| *known == index && same(&call.id))
-        {
+        let index = piece.get("index").and_then(Value::as_u64).or(position);
+        let at = match self.continued_call(index, piece) {
             Some(at) => at,
             None => {
                 admit_call(self.reply.calls.len())?;
@@ -365,10 +374,11 @@ impl ChatBuilder {
                     name: String::new(),
                     arguments: SharedText::default(),
                 };
-                self.reply.calls.push((index, empty));
+                self.reply.calls.push((index.unwrap_or(0), empty));
                 self.reply.calls.len() - 1
             }
         };
+        self.reply.provider.absorb_call(at, piece);
         let Some((_, call)) = self.reply.calls.get_mut(at) else { return Ok(()) };
         for (field, piece) in
             [(&mut call.id, text("/id")), (&mut call.name, text("/function/name"))]
@@ -387,6 +397,35 @@ impl ChatBuilder {
         Ok(())
     }
 
+    /// Returns the position of the call that a piece continues, or `None` if it begins a call.
+    ///
+    /// Some servers omit the index or send 0 for every call, some omit the id or repeat it, and some
+    /// repeat the name in every piece. A piece continues the last call with its id, or else with its
+    /// index, or else the last call, unless it has another name, or the call is already complete.
+    fn continued_call(&self, index: Option<u64>, piece: &Value) -> Option<usize> {
+        let text =
+            |pointer: &str| piece.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let (id, name) = (text("/id"), text("/function/name"));
+        let calls = &self.reply.calls;
+        let is_at_index = |known: u64| index.is_none_or(|index| index == known);
+        let is_same_id = |call: &FunctionCall| call.id.is_empty() || id.is_empty() || call.id == id;
+        let at = calls.iter().rposition(|(known, call)| is_at_index(*known) && is_same_id(call))?;
+        let (_, call) = calls.get(at)?;
+        if name.is_empty() || call.name.is_empty() {
+            return Some(at);
+        }
+        let is_another = if name != call.name {
+            true
+        } else if !id.is_empty() && id == call.id {
+            false
+        } else {
+            // Some servers send an empty object before the arguments.
+            let is_empty = index.is_some() && call.arguments.trim() == "{}";
+            has_arguments(piece) && !is_empty && is_object(&call.arguments)
+        };
+        (!is_another).then_some(at)
+    }
+
     fn absorb_part(&mut self, part: &Value) {
         if let Some(text) = part.as_str().or_else(|| part.get("text")?.as_str()) {
             self.reply.text.push_str(text);
@@ -399,6 +438,19 @@ impl ChatBuilder {
             self.reply.reasoning.push_str(thought);
         }
     }
+}
+
+/// Returns true if a piece of a call has a part of the arguments.
+fn has_arguments(piece: &Value) -> bool {
+    match piece.pointer("/function/arguments") {
+        Some(Value::String(text)) => !text.trim().is_empty(),
+        arguments => arguments.is_some_and(Value::is_object),
+    }
+}
+
+/// Returns true if a text is a complete JSON object.
+fn is_object(text: &str) -> bool {
+    text.trim_end().ends_with('}') && serde_json::from_str::<Map<String, Value>>(text).is_ok()
 }
 
 fn index(choice: &Value) -> u64 {
