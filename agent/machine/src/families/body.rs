@@ -39,7 +39,7 @@ impl<'t, 'p> Body<'t, 'p> {
     /// opening.
     pub(super) fn read(&mut self, opening: usize) -> Result<FoundCalls, Stop> {
         let mut found = self.content(opening)?;
-        if !self.form.is_plain {
+        if !self.form.is_last {
             // The calls end at the last closing, not at the space after it.
             found.is_complete |= self.closings()?;
             return Ok(found);
@@ -50,8 +50,13 @@ impl<'t, 'p> Body<'t, 'p> {
         let is_over = next.at >= next.text.len()
             || self.form.openings.iter().any(|opening| opening.starts_with("```"))
                 && next.take_any(self.form.openings)?;
-        let is_known = found.calls.iter().all(|call| is_known(&call.name, self.programs));
-        if is_over && is_known { Ok(found) } else { Err(Stop::Not) }
+        let is_admitted = |call: &FunctionCall| self.admits(&call.name);
+        if is_over && found.calls.iter().all(is_admitted) { Ok(found) } else { Err(Stop::Not) }
+    }
+
+    /// Returns true if a call in this form may have the name.
+    fn admits(&self, name: &str) -> bool {
+        !self.form.is_known || is_known(name, self.programs)
     }
 
     fn content(&mut self, opening: usize) -> Result<FoundCalls, Stop> {
@@ -68,8 +73,15 @@ impl<'t, 'p> Body<'t, 'p> {
             }
             Content::Named { between, arguments } => {
                 self.cursor.skip(&[])?;
-                let name = self.name()?;
+                let mut name = self.name()?;
                 let mut id = String::new();
+                // Kimi appends the call's number.
+                if let Some((bare, number)) = name.rsplit_once(':')
+                    && number.bytes().all(|b| b.is_ascii_digit())
+                    && !is_known(&name, self.programs)
+                {
+                    name = bare.to_owned();
+                }
                 self.cursor.skip(&[])?;
                 if self.cursor.take(ID_MARK)? {
                     id = self.name()?;
@@ -113,7 +125,7 @@ impl<'t, 'p> Body<'t, 'p> {
         loop {
             self.cursor.skip(&[])?;
             let mut found = None;
-            for form in CALLS.iter().filter(|form| !form.is_plain) {
+            for form in CALLS.iter().filter(|form| !form.is_last) {
                 let opening = self.cursor.at;
                 let mut body = Body { form, ..*self };
                 if !body.cursor.take_any(form.openings)? {
@@ -169,14 +181,14 @@ impl<'t, 'p> Body<'t, 'p> {
             self.cursor = next;
             let (value, is_complete) = self.json()?;
             let found = calls_of_value(value);
-            let is_foreign = |call: &FunctionCall| !is_known(&call.name, self.programs);
+            let is_foreign = |call: &FunctionCall| !self.admits(&call.name);
             if found.is_empty() {
                 if !all.calls.is_empty() {
                     self.cursor = before;
                 }
                 break;
             }
-            if self.form.is_plain && found.iter().any(is_foreign) {
+            if found.iter().any(is_foreign) {
                 return Err(Stop::Not);
             }
             all.calls.extend(found);
@@ -408,7 +420,7 @@ impl<'t, 'p> Body<'t, 'p> {
                 self.cursor.skip(&[])?;
             }
             let name = name.strip_suffix(".call").unwrap_or(&name);
-            if self.form.is_plain && !is_known(name, self.programs) {
+            if !self.admits(name) {
                 return Err(Stop::Not);
             }
             if !in_list && !calls.is_empty() && self.cursor.peek() != Some('(') {

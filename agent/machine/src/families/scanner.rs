@@ -2,7 +2,9 @@
 
 use super::body::{Body, FoundCalls};
 use super::pattern::{Cursor, Stop};
-use super::table::{CALLS, CHANNELS, Channel, Place, THOUGHT_TAGS, UNOPENED};
+use super::table::{
+    CALLS, CHANNELS, Channel, FORMAT_MARKS, MarkPlace, Place, THOUGHT_TAGS, UNOPENED,
+};
 use crate::function::ProgramFunction;
 use crate::message::FunctionCall;
 
@@ -149,6 +151,20 @@ pub(crate) fn opens_thought(text: &str, at: usize) -> bool {
     matches!(tag_at(Cursor { text, at, is_end: true }), Ok(Tag { closes: false, .. }))
 }
 
+/// Returns the mark of a family's format that begins at `at`: its end, and its place.
+pub(crate) fn format_mark(text: &str, at: usize) -> Option<(usize, MarkPlace)> {
+    let found = FORMAT_MARKS.iter().find_map(|(mark, place)| {
+        let mut cursor = Cursor { text, at, is_end: true };
+        (cursor.take(mark) == Ok(true)).then_some((cursor.at, *place))
+    });
+    // `auto=functions.` is a word of its own.
+    found.filter(|_| {
+        let before = text.get(..at).and_then(|text| text.chars().next_back());
+        !text.get(at..).is_some_and(|rest| rest.starts_with("to="))
+            || !before.is_some_and(char::is_alphanumeric)
+    })
+}
+
 /// The state of the scan.
 #[derive(Debug)]
 struct Scan<'p> {
@@ -164,6 +180,11 @@ struct Scan<'p> {
     thought: Option<Thought>,
     /// If true, the last thought is not closed, and the text after it is searched for calls only.
     is_unclosed: bool,
+    /// For each opening tag of a thought that is only shown and not closed yet: true if it is the
+    /// first text of its line.
+    shown_tags: Vec<bool>,
+    /// The start of a tag that is only shown.
+    examined: Option<usize>,
     /// The start of a word that is no channel after all.
     refused: Option<usize>,
     fence: Option<Fence>,
@@ -227,6 +248,8 @@ impl<'p> Scan<'p> {
             marks: Vec::new(),
             thought: None,
             is_unclosed: false,
+            shown_tags: Vec::new(),
+            examined: None,
             refused: None,
             fence: None,
             line: NEW_LINE,
@@ -544,6 +567,9 @@ impl<'p> Scan<'p> {
 
     fn thought_tag(&mut self, is_end: bool) -> Result<bool, Stop> {
         let start = self.at;
+        if self.examined == Some(start) {
+            return Ok(false);
+        }
         let mut unopened = self.cursor(start, is_end);
         let (end, closes, name) = match tag_at(unopened) {
             Ok(tag) => (tag.end, tag.closes, tag.name),
@@ -552,6 +578,12 @@ impl<'p> Scan<'p> {
             Err(Stop::Not) => return Ok(false),
         };
         if closes {
+            let closes_shown = |opens_line: &bool| *opens_line || !self.line.is_blank;
+            if self.shown_tags.last().is_some_and(closes_shown) {
+                self.shown_tags.pop();
+                self.examined = Some(start);
+                return Ok(false);
+            }
             if self.is_enclosed(start, end, is_end)? || self.is_in_sentence(start, end, is_end)? {
                 return Ok(false);
             }
@@ -559,6 +591,8 @@ impl<'p> Scan<'p> {
             self.is_fresh = true;
         } else {
             if !self.fits(Place::Line) {
+                self.shown_tags.push(self.line.is_blank);
+                self.examined = Some(start);
                 return Ok(false);
             }
             self.add(start, end, MarkKind::Open);

@@ -36,9 +36,10 @@ pub(super) struct CallForm {
     /// The patterns that may follow the content. Closing tags, such as `</tool_call>`,
     /// `<|/tool_call|>` and `[/TOOL_CALLS]`, may follow every call and are not listed.
     pub(super) closings: &'static [&'static str],
-    /// If true, the opening occurs in other texts, too: the call counts only if it names a known
-    /// program, and nothing follows it.
-    pub(super) is_plain: bool,
+    /// If true, the opening occurs in other texts, too: the call counts only if nothing follows it.
+    pub(super) is_last: bool,
+    /// If true, the call counts only if it names a known program.
+    pub(super) is_known: bool,
 }
 
 /// The content of a call.
@@ -86,7 +87,8 @@ const fn form(
     content: Content,
     closings: &'static [&'static str],
 ) -> CallForm {
-    CallForm { families, openings, place: Place::Anywhere, content, closings, is_plain: false }
+    let (place, is_last, is_known) = (Place::Anywhere, false, false);
+    CallForm { families, openings, place, content, closings, is_last, is_known }
 }
 
 const fn plain(
@@ -96,7 +98,7 @@ const fn plain(
     content: Content,
     closings: &'static [&'static str],
 ) -> CallForm {
-    CallForm { families, openings, place, content, closings, is_plain: true }
+    CallForm { families, openings, place, content, closings, is_last: true, is_known: true }
 }
 
 const HARMONY: Content = Named {
@@ -113,6 +115,9 @@ const HARMONY: Content = Named {
     ],
     arguments: &[Json],
 };
+
+const FENCES: &[&str] =
+    &["```tool_code\n", "```tool_call\n", "```tool_calls\n", "```tool\n", "```function_call\n"];
 
 const HARMONY_END: &[&str] = &["<|call|>", "<|end|>", "<|return|>"];
 
@@ -299,21 +304,10 @@ pub(super) const CALLS: &[CallForm] = &[
     plain("Llama 3, xLAM, Hermes", &["{"], Place::Line, ObjectsFromOpening, &[]),
     plain("xLAM, Hermes", &["[ {"], Place::Line, ObjectsFromOpening, &[]),
     plain("Llama 3, Llama 4", &["["], Place::Line, PythonFromOpening, &[]),
-    // The fences. A fence of another name counts only if it is the whole answer.
-    plain(
-        "Gemma",
-        &["```tool_code\n", "```tool_call\n", "```tool_calls\n", "```tool\n", "```function_call\n"],
-        Place::Line,
-        Python,
-        &["```"],
-    ),
-    plain(
-        "Hermes, Gemma",
-        &["```tool_code\n", "```tool_call\n", "```tool_calls\n", "```tool\n", "```function_call\n"],
-        Place::Line,
-        Objects,
-        &["```"],
-    ),
+    // The fences of calls.
+    CallForm { is_known: false, ..plain("Gemma", FENCES, Place::Line, Python, &["```"]) },
+    CallForm { is_known: false, ..plain("Hermes, Gemma", FENCES, Place::Line, Objects, &["```"]) },
+    // Any other fence counts only if it is the whole answer.
     plain("Llama, Gemma", &["```json\n", "```\n"], Place::Start, Objects, &["```"]),
     plain("Llama, Gemma", &["```python\n", "```\n"], Place::Start, Python, &["```"]),
     plain(
@@ -356,11 +350,14 @@ pub(super) enum Channel {
     Nothing,
 }
 
-const HARMONY_NEXT: &[&str] =
-    &["<|start|>", "<|channel|>", "assistantfinal", "assistantcommentary", "assistantanalysis"];
-
-const PLAIN_HARMONY_NEXT: &[&str] =
-    &["assistantfinal", "assistantcommentary", "assistantanalysis", "<|channel|>"];
+const HARMONY_NEXT: &[&str] = &[
+    "<|start|>",
+    "<|channel|>",
+    "assistantfinal",
+    "assistantcommentary",
+    "assistantanalysis",
+    "assistant to=functions.",
+];
 
 const fn channel(
     families: &'static str,
@@ -410,13 +407,13 @@ pub(super) const CHANNELS: &[ChannelForm] = &[
         "gpt-oss",
         &["assistantanalysis"],
         Place::Anywhere,
-        Channel::Thought { closings: &[], nexts: PLAIN_HARMONY_NEXT, is_word: true },
+        Channel::Thought { closings: &[], nexts: HARMONY_NEXT, is_word: true },
     ),
     channel(
         "gpt-oss",
         &["analysis", "commentary"],
         Place::Start,
-        Channel::Thought { closings: &[], nexts: PLAIN_HARMONY_NEXT, is_word: true },
+        Channel::Thought { closings: &[], nexts: HARMONY_NEXT, is_word: true },
     ),
     channel("gpt-oss", &["assistantfinal"], Place::Anywhere, Channel::Answer),
     channel("gpt-oss", &["assistantcommentary"], Place::AfterForm, Channel::Nothing),
@@ -457,3 +454,78 @@ pub(super) const THOUGHT_TAGS: &[&str] = &[
 /// The closings of thoughts that chat templates open. The text before such a closing is a thought
 /// even without an opening.
 pub(super) const UNOPENED: &[&str] = &["[/THINK]", "<|END_THINKING|>", "◁/think▷"];
+
+/// The words that name a channel of harmony. Without tokens, such a word begins the answer and touches
+/// the next one, as in `analysisWe need`.
+pub(crate) const CHANNEL_WORDS: &[&str] = &["analysis", "commentary"];
+
+/// The names of fences that a model writes around a call.
+pub(crate) const CALL_FENCES: &[&str] = &["tool_code", "tool_call", "tool_calls", "function_call"];
+
+/// The place in which a mark is used, and not mentioned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MarkPlace {
+    /// The text occurs nowhere else.
+    Always,
+    /// Before content of the format, and after no word of a sentence. Anywhere else, it is mentioned.
+    BeforeContent,
+    /// As before, but the text is an ordinary tag, which counts only where it may be part of a call.
+    InFormat,
+}
+
+use MarkPlace::{Always, BeforeContent, InFormat};
+
+/// The texts that belong to the formats of model families, in addition to special tokens such as
+/// `<|im_end|>`. Outside of code and quotes, each is a mark: the text was not meant for the user.
+pub(super) const FORMAT_MARKS: &[(&str, MarkPlace)] = &[
+    // Harmony, without its tokens.
+    ("assistantfinal", Always),
+    ("assistantcommentary", Always),
+    ("assistantanalysis", Always),
+    ("to=functions.", Always),
+    // Hermes, Qwen, GLM, Granite, Nemotron, MiniMax, Seed-OSS, Step.
+    ("<~tool_call>", InFormat),
+    ("</~tool_call>", InFormat),
+    ("<~tool_calls>", InFormat),
+    ("</~tool_calls>", InFormat),
+    ("<~tool_response>", InFormat),
+    ("<TOOLCALL>", InFormat),
+    ("</TOOLCALL>", InFormat),
+    ("<longcat_tool_call>", InFormat),
+    ("<function_call>", InFormat),
+    ("</function_call>", InFormat),
+    ("<~function_calls>", InFormat),
+    ("</~function_calls>", InFormat),
+    ("<function=", InFormat),
+    ("</function>", InFormat),
+    ("<parameter=", InFormat),
+    ("</~parameter>", InFormat),
+    ("<arg_key>", InFormat),
+    ("</arg_key>", InFormat),
+    ("<arg_value>", InFormat),
+    ("</arg_value>", InFormat),
+    ("<~invoke name=", InFormat),
+    ("</~invoke>", InFormat),
+    ("<~parameter name=", InFormat),
+    // Mistral, Llama 2.
+    ("[TOOL_CALLS]", BeforeContent),
+    ("[/TOOL_CALLS]", BeforeContent),
+    ("[TOOL_RESULTS]", BeforeContent),
+    ("[/TOOL_RESULTS]", BeforeContent),
+    ("[AVAILABLE_TOOLS]", BeforeContent),
+    ("[CALL_ID]", BeforeContent),
+    ("[ARGS]", BeforeContent),
+    ("[INST]", BeforeContent),
+    ("[/INST]", BeforeContent),
+    ("<<SYS>>", BeforeContent),
+    // Gemma.
+    ("<start_of_turn>", BeforeContent),
+    ("<end_of_turn>", BeforeContent),
+    ("<start_function_call>", BeforeContent),
+    ("<end_function_call>", BeforeContent),
+    // Kimi, Qwen 2.
+    ("◁think▷", BeforeContent),
+    ("◁/think▷", BeforeContent),
+    ("✿FUNCTION✿", BeforeContent),
+    ("✿ARGS✿", BeforeContent),
+];

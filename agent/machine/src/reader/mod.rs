@@ -137,7 +137,10 @@ pub(crate) fn read_call(answer: &str, programs: &[ProgramFunction]) -> ReadResul
                     }
                 }
             },
-            MarkKind::Answer => thoughts.push(std::mem::take(&mut outside)),
+            MarkKind::Answer => {
+                thoughts.push(without_end_of_turn(&outside).to_owned());
+                outside.clear();
+            }
             MarkKind::Calls { .. } => {
                 let before = filled(header::before(&outside));
                 return ReadResult::Functions(LeakedCalls {
