@@ -456,3 +456,183 @@ fn is_object(text: &str) -> bool {
 fn index(choice: &Value) -> u64 {
     choice.get("index").and_then(Value::as_u64).unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
+
+    use wattle_machine::ProviderFields;
+
+    use super::*;
+
+    /// Returns the calls of a stream with these pieces of calls, each in a frame of its own.
+    fn calls(pieces: &[Value]) -> Vec<(String, String)> {
+        let mut builder = ChatBuilder::new(Vec::new());
+        for piece in pieces {
+            let pieces = if piece.is_array() { piece.clone() } else { json!([piece]) };
+            let frame = json!({"choices": [{"delta": {"tool_calls": pieces}}]});
+            builder.absorb(&frame.to_string()).unwrap();
+        }
+        let reply = Box::new(builder).into_reply().unwrap();
+        reply.calls.into_iter().map(|call| (call.name, call.arguments.to_string())).collect()
+    }
+
+    fn piece(name: &str, arguments: impl Into<Value>) -> Value {
+        json!({"function": {"name": name, "arguments": arguments.into()}})
+    }
+
+    fn with(mut piece: Value, field: &str, value: impl Into<Value>) -> Value {
+        piece[field] = value.into();
+        piece
+    }
+
+    /// A title, the pieces, and the expected calls.
+    type Case<'a> = (&'a str, Vec<Value>, &'a [(&'a str, &'a str)]);
+
+    #[test]
+    fn pieces_are_put_together_whatever_names_them() {
+        let index = |at: u64, piece| with(piece, "index", at);
+        let id = |id: &str, piece| with(piece, "id", id);
+        let (x, y) = (r#"{"a":"x"}"#, r#"{"a":"y"}"#);
+        let two: &[(&str, &str)] = &[("f", x), ("g", y)];
+        let same: &[(&str, &str)] = &[("f", x), ("f", y)];
+        let one: &[(&str, &str)] = &[("f", x)];
+        let (x1, x2) = x.split_at(4);
+        let (y1, y2) = y.split_at(4);
+        let cases: Vec<Case<'_>> = vec![
+            ("two whole calls without index and id", vec![piece("f", x), piece("g", y)], two),
+            ("the same function twice", vec![piece("f", x), piece("f", y)], same),
+            (
+                "without index and id, in pieces",
+                vec![piece("f", x1), piece("", x2), piece("g", y1), piece("", y2)],
+                two,
+            ),
+            (
+                "the name in every piece",
+                vec![piece("f", x1), piece("f", x2), piece("g", y1), piece("g", y2)],
+                two,
+            ),
+            (
+                "the name in every piece of the same function",
+                vec![piece("f", x1), piece("f", x2), piece("f", y1), piece("f", y2)],
+                same,
+            ),
+            (
+                "index 0 with different ids",
+                vec![index(0, id("a", piece("f", x))), index(0, id("b", piece("f", y)))],
+                same,
+            ),
+            ("index 0 without ids", vec![index(0, piece("f", x)), index(0, piece("g", y))], two),
+            (
+                "index 0 without ids, the same function",
+                vec![index(0, piece("f", x)), index(0, piece("f", y))],
+                same,
+            ),
+            (
+                "the id in every piece",
+                vec![
+                    id("a", piece("f", x1)),
+                    id("b", piece("g", y1)),
+                    id("a", piece("", x2)),
+                    id("b", piece("", y2)),
+                ],
+                two,
+            ),
+            (
+                "one id for all calls",
+                vec![index(0, id("a", piece("f", x))), index(1, id("a", piece("f", y)))],
+                same,
+            ),
+            (
+                "interleaved by index",
+                vec![
+                    index(0, id("a", piece("f", x1))),
+                    index(1, id("b", piece("g", y1))),
+                    index(0, piece("", x2)),
+                    index(1, piece("", y2)),
+                ],
+                two,
+            ),
+            (
+                "objects as arguments",
+                vec![piece("f", json!({"a": "x"})), piece("f", json!({"a": "y"}))],
+                same,
+            ),
+            (
+                "an empty name first",
+                vec![index(0, id("a", piece("", ""))), index(0, piece("f", x))],
+                one,
+            ),
+            ("an empty name first, without index", vec![piece("", ""), piece("f", x)], one),
+            ("two calls in one frame", vec![json!([piece("f", x), piece("f", y)])], same),
+            (
+                "two calls in each frame",
+                vec![
+                    json!([piece("f", x1), piece("g", y1)]),
+                    json!([piece("", x2), piece("", y2)]),
+                ],
+                two,
+            ),
+            (
+                "an empty object first",
+                vec![index(0, piece("f", "{}")), index(0, piece("f", x))],
+                &[("f", r#"{}{"a":"x"}"#)],
+            ),
+            ("a last piece without arguments", vec![piece("f", x), piece("f", "")], one),
+        ];
+        for (title, pieces, expected) in cases {
+            let found = calls(&pieces);
+            let found: Vec<(&str, &str)> =
+                found.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+            assert_eq!(found, expected, "{title}");
+        }
+    }
+
+    #[test]
+    fn the_providers_fields_are_sent_back_to_the_same_model() {
+        let mut builder = ChatBuilder::new(vec!["reasoning_content".to_owned()]);
+        for delta in [
+            json!({"reasoning_content": "two and "}),
+            json!({"reasoning_content": "two", "reasoning_details": [{"index": 0, "text": "t"}]}),
+            json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"},
+                "extra_content": {"google": {"thought_signature": "s"}}}]}),
+        ] {
+            let frame = json!({"choices": [{"delta": delta}]});
+            builder.absorb(&frame.to_string()).unwrap();
+        }
+        let reply = Box::new(builder).into_reply().unwrap();
+        let own = reply.provider.unwrap();
+        let own = ProviderFields { origin: "url model".into(), ..own };
+        let message = Message { provider: Some(own), ..Message::calling("", reply.calls) };
+        let stored = serde_json::to_string(&message).unwrap();
+        let messages = [Message::user("go"), serde_json::from_str(&stored).unwrap()];
+        let fields = OptionalFields {
+            length: LengthField::MaxTokens,
+            temperature: true,
+            stream_options: true,
+            cache_marks: false,
+            thinking: None,
+            function_choice: true,
+            json_schema: false,
+            provider_fields: true,
+        };
+        let sent = |origin: &str, fields| {
+            let request = ModelRequest::new(&messages);
+            let body = body("model", origin, &request, fields, false).unwrap();
+            serde_json::from_slice::<Value>(&body).unwrap()["messages"][1].clone()
+        };
+        let own = sent("url model", fields);
+        assert_eq!(own["reasoning_content"], "two and two");
+        assert_eq!(own["reasoning_details"], json!([{"index": 0, "text": "t"}]));
+        let signature = "/tool_calls/0/extra_content/google/thought_signature";
+        assert_eq!(own.pointer(signature).unwrap(), "s");
+        let plain = json!({"role": "assistant", "content": "", "tool_calls": [
+            {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}]});
+        assert_eq!(sent("url other", fields), plain);
+        let without = fields
+            .without_rejected("`reasoning_content` is not supported in input messages")
+            .unwrap();
+        assert!(!without.provider_fields && without.thinking == fields.thinking);
+        assert_eq!(sent("url model", without), plain);
+    }
+}

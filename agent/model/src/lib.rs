@@ -288,3 +288,22 @@ impl IntoModel for &str {
         Ok(Arc::new(RemoteModel::new(endpoint, &egress, Timeouts::default())?))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filtered_reply_says_so() {
+        let reply =
+            |finish: &str| ModelReply { finish: Some(finish.to_owned()), ..ModelReply::default() };
+        for finish in ["content_filter", "SAFETY", "refusal", "RECITATION", "PROHIBITED_CONTENT"] {
+            let answer = reply(finish).into_answer(Usage::default());
+            assert_eq!((answer.filtered.as_deref(), answer.is_truncated), (Some(finish), true));
+        }
+        for (finish, is_truncated) in [("stop", false), ("length", true), ("MAX_TOKENS", true)] {
+            let answer = reply(finish).into_answer(Usage::default());
+            assert_eq!((answer.filtered, answer.is_truncated), (None, is_truncated));
+        }
+    }
+}

@@ -352,3 +352,71 @@ impl ReplyBuilder for MessagesBuilder {
         self.reply.into_reply(self.usage.usage())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
+
+    use wattle_machine::{ProviderFields, ThinkingEffort};
+
+    use super::*;
+    use crate::protocol::LengthField;
+
+    #[test]
+    fn signed_thoughts_are_sent_back_to_the_same_model() {
+        let mut builder = MessagesBuilder::default();
+        for event in [
+            json!({"type": "message_start", "message": {}}),
+            json!({"type": "content_block_start", "index": 0,
+                "content_block": {"type": "thinking", "thinking": "", "signature": ""}}),
+            json!({"type": "content_block_delta", "index": 0,
+                "delta": {"type": "thinking_delta", "thinking": "why"}}),
+            json!({"type": "content_block_delta", "index": 0,
+                "delta": {"type": "signature_delta", "signature": "s"}}),
+            json!({"type": "content_block_start", "index": 1,
+                "content_block": {"type": "redacted_thinking", "data": "d"}}),
+            json!({"type": "content_block_start", "index": 2,
+                "content_block": {"type": "tool_use", "id": "a", "name": "f", "input": {}}}),
+            json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}}),
+            json!({"type": "message_stop"}),
+        ] {
+            builder.absorb(&event.to_string()).unwrap();
+        }
+        let reply = Box::new(builder).into_reply().unwrap();
+        let own = ProviderFields { origin: "url model".into(), ..reply.provider.unwrap() };
+        let message = Message { provider: Some(own), ..Message::calling("", reply.calls) };
+        let messages = [Message::user("go"), message, Message::tool("a", "four")];
+        let fields = OptionalFields {
+            length: LengthField::MaxTokens,
+            temperature: true,
+            stream_options: false,
+            cache_marks: false,
+            thinking: Some(ThinkingField::Budget),
+            function_choice: true,
+            json_schema: false,
+            provider_fields: true,
+        };
+        let sent = |origin: &str| {
+            let request = ModelRequest {
+                thinking_effort: ThinkingEffort::new(50),
+                ..ModelRequest::new(&messages)
+            };
+            let body = body("model", origin, &request, fields, false).unwrap();
+            serde_json::from_slice::<Value>(&body).unwrap()
+        };
+        let call = json!({"type": "tool_use", "id": "a", "name": "f", "input": {}});
+        let own = sent("url model");
+        assert_eq!(
+            own["messages"][1]["content"],
+            json!([
+                {"type": "thinking", "thinking": "why", "signature": "s"},
+                {"type": "redacted_thinking", "data": "d"},
+                call,
+            ])
+        );
+        assert_eq!(own["thinking"]["type"], "enabled");
+        let other = sent("url other");
+        assert_eq!(other["messages"][1]["content"], json!([call]));
+        assert_eq!(other["thinking"], Value::Null);
+    }
+}

@@ -159,8 +159,9 @@ fn call_object(text: &str, at: usize, names: &BTreeSet<&str>) -> Option<(Range<u
         Some(more) => string(more).is_some_and(|(key, _)| ARGUMENTS.contains(&key)),
         None => after.trim().is_empty(),
     };
-    let start = text.len() - text.get(at..)?.len() + 1 + window.find(name)?;
-    has_arguments.then_some((start..start + name.len(), is_line_start(text, at)))
+    let end = at + 1 + window.len() - after.len() - '"'.len_utf8();
+    // JSON may be what the user asked for.
+    (!name.is_empty() && has_arguments).then_some((at..end, false))
 }
 
 /// Reads a string in double quotes at the start of a text. Returns its content and the text after it.
