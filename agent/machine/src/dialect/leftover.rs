@@ -98,7 +98,10 @@ fn token(text: &str) -> Option<usize> {
     let inside = text.strip_prefix('<')?;
     let inside = inside.strip_prefix('/').unwrap_or(inside);
     let (inside, bar) = match inside.chars().next()? {
-        bar @ ('|' | '｜') => (inside.strip_prefix(bar)?, Some(bar)),
+        bar @ ('|' | '｜') => {
+            let inside = inside.strip_prefix(bar)?;
+            (inside.strip_prefix('｜').unwrap_or(inside), Some(bar))
+        }
         _ => (inside, None),
     };
     let word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '▁' | '-' | '.' | '/' | '"');

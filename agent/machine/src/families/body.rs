@@ -47,9 +47,10 @@ impl<'t, 'p> Body<'t, 'p> {
         self.closings()?;
         self.cursor.skip(&['}', ']', ';'])?;
         let mut next = self.cursor;
+        let in_fence = self.form.openings.iter().any(|opening| opening.starts_with("```"));
+        // Another call, or an invented result, may follow a fence.
         let is_over = next.at >= next.text.len()
-            || self.form.openings.iter().any(|opening| opening.starts_with("```"))
-                && next.take_any(self.form.openings)?;
+            || in_fence && (next.take("```tool_output")? || next.take_any(self.form.openings)?);
         let is_admitted = |call: &FunctionCall| self.admits(&call.name);
         if is_over && found.calls.iter().all(is_admitted) { Ok(found) } else { Err(Stop::Not) }
     }
@@ -108,13 +109,17 @@ impl<'t, 'p> Body<'t, 'p> {
 
     /// Skips the closings. Returns true if there was any.
     fn closings(&mut self) -> Result<bool, Stop> {
-        let mut is_closed = false;
+        let (mut is_closed, mut in_fence) = (false, true);
         let mut end = self.cursor;
         loop {
             end.skip(&[',', ';'])?;
-            if !end.take_any(self.form.closings)? && !end.take_closing_tag()? {
+            // A second fence is the next one.
+            let is_fence = end.rest().starts_with('`');
+            let is_closing = (in_fence || !is_fence) && end.take_any(self.form.closings)?;
+            if !is_closing && !end.take_closing_tag()? {
                 return Ok(is_closed);
             }
+            in_fence &= !is_fence;
             (self.cursor.at, is_closed) = (end.at, true);
         }
     }
@@ -399,6 +404,11 @@ impl<'t, 'p> Body<'t, 'p> {
         loop {
             let mut next = self.cursor;
             next.skip(&[',', ';'])?;
+            while !in_list && next.take("#")? {
+                let line = next.rest().find('\n');
+                next.at = line.map_or(next.text.len(), |line| next.at + line + 1);
+                next.skip(&[])?;
+            }
             if in_list && next.take("]")? {
                 self.cursor = next;
                 break;

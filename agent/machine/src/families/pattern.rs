@@ -80,6 +80,10 @@ impl<'t> Cursor<'t> {
                         _ => return Ok(false),
                     };
                     found.at += length;
+                    // Some models double the bars.
+                    if wanted == '｜' && matches!(found.peek(), Some('｜' | '|')) {
+                        found.next()?;
+                    }
                 }
             }
         }

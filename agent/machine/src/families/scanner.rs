@@ -314,7 +314,7 @@ impl<'p> Scan<'p> {
                 self.add(start, end, MarkKind::Close);
                 self.is_fresh = true;
             }
-            None if self.channel(thought.form).is_some_and(is_word) => {
+            None if self.channel(thought.form).is_some_and(is_plain_channel) => {
                 self.marks.pop();
                 self.refused = Some(thought.start);
                 self.at = thought.start;
@@ -362,7 +362,7 @@ impl<'p> Scan<'p> {
         is_end: bool,
     ) -> Result<(usize, usize), Stop> {
         let mut cursor = self.cursor(from, is_end);
-        while let Some(offset) = cursor.rest().find(['<', '[', 'a', '◁']) {
+        while let Some(offset) = cursor.rest().find(['<', '[', 'a', '◁', 'H']) {
             cursor.at += offset;
             let mut end = cursor;
             if end.take_any(closings)? {
@@ -443,7 +443,9 @@ impl<'p> Scan<'p> {
             }
             '`' => return self.backticks(is_end),
             '<' | '[' | '{' | '✿' | '◁' if self.form(is_end)? => return Ok(()),
-            'a' | 'c' | 't' | 'f' | 'A' if self.may_be_word(is_end) && self.form(is_end)? => {
+            'a' | 'c' | 't' | 'f' | 'A' | 'H'
+                if self.may_be_word(is_end) && self.form(is_end)? =>
+            {
                 return Ok(());
             }
             _ => {}
@@ -456,7 +458,7 @@ impl<'p> Scan<'p> {
     fn pass_plain(&mut self) {
         let is_plain = |b: &u8| {
             b.is_ascii_graphic()
-                && !matches!(b, b'<' | b'[' | b'{' | b'`' | b'a' | b'c' | b't' | b'f' | b'A')
+                && !matches!(b, b'<' | b'[' | b'{' | b'`' | b'a' | b'c' | b't' | b'f' | b'A' | b'H')
                 || *b == b' ' && !self.line.is_blank
         };
         let length = self.text.as_bytes().iter().skip(self.at).take_while(|b| is_plain(b)).count();
@@ -468,8 +470,16 @@ impl<'p> Scan<'p> {
 
     /// Returns true if a word that begins a form may be next.
     fn may_be_word(&self, is_end: bool) -> bool {
-        const STARTS: &[&str] =
-            &["assistant", "analysis", "commentary", "to=", "functools", "Action"];
+        const STARTS: &[&str] = &[
+            "assistant",
+            "analysis",
+            "commentary",
+            "to=",
+            "functools",
+            "functions.",
+            "Action",
+            "Here",
+        ];
         let mut cursor = self.cursor(self.at, is_end);
         cursor.take_any(STARTS) != Ok(false)
     }
@@ -572,6 +582,13 @@ impl<'p> Scan<'p> {
         }
         let mut unopened = self.cursor(start, is_end);
         let (end, closes, name) = match tag_at(unopened) {
+            Ok(tag) if tag.is_empty => {
+                let is_form = self.fits(Place::Line);
+                if is_form {
+                    self.add(start, tag.end, MarkKind::Nothing);
+                }
+                return Ok(is_form);
+            }
             Ok(tag) => (tag.end, tag.closes, tag.name),
             Err(Stop::More) => return Err(Stop::More),
             Err(Stop::Not) if unopened.take_any(UNOPENED)? => (unopened.at, true, 0),
@@ -677,14 +694,18 @@ impl<'p> Scan<'p> {
                 continue;
             }
             let end = cursor.at;
-            if is_word(&form.channel) {
+            if is_plain_channel(&form.channel) {
                 if self.refused == Some(start) {
                     continue;
                 }
+                let is_word =
+                    self.text.get(..end).is_some_and(|text| text.ends_with(char::is_alphabetic));
                 match cursor.peek() {
                     None if !is_end => return Err(Stop::More),
-                    Some(next) if next.is_uppercase() => {}
-                    _ => continue,
+                    Some(next) if is_word && (next == ' ' || ".,:;!?)'-".contains(next)) => {
+                        continue;
+                    }
+                    _ => {}
                 }
             }
             match form.channel {
@@ -705,8 +726,8 @@ impl<'p> Scan<'p> {
     }
 }
 
-fn is_word(channel: &Channel) -> bool {
-    matches!(channel, Channel::Thought { is_word: true, .. })
+fn is_plain_channel(channel: &Channel) -> bool {
+    matches!(channel, Channel::Thought { is_plain: true, .. })
 }
 
 /// Returns the offset after the run of `length` backticks that ends inline code. Returns `None` if
@@ -747,6 +768,8 @@ struct Tag {
     /// The index of the name in [`THOUGHT_TAGS`].
     name: usize,
     closes: bool,
+    /// If true, the tag has no content, as in `<think/>`.
+    is_empty: bool,
 }
 
 /// Maximum length of a tag's attributes, in bytes.
@@ -778,5 +801,7 @@ fn tag_at(cursor: Cursor<'_>) -> Result<Tag, Stop> {
     if !is_separated || !bare.get(end..).is_some_and(|rest| rest.starts_with('>')) {
         return Err(missing(end));
     }
-    Ok(Tag { end: cursor.text.len() - bare.len() + end + 1, name, closes })
+    let is_empty = bare.get(..end).is_some_and(|tag| tag.ends_with('/'));
+    let end = cursor.text.len() - bare.len() + end + 1;
+    Ok(Tag { end, name, closes, is_empty: is_empty && !closes })
 }

@@ -205,7 +205,13 @@ pub(super) const CALLS: &[CallForm] = &[
     ),
     form(
         "Qwen3-Coder, Nemotron 3, Seed-OSS, Llama, Functionary, Step 3.5",
-        &["<~tool_call> <function=", "<~tool_calls> <function=", "<function="],
+        &[
+            "<~tool_call> <function=",
+            "<~tool_calls> <function=",
+            "<function=",
+            "<~tool_call> <function name=",
+            "<function name=",
+        ],
         Tag {
             arguments: &[
                 Json,
@@ -293,6 +299,16 @@ pub(super) const CALLS: &[CallForm] = &[
     ),
     CallForm { place: Place::Line, ..form("Phi 4, Firefunction", &["functools"], Objects, &[]) },
     // The forms without marks.
+    CallForm {
+        place: Place::Line,
+        is_known: true,
+        ..form(
+            "Kimi K2",
+            &["functions."],
+            Named { between: &[], arguments: &[Json, Arguments::Python] },
+            &[],
+        )
+    },
     plain(
         "Command R, ReAct",
         &["Action:"],
@@ -340,9 +356,9 @@ pub(super) enum Channel {
         closings: &'static [&'static str],
         /// The patterns of the next form.
         nexts: &'static [&'static str],
-        /// If true, the opening is an ordinary word: it counts only before an upper-case letter, and
-        /// if the thought ends.
-        is_word: bool,
+        /// If true, the opening is ordinary text: it counts only if the thought ends, and a word
+        /// only if it touches the next one.
+        is_plain: bool,
     },
     /// The answer. The text before it is a thought.
     Answer,
@@ -369,7 +385,7 @@ const fn channel(
 }
 
 const fn thought(closings: &'static [&'static str]) -> Channel {
-    Channel::Thought { closings, nexts: &[], is_word: false }
+    Channel::Thought { closings, nexts: &[], is_plain: false }
 }
 
 /// The channels of answers, except those in tags.
@@ -378,7 +394,7 @@ pub(super) const CHANNELS: &[ChannelForm] = &[
         "gpt-oss",
         &["<|start|>assistant <|channel|>analysis <|message|>", "<|channel|>analysis <|message|>"],
         Place::Touching,
-        Channel::Thought { closings: HARMONY_END, nexts: HARMONY_NEXT, is_word: false },
+        Channel::Thought { closings: HARMONY_END, nexts: HARMONY_NEXT, is_plain: false },
     ),
     channel(
         "gpt-oss",
@@ -407,16 +423,26 @@ pub(super) const CHANNELS: &[ChannelForm] = &[
         "gpt-oss",
         &["assistantanalysis"],
         Place::Anywhere,
-        Channel::Thought { closings: &[], nexts: HARMONY_NEXT, is_word: true },
+        Channel::Thought { closings: &[], nexts: HARMONY_NEXT, is_plain: true },
     ),
     channel(
         "gpt-oss",
         &["analysis", "commentary"],
         Place::Start,
-        Channel::Thought { closings: &[], nexts: HARMONY_NEXT, is_word: true },
+        Channel::Thought { closings: &[], nexts: HARMONY_NEXT, is_plain: true },
     ),
     channel("gpt-oss", &["assistantfinal"], Place::Anywhere, Channel::Answer),
     channel("gpt-oss", &["assistantcommentary"], Place::AfterForm, Channel::Nothing),
+    channel(
+        "Granite 3",
+        &["Here is my thought process:", "Here's my thought process:"],
+        Place::Start,
+        Channel::Thought {
+            closings: &["Here is my response:", "Here's my response:"],
+            nexts: &[],
+            is_plain: true,
+        },
+    ),
     channel("Mistral", &["[THINK]"], Place::Line, thought(&["[/THINK]"])),
     channel("Cohere", &["<|START_THINKING|>"], Place::Touching, thought(&["<|END_THINKING|>"])),
     channel("Cohere", &["<|START_RESPONSE|>", "<|START_TEXT|>"], Place::Touching, Channel::Answer),
