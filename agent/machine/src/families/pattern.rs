@@ -112,6 +112,8 @@ impl<'t> Cursor<'t> {
             let is_plain = wanted.is_ascii() && !matches!(wanted, b' ' | b'~');
             match next.next() {
                 Some(found) if is_plain && *found != wanted => return true,
+                // No name can follow the namespace.
+                Some(found) if wanted == b'~' && !found.is_ascii_alphanumeric() => return true,
                 Some(_) if is_plain => {}
                 _ => return false,
             }

@@ -134,9 +134,10 @@ fn a_megabyte_of_openings_is_read_in_linear_time() {
         "Action: file_read\nAction Input: ",
     ];
     for opening in openings {
-        let text = opening.repeat((1 << 20) / opening.len());
         let programs = programs();
-        for size in [text.len(), 1 << 12] {
+        // The whole, then a part of it in pieces.
+        for (length, size) in [(1 << 20, 1 << 20), (1 << 17, 1 << 10)] {
+            let text = opening.repeat(length / opening.len());
             let started = Instant::now();
             let mut scanner = Scanner::new(&programs);
             let mut at = 0;
