@@ -27,6 +27,20 @@ pub struct Message {
     /// If true, the host added the message, which contains text from an agent's trait.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub contributed: bool,
+    /// The provider's own fields of a message from the model, such as signed reasoning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<ProviderFields>,
+}
+
+/// The fields of a model's message that only its provider understands, such as signed reasoning.
+/// Some providers require them in the next request. The machine keeps them with the message and does
+/// not interpret them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProviderFields {
+    /// The model and the endpoint that the fields belong to. No other model receives them.
+    pub origin: SharedText,
+    /// The fields, as a JSON object.
+    pub fields: SharedText,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -80,6 +94,7 @@ impl Message {
             stable: 0,
             recalled: false,
             contributed: false,
+            provider: None,
         }
     }
 

@@ -95,6 +95,8 @@ pub(crate) enum RetryReason {
     Empty,
     /// The answer was truncated.
     Truncated,
+    /// The provider withheld the answer.
+    Filtered,
     /// The model called a program in a turn that required an answer.
     Called,
     /// The answer had this mark of the model's own format.

@@ -303,6 +303,10 @@ pub(crate) const TRUNCATED_ANSWER: &str = "Your last answer was cut off before i
                                            not used. Answer again, much shorter: think less, \
                                            write a shorter program, or do it in several steps.";
 
+/// The request that follows an answer that the provider withheld.
+pub(crate) const FILTERED_ANSWER: &str = "Your last answer was withheld by a content filter and \
+                                          was not used. Answer again, in other words.";
+
 /// The request that follows a call in a turn that requires the final answer.
 pub(crate) const ANSWER_ONLY: &str = "Your last answer was another call, which was not run. \
                                       Nothing more can be run: write the answer for the user.";

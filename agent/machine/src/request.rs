@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::event::Usage;
-use crate::message::FunctionCall;
+use crate::message::{FunctionCall, ProviderFields};
 
 /// The form in which a model calls programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -50,6 +50,13 @@ pub struct ModelAnswer {
     /// the thought if the text contains none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<String>,
+    /// The reason that the provider gave for withholding the answer or a part of it, such as
+    /// `content_filter`. `None` if it withheld nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filtered: Option<String>,
+    /// The provider's own fields, which the next requests to the same model must contain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<ProviderFields>,
     /// The token usage of this request.
     pub usage: Usage,
 }

@@ -37,7 +37,7 @@ use futures_util::future::{BoxFuture, ready};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use wattle_files::open_lines;
-use wattle_machine::{FunctionCall, Message, Role, announced_nonce};
+use wattle_machine::{FunctionCall, Message, ProviderFields, Role, announced_nonce};
 use wattle_rt::truncate;
 
 use super::{
@@ -89,6 +89,10 @@ impl RecordedReply {
             text: mask.text(&reply.text),
             reasoning: reply.reasoning.map(|thought| mask.text(&thought)),
             calls: masked_calls(reply.calls, mask),
+            provider: reply.provider.map(|own| ProviderFields {
+                fields: mask.text(&own.fields).into(),
+                origin: mask.text(&own.origin).into(),
+            }),
             ..reply
         };
         match self {
@@ -422,6 +426,7 @@ impl Recorder {
         if let Some(last) = &mut asked.last {
             last.content = self.mask.text(&last.content).into();
             last.calls = masked_calls(std::mem::take(&mut last.calls), &self.mask);
+            last.provider = None;
         }
         let clean = reply.clone().masked(&self.mask);
         let turn = Turn { request: Some(asked), masked: clean != reply, reply: clean };

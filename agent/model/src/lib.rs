@@ -32,6 +32,7 @@ pub mod output;
 mod prices;
 mod protocol;
 mod provider_error;
+mod provider_fields;
 mod recording;
 mod remote;
 mod reply;
@@ -45,7 +46,7 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use serde::{Deserialize, Serialize};
 use wattle_egress::{Egress, Policy};
-use wattle_machine::{FunctionCall, ModelAnswer, Usage};
+use wattle_machine::{FunctionCall, ModelAnswer, ProviderFields, Usage};
 
 pub use cassette::{Cassette, Recorder};
 pub use dialect::DialectSetting;
@@ -192,6 +193,10 @@ pub struct ModelReply {
     /// The finish reason in the provider's spelling: `stop`, `length`, …
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish: Option<String>,
+    /// The provider's own fields, such as signed reasoning, which the next requests to the same
+    /// model must contain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<ProviderFields>,
 }
 
 impl ModelReply {
@@ -199,8 +204,34 @@ impl ModelReply {
     #[must_use]
     pub fn into_answer(self, usage: Usage) -> ModelAnswer {
         let is_truncated = self.is_truncated();
-        let ModelReply { text, calls, reasoning, .. } = self;
-        ModelAnswer { text, calls, is_truncated, reasoning, usage }
+        let filtered = self.filter_reason().map(str::to_owned);
+        let ModelReply { text, calls, reasoning, provider, .. } = self;
+        ModelAnswer { text, calls, is_truncated, reasoning, filtered, provider, usage }
+    }
+
+    /// Returns the finish reason if it means that the provider withheld the message or the rest of
+    /// it, such as `content_filter`, and `None` otherwise.
+    pub fn filter_reason(&self) -> Option<&str> {
+        const WORDS: &[&str] = &[
+            "content_filter",
+            "content_filtered",
+            "refusal",
+            "safety",
+            "recitation",
+            "blocklist",
+            "prohibited_content",
+            "spii",
+            "image_safety",
+            "language",
+            "sensitive",
+            "guardrail_intervened",
+            "guardrails",
+            "moderation",
+            "model_armor",
+            "blocked",
+        ];
+        let is_filter = |finish: &&str| WORDS.iter().any(|word| finish.eq_ignore_ascii_case(word));
+        self.finish.as_deref().filter(is_filter)
     }
 
     /// Returns true if the message is incomplete: it reached its maximum length, or the provider
@@ -212,12 +243,12 @@ impl ModelReply {
             "model_length",
             "max_output_tokens",
             "model_context_window_exceeded",
-            "content_filter",
-            "refusal",
         ];
-        self.finish
-            .as_deref()
-            .is_some_and(|finish| WORDS.iter().any(|word| finish.eq_ignore_ascii_case(word)))
+        self.filter_reason().is_some()
+            || self
+                .finish
+                .as_deref()
+                .is_some_and(|finish| WORDS.iter().any(|word| finish.eq_ignore_ascii_case(word)))
     }
 }
 
@@ -255,5 +286,24 @@ impl IntoModel for &str {
         let endpoint = resolve(&settings, |name| std::env::var(name).ok())?;
         let egress = Egress::new(Policy::default());
         Ok(Arc::new(RemoteModel::new(endpoint, &egress, Timeouts::default())?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filtered_reply_says_so() {
+        let reply =
+            |finish: &str| ModelReply { finish: Some(finish.to_owned()), ..ModelReply::default() };
+        for finish in ["content_filter", "SAFETY", "refusal", "RECITATION", "PROHIBITED_CONTENT"] {
+            let answer = reply(finish).into_answer(Usage::default());
+            assert_eq!((answer.filtered.as_deref(), answer.is_truncated), (Some(finish), true));
+        }
+        for (finish, is_truncated) in [("stop", false), ("length", true), ("MAX_TOKENS", true)] {
+            let answer = reply(finish).into_answer(Usage::default());
+            assert_eq!((answer.filtered, answer.is_truncated), (None, is_truncated));
+        }
     }
 }

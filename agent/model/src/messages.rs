@@ -9,6 +9,7 @@ use super::protocol::{
     OptionalFields, PartialReply, ReplyBuilder, ReplyFault, ThinkingField, admit_call,
 };
 use super::provider_error::reported_error;
+use super::provider_fields::KeptFields;
 use super::{FunctionChoice, FunctionTool, ModelReply, ModelRequest};
 
 #[derive(Serialize)]
@@ -43,6 +44,7 @@ struct Turn {
 /// end of the conversation so far.
 pub(super) fn body(
     model: &str,
+    origin: &str,
     request: &ModelRequest<'_>,
     fields: OptionalFields,
     stream: bool,
@@ -52,9 +54,10 @@ pub(super) fn body(
         .iter()
         .filter(|message| message.role == Role::System && !message.content.is_empty());
     let system: Vec<Value> = system.flat_map(system_blocks).collect();
-    let mut messages = turns(request.messages);
+    let origin = fields.provider_fields.then_some(origin);
+    let mut messages = turns(request.messages, origin);
     messages.last_mut().and_then(|turn| turn.content.last_mut()).into_iter().for_each(mark);
-    let budget = thinking_budget(request, fields);
+    let budget = thinking_budget(request, fields, origin);
     serde_json::to_vec(&Body {
         model,
         // The limit includes the reasoning, so the reasoning budget is added to the maximum length
@@ -93,12 +96,22 @@ const MAX_THINKING: u32 = 32_000;
 /// reasoning tokens.
 ///
 /// Within a turn that calls functions, the protocol requires the signed reasoning from earlier
-/// requests. Conversations do not store this reasoning. A request that ends with tool results
-/// therefore does not ask for reasoning.
-fn thinking_budget(request: &ModelRequest<'_>, fields: OptionalFields) -> Option<u32> {
+/// requests. A request that ends with tool results therefore asks for reasoning only if all calls of
+/// the turn have it.
+fn thinking_budget(
+    request: &ModelRequest<'_>,
+    fields: OptionalFields,
+    origin: Option<&str>,
+) -> Option<u32> {
     let effort = request.thinking_effort.filter(|effort| effort.get() > 0)?;
+    let turn = request.messages.iter().rev();
+    let turn = turn.take_while(|message| message.role != Role::User);
+    let mut calls = turn.filter(|message| !message.calls.is_empty());
+    let is_signed = |message: &Message| {
+        origin.is_some_and(|origin| !KeptFields::of_message(message, origin).thinking.is_empty())
+    };
     let has_results = request.messages.last().is_some_and(|last| last.answers.is_some());
-    if fields.thinking != Some(ThinkingField::Budget) || has_results {
+    if fields.thinking != Some(ThinkingField::Budget) || has_results && !calls.all(is_signed) {
         return None;
     }
     let share = u64::from(request.max_tokens) * u64::from(effort.get()) / 100;
@@ -137,11 +150,11 @@ fn mark(block: &mut Value) {
 }
 
 /// Merges consecutive messages with the same role into turns. A turn without content is dropped.
-fn turns(messages: &[Message]) -> Vec<Turn> {
+fn turns(messages: &[Message], origin: Option<&str>) -> Vec<Turn> {
     let mut turns: Vec<Turn> = Vec::new();
     for message in messages.iter().filter(|message| message.role != Role::System) {
         let role = if message.role == Role::Assistant { "assistant" } else { "user" };
-        let content = blocks(message);
+        let content = blocks(message, origin);
         match turns.last_mut() {
             Some(last) if last.role == role => last.content.extend(content),
             _ if content.is_empty() => {}
@@ -151,7 +164,8 @@ fn turns(messages: &[Message]) -> Vec<Turn> {
     turns
 }
 
-fn blocks(message: &Message) -> Vec<Value> {
+/// Returns the blocks of a message. Its signed thoughts come first.
+fn blocks(message: &Message, origin: Option<&str>) -> Vec<Value> {
     if let Some(id) = &message.answers {
         return vec![
             json!({"type": "tool_result", "tool_use_id": plain(id), "content": message.content}),
@@ -163,7 +177,13 @@ fn blocks(message: &Message) -> Vec<Value> {
         let input = if input.is_object() { input } else { Value::Object(Map::new()) };
         json!({"type": "tool_use", "id": plain(id), "name": name, "input": input})
     };
-    spoken.into_iter().chain(message.calls.iter().map(call)).collect()
+    let content = spoken.into_iter().chain(message.calls.iter().map(call));
+    let thinking = origin.map(|origin| KeptFields::of_message(message, origin).thinking);
+    let mut blocks: Vec<Value> = thinking.unwrap_or_default();
+    let thoughts = blocks.len();
+    blocks.extend(content);
+    // A turn must not consist of thoughts alone.
+    if blocks.len() == thoughts { Vec::new() } else { blocks }
 }
 
 /// Replaces characters that the protocol does not allow in an id.
@@ -252,7 +272,11 @@ impl MessagesBuilder {
         let field = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or_default();
         match field("type") {
             "text" => self.reply.text.push_str(field("text")),
-            "thinking" => self.reply.reasoning.push_str(field("thinking")),
+            "thinking" => {
+                self.reply.reasoning.push_str(field("thinking"));
+                self.reply.provider.add_thinking(at, block);
+            }
+            "redacted_thinking" => self.reply.provider.add_thinking(at, block),
             "tool_use" => {
                 admit_call(self.reply.calls.len())?;
                 let input = block
@@ -277,7 +301,13 @@ impl MessagesBuilder {
         let field = |name: &str| delta.get(name).and_then(Value::as_str).unwrap_or_default();
         match field("type") {
             "text_delta" => self.reply.text.push_str(field("text")),
-            "thinking_delta" => self.reply.reasoning.push_str(field("thinking")),
+            "thinking_delta" => {
+                self.reply.reasoning.push_str(field("thinking"));
+                self.reply.provider.extend_thinking(at, "thinking", field("thinking"));
+            }
+            "signature_delta" => {
+                self.reply.provider.extend_thinking(at, "signature", field("signature"));
+            }
             "input_json_delta" => {
                 let call = self.reply.calls.iter_mut().rev().find(|(index, _)| *index == at);
                 call.into_iter()
@@ -320,5 +350,73 @@ impl ReplyBuilder for MessagesBuilder {
 
     fn into_reply(self: Box<Self>) -> Option<ModelReply> {
         self.reply.into_reply(self.usage.usage())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
+
+    use wattle_machine::{ProviderFields, ThinkingEffort};
+
+    use super::*;
+    use crate::protocol::LengthField;
+
+    #[test]
+    fn signed_thoughts_are_sent_back_to_the_same_model() {
+        let mut builder = MessagesBuilder::default();
+        for event in [
+            json!({"type": "message_start", "message": {}}),
+            json!({"type": "content_block_start", "index": 0,
+                "content_block": {"type": "thinking", "thinking": "", "signature": ""}}),
+            json!({"type": "content_block_delta", "index": 0,
+                "delta": {"type": "thinking_delta", "thinking": "why"}}),
+            json!({"type": "content_block_delta", "index": 0,
+                "delta": {"type": "signature_delta", "signature": "s"}}),
+            json!({"type": "content_block_start", "index": 1,
+                "content_block": {"type": "redacted_thinking", "data": "d"}}),
+            json!({"type": "content_block_start", "index": 2,
+                "content_block": {"type": "tool_use", "id": "a", "name": "f", "input": {}}}),
+            json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}}),
+            json!({"type": "message_stop"}),
+        ] {
+            builder.absorb(&event.to_string()).unwrap();
+        }
+        let reply = Box::new(builder).into_reply().unwrap();
+        let own = ProviderFields { origin: "url model".into(), ..reply.provider.unwrap() };
+        let message = Message { provider: Some(own), ..Message::calling("", reply.calls) };
+        let messages = [Message::user("go"), message, Message::tool("a", "four")];
+        let fields = OptionalFields {
+            length: LengthField::MaxTokens,
+            temperature: true,
+            stream_options: false,
+            cache_marks: false,
+            thinking: Some(ThinkingField::Budget),
+            function_choice: true,
+            json_schema: false,
+            provider_fields: true,
+        };
+        let sent = |origin: &str| {
+            let request = ModelRequest {
+                thinking_effort: ThinkingEffort::new(50),
+                ..ModelRequest::new(&messages)
+            };
+            let body = body("model", origin, &request, fields, false).unwrap();
+            serde_json::from_slice::<Value>(&body).unwrap()
+        };
+        let call = json!({"type": "tool_use", "id": "a", "name": "f", "input": {}});
+        let own = sent("url model");
+        assert_eq!(
+            own["messages"][1]["content"],
+            json!([
+                {"type": "thinking", "thinking": "why", "signature": "s"},
+                {"type": "redacted_thinking", "data": "d"},
+                call,
+            ])
+        );
+        assert_eq!(own["thinking"]["type"], "enabled");
+        let other = sent("url other");
+        assert_eq!(other["messages"][1]["content"], json!([call]));
+        assert_eq!(other["thinking"], Value::Null);
     }
 }

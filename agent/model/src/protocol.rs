@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use wattle_machine::{Dollars, FunctionCall, Usage};
 
+use super::provider_fields::{self, PartialFields};
 use super::{FunctionChoice, ModelReply, ModelRequest};
 
 /// The request field for the maximum length of an answer. Its name differs between endpoints.
@@ -83,6 +84,7 @@ pub(super) struct PartialReply {
     /// The calls, each with the index by which later pieces refer to it.
     pub(super) calls: Vec<(u64, FunctionCall)>,
     pub(super) finish: Option<String>,
+    pub(super) provider: PartialFields,
     /// If true, a part of a message arrived, even if it was empty.
     pub(super) has_begun: bool,
 }
@@ -97,7 +99,9 @@ impl PartialReply {
 
     /// Returns the message, or `None` if it is empty.
     pub(super) fn into_reply(self, usage: Usage) -> Option<ModelReply> {
-        let Self { text, reasoning, calls, finish, has_begun } = self;
+        let Self { text, reasoning, calls, finish, provider, has_begun } = self;
+        let ids = calls.iter().map(|(_, call)| call.id.as_str());
+        let provider = provider.into_fields(ids);
         let is_empty =
             text.is_empty() && reasoning.is_empty() && calls.is_empty() && finish.is_none();
         (has_begun && !is_empty).then(|| ModelReply {
@@ -106,6 +110,7 @@ impl PartialReply {
             reasoning: (!reasoning.is_empty()).then_some(reasoning),
             usage,
             finish,
+            provider,
         })
     }
 }
@@ -125,6 +130,8 @@ pub(super) struct OptionalFields {
     pub(super) function_choice: bool,
     /// If true, a request may contain a schema for the answer.
     pub(super) json_schema: bool,
+    /// If true, requests contain the provider's own fields of the model's earlier messages.
+    pub(super) provider_fields: bool,
 }
 
 /// Returns true if an endpoint's error is about the answer schema. The endpoint may accept a
@@ -174,6 +181,8 @@ impl OptionalFields {
             let names_both = message.replace("max_completion_tokens", "").contains("max_tokens");
             fields.length =
                 if names_both { LengthField::MaxCompletionTokens } else { LengthField::MaxTokens };
+        } else if fields.provider_fields && provider_fields::are_named(&message) {
+            fields.provider_fields = false;
         } else if message.contains("temperature") {
             fields.temperature = false;
         } else if message.contains("reasoning") || message.contains("thinking") {

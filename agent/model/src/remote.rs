@@ -80,6 +80,7 @@ impl RemoteModel {
             thinking: quirks.thinking,
             function_choice: true,
             json_schema: quirks.json_schema,
+            provider_fields: true,
         };
         let client = client.with_limits(limits(timeouts));
         let (url, embeddings_url) = (url.into(), embeddings_url.into());
@@ -167,9 +168,10 @@ impl RemoteModel {
     ) -> Result<ModelReply, FailedAttempt> {
         let Endpoint { model, quirks, .. } = &self.endpoint;
         let timeouts = request.timeouts.unwrap_or(self.timeouts);
+        let origin = self.origin();
         let body = match quirks.protocol {
-            Protocol::Chat => chat::body(model, request, fields, stream),
-            Protocol::Messages => messages::body(model, request, fields, stream),
+            Protocol::Chat => chat::body(model, &origin, request, fields, stream),
+            Protocol::Messages => messages::body(model, &origin, request, fields, stream),
         };
         let body =
             body.map_err(|why| FailedAttempt::final_(ModelError::unwritable_request(&why)))?;
@@ -215,7 +217,17 @@ impl RemoteModel {
                 .map_err(|BadReply(fault)| self.invalid_reply(fault, &head))?;
         }
         // The model's text is executed unchanged, so nothing in it is masked, not even the key.
-        reader.finish(&mut show).map_err(|BadReply(fault)| self.invalid_reply(fault, &head))
+        let mut reply =
+            reader.finish(&mut show).map_err(|BadReply(fault)| self.invalid_reply(fault, &head))?;
+        if let Some(provider) = &mut reply.provider {
+            provider.origin = origin.into();
+        }
+        Ok(reply)
+    }
+
+    /// Returns the string that tells this model at this endpoint from all others.
+    fn origin(&self) -> String {
+        format!("{} {}", self.url, self.endpoint.model)
     }
 
     pub(super) fn http(&self, url: &str, body: Vec<u8>) -> Request {

@@ -460,10 +460,14 @@ fn plain_message(role: &str, content: String) -> Message {
     if role == role_name(Role::User) { Message::user(content) } else { Message::assistant(content) }
 }
 
-/// Serializes a message that calls functions, is the result of a call, or was added by the host.
-/// Returns `None` for any other message, which can be restored from its role and its text.
+/// Serializes a message that calls functions, is the result of a call, was added by the host, or has
+/// the provider's own fields. Returns `None` for any other message, which can be restored from its
+/// role and its text.
 fn whole(message: &Message) -> Option<String> {
-    let is_plain = message.calls.is_empty() && message.answers.is_none() && !message.is_added();
+    let is_plain = message.calls.is_empty()
+        && message.answers.is_none()
+        && message.provider.is_none()
+        && !message.is_added();
     if is_plain { None } else { serde_json::to_string(message).ok() }
 }
 

@@ -3,11 +3,12 @@
 use serde_json::{Map, Value};
 
 use super::PlannedCall;
-use super::json::{self, Lenient};
 use crate::call::Call;
 use crate::fix::{self, FixText};
 use crate::function::{CATALOG, Param, ParamKind, ProgramFunction, WAT};
+use crate::json::{self, Lenient};
 use crate::mark::one_line;
+use crate::reader::Action;
 
 /// The meaning of a function call.
 pub(super) enum Meaning {
@@ -65,8 +66,22 @@ pub(super) fn interpret_value(name: &str, value: Value, programs: &[ProgramFunct
     }
 }
 
+/// Returns the action of a function call if the programs are not known.
+pub(crate) fn function_action(name: &str, text: &str) -> Action {
+    match interpret(name, text, &[]).0 {
+        Meaning::Run(PlannedCall { call: Call::Wat { body, args }, .. }) => {
+            Action::Wat { body, args }
+        }
+        Meaning::Run(PlannedCall { call: Call::Catalog { name, args }, .. }) => {
+            Action::Catalog { name, args }
+        }
+        Meaning::Fix(texts) => Action::Fix { texts },
+        Meaning::Done(text) => Action::Response { text },
+    }
+}
+
 /// Returns true if a function with this name exists.
-pub(super) fn is_known(name: &str, programs: &[ProgramFunction]) -> bool {
+pub(crate) fn is_known(name: &str, programs: &[ProgramFunction]) -> bool {
     known(name, programs).is_some()
 }
 
@@ -79,29 +94,73 @@ enum KnownFunction<'a> {
     Program(&'a ProgramFunction),
 }
 
-/// Finds a function by name. Ignores case, punctuation and a prefix such as `functions.`.
+/// Finds a function by name. Ignores case, punctuation, and the decoration that models and servers
+/// leave around a name if the name is known only without it.
 fn known<'a>(name: &str, programs: &'a [ProgramFunction]) -> Option<KnownFunction<'a>> {
-    let name = without_prefix(name);
+    let name = name.trim();
+    let own = programs.iter().find(|function| function.program == name);
+    own.filter(|_| name.contains(['.', ':', '/']))
+        .map(KnownFunction::Program)
+        .or_else(|| known_plain(without_prefix(name), programs))
+        .or_else(|| {
+            let bare = without_decoration(name);
+            let suffixes = GLUED.iter().filter_map(|suffix| bare.strip_suffix(suffix));
+            [bare].into_iter().chain(suffixes).find_map(|name| known_plain(name, programs))
+        })
+}
+
+/// Finds a function by its undecorated name. Ignores case and punctuation.
+fn known_plain<'a>(name: &str, programs: &'a [ProgramFunction]) -> Option<KnownFunction<'a>> {
+    match normal(name).as_str() {
+        "" => return None,
+        "wat" | "toolcallwat" => return Some(KnownFunction::Wat),
+        "fix" | "toolcallfix" => return Some(KnownFunction::Fix),
+        "done" | "response" | "toolcallresponse" => return Some(KnownFunction::Done),
+        "catalog" | "toolcallcatalog" => return Some(KnownFunction::Catalog),
+        _ => {}
+    }
     let exact = programs.iter().find(|function| function.program == name);
     let same = |function: &&ProgramFunction| normal(&function.program) == normal(name);
-    let by_name = |name: &str| match normal(name).as_str() {
-        "wat" | "toolcallwat" => Some(KnownFunction::Wat),
-        "fix" | "toolcallfix" => Some(KnownFunction::Fix),
-        "done" | "response" | "toolcallresponse" => Some(KnownFunction::Done),
-        "catalog" | "toolcallcatalog" => Some(KnownFunction::Catalog),
-        _ => None,
-    };
-    by_name(name)
-        .or_else(|| exact.or_else(|| programs.iter().find(same)).map(KnownFunction::Program))
+    exact.or_else(|| programs.iter().find(same)).map(KnownFunction::Program)
 }
+
+/// The words that follow a name in harmony, without space if the server removes the tokens.
+const GLUED: &[&str] = &["commentary", "analysis", "json", "code"];
 
 /// Removes the prefix that some models write before a name, such as `functions.`.
 fn without_prefix(name: &str) -> &str {
-    const PREFIXES: &[&str] = &["functions", "function", "tools", "tool", "default_api", "catalog"];
+    const PREFIXES: &[&str] = &[
+        "functions",
+        "function",
+        "tools",
+        "tool",
+        "default_api",
+        "default_tools",
+        "api",
+        "catalog",
+    ];
     match name.trim().split_once(['.', ':', '/']) {
         Some((prefix, rest)) if PREFIXES.contains(&prefix) => rest.trim_start_matches([':', '.']),
         _ => name.trim(),
     }
+}
+
+/// Removes tokens, tags, quotes, a prefix, an index and whitespace around a name, as in
+/// `functions.name:0`, `name</arg_value>` and `name<|channel|>commentary`.
+fn without_decoration(name: &str) -> &str {
+    let mut bare = name.trim();
+    while let Some((_, rest)) = bare.strip_prefix('<').and_then(|rest| rest.split_once('>')) {
+        bare = rest.trim_start();
+    }
+    let end = bare.find(['<', '>', '[', '{', '(', '\n']).unwrap_or(bare.len());
+    let is_mark = |c: char| c.is_whitespace() || "\"'`*“”,;:".contains(c);
+    let bare = without_prefix(bare.get(..end).unwrap_or_default().trim_matches(is_mark));
+    let is_index = |index: &str| !index.is_empty() && index.bytes().all(|b| b.is_ascii_digit());
+    let bare = match bare.rsplit_once([':', '#']) {
+        Some((name, index)) if is_index(index) => name,
+        _ => bare,
+    };
+    bare.trim_matches(is_mark)
 }
 
 fn normal(name: &str) -> String {

@@ -2,12 +2,13 @@
 //! reader understood. They show that the text was not meant for the user.
 //!
 //! Marks in code (fences, inline code) and in quotes are there on purpose and do not count. The scan
-//! takes time linear in the length of the text, and knows nothing about the forms of calls: it is the
-//! net below the readers.
+//! takes time linear in the length of the text, and knows nothing about the forms of calls, only their
+//! marks: it is the net below the readers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use crate::families::{CALL_FENCES, CHANNEL_WORDS, MarkPlace, format_mark};
 use crate::function::{CATALOG, DONE, ProgramFunction, WAT};
 
 /// A mark in an answer.
@@ -20,75 +21,11 @@ pub(crate) struct Leftover {
     pub(crate) is_used: bool,
 }
 
-/// The texts that belong to the formats of model families. Each is a mark wherever it occurs outside
-/// of code and quotes.
-const MARKS: &[(&str, Place)] = &[
-    // Harmony, with and without its tokens.
-    ("assistantfinal", Place::Always),
-    ("assistantcommentary", Place::Always),
-    ("assistantanalysis", Place::Always),
-    ("to=functions.", Place::Always),
-    // Hermes, Qwen, GLM, Granite.
-    ("<tool_call>", Place::InFormat),
-    ("</tool_call>", Place::InFormat),
-    ("<tool_calls>", Place::InFormat),
-    ("</tool_calls>", Place::InFormat),
-    ("<tool_response>", Place::InFormat),
-    ("<function_call>", Place::InFormat),
-    ("</function_call>", Place::InFormat),
-    ("<function_calls>", Place::InFormat),
-    ("</function_calls>", Place::InFormat),
-    ("<function=", Place::InFormat),
-    ("</function>", Place::InFormat),
-    ("<parameter=", Place::InFormat),
-    ("</parameter>", Place::InFormat),
-    ("<arg_key>", Place::InFormat),
-    ("</arg_key>", Place::InFormat),
-    ("<arg_value>", Place::InFormat),
-    ("</arg_value>", Place::InFormat),
-    ("<invoke name=", Place::InFormat),
-    ("</invoke>", Place::InFormat),
-    ("<parameter name=", Place::InFormat),
-    // Mistral, Llama 2.
-    ("[TOOL_CALLS]", Place::BeforeContent),
-    ("[/TOOL_CALLS]", Place::BeforeContent),
-    ("[TOOL_RESULTS]", Place::BeforeContent),
-    ("[/TOOL_RESULTS]", Place::BeforeContent),
-    ("[AVAILABLE_TOOLS]", Place::BeforeContent),
-    ("[CALL_ID]", Place::BeforeContent),
-    ("[ARGS]", Place::BeforeContent),
-    ("[INST]", Place::BeforeContent),
-    ("[/INST]", Place::BeforeContent),
-    ("<<SYS>>", Place::BeforeContent),
-    // Gemma.
-    ("<start_of_turn>", Place::BeforeContent),
-    ("<end_of_turn>", Place::BeforeContent),
-    ("<start_function_call>", Place::BeforeContent),
-    ("<end_function_call>", Place::BeforeContent),
-];
-
-/// The channels of harmony that begin an answer without a token, as in `analysisWe need`.
-const CHANNELS: &[&str] = &["analysis", "commentary"];
-
-/// The names of fences that a model writes around a call. The call was read before, if it could be.
-const CALL_FENCES: &[&str] = &["tool_code", "tool_call", "tool_calls", "function_call"];
-
 /// Maximum length of a special token, in bytes.
 const MAX_TOKEN: usize = 64;
 
 /// Maximum length of a program's name in front of its arguments, in bytes.
 const MAX_NAME: usize = 64;
-
-/// The place in which a mark is used, and not mentioned.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
-    /// The text occurs nowhere else.
-    Always,
-    /// Before content of the format, and after no word of a sentence. Anywhere else, it is mentioned.
-    BeforeContent,
-    /// As before, but the text is an ordinary tag, which counts only where it may be part of a call.
-    InFormat,
-}
 
 /// Finds the marks in a final answer, and returns the first one, or the first one that is used if
 /// there is any. Returns `None` if there are no marks.
@@ -135,18 +72,13 @@ fn before(text: &str, at: usize) -> Option<char> {
 fn mark_at(text: &str, at: usize, names: &BTreeSet<&str>) -> Option<(Range<usize>, bool)> {
     let rest = text.get(at..)?;
     match rest.as_bytes().first()? {
-        b'<' | b'[' | b'a' | b't' => {
-            let listed = MARKS.iter().find(|(mark, _)| rest.starts_with(mark));
-            let listed = listed.filter(|(mark, _)| {
-                // `auto=functions.` is a word of its own.
-                !mark.starts_with("to=") || !before(text, at).is_some_and(char::is_alphanumeric)
-            });
-            if let Some((mark, place)) = listed {
-                let found = at..at + mark.len();
-                if *place == Place::InFormat && is_in_sentence(text, &found) {
+        b'<' | b'[' | b'a' | b't' | 0xe2 => {
+            if let Some((end, place)) = format_mark(text, at) {
+                let found = at..end;
+                if place == MarkPlace::InFormat && is_in_sentence(text, &found) {
                     return None;
                 }
-                let is_used = *place == Place::Always || is_used(text, &found);
+                let is_used = place == MarkPlace::Always || is_used(text, &found);
                 return Some((found, is_used));
             }
             let token = token(rest)?;
@@ -154,7 +86,8 @@ fn mark_at(text: &str, at: usize, names: &BTreeSet<&str>) -> Option<(Range<usize
             let is_used = is_used(text, &found);
             Some((found, is_used))
         }
-        b'(' | b'{' => call_before(text, at, names),
+        b'(' => call_before(text, at, names),
+        b'{' => call_before(text, at, names).or_else(|| call_object(text, at, names)),
         _ => None,
     }
 }
@@ -165,7 +98,10 @@ fn token(text: &str) -> Option<usize> {
     let inside = text.strip_prefix('<')?;
     let inside = inside.strip_prefix('/').unwrap_or(inside);
     let (inside, bar) = match inside.chars().next()? {
-        bar @ ('|' | '｜') => (inside.strip_prefix(bar)?, Some(bar)),
+        bar @ ('|' | '｜') => {
+            let inside = inside.strip_prefix(bar)?;
+            (inside.strip_prefix('｜').unwrap_or(inside), Some(bar))
+        }
         _ => (inside, None),
     };
     let word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '▁' | '-' | '.' | '/' | '"');
@@ -211,6 +147,29 @@ fn call_before(text: &str, at: usize, names: &BTreeSet<&str>) -> Option<(Range<u
     let is_call = if is_object { argument.starts_with('"') } else { is_value || is_line() };
     let end = at + 1;
     is_call.then_some((at - known.len()..end, starts_line))
+}
+
+/// Returns the call of a known program that is a JSON object, which begins at `at`. It may be cut off
+/// after its name.
+fn call_object(text: &str, at: usize, names: &BTreeSet<&str>) -> Option<(Range<usize>, bool)> {
+    const NAMES: &[&str] = &["name", "tool_name", "tool", "function_name"];
+    const ARGUMENTS: &[&str] = &["arguments", "parameters", "args", "input"];
+    let window = text.get(at + 1..text.floor_char_boundary(at + 1 + 4 * MAX_NAME))?;
+    let (key, rest) = string(window)?;
+    let (name, after) = string(rest.trim_start().strip_prefix(':')?)?;
+    let name = NAMES.contains(&key).then_some(name).filter(|name| names.contains(*name))?;
+    let has_arguments = match after.trim_start().strip_prefix(',') {
+        Some(more) => string(more).is_some_and(|(key, _)| ARGUMENTS.contains(&key)),
+        None => after.trim().is_empty(),
+    };
+    let end = at + 1 + window.len() - after.len() - '"'.len_utf8();
+    // JSON may be what the user asked for.
+    (!name.is_empty() && has_arguments).then_some((at..end, false))
+}
+
+/// Reads a string in double quotes at the start of a text. Returns its content and the text after it.
+fn string(text: &str) -> Option<(&str, &str)> {
+    text.trim_start().strip_prefix('"')?.split_once('"')
 }
 
 /// Returns true if a text begins with an argument's name, as in `path="a.txt"` and `path: "a.txt"`.
@@ -267,7 +226,7 @@ fn is_quoted(text: &str, found: &Range<usize>) -> bool {
 fn channel(text: &str) -> Option<Range<usize>> {
     let start = text.len() - text.trim_start().len();
     let rest = text.get(start..)?;
-    let channel = CHANNELS.iter().find(|channel| {
+    let channel = CHANNEL_WORDS.iter().find(|channel| {
         rest.strip_prefix(*channel).is_some_and(|rest| rest.starts_with(char::is_uppercase))
     })?;
     Some(start..start + channel.len())

@@ -10,14 +10,14 @@
 //! mix them up.
 
 mod arguments;
-mod json;
-mod leaked;
 pub(crate) mod leftover;
 mod native;
 mod plain;
 mod text;
 
 use serde::{Deserialize, Serialize};
+
+pub(crate) use self::arguments::{function_action, is_known};
 
 use crate::{
     call::Call,
@@ -157,10 +157,8 @@ impl Dialect {
             }
             None => {
                 let thought = reader::read(&answer.content).thought;
-                vec![
-                    Message::assistant(text::with_thought(thought.as_deref(), &call)),
-                    Message::user(request),
-                ]
+                let content = text::with_thought(thought.as_deref(), &call).into();
+                vec![Message { content, ..answer.clone() }, Message::user(request)]
             }
         }
     }

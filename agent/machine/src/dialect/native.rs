@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::arguments::{self, Meaning};
-use super::{Context, Intent, ParsedAnswer, PlannedCall, function_call, leaked, text};
+use super::{Context, Intent, ParsedAnswer, PlannedCall, function_call, text};
 use crate::{
     call::Call,
     fix::FixText,
@@ -11,7 +11,7 @@ use crate::{
     mark::Nonce,
     message::{FunctionCall, Message},
     observation::{self, Output},
-    reader::{Action, ReadResult, Reading, read_call, read_repair},
+    reader::{self, Action, ReadResult, Reading, read_call, read_repair},
     request::{Dialect, ModelAnswer, Purpose},
 };
 
@@ -19,23 +19,18 @@ use crate::{
 const MAX_CALLS: usize = 16;
 
 pub(super) fn read(answer: &ModelAnswer, context: Context<'_>) -> ParsedAnswer {
-    let reading = read_call(&answer.text);
     if !answer.calls.is_empty() {
-        let reading = match reading {
-            ReadResult::Called(reading) | ReadResult::Uncalled(reading) => reading,
-        };
+        let reading = reader::read(&answer.text);
         let thought = reading.thought.or(match reading.action {
             Action::Response { text } => Some(text).filter(|text| !text.is_empty()),
             Action::Wat { .. } | Action::Catalog { .. } | Action::Fix { .. } => None,
         });
         return called(answer, thought, &answer.calls, context);
     }
-    match reading {
+    match read_call(&answer.text, context.programs) {
         ReadResult::Called(reading) => in_text(answer, reading, true, context),
-        ReadResult::Uncalled(Reading { thought, action: Action::Response { text }, .. })
-            if let Some(found) = leaked::find(&text, context.programs) =>
-        {
-            let mut parsed = called(answer, thought.or(found.before), &found.calls, context);
+        ReadResult::Functions(found) => {
+            let mut parsed = called(answer, found.thought, &found.calls, context);
             parsed.is_complete &= found.is_complete;
             parsed
         }

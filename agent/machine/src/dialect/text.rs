@@ -2,7 +2,7 @@
 //! message.
 
 use super::arguments::{self, Meaning};
-use super::{Context, Intent, ParsedAnswer, PlannedCall, leaked};
+use super::{Context, Intent, ParsedAnswer, PlannedCall};
 use crate::{
     call::Call,
     fix::FixText,
@@ -19,19 +19,17 @@ pub(super) fn read(answer: &ModelAnswer, context: Context<'_>) -> ParsedAnswer {
     if !answer.calls.is_empty() {
         return called(answer, &answer.calls, context);
     }
-    let reading = match read_call(&answer.text) {
+    let reading = match read_call(&answer.text, context.programs) {
         ReadResult::Called(reading) => {
             return from_reading(answer, reading, true, (dialect, context));
         }
-        ReadResult::Uncalled(Reading { thought, action: Action::Response { text }, .. })
-            if let Some(found) = leaked::find(&text, context.programs) =>
-        {
-            let answer = ModelAnswer {
-                text: thought.or(found.before).unwrap_or_default(),
-                ..answer.clone()
-            };
+        ReadResult::Functions(found) => {
+            let answer = ModelAnswer { text: found.thought.unwrap_or_default(), ..answer.clone() };
             let mut parsed = called(&answer, &found.calls, context);
             parsed.is_complete &= found.is_complete;
+            if found.is_followed && parsed.notes.is_empty() {
+                parsed.notes.push(Note::DroppedAfterCall.to_string());
+            }
             return parsed;
         }
         ReadResult::Uncalled(reading) if context.purpose == Purpose::Repair => read_repair(reading),
@@ -140,7 +138,7 @@ pub(super) fn rewrite_calls(answer: Message, planned: &[PlannedCall]) -> Message
             if answer.content
                 == write_call(&Call::Wat { body: body.clone(), args: Vec::new() }) =>
         {
-            Message::assistant(write_call(call))
+            Message { content: write_call(call).into(), ..answer }
         }
         _ => answer,
     }
@@ -182,7 +180,7 @@ pub(super) fn without_functions(message: Message) -> Message {
     if message.calls.is_empty() && message.role != Role::Tool && message.answers.is_none() {
         return message;
     }
-    let Message { role, content, calls, answers, .. } = message;
+    let Message { role, content, calls, answers, provider, .. } = message;
     if role == Role::Tool || answers.is_some() {
         return Message::user(content);
     }
@@ -199,5 +197,6 @@ pub(super) fn without_functions(message: Message) -> Message {
     };
     let calls: Vec<String> = calls.iter().map(call).collect();
     let gap = if content.is_empty() { "" } else { "\n" };
-    Message::assistant(format!("{content}{gap}{}", calls.join("\n")))
+    let content = format!("{content}{gap}{}", calls.join("\n"));
+    Message { provider, ..Message::assistant(content) }
 }

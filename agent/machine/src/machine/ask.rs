@@ -9,7 +9,8 @@ use crate::{
     ending::Ending,
     event::Event,
     fix::FailedProgram,
-    mark::escape_marks,
+    machine::ONLY_THOUGHTS,
+    mark::{escape_marks, one_line},
     message::Message,
     output,
     phase::{Phase, RetryReason, Turn},
@@ -19,11 +20,18 @@ use crate::{
     state::{Ask, Effect, State},
 };
 
+/// Maximum length of a provider's reason in an error message, in characters.
+const MAX_REASON: usize = 60;
+
 impl State {
     /// Asks the model again after an empty answer. If the step's retries are used up, abandons the
     /// pending repair, or ends the run if no repair is pending. Without retries, the run fails at
-    /// the first empty answer.
-    pub(super) fn retry_empty_answer(&mut self, turn: Turn) -> Vec<Effect> {
+    /// the first empty answer. `has_only_thoughts` is true if reasoning used up the answer's length.
+    pub(super) fn retry_empty_answer(
+        &mut self,
+        turn: Turn,
+        has_only_thoughts: bool,
+    ) -> Vec<Effect> {
         if turn.attempt < self.settings.max_retries {
             return self.retry(
                 Turn { retry_reason: Some(RetryReason::Empty), ..turn },
@@ -33,11 +41,29 @@ impl State {
         match (turn.failed_program, turn.purpose) {
             (Some(failed), _) => self.give_up_repair(failed),
             (None, Purpose::Conclude) => self.end(Ending::out_of_steps(self.settings.max_steps)),
+            (None, _) if has_only_thoughts => self.end(Ending::failed(&format!(
+                "{ONLY_THOUGHTS} and returned no answer\nhint: raise `max_tokens`, or lower the \
+                 reasoning effort"
+            ))),
             (None, _) => self.end(Ending::failed(match self.settings.max_retries {
                 0 => "the model returned an empty answer",
                 _ => "the model returned an empty answer, and so did every retry",
             })),
         }
+    }
+
+    /// Asks the model again after an answer that the provider withheld. If the step's retries are used
+    /// up, the run fails: a part of an answer is not the answer.
+    pub(super) fn retry_filtered(&mut self, turn: Turn, reason: &str) -> Vec<Effect> {
+        let reason = one_line(reason, MAX_REASON);
+        let error = format!("the provider filtered the answer (finish reason `{reason}`)");
+        if turn.attempt < self.settings.max_retries {
+            return self.retry(Turn { retry_reason: Some(RetryReason::Filtered), ..turn }, error);
+        }
+        let again = if self.settings.max_retries > 0 { ", and that of every retry" } else { "" };
+        self.end(Ending::failed(&format!(
+            "{error}{again}\nhint: word the request differently, or choose another model"
+        )))
     }
 
     /// Asks the model again after a call in a turn that requires the final answer. After a second
@@ -149,6 +175,7 @@ impl State {
                 let mark = escape_marks(mark, Some(&self.nonce));
                 self.add_note(&mut messages, &self.dialect.answer_with_leftovers(&mark));
             }
+            Some(RetryReason::Filtered) => self.add_note(&mut messages, prompt::FILTERED_ANSWER),
             Some(RetryReason::Truncated) => self.add_note(&mut messages, prompt::TRUNCATED_ANSWER),
             Some(RetryReason::Empty) if turn.purpose == Purpose::Act => {
                 self.add_note(&mut messages, self.dialect.empty_answer());

@@ -28,6 +28,10 @@ use crate::{
 /// The error reported for a truncated answer.
 const TRUNCATED: &str = "the answer was cut off before its end";
 
+/// The error reported for an answer whose whole length was used for reasoning.
+pub(super) const ONLY_THOUGHTS: &str =
+    "the answer was cut off: the model used all of `max_tokens` for its reasoning";
+
 /// Applies an input to a run. Returns the new state and the effects to perform.
 ///
 /// A result that the run is not waiting for, such as a late one, has no effect. Once the run has
@@ -169,9 +173,19 @@ impl State {
         };
         let value = self.read_value(&turn, &answer);
         let is_value = value.is_some();
-        let parsed = value.unwrap_or_else(|| self.dialect.read(&answer, context));
+        let mut parsed = value.unwrap_or_else(|| self.dialect.read(&answer, context));
+        parsed.message.provider.clone_from(&answer.provider);
         let mut effects = self.thinking(parsed.thought.as_deref());
+        if let Some(reason) = &answer.filtered
+            && !parsed.is_complete
+        {
+            effects.extend(self.retry_filtered(turn, reason));
+            return effects;
+        }
         let is_truncated = answer.is_truncated && !parsed.is_complete;
+        let has_only_thoughts = is_truncated
+            && parsed.thought.is_some()
+            && matches!(&parsed.intent, Intent::Answer(text) if text.is_empty());
         // The model has used up the length of its answer, possibly for its thoughts alone. A run
         // without programs ends with whatever was answered.
         let is_spent = is_truncated && self.dialect == Dialect::Plain;
@@ -193,11 +207,11 @@ impl State {
         effects.extend(match (turn.purpose, parsed.intent) {
             (_, _) if is_truncated && turn.attempt < self.settings.max_retries => self.retry(
                 Turn { retry_reason: Some(RetryReason::Truncated), ..turn },
-                TRUNCATED.to_owned(),
+                if has_only_thoughts { ONLY_THOUGHTS } else { TRUNCATED }.to_owned(),
             ),
             (Purpose::Amend, intent) => self.amended(turn, intent, is_truncated),
             (_, Intent::Answer(text)) if text.is_empty() && !is_spent => {
-                self.retry_empty_answer(turn)
+                self.retry_empty_answer(turn, has_only_thoughts)
             }
             (Purpose::Conclude, Intent::Answer(text)) => self.conclude(turn, parsed.message, text),
             (Purpose::Conclude, Intent::Calls(_)) => self.retry_call(turn),

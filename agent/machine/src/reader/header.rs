@@ -1,10 +1,8 @@
 //! Finds the header of a call, such as `ToolCall::Wat(`, and the decoration around a call, such as
 //! Markdown markup.
 
-use super::{
-    reasoning,
-    text::{after_blanks, after_space, byte, char_at, fence, run, slice, starts},
-};
+use super::text::{after_blanks, after_space, byte, char_at, fence, run, slice, starts};
+use crate::families::opens_thought;
 
 /// The header of a call, up to its opening parenthesis.
 #[derive(Clone, Copy)]
@@ -152,7 +150,7 @@ pub(super) fn starts_line(text: &str, at: usize, floor: usize) -> bool {
 /// Returns true if a new turn or a new call begins at `at`, which is the start of a line.
 pub(super) fn is_boundary(text: &str, at: usize) -> bool {
     let at = after_blanks(text, at);
-    if reasoning::opens_at(text, at) {
+    if opens_thought(text, at) {
         return true;
     }
     let marks = text

@@ -15,7 +15,6 @@ mod call;
 mod header;
 mod quote;
 mod reading;
-mod reasoning;
 mod scan;
 mod text;
 mod uncalled;
@@ -24,7 +23,14 @@ mod value;
 use std::borrow::Cow;
 
 pub use self::reading::{Action, Note, Reading};
-use self::{header::Header, reasoning::Tags, text::slice};
+use self::{
+    header::Header,
+    text::{fence, slice},
+};
+use crate::dialect::function_action;
+use crate::families::{Mark, MarkKind, scan};
+use crate::function::ProgramFunction;
+use crate::message::FunctionCall;
 
 /// Reads a model's answer. Never fails, and takes time linear in the answer's length.
 ///
@@ -42,8 +48,17 @@ use self::{header::Header, reasoning::Tags, text::slice};
 /// );
 /// ```
 pub fn read(answer: &str) -> Reading {
-    match read_call(answer) {
+    match read_call(answer, &[]) {
         ReadResult::Called(reading) | ReadResult::Uncalled(reading) => reading,
+        ReadResult::Functions(LeakedCalls { thought, calls, is_followed, .. }) => {
+            let action = calls.first().map_or_else(
+                || Action::Response { text: String::new() },
+                |call| function_action(&call.name, &call.arguments),
+            );
+            let dropped = is_followed || calls.len() > 1;
+            let notes = dropped.then_some(Note::DroppedAfterCall).into_iter().collect();
+            Reading { thought, action, notes, retained: normalise(answer).trim_end().to_owned() }
+        }
     }
 }
 
@@ -57,47 +72,83 @@ pub(crate) fn read_repair(uncalled: Reading) -> Reading {
 pub(crate) enum ReadResult {
     Called(Reading),
     Uncalled(Reading),
+    /// The answer has function calls in the format of a model family.
+    Functions(LeakedCalls),
 }
 
-/// Reads an answer, which may or may not contain a call.
-pub(crate) fn read_call(answer: &str) -> ReadResult {
+/// Function calls that a model, or the server in front of it, wrote into the text of an answer.
+pub(crate) struct LeakedCalls {
+    /// The content of the thoughts, or else the text before the calls.
+    pub(crate) thought: Option<String>,
+    pub(crate) calls: Vec<FunctionCall>,
+    /// If true, no call is truncated.
+    pub(crate) is_complete: bool,
+    /// If true, text follows the calls. It is dropped.
+    pub(crate) is_followed: bool,
+}
+
+/// Reads an answer, which may or may not contain a call. The programs are those that function calls
+/// may name.
+pub(crate) fn read_call(answer: &str, programs: &[ProgramFunction]) -> ReadResult {
     let normalised = normalise(answer);
     let text = normalised.as_ref();
-    let tags = reasoning::tags(text);
-    let mut thoughts = Vec::new();
+    let marks = scan(text, programs);
+    let mut thoughts: Vec<String> = Vec::new();
     let mut outside = String::new();
     let mut mentions = Mentions { first: None, left: MAX_MENTIONS };
-    let mut from = read_unopened(text, &tags, &mut thoughts);
+    let mut from = read_unopened(text, &marks, &mut thoughts);
+    let mut at = marks.partition_point(|mark| mark.start < from);
 
     loop {
-        let open = tags.open_after(from);
-        let limit = open.map_or(text.len(), |open| open.start);
-        match first_call(text, from, limit, &mut mentions) {
-            Some(call) => {
-                return ReadResult::Called(found(
-                    text,
-                    &thoughts,
-                    slice(text, from, call.start),
-                    call,
-                ));
-            }
-            None => outside.push_str(&without_closers(text, &tags, from, limit)),
+        let parts = marks.get(at..).unwrap_or_default();
+        let next =
+            parts.iter().position(|mark| !matches!(mark.kind, MarkKind::Close | MarkKind::Nothing));
+        let mark = next.and_then(|next| parts.get(next));
+        let limit = mark.map_or(text.len(), |mark| mark.start);
+        if let Some(call) = first_call(text, from, limit, &mut mentions) {
+            let before = slice(text, from, call.start);
+            return ReadResult::Called(found(text, &thoughts, before, call));
         }
-        let Some(open) = open else { break };
-        match tags.close_of(open) {
-            Some(close) => {
-                thoughts.push(slice(text, open.end, close.start));
-                from = close.end;
-            }
-            None => {
-                // Unclosed reasoning ends at a call or at the end of the text.
-                if let Some(call) = call_in_open_reasoning(text, open.end) {
-                    thoughts.push(header::before(slice(text, open.end, call.start)));
-                    return ReadResult::Called(found(text, &thoughts, "", call));
+        outside.push_str(&without_marks(text, parts, from, limit));
+        let (Some(mark), Some(next)) = (mark, next) else { break };
+        at += next + 1;
+        from = mark.end;
+        match &mark.kind {
+            MarkKind::Open => match marks.get(at) {
+                Some(close) if matches!(close.kind, MarkKind::Close) => {
+                    thoughts.push(slice(text, mark.end, close.start).to_owned());
+                    from = close.end;
+                    at += 1;
                 }
-                thoughts.push(slice(text, open.end, text.len()));
-                break;
+                call => {
+                    // Unclosed reasoning ends at a call or at the end of the text.
+                    let end = call.map_or(text.len(), |call| call.start);
+                    if let Some(call) = call_in_open_reasoning(text, mark.end)
+                        && call.start < end
+                    {
+                        let thought = header::before(slice(text, mark.end, call.start));
+                        thoughts.push(thought.to_owned());
+                        return ReadResult::Called(found(text, &thoughts, "", call));
+                    }
+                    thoughts.push(slice(text, mark.end, end).to_owned());
+                    from = end;
+                    if call.is_none() {
+                        break;
+                    }
+                }
+            },
+            MarkKind::Answer => {
+                thoughts.push(without_end_of_turn(&outside).to_owned());
+                outside.clear();
             }
+            MarkKind::Calls { .. } => {
+                let before = filled(header::before(&outside));
+                return ReadResult::Functions(LeakedCalls {
+                    thought: joined(&thoughts).or(before),
+                    ..leaked_calls(text, marks, at - 1)
+                });
+            }
+            MarkKind::Close | MarkKind::Nothing => {}
         }
     }
 
@@ -105,6 +156,29 @@ pub(crate) fn read_call(answer: &str) -> ReadResult {
         Some(call) => ReadResult::Called(found(text, &thoughts, "", call)),
         None => ReadResult::Uncalled(uncalled::read(text, &outside, joined(&thoughts))),
     }
+}
+
+/// Returns the calls of the mark at `first` and of the marks directly after it.
+fn leaked_calls(text: &str, marks: Vec<Mark>, first: usize) -> LeakedCalls {
+    let (mut all, mut is_complete, mut end) = (Vec::new(), true, None);
+    for mark in marks.into_iter().skip(first) {
+        let gap = end.map_or("", |end| slice(text, end, mark.start));
+        if !gap.chars().all(|c| c.is_whitespace() || matches!(c, ',' | ';')) {
+            break;
+        }
+        match mark.kind {
+            MarkKind::Calls { calls, is_complete: is_whole, .. } => {
+                all.extend(calls);
+                is_complete &= is_whole;
+            }
+            MarkKind::Close | MarkKind::Nothing => {}
+            MarkKind::Open | MarkKind::Answer => break,
+        }
+        end = Some(mark.end);
+    }
+    let rest = end.map_or("", |end| slice(text, end, text.len()));
+    let is_followed = header::after_decoration(rest, 0) < rest.len();
+    LeakedCalls { thought: None, calls: all, is_complete, is_followed }
 }
 
 /// A call and its start offset.
@@ -159,19 +233,22 @@ fn call_in_open_reasoning(text: &str, from: usize) -> Option<FoundCall> {
 
 /// Reads the text before an unmatched closing tag as reasoning. Returns the offset of the remaining
 /// text. The opening tag is missing if the chat template writes it instead of the model.
-fn read_unopened<'a>(text: &'a str, tags: &Tags, thoughts: &mut Vec<&'a str>) -> usize {
-    let Some(close) = tags.leading_close() else { return 0 };
+fn read_unopened(text: &str, marks: &[Mark], thoughts: &mut Vec<String>) -> usize {
+    let first = marks.iter().find(|mark| !matches!(mark.kind, MarkKind::Nothing));
+    let Some(close) = first.filter(|mark| matches!(mark.kind, MarkKind::Close)) else { return 0 };
     let covered = header::next(text, 0, close.start)
         .is_some_and(|header| call::read(text, &header).end > close.start);
     if covered || slice(text, close.end, text.len()).trim().is_empty() {
         return 0;
     }
-    thoughts.push(slice(text, 0, close.start));
+    thoughts.push(without_marks(text, marks, 0, close.start));
     close.end
 }
 
-fn found(text: &str, thoughts: &[&str], before: &str, found: FoundCall) -> Reading {
-    let thought = joined(thoughts).or_else(|| filled(header::before(before)));
+fn found(text: &str, thoughts: &[String], before: &str, found: FoundCall) -> Reading {
+    let thought = joined(thoughts)
+        .or_else(|| thought_in_fence(before))
+        .or_else(|| filled(header::before(before)));
     let call = found.call;
     let mut notes = Vec::from_iter(call.note);
     let mut end = header::after_decoration(text, call.end);
@@ -187,7 +264,20 @@ fn found(text: &str, thoughts: &[&str], before: &str, found: FoundCall) -> Readi
     }
 }
 
-fn joined(thoughts: &[&str]) -> Option<String> {
+/// Returns the thought before a call if one fence encloses both.
+fn thought_in_fence(before: &str) -> Option<String> {
+    let (line, inside) = before.trim_start().split_once('\n')?;
+    fence(line, 0)?;
+    let marks = scan(inside, &[]);
+    match marks.as_slice() {
+        [Mark { kind: MarkKind::Open, end, .. }, Mark { kind: MarkKind::Close, start, .. }, ..] => {
+            filled(slice(inside, *end, *start))
+        }
+        _ => None,
+    }
+}
+
+fn joined(thoughts: &[String]) -> Option<String> {
     let parts: Vec<&str> = thoughts
         .iter()
         .map(|thought| thought.trim())
@@ -201,13 +291,13 @@ fn filled(thought: &str) -> Option<String> {
     (!thought.is_empty()).then(|| thought.to_owned())
 }
 
-/// Returns the text in `from..limit` without closing reasoning tags.
-fn without_closers(text: &str, tags: &Tags, from: usize, limit: usize) -> String {
+/// Returns the text in `from..limit` without the marks in it.
+fn without_marks(text: &str, marks: &[Mark], from: usize, limit: usize) -> String {
     let mut out = String::new();
     let mut at = from;
-    for close in tags.closes_in(from, limit) {
-        out.push_str(slice(text, at, close.start));
-        at = close.end;
+    for mark in marks.iter().take_while(|mark| mark.end <= limit) {
+        out.push_str(slice(text, at, mark.start));
+        at = mark.end;
     }
     out.push_str(slice(text, at, limit));
     out

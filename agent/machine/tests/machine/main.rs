@@ -1,6 +1,7 @@
 //! Tests of the agent loop's state machine. Each module tests one topic.
 //!
 //! - `answers`, `hostile`: the reader, tested with the answers in `tests/answers/` and random ones.
+//! - `families`: the calls and thoughts in the formats of model families, in `tests/families/`.
 //! - `leftovers`: final answers with special tokens, channels or unread calls.
 //! - `native`, `plain`: the dialects with function calls, and the dialect without any calls.
 //! - `runs`, `machine`: the scripted runs in `tests/runs/`, and properties that hold for every run.
@@ -17,6 +18,7 @@
 
 mod answers;
 mod event;
+mod families;
 mod hostile;
 mod leftovers;
 mod machine;

@@ -27,7 +27,7 @@ fn program(name: &str, params: &[(&str, ParamKind, Option<&str>)]) -> ProgramFun
     }
 }
 
-fn programs() -> Vec<ProgramFunction> {
+pub(crate) fn programs() -> Vec<ProgramFunction> {
     use ParamKind::{Boolean, Integer, Text};
     vec![
         program("a.dotted", &[("x", Text, None)]),
@@ -56,7 +56,7 @@ fn answered(dialect: Dialect, answer: ModelAnswer) -> (State, Vec<Effect>) {
     step(state, Input::Answer(answer))
 }
 
-fn shown(call: &Call) -> String {
+pub(crate) fn shown(call: &Call) -> String {
     match call {
         Call::Wat { body, args } => [format!("wat: {body}")]
             .into_iter()

@@ -51,7 +51,7 @@ fn show(effect: &Effect) -> String {
                 ask.step,
                 ask.attempt
             );
-            for Message { role, content, calls, answers, .. } in &ask.messages {
+            for Message { role, content, calls, answers, provider, .. } in &ask.messages {
                 match role {
                     Role::System => writeln!(shown, "  system: {content}").unwrap(),
                     Role::User => write!(shown, "  user:\n{}", indented(content)).unwrap(),
@@ -62,6 +62,9 @@ fn show(effect: &Effect) -> String {
                         let id = answers.as_deref().expect("the id of the call");
                         write!(shown, "  tool {id}:\n{}", indented(content)).unwrap();
                     }
+                }
+                if let Some(own) = provider {
+                    writeln!(shown, "    fields of {}: {}", own.origin, own.fields).unwrap();
                 }
                 for call in calls {
                     writeln!(shown, "    {} {}({})", call.id, call.name, call.arguments).unwrap();

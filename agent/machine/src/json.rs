@@ -12,16 +12,16 @@ use serde_json::{Map, Number, Value};
 const MAX_DEPTH: usize = 64;
 
 /// The result of lenient JSON parsing.
-pub(super) struct Lenient {
-    pub(super) value: Value,
+pub(crate) struct Lenient {
+    pub(crate) value: Value,
     /// End offset of the value, in bytes.
-    pub(super) end: usize,
+    pub(crate) end: usize,
     /// If true, closing brackets were missing at the end.
-    pub(super) is_open: bool,
+    pub(crate) is_open: bool,
 }
 
 /// Parses the arguments of a call. An empty string is parsed as an empty object.
-pub(super) fn arguments(text: &str) -> Result<Lenient, String> {
+pub(crate) fn arguments(text: &str) -> Result<Lenient, String> {
     let bare = without_fence(text.trim_matches('\u{feff}').trim());
     if bare.is_empty() {
         return Ok(Lenient { value: Value::Object(Map::new()), end: 0, is_open: false });
@@ -66,11 +66,24 @@ pub(super) fn arguments(text: &str) -> Result<Lenient, String> {
     }
 }
 
+/// An error at an offset of the text.
+pub(crate) struct JsonError {
+    pub(crate) message: String,
+    /// The offset up to which the text was read, in bytes.
+    pub(crate) at: usize,
+}
+
 /// Parses the value that begins at `at`. Ignores text after the value.
-pub(super) fn value_at(text: &str, at: usize) -> Result<Lenient, String> {
+pub(crate) fn read_value(text: &str, at: usize) -> Result<Lenient, JsonError> {
     let mut reader = Reader { text, at, is_open: false };
-    let value = reader.value(0)?;
-    Ok(Lenient { value, end: reader.at, is_open: reader.is_open })
+    match reader.value(0) {
+        Ok(value) => Ok(Lenient { value, end: reader.at, is_open: reader.is_open }),
+        Err(message) => Err(JsonError { message, at: reader.at }),
+    }
+}
+
+fn value_at(text: &str, at: usize) -> Result<Lenient, String> {
+    read_value(text, at).map_err(|error| error.message)
 }
 
 fn without_fence(text: &str) -> &str {
