@@ -9,6 +9,6 @@ mod pattern;
 mod scanner;
 mod table;
 
-pub(crate) use self::scanner::{Mark, MarkKind, format_mark, opens_thought, scan};
+pub(crate) use self::scanner::{Mark, MarkKind, Marks, format_mark, opens_thought};
 pub use self::scanner::{Piece, Scanner};
 pub(crate) use self::table::{CALL_FENCES, CHANNEL_WORDS, MarkPlace};

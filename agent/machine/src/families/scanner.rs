@@ -138,12 +138,41 @@ impl<'p> Scanner<'p> {
     }
 }
 
-/// Returns the marks in an answer. The programs are those that the model may call.
-pub(crate) fn scan(text: &str, programs: &[ProgramFunction]) -> Vec<Mark> {
-    let mut scan = Scan::new(programs);
-    scan.push(text);
-    scan.finish();
-    scan.marks
+/// The marks in an answer, found as far as they are needed.
+#[derive(Debug)]
+pub(crate) struct Marks<'p>(Scan<'p>);
+
+impl<'p> Marks<'p> {
+    /// The programs are those that the model may call.
+    pub(crate) fn new(text: &str, programs: &'p [ProgramFunction]) -> Self {
+        let mut scan = Scan::new(programs);
+        scan.text.push_str(text);
+        Self(scan)
+    }
+
+    /// Returns the mark with this index if it begins before `limit`. Does not read the text after
+    /// `limit` if there is no such mark.
+    pub(crate) fn get(&mut self, index: usize, limit: usize) -> Option<&Mark> {
+        let scan = &mut self.0;
+        // The last mark may be withdrawn while its thought is open.
+        while scan.thought.is_some()
+            || scan.marks.len() <= index && scan.at < limit.min(scan.text.len())
+        {
+            scan.step(true).ok()?;
+        }
+        scan.marks.get(index).filter(|mark| mark.start < limit)
+    }
+
+    /// Returns the marks that were found so far, from the index `from`.
+    pub(crate) fn found(&self, from: usize) -> &[Mark] {
+        self.0.marks.get(from..).unwrap_or_default()
+    }
+
+    /// Returns all marks.
+    pub(crate) fn all(mut self) -> Vec<Mark> {
+        self.0.finish();
+        self.0.marks
+    }
 }
 
 /// Returns true if an opening tag of a thought begins at `at`.
@@ -272,15 +301,18 @@ impl<'p> Scan<'p> {
 
     fn run(&mut self, is_end: bool) {
         while self.at < self.text.len() || is_end && self.thought.is_some() {
-            let step = match self.thought {
-                Some(thought) => self.in_thought(thought, is_end),
-                None => self.in_answer(is_end),
-            };
-            if step.is_err() {
+            if self.step(is_end).is_err() {
                 let open = self.text.len() - self.at;
                 self.retry_at = self.text.len() + 1 + open / 8;
                 return;
             }
+        }
+    }
+
+    fn step(&mut self, is_end: bool) -> Result<(), Stop> {
+        match self.thought {
+            Some(thought) => self.in_thought(thought, is_end),
+            None => self.in_answer(is_end),
         }
     }
 

@@ -16,6 +16,15 @@ pub(super) struct Header<'a> {
     pub(super) parenthesis: bool,
 }
 
+impl Header<'_> {
+    /// Returns true if the header begins a call: its form is certain, or it is the first text of its
+    /// line. Ignores text before `floor`.
+    pub(super) fn counts(&self, text: &str, floor: usize) -> bool {
+        self.parenthesis && !matches!(self.kind, Kind::Program(_))
+            || starts_line(text, self.start, floor)
+    }
+}
+
 /// The kind of a call.
 #[derive(Clone, Copy)]
 pub(super) enum Kind<'a> {
@@ -27,21 +36,30 @@ pub(super) enum Kind<'a> {
     Program(&'a str),
 }
 
-/// Finds the first header that begins in the range `from..limit`.
+/// Finds the first header that begins in the range `from..limit` and counts.
 pub(super) fn next(text: &str, from: usize, limit: usize) -> Option<Header<'_>> {
+    let mut at = from;
+    loop {
+        let header = candidate(text, at, limit)?;
+        if header.counts(text, from) {
+            return Some(header);
+        }
+        at = header.start + 1;
+    }
+}
+
+/// Finds the first header that begins in the range `from..limit`, even if it may not count.
+pub(super) fn candidate(text: &str, from: usize, limit: usize) -> Option<Header<'_>> {
     let bytes = text.as_bytes();
     let mut at = from;
     while let Some(found) =
         bytes.get(at..limit).and_then(|part| part.iter().position(|b| matches!(b, b't' | b'T')))
     {
         let start = at + found;
-        at = start + 1;
-        if let Some(header) = at_offset(text, start)
-            && (header.parenthesis && !matches!(header.kind, Kind::Program(_))
-                || starts_line(text, start, from))
-        {
+        if let Some(header) = at_offset(text, start) {
             return Some(header);
         }
+        at = start + 1;
     }
     None
 }
@@ -150,7 +168,7 @@ pub(super) fn starts_line(text: &str, at: usize, floor: usize) -> bool {
 /// Returns true if a new turn or a new call begins at `at`, which is the start of a line.
 pub(super) fn is_boundary(text: &str, at: usize) -> bool {
     let at = after_blanks(text, at);
-    if opens_thought(text, at) {
+    if byte(text, at) == b'<' && opens_thought(text, at) {
         return true;
     }
     let marks = text

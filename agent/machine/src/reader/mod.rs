@@ -28,7 +28,7 @@ use self::{
     text::{fence, slice},
 };
 use crate::dialect::function_action;
-use crate::families::{Mark, MarkKind, scan};
+use crate::families::{Mark, MarkKind, Marks};
 use crate::function::ProgramFunction;
 use crate::message::FunctionCall;
 
@@ -92,47 +92,54 @@ pub(crate) struct LeakedCalls {
 pub(crate) fn read_call(answer: &str, programs: &[ProgramFunction]) -> ReadResult {
     let normalised = normalise(answer);
     let text = normalised.as_ref();
-    let marks = scan(text, programs);
+    let mut marks = Marks::new(text, programs);
     let mut thoughts: Vec<String> = Vec::new();
     let mut outside = String::new();
-    let mut mentions = Mentions { first: None, left: MAX_MENTIONS };
-    let mut from = read_unopened(text, &marks, &mut thoughts);
-    let mut at = marks.partition_point(|mark| mark.start < from);
+    let mut headers = Headers::new(text);
+    let mut from = read_unopened(text, &mut marks, headers.start(), &mut thoughts);
+    headers.move_to(from);
+    let mut at = marks.found(0).partition_point(|mark| mark.start < from);
+    // The marks before this index separate no texts.
+    let mut seen = at;
 
     loop {
-        let parts = marks.get(at..).unwrap_or_default();
-        let next =
-            parts.iter().position(|mark| !matches!(mark.kind, MarkKind::Close | MarkKind::Nothing));
-        let mark = next.and_then(|next| parts.get(next));
-        let limit = mark.map_or(text.len(), |mark| mark.start);
-        if let Some(call) = first_call(text, from, limit, &mut mentions) {
-            let before = slice(text, from, call.start);
-            return ReadResult::Called(found(text, &thoughts, before, call));
-        }
-        outside.push_str(&without_marks(text, parts, from, limit));
-        let (Some(mark), Some(next)) = (mark, next) else { break };
-        at += next + 1;
-        from = mark.end;
+        // Most answers have an early call, so only the marks before the next header are searched.
+        let Some(index) = next_mark(&mut marks, &mut seen, headers.start()) else {
+            if headers.next.is_none() {
+                outside.push_str(&without_marks(text, marks.found(at), from, text.len()));
+                break;
+            }
+            match headers.read() {
+                Some(call) => {
+                    let before = slice(text, from, call.start);
+                    return ReadResult::Called(found(text, &thoughts, before, call));
+                }
+                None => continue,
+            }
+        };
+        let Some(mark) = marks.found(index).first() else { break };
+        outside.push_str(&without_marks(text, marks.found(at), from, mark.start));
+        (at, from) = (index + 1, mark.end);
         match &mark.kind {
-            MarkKind::Open => match marks.get(at) {
+            MarkKind::Open => match marks.get(at, usize::MAX) {
                 Some(close) if matches!(close.kind, MarkKind::Close) => {
-                    thoughts.push(slice(text, mark.end, close.start).to_owned());
+                    thoughts.push(slice(text, from, close.start).to_owned());
                     from = close.end;
                     at += 1;
                 }
                 call => {
                     // Unclosed reasoning ends at a call or at the end of the text.
                     let end = call.map_or(text.len(), |call| call.start);
-                    if let Some(call) = call_in_open_reasoning(text, mark.end)
+                    if let Some(call) = call_in_open_reasoning(text, from)
                         && call.start < end
                     {
-                        let thought = header::before(slice(text, mark.end, call.start));
+                        let thought = header::before(slice(text, from, call.start));
                         thoughts.push(thought.to_owned());
                         return ReadResult::Called(found(text, &thoughts, "", call));
                     }
-                    thoughts.push(slice(text, mark.end, end).to_owned());
+                    thoughts.push(slice(text, from, end).to_owned());
                     from = end;
-                    if call.is_none() {
+                    if end == text.len() {
                         break;
                     }
                 }
@@ -145,17 +152,28 @@ pub(crate) fn read_call(answer: &str, programs: &[ProgramFunction]) -> ReadResul
                 let before = filled(header::before(&outside));
                 return ReadResult::Functions(LeakedCalls {
                     thought: joined(&thoughts).or(before),
-                    ..leaked_calls(text, marks, at - 1)
+                    ..leaked_calls(text, marks.all(), index)
                 });
             }
             MarkKind::Close | MarkKind::Nothing => {}
         }
+        seen = at;
+        headers.move_to(from);
     }
 
-    match mentions.first {
+    match headers.mention {
         Some(call) => ReadResult::Called(found(text, &thoughts, "", call)),
         None => ReadResult::Uncalled(uncalled::read(text, &outside, joined(&thoughts))),
     }
+}
+
+/// Moves the index to the first mark that separates texts, and returns it. Returns `None` if no such
+/// mark begins before `limit`.
+fn next_mark(marks: &mut Marks<'_>, index: &mut usize, limit: usize) -> Option<usize> {
+    while matches!(marks.get(*index, limit)?.kind, MarkKind::Close | MarkKind::Nothing) {
+        *index += 1;
+    }
+    Some(*index)
 }
 
 /// Returns the calls of the mark at `first` and of the marks directly after it.
@@ -191,26 +209,53 @@ struct FoundCall {
 /// reader's running time linear even if the answer consists of mentions.
 const MAX_MENTIONS: usize = 4;
 
-/// Mentions of calls, such as `ToolCall::Wat(...)`. The first mention is used if there is no real
-/// call.
-struct Mentions {
-    first: Option<FoundCall>,
-    left: usize,
+/// The headers of an answer, one after another.
+struct Headers<'t> {
+    text: &'t str,
+    /// The header that is examined next.
+    next: Option<Header<'t>>,
+    /// The text before this offset does not precede a header on its line.
+    floor: usize,
+    /// The first mention of a call, such as `ToolCall::Wat(...)`. It is used if there is no real call.
+    mention: Option<FoundCall>,
+    mentions_left: usize,
 }
 
-/// Finds the first call in `from..limit` that is not a mere mention.
-fn first_call(text: &str, from: usize, limit: usize, mentions: &mut Mentions) -> Option<FoundCall> {
-    let mut at = from;
-    while let Some(header) = header::next(text, at, limit) {
-        let found = FoundCall { start: header.start, call: call::read(text, &header) };
-        if !found.call.is_mention || mentions.left == 0 {
-            return Some(found);
-        }
-        at = header.inside;
-        mentions.left -= 1;
-        mentions.first.get_or_insert(found);
+impl<'t> Headers<'t> {
+    fn new(text: &'t str) -> Self {
+        let next = header::candidate(text, 0, text.len());
+        Self { text, next, floor: 0, mention: None, mentions_left: MAX_MENTIONS }
     }
-    None
+
+    /// Returns the start of the next header, or the length of the text.
+    fn start(&self) -> usize {
+        self.next.map_or(self.text.len(), |header| header.start)
+    }
+
+    /// Continues at `from`.
+    fn move_to(&mut self, from: usize) {
+        self.floor = from;
+        if self.start() < from {
+            self.next = header::candidate(self.text, from, self.text.len());
+        }
+    }
+
+    /// Reads the next header. Returns its call, or `None` if it is none or a mere mention.
+    fn read(&mut self) -> Option<FoundCall> {
+        let header = self.next?;
+        let mut after = header.start + 1;
+        if header.counts(self.text, self.floor) {
+            let call = FoundCall { start: header.start, call: call::read(self.text, &header) };
+            if !call.call.is_mention || self.mentions_left == 0 {
+                return Some(call);
+            }
+            self.mentions_left -= 1;
+            self.mention.get_or_insert(call);
+            (after, self.floor) = (header.inside, header.inside);
+        }
+        self.next = header::candidate(self.text, after, self.text.len());
+        None
+    }
 }
 
 /// Finds the call that ends unclosed reasoning: the first call at the start of a line, or else the
@@ -233,16 +278,36 @@ fn call_in_open_reasoning(text: &str, from: usize) -> Option<FoundCall> {
 
 /// Reads the text before an unmatched closing tag as reasoning. Returns the offset of the remaining
 /// text. The opening tag is missing if the chat template writes it instead of the model.
-fn read_unopened(text: &str, marks: &[Mark], thoughts: &mut Vec<String>) -> usize {
-    let first = marks.iter().find(|mark| !matches!(mark.kind, MarkKind::Nothing));
-    let Some(close) = first.filter(|mark| matches!(mark.kind, MarkKind::Close)) else { return 0 };
-    let covered = header::next(text, 0, close.start)
-        .is_some_and(|header| call::read(text, &header).end > close.start);
-    if covered || slice(text, close.end, text.len()).trim().is_empty() {
+fn read_unopened(
+    text: &str,
+    marks: &mut Marks<'_>,
+    header: usize,
+    thoughts: &mut Vec<String>,
+) -> usize {
+    let mut index = 0;
+    let mut limit = header;
+    let close = loop {
+        match marks.get(index, limit) {
+            Some(mark) if matches!(mark.kind, MarkKind::Nothing) => index += 1,
+            Some(mark) if matches!(mark.kind, MarkKind::Close) => break (mark.start, mark.end),
+            Some(_) => return 0,
+            // The text from the first header on is searched only if it may have a tag.
+            None if limit == header
+                && slice(text, header, text.len()).contains(['<', '[', '◁']) =>
+            {
+                limit = usize::MAX;
+            }
+            None => return 0,
+        }
+    };
+    let (start, end) = close;
+    let covered =
+        header::next(text, 0, start).is_some_and(|header| call::read(text, &header).end > start);
+    if covered || slice(text, end, text.len()).trim().is_empty() {
         return 0;
     }
-    thoughts.push(without_marks(text, marks, 0, close.start));
-    close.end
+    thoughts.push(without_marks(text, marks.found(0), 0, start));
+    end
 }
 
 fn found(text: &str, thoughts: &[String], before: &str, found: FoundCall) -> Reading {
@@ -268,7 +333,7 @@ fn found(text: &str, thoughts: &[String], before: &str, found: FoundCall) -> Rea
 fn thought_in_fence(before: &str) -> Option<String> {
     let (line, inside) = before.trim_start().split_once('\n')?;
     fence(line, 0)?;
-    let marks = scan(inside, &[]);
+    let marks = Marks::new(inside, &[]).all();
     match marks.as_slice() {
         [Mark { kind: MarkKind::Open, end, .. }, Mark { kind: MarkKind::Close, start, .. }, ..] => {
             filled(slice(inside, *end, *start))
