@@ -185,6 +185,20 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// Returns true if the event is part of an answer that is being written. Such events are not
+    /// recorded.
+    pub fn is_part(&self) -> bool {
+        matches!(
+            self,
+            Self::Delta { .. }
+                | Self::ThoughtDelta { .. }
+                | Self::AnswerDelta { .. }
+                | Self::AnswerVoid { .. }
+        )
+    }
+}
+
 /// An event with the identifiers and the time that the driver adds.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
