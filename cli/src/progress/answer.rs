@@ -46,6 +46,8 @@ impl Answer {
 
     fn print(&mut self, blocks: &str) -> Result<(), Fault> {
         let rendered = markdown::render(blocks, width::layout());
+        // It shows the same text, unfinished.
+        output::clear_transient();
         let before = if std::mem::replace(&mut self.begun, true) { "\n" } else { "" };
         output::styled(&format!("{before}{rendered}"))
     }

@@ -40,6 +40,8 @@ pub(super) struct View {
     /// The model's incomplete text.
     draft: String,
     thought: String,
+    /// The parts of the next thought so far, joined.
+    thinking: String,
     repairs: Vec<String>,
     answer: Answer,
     frame: usize,
@@ -62,6 +64,7 @@ impl View {
             waiting: (now, 0),
             draft: String::new(),
             thought: String::new(),
+            thinking: String::new(),
             repairs: Vec::new(),
             answer: Answer::default(),
             frame: 0,
@@ -94,9 +97,18 @@ impl View {
                 self.waiting.1 = *step;
                 self.draft.push_str(text);
             }
-            Event::ThoughtDelta { step, .. } => self.waiting.1 = *step,
+            Event::ThoughtDelta { step, text } => {
+                self.waiting.1 = *step;
+                self.thinking.push_str(text);
+            }
             Event::AnswerDelta { step, text, .. } => {
                 self.waiting.1 = *step;
+                // The thought is shown before the answer, and the event with it comes later.
+                let thought = std::mem::take(&mut self.thinking);
+                if self.prints_answer() && !thought.trim().is_empty() {
+                    thought.trim().clone_into(&mut self.thought);
+                    output::note(line::thought(&self.thought, self.verbose).trim_end_matches('\n'));
+                }
                 // Without styles, the answer is printed unchanged once it is complete.
                 if self.prints_answer() && output::is_styled() {
                     let printed = self.answer.receive(text);
@@ -106,8 +118,9 @@ impl View {
             Event::AnswerVoid { .. } => self.answer.withdraw(),
             Event::Thinking { step, content } => {
                 self.wait(*step);
-                self.thought.clone_from(content);
-                return line::thought(content, self.verbose);
+                if std::mem::replace(&mut self.thought, content.clone()) != *content {
+                    return line::thought(content, self.verbose);
+                }
             }
             Event::ToolStart { step, call, label, body, args, .. } => {
                 self.wait(*step);
@@ -175,6 +188,7 @@ impl View {
     /// answer or program.
     fn wait(&mut self, step: u32) {
         self.draft.clear();
+        self.thinking.clear();
         self.waiting = (Instant::now(), step);
     }
 
