@@ -58,7 +58,11 @@ test('attachments become files of the session', async () => {
   const session = decodeURIComponent(page.url().split('#/chat/')[1]);
   const { files } = await world.api('GET', `/api/sessions/${session}/files`);
   assert.deepEqual(files.map((file) => file.path).sort(), ['blob.bin', 'notes.md']);
-  await until(async () => (await page.locator('.chips li').count()) === 0, 'the composer is empty');
+  await until(async () => (await page.locator('.composer .chips li').count()) === 0, 'the composer is empty');
+  await page.reload();
+  assert.deepEqual(await page.locator('.ask .chips a').allInnerTexts(), ['notes.md', 'blob.bin']);
+  assert.equal(await page.locator('.bubble').innerText(), 'Say hello to the files');
+  assert.match(world.find('to the files').prompt, /Attached files: `notes\.md`, `blob\.bin`$/, 'the model knows of them');
   await close();
 });
 
@@ -121,7 +125,7 @@ test('artifacts are under the answer, in a new chat and in one that is opened', 
 test('a failed run says why', async () => {
   const { page, close } = await world.open('#/chat');
   await send(page, 'Please fail');
-  await page.locator('.answer .notice.bad', { hasText: '503 Service Unavailable' }).waitFor();
+  await page.locator('.reply .notice.bad', { hasText: '503 Service Unavailable' }).waitFor();
   await close();
 });
 

@@ -67,7 +67,7 @@ test('the replay steps with the arrow keys', async () => {
   await page.keyboard.press('ArrowLeft');
   await page.locator('.replay-bar', { hasText: 'step 1 · program' }).waitFor();
   await page.getByRole('button', { name: 'Verify' }).click();
-  await page.locator('.toast', { hasText: 'identical' }).waitFor();
+  await page.locator('.toast', { hasText: /^The replay is identical to the run$/ }).waitFor();
   await page.keyboard.press('Escape');
   await until(async () => (await page.locator('.wf-row.later').count()) === 0, 'no row is dimmed');
   await close();
@@ -90,8 +90,9 @@ test('a cancelled run ends at once', async () => {
   const { id } = await start('A slow job');
   const { page, close } = await world.open(`#/run/${id}`);
   await rows(page).filter({ hasText: 'shell' }).waitFor();
-  await page.getByRole('button', { name: 'Cancel' }).click();
+  await page.getByRole('button', { name: 'Stop' }).click();
   await page.locator('.facts .status.cancelled').waitFor();
+  await page.locator('.run-notes .notice', { hasText: /^The run was stopped\./ }).waitFor();
   await close();
 });
 
@@ -227,9 +228,10 @@ test('runs are filtered, searched and sorted', async () => {
   await until(async () => (await page.locator('table.runs tbody tr').count()) === 1, 'one row');
   await page.getByLabel('Search runs').fill('no such text');
   await page.getByText('No run matches').waitFor();
+  await page.getByText('Remove a filter.', { exact: true }).waitFor();
   await page.getByRole('link', { name: 'Remove all filters' }).click();
   await page.getByRole('button', { name: 'Steps' }).click();
   await until(async () => (await page.locator('table.runs tbody tr').first().innerText()).includes('10,000'), 'most steps first');
-  await page.locator('.spark rect').first().waitFor();
+  await page.locator('.called', { hasText: 'kv_incr ×' }).first().waitFor();
   await close();
 });

@@ -30,6 +30,7 @@ export function applyEvent(run, event) {
   const step = stepOf(run, lane, event);
   if (step && event.type !== 'delta') step.events.push(event);
   HANDLERS[event.type]?.(run, lane, step, event);
+  if (step && event.type !== 'delta') step.kept = step.draft.length;
   if (lane.rootStep >= 0) return lane.rootStep;
   const index = step ? run.root.steps.indexOf(step, Math.max(0, step.number - 2)) : -1;
   return index >= 0 ? index : Math.max(0, run.root.steps.length - 2);
@@ -53,13 +54,18 @@ export function expectStep(run, now) {
 }
 
 /**
- * Marks the drafts of open steps as partial: the stream was interrupted, and deltas are missing.
+ * Removes what live events added since the newest kept event: a stream that begins again sends them
+ * again.
  *
  * @param {RunState} run
  */
-export function markPartial(run) {
-  const step = run.root.steps.at(-1);
-  if (step && step.thinkEnd === null && step.draft !== '') step.isPartial = true;
+export function dropLive(run) {
+  for (const lane of run.lanes.values()) {
+    const step = lane.steps.at(-1);
+    if (!step) continue;
+    step.draft = step.draft.slice(0, step.kept);
+    step.attempts = step.attempts.filter((attempt) => !attempt.isLive);
+  }
 }
 
 /** @param {RunState} run */
@@ -125,10 +131,9 @@ const HANDLERS = {
     if (!step) return;
     const open = step.calls.filter((call) => call.end === null);
     const body = open.find((call) => call.body !== null)?.body ?? event.body ?? null;
-    step.attempts.push({ error: event.error ?? '', body, thought: step.thought, ts: event.ts });
+    step.attempts.push({ error: event.error ?? '', body, thought: step.thought, ts: event.ts, isLive: event.isLive ?? false });
     step.calls = step.calls.filter((call) => call.end !== null);
     step.draft = '';
-    step.isPartial = false;
     step.thought = '';
     step.thinkEnd = null;
   },
@@ -164,8 +169,7 @@ const HANDLERS = {
     run.usage = event.usage ?? null;
   },
   error(run, lane, _step, event) {
-    endLane(run, lane, event.ts, '');
-    if (lane === run.root) run.error = event.message ?? 'The run failed.';
+    endLane(run, lane, event.ts, '', event.message ?? 'The run failed.');
   },
 };
 
@@ -200,27 +204,30 @@ function stepOf(run, lane, event) {
 }
 
 /**
- * Ends a lane: its open step becomes the answer, or goes away if it is empty and took no time.
+ * Ends a lane: its open step becomes the answer or has the error, or goes away if it is empty.
  *
  * @param {RunState} run
  * @param {Lane} lane
  * @param {number} ts
  * @param {string} text
+ * @param {string|null} [error]
  */
-function endLane(run, lane, ts, text) {
+function endLane(run, lane, ts, text, error = null) {
   lane.isEnded = true;
   for (const call of lane.steps.at(-1)?.calls ?? []) if (call.end === null) call.end = ts;
   if (lane === run.root) run.parked.clear();
   let step = lane.steps.at(-1);
-  if (text !== '' && !step) step = addStep(run, lane, 1, lane.started || run.started);
-  else if (text !== '' && step && step.calls.length > 0 && ts > lastEnd(step)) {
+  const hasEnd = text !== '' || error !== null;
+  if (hasEnd && !step) step = addStep(run, lane, 1, lane.started || run.started);
+  else if (hasEnd && step && step.calls.length > 0 && ts > lastEnd(step)) {
     step = addStep(run, lane, step.number + 1, lastEnd(step));
   }
   if (!step || step.calls.length > 0) return;
   step.thinkEnd ??= ts;
   step.isAnswer = text !== '';
+  step.error = error;
   step.draft = '';
-  const isEmpty = !step.isAnswer && step.thought === '' && step.attempts.length === 0 && step.events.length === 0;
+  const isEmpty = !hasEnd && step.thought === '' && step.attempts.length === 0 && step.events.length === 0;
   if (isEmpty && lane.steps.length > 1) {
     lane.steps.pop();
     lane.byNumber.delete(step.number);

@@ -50,11 +50,11 @@ export function drawRowText(element, row, drawn) {
     return key;
   }
   const { step } = row;
-  const state = step.isAnswer ? 'answer' : step.thinkEnd === null ? 'thinking' : 'think';
+  const state = step.error !== null ? 'failed' : step.isAnswer ? 'answer' : step.thinkEnd === null ? 'thinking' : 'think';
   const attempts = step.calls.length === 0 && step.attempts.length > 0 ? ` attempt ${step.attempts.length + 1}` : '';
-  const key = `${state} ${step.thought}${attempts}`;
+  const thought = visible(firstLine(step.error ?? step.thought));
+  const key = `${state} ${thought}${attempts}`;
   if (key !== drawn) {
-    const thought = visible(firstLine(step.thought));
     fill(element, h('span', { class: 'number' }, String(step.number)), h('span', { class: state === 'thinking' ? 'live' : null }, `${state}${state === 'thinking' ? '…' : ''}${attempts}`),
       thought ? h('span', { class: 'ellipsis thought', dir: 'auto', title: thought }, thought) : null);
   }
