@@ -280,6 +280,27 @@ fn a_server_that_cannot_start_reports_why() {
     assert!(stderr.contains("WATTLE_TOKEN") && !stderr.contains("two words"), "{stderr}");
 }
 
+#[test]
+fn a_file_of_a_session_is_compared_with_that_of_the_folder() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::create_dir(home.path().join("work")).unwrap();
+    std::fs::write(home.path().join("work/a.txt"), "first").unwrap();
+    let provider = Provider::answering(|_| Answer::text("ToolCall::Response(\"hi\")"));
+    let served = Served::start_with(home.path(), &provider, &["--root", "work"]);
+    let token = served.token.clone().unwrap();
+    for (path, text) in [("a.txt", "second"), ("b.txt", "new")] {
+        served.send(&token, &format!("PUT /api/sessions/s/files/{path}"), text).unwrap();
+    }
+    let list = served.send(&token, "GET /api/sessions/s/files", "").unwrap();
+    let created: Vec<bool> =
+        list.split("\"created\":").skip(1).map(|rest| rest.starts_with("true")).collect();
+    assert_eq!(created, [false, true], "{list}");
+    let file = |query| served.send(&token, &format!("GET /api/sessions/s/files/a.txt{query}"), "");
+    assert!(file("").unwrap().ends_with("second"));
+    assert!(file("?base=true").unwrap().ends_with("first"));
+    served.stop();
+}
+
 /// The page can be used without a model, and says what is missing.
 #[test]
 fn a_server_without_a_model_starts_and_reports_what_is_missing() {

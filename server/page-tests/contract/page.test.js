@@ -208,7 +208,7 @@ test('the memory and the variables are listed, added and deleted', async () => {
 test('the agents are listed, and the usage counts the runs', async () => {
   const { runs } = await world.api('GET', '/api/runs?limit=1');
   const { page, close } = await world.open('#/agents');
-  await page.getByRole('link', { name: 'Chat' }).last().waitFor();
+  await page.getByRole('region', { name: 'Agents' }).locator('.card, .empty').first().waitFor();
   await page.evaluate(() => { location.hash = '#/usage'; });
   await page.getByRole('region', { name: 'Table by model' }).getByRole('rowheader', { name: runs[0].model, exact: true }).waitFor();
   await close();

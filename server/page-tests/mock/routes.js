@@ -20,7 +20,7 @@ export async function routes(world, request, response, url) {
   switch (key) {
     case 'POST run': case 'GET run': case 'DELETE run': return runRoutes(world, request, response, url, parts, body, json, missing);
     case 'GET runs': return parts[1] === 'stream' ? streamRuns(world, response) : json(200, listRuns(world, url.searchParams));
-    case 'GET sessions': case 'POST sessions': case 'PUT sessions': case 'DELETE sessions': return sessionRoutes(world, request, response, parts, bytes, json, missing);
+    case 'GET sessions': case 'POST sessions': case 'PUT sessions': case 'DELETE sessions': return sessionRoutes(world, request, response, parts, bytes, json, missing, url.searchParams.get('base') === 'true');
     case 'GET catalog': {
       if (!parts[1]) return json(200, { programs: programs.map(({ source, examples, ...rest }) => rest) });
       const saved = world.saved.get(parts[1]);
@@ -176,10 +176,10 @@ function listRuns(world, query) {
   return { runs: runs.slice(0, limit).map((run) => world.line(run)), next: runs.length > limit ? runs[limit - 1].id : null };
 }
 
-function sessionRoutes(world, request, response, parts, bytes, json, missing) {
+function sessionRoutes(world, request, response, parts, bytes, json, missing, isBase) {
   const runsOf = (id) => [...world.runs.values()].filter((run) => run.session_id === id).sort((a, b) => b.created - a.created);
   const line = (one) => ({ id: one.id, title: one.title, messages: one.messages.length, bytes: JSON.stringify(one.messages).length, created: one.made, used: one.used });
-  const files = (one) => [...one.files].map(([path, file]) => ({ path, size: file.bytes.length, modified: file.modified, deleted: false }));
+  const files = (one) => [...one.files].map(([path, file]) => ({ path, size: file.bytes.length, modified: file.modified, created: path !== 'sales.csv', deleted: false }));
   if (!parts[1]) return json(200, { sessions: [...world.sessions.values()].sort((a, b) => b.used - a.used).map(line) });
   const session = world.sessions.get(parts[1]) ?? (request.method === 'PUT' ? world.session(parts[1]) : null);
   if (!session) return missing('session with this id');
@@ -195,7 +195,7 @@ function sessionRoutes(world, request, response, parts, bytes, json, missing) {
     case 'GET export': return json(200, { id: session.id, messages: session.messages });
     case 'GET files': return json(200, { files: files(session) });
     case 'GET files/': {
-      const file = session.files.get(path);
+      const file = isBase && session.files.has(path) ? { bytes: Buffer.from('day,region,units\n2026-03-01,north,11\n') } : session.files.get(path);
       return file ? response.writeHead(200, { 'content-type': 'application/octet-stream' }).end(file.bytes) : missing(`file ${path}`);
     }
     case 'PUT files/': session.files.set(path, { bytes, modified: Date.now() }); return response.writeHead(204).end();

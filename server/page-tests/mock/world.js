@@ -52,9 +52,11 @@ export class World {
     run.bus.setMaxListeners(100);
     this.runs.set(id, run);
     run.script = scriptFor(prompt)(prompt, id);
+    const isBusy = !instant && [...this.runs.values()].some((one) => one !== run && one.session_id === run.session_id && (one.status === 'running' || one.status === 'parked'));
+    if (isBusy) run.status = 'queued';
     this.bus.emit('run', run);
     if (instant) this.playAll(run);
-    else this.play(run);
+    else if (!isBusy) this.play(run);
     return run;
   }
 
@@ -124,10 +126,20 @@ export class World {
       session.messages.push({ role: 'assistant', content: event.text });
     }
     if (event.type === 'error') Object.assign(run, { status: 'failed', result: event.message });
+    if (event.type === 'error' || event.type === 'response') this.startNext(run.session_id);
+  }
+
+  /** Starts the run that waits for an earlier one of its session. */
+  startNext(session) {
+    const next = [...this.runs.values()].find((one) => one.session_id === session && one.status === 'queued');
+    if (!next) return;
+    Object.assign(next, { status: 'running', updated: Date.now() });
+    this.bus.emit('run', next);
+    this.play(next);
   }
 
   cancel(run) {
-    if (run.status !== 'running' && run.status !== 'parked') return false;
+    if (run.status !== 'running' && run.status !== 'parked' && run.status !== 'queued') return false;
     clearTimeout(run.timer);
     run.cancelled = true;
     run.waiting = [];

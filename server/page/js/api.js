@@ -204,9 +204,10 @@ export class Api {
   /**
    * @param {string} id
    * @param {string} path
+   * @param {{isBase?: boolean}} [options] With `isBase`, the file of the base folder, without the session's changes.
    * @returns {Promise<Blob>}
    */
-  async file(id, path) { return (await this.send('GET', filePath(id, path))).blob(); }
+  async file(id, path, { isBase = false } = {}) { return (await this.send('GET', `${filePath(id, path)}${isBase ? '?base=true' : ''}`)).blob(); }
 
   /**
    * @param {string} id

@@ -124,6 +124,7 @@
  * @property {string} path
  * @property {number} size
  * @property {number|null} modified
+ * @property {boolean} created If false, the base folder contains the file.
  * @property {boolean} deleted
  *
  * @typedef {object} Session

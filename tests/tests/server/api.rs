@@ -259,8 +259,7 @@ async fn the_requests_of_a_run_have_their_messages_their_answers_and_their_token
     assert_eq!(second["same"], roles(first).len());
     assert_eq!((&second["step"], roles(second)), (&2.into(), vec!["assistant".to_owned(), "user".to_owned()]));
     assert!(second["answer"]["text"].as_str().unwrap().contains("done"), "{second}");
-    let missing = world.api("GET /api/run/none/requests", "").await;
-    assert_eq!(missing.status, 404);
+    world.api("GET /api/run/none/requests", "").await.refused(404, "not_found");
 }
 
 #[tokio::test]

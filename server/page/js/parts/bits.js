@@ -33,6 +33,19 @@ function stopText(stop) {
 }
 
 /**
+ * Returns why a run ended without an answer, or an empty text.
+ *
+ * @param {RunLine} run
+ */
+export function endText({ status, stop, result }) {
+  if (status === 'stopped') return `The run ${stopText(stop)}.`;
+  if (status === 'failed' || status === 'blocked') return result || 'The run failed.';
+  if (status !== 'cancelled') return '';
+  const reason = /^stopped: cancelled \((.*)\)$/.exec(result ?? '')?.[1] ?? '';
+  return `The run was stopped${reason === '' || reason === 'requested over HTTP' ? '' : `: ${reason}`}.`;
+}
+
+/**
  * Says why a run ended without an answer, with a button that goes on. Returns null if there is
  * nothing to say.
  *
@@ -40,10 +53,9 @@ function stopText(stop) {
  * @param {(prompt: string) => Promise<unknown>} send Sends a message in the session of the run.
  */
 export function endNotice(run, send) {
-  const { status, result, prompt } = run;
-  if (status !== 'failed' && status !== 'blocked' && status !== 'cancelled' && status !== 'stopped') return null;
-  const why = status === 'stopped' ? `The run ${stopText(run.stop)}.`
-    : status === 'cancelled' ? `The run was stopped${(/^stopped: cancelled( \(.*\))?$/.exec(result ?? '')?.[1] ?? '').replace(' (requested over HTTP)', '')}.` : result || 'The run failed.';
+  const { status, prompt } = run;
+  const why = endText(run);
+  if (why === '') return null;
   const again = (/** @type {string} */ label, /** @type {string} */ text) => h('button', { class: 'tiny', onclick: (/** @type {MouseEvent} */ event) => busy(/** @type {HTMLButtonElement} */ (event.currentTarget), () => send(text)) }, icon('replay'), label);
   return notice(status === 'stopped' ? 'attention' : status === 'cancelled' ? '' : 'bad', why,
     h('div', { class: 'row' }, run.parent ? null : status === 'stopped' ? again('Continue', 'continue') : again('Retry', prompt)));

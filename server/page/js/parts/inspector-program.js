@@ -70,7 +70,7 @@ export function drawProgram(panel, feed, row) {
     const next = step.attempts[i + 1]?.body ?? (i === step.attempts.length - 1 ? call?.body ?? null : null);
     parts.push(h('section', { class: 'stack' }, h('h3', null, `Attempt ${i + 1}`), notice('bad', h('pre', null, prose(attempt.error))),
       attempt.body === null ? null : failed(attempt.body, attempt.error),
-      attempt.body !== null && next !== null ? [h('h3', null, `Changes in attempt ${i + 2}`), diffView(attempt.body, next)] : null));
+      attempt.body !== null && next !== null ? [h('h3', null, `Changes in attempt ${i + 2}`), diffView(attempt.body, next, 'Difference between the attempts')] : null));
   });
   if (call) {
     parts.push(h('section', { class: 'stack' },

@@ -8,7 +8,7 @@
 
 import { api, live } from '../app.js';
 import { fill, h } from '../dom.js';
-import { shortId, visible } from '../format.js';
+import { firstLine, shortId, visible } from '../format.js';
 import { PLACES } from '../places.js';
 import { href, navigate } from '../router.js';
 import { sessionTitle } from '../runs-list.js';
@@ -103,7 +103,7 @@ function search(text) {
     places.push({ group: 'Places', label: `Theme: ${theme}`, icon: 'moon', open: () => setTheme(theme) });
   }
   const chats = live.sessions.map((one) => ({ group: 'Chats', label: sessionTitle(one, live.runs), icon: /** @type {IconName} */ ('chat'), open: go(href('chat', [one.id])) }));
-  const runs = live.runs.map((one) => ({ group: 'Runs', label: visible(one.prompt), note: `${one.status} · ${shortId(one.id)}`, icon: /** @type {IconName} */ ('runs'), open: go(href('run', [one.id])) }));
+  const runs = live.runs.map((one) => ({ group: 'Runs', label: visible(firstLine(one.prompt)), note: `${one.status} · ${shortId(one.id)}`, icon: /** @type {IconName} */ ('runs'), open: go(href('run', [one.id])) }));
   const all = programs.map((one) => ({ group: 'Programs', label: one.name, note: visible(one.description), icon: /** @type {IconName} */ ('catalog'), open: go(href('catalog', [one.name])) }));
   return [places, chats, runs, all].flatMap((group) => group.filter((entry) => matches(`${entry.label} ${/** @type {Entry} */ (entry).note ?? ''}`))
     .slice(0, words.length === 0 && group === places ? PLACES.length : PER_GROUP));

@@ -9,6 +9,7 @@ import { api } from '../app.js';
 import { fill, h } from '../dom.js';
 import { bytes, count, visible } from '../format.js';
 import { download, emptyState, timeLabel } from './bits.js';
+import { diffView } from './code-view.js';
 import { confirmAction, openDialog } from './dialogs.js';
 import { icon } from './icon.js';
 import { busy, notify, notifyError } from './notify.js';
@@ -49,7 +50,8 @@ export class SessionFiles {
     const name = visible(file.path);
     return h('tr', null,
       h('td', null, file.deleted ? h('span', { class: 'row' }, h('del', { class: 'mono' }, name), h('span', { class: 'badge bad' }, 'deleted'))
-        : h('button', { class: 'link mono', onclick: (/** @type {MouseEvent} */ event) => busy(/** @type {HTMLButtonElement} */ (event.currentTarget), () => this.view(file)) }, name)),
+        : h('button', { class: 'link mono', onclick: (/** @type {MouseEvent} */ event) => busy(/** @type {HTMLButtonElement} */ (event.currentTarget), () => this.view(file)) }, name),
+      file.deleted ? null : [' ', h('span', { class: `badge ${file.created ? 'good' : 'attention'}` }, file.created ? 'new' : 'changed')]),
       h('td', { class: 'align-end nowrap' }, file.deleted ? '' : bytes(file.size)), h('td', { class: 'nowrap' }, timeLabel(file.modified)),
       h('td', { class: 'align-end nowrap' }, file.deleted ? null : [
         h('button', { class: 'plain tiny icon-only', 'aria-label': `Download ${name}`, title: 'Download', onclick: (/** @type {MouseEvent} */ event) => busy(/** @type {HTMLButtonElement} */ (event.currentTarget), async () => download(await api.file(this.session, file.path), file.path.split('/').at(-1) ?? 'file')) }, icon('download')),
@@ -69,8 +71,10 @@ export class SessionFiles {
       return;
     }
     const text = await blob.slice(0, MAX_VIEW).text();
+    const before = file.created || blob.size > MAX_VIEW ? '' : await (await api.file(this.session, file.path, { isBase: true })).slice(0, MAX_VIEW).text();
     const dialog = openDialog(name, [
-      text.includes('\u0000') ? h('p', { class: 'muted' }, `A binary file of ${bytes(blob.size)}. Download it to open it.`)
+      before && !text.includes('\u0000') ? diffView(before, text, `Changes of ${name}`)
+        : text.includes('\u0000') ? h('p', { class: 'muted' }, `A binary file of ${bytes(blob.size)}. Download it to open it.`)
         : h('pre', { class: 'file-text', tabindex: '0', role: 'region', 'aria-label': name, dir: 'auto' }, visible(text)),
       blob.size > MAX_VIEW ? h('p', { class: 'muted' }, `Shown are the first ${bytes(MAX_VIEW)} of ${bytes(blob.size)}.`) : null,
     ], [h('button', { onclick: () => download(blob, file.path.split('/').at(-1) ?? 'file') }, icon('download'), 'Download')]);

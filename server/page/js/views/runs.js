@@ -10,9 +10,10 @@ import { api, live } from '../app.js';
 import { debounce, fill, h } from '../dom.js';
 import { isEnded } from '../events.js';
 import { cost, count, duration, number, short, visible } from '../format.js';
-import { command, emptyState, notice, skeleton, statusLabel, timeLabel } from '../parts/bits.js';
+import { command, emptyState, endText, notice, skeleton, statusLabel, timeLabel } from '../parts/bits.js';
 import { CalledPrograms } from '../parts/called-programs.js';
 import { href, navigate } from '../router.js';
+import { splitAttachments } from '../run-text.js';
 import { filterRuns, sortRuns } from '../runs-list.js';
 import { View } from '../view.js';
 
@@ -250,10 +251,11 @@ class RunsView extends View {
   cells(run) {
     const tokens = (run.usage?.prompt ?? 0) + (run.usage?.completion ?? 0);
     const end = isEnded(run.status) ? run.updated : Date.now();
+    const result = endText(run) || run.result;
     return [
       h('td', null, statusLabel(run)),
-      h('td', { class: 'message' }, h('a', { class: 'ellipsis', href: href('run', [run.id]), dir: 'auto' }, visible(run.prompt)),
-        run.result ? h('span', { class: 'ellipsis muted small', dir: 'auto' }, visible(plainText(run.result))) : null),
+      h('td', { class: 'message' }, h('a', { class: 'ellipsis', href: href('run', [run.id]), dir: 'auto' }, visible(splitAttachments(run.prompt).text)),
+        result ? h('span', { class: 'ellipsis muted small', dir: 'auto' }, visible(plainText(result))) : null),
       h('td', null, this.programs.cell(run)),
       h('td', { class: 'nowrap' }, timeLabel(run.created)),
       h('td', { class: 'align-end nowrap' }, duration(end - run.created)),

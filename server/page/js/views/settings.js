@@ -6,7 +6,7 @@
  */
 
 import { errorText } from '../api.js';
-import { api, live, session } from '../app.js';
+import { api, live } from '../app.js';
 import { fill, h } from '../dom.js';
 import { bytes, number, visible } from '../format.js';
 import { notice, skeleton } from '../parts/bits.js';
@@ -27,7 +27,7 @@ class SettingsView extends View {
     super.connectedCallback();
     this.setTitle('Settings');
     this.append(h('header', { class: 'bar' }, h('h1', null, 'Settings'), h('div', { class: 'actions' },
-      h('button', { onclick: () => { forgetToken(); session.dispatchEvent(new Event('signed-out')); } }, 'Sign out'))), h('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'Settings' }, this.content));
+      h('button', { onclick: signOut }, 'Sign out'))), h('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'Settings' }, this.content));
     void this.load();
   }
 
@@ -40,6 +40,13 @@ class SettingsView extends View {
       fill(this.content, notice('bad', errorText(error)), h('button', { onclick: () => { fill(this.content, skeleton()); void this.load(); } }, 'Load again'));
     }
   }
+}
+
+/** Forgets the token, and all that the page has loaded with it. */
+function signOut() {
+  forgetToken();
+  sessionStorage.clear();
+  location.reload();
 }
 
 function themeCard() {

@@ -7,7 +7,7 @@
 import { errorText, isAbort } from '../api.js';
 import { api } from '../app.js';
 import { fill, h } from '../dom.js';
-import { cost, count, number, visible } from '../format.js';
+import { cost, count, number, short, visible } from '../format.js';
 import { emptyState, notice, skeleton } from '../parts/bits.js';
 import { View } from '../view.js';
 
@@ -15,7 +15,7 @@ const PAGE = 500;
 /** The most runs that are read. */
 const MAX_RUNS = 5000;
 const DAYS = 30;
-const day = new Intl.DateTimeFormat(undefined, { weekday: 'short', day: 'numeric', month: 'short', year: 'numeric' });
+const day = new Intl.DateTimeFormat(undefined, { weekday: 'short', day: 'numeric', month: 'short' });
 
 /** @typedef {{runs: number, prompt: number, cached: number, completion: number, cost: number}} Sum */
 
@@ -79,10 +79,10 @@ function sums(runs, keyOf) {
  */
 function table(title, label, rows) {
   const heads = ['Runs', 'Tokens sent', 'Cached', 'Written', 'Cost'];
-  return h('section', { class: 'card', 'aria-label': title }, h('header', null, h('h2', null, title)), h('div', { class: 'table-scroll', tabindex: '0', role: 'region', 'aria-label': `Table ${title.toLowerCase()}` }, h('table', null,
+  return h('section', { class: 'card', 'aria-label': title }, h('header', null, h('h2', null, title)), h('div', { class: 'table-scroll', tabindex: '0', role: 'region', 'aria-label': `Table ${title.toLowerCase()}` }, h('table', { class: 'usage' },
     h('thead', null, h('tr', null, h('th', { scope: 'col' }, label), heads.map((text) => h('th', { scope: 'col', class: 'align-end' }, text)))),
-    h('tbody', null, [...rows].map(([key, sum]) => h('tr', null, h('th', { scope: 'row', class: 'nowrap' }, visible(key)),
-      [number(sum.runs), number(sum.prompt), number(sum.cached), number(sum.completion), cost(sum.cost) || '–'].map((text) => h('td', { class: 'align-end nowrap' }, text))))))));
+    h('tbody', null, [...rows].map(([key, sum]) => h('tr', null, h('th', { scope: 'row' }, visible(key)),
+      h('td', { class: 'align-end' }, number(sum.runs)), [sum.prompt, sum.cached, sum.completion].map((tokens) => h('td', { class: 'align-end', title: number(tokens) }, short(tokens))), h('td', { class: 'align-end nowrap' }, cost(sum.cost) || '–')))))));
 }
 
 customElements.define('w-usage', UsageView);
