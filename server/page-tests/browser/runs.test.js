@@ -67,17 +67,6 @@ test('the rows of a run are not those of the run before', async () => {
   await close();
 });
 
-test('a run that failed shows its failed request, and is sent again', async () => {
-  const run = world.find('will fail');
-  const { page, close } = await world.open(`#/run/${run.id}`);
-  await rows(page).filter({ hasText: 'the model did not respond' }).locator('.wf-bar.failed').waitFor();
-  await page.locator('.run-notes .notice.bad', { hasText: '503' }).getByRole('button', { name: 'Retry' }).click();
-  await page.waitForURL((url) => url.hash.startsWith('#/run/') && !url.hash.includes(run.id));
-  const again = world.find('will fail');
-  assert.deepEqual([again.prompt, again.session_id], [run.prompt, run.session_id]);
-  await close();
-});
-
 test('a dialog closes when its view is left', async () => {
   const { page, close } = await world.open('#/runs');
   await page.evaluate((address) => { location.hash = address; }, `#/run/${world.find('Which region').id}`);
@@ -299,5 +288,16 @@ test('runs are filtered, searched and sorted', async () => {
   await page.getByRole('button', { name: 'Steps' }).click();
   await until(async () => (await page.locator('table.runs tbody tr').first().innerText()).includes('10,000'), 'most steps first');
   await page.locator('.called', { hasText: 'kv_incr ×' }).first().waitFor();
+  await close();
+});
+
+test('a run that failed shows its failed request, and is sent again', async () => {
+  const run = world.find('will fail');
+  const { page, close } = await world.open(`#/run/${run.id}`);
+  await rows(page).filter({ hasText: 'the model did not respond' }).locator('.wf-bar.failed').waitFor();
+  await page.locator('.run-notes .notice.bad', { hasText: '503' }).getByRole('button', { name: 'Retry' }).click();
+  await page.waitForURL((url) => url.hash.startsWith('#/run/') && !url.hash.includes(run.id));
+  const again = world.find('will fail');
+  assert.deepEqual([again.prompt, again.session_id], [run.prompt, run.session_id]);
   await close();
 });

@@ -6,10 +6,11 @@
  * @import {RunLine, Status, Usage} from '../types.js'
  */
 
+import { errorText } from '../api-error.js';
 import { h, prose } from '../dom.js';
 import { ago, cost, exactTime, number, shortId, visible } from '../format.js';
 import { icon } from './icon.js';
-import { announce, busy, notify } from './notify.js';
+import { act, announce, notify } from './notify.js';
 
 const STATUS_WORDS = {
   queued: 'queued', running: 'running', parked: 'waiting', done: 'done', failed: 'failed', cancelled: 'cancelled',
@@ -56,7 +57,7 @@ export function endNotice(run, send) {
   const { status, prompt } = run;
   const why = endText(run);
   if (why === '') return null;
-  const again = (/** @type {string} */ label, /** @type {string} */ text) => h('button', { class: 'tiny', onclick: (/** @type {MouseEvent} */ event) => busy(/** @type {HTMLButtonElement} */ (event.currentTarget), () => send(text)) }, icon('replay'), label);
+  const again = (/** @type {string} */ label, /** @type {string} */ text) => h('button', { class: 'tiny', onclick: act(() => send(text)) }, icon('replay'), label);
   return notice(status === 'stopped' ? 'attention' : status === 'cancelled' ? '' : 'bad', why,
     h('div', { class: 'row' }, run.parent ? null : status === 'stopped' ? again('Continue', 'continue') : again('Retry', prompt)));
 }
@@ -134,6 +135,34 @@ export function command(/** @type {string} */ text) {
  */
 export function fileChips(names, address) {
   return names.length === 0 ? null : h('ul', { class: 'chips', 'aria-label': 'Attachments' }, names.map((name) => h('li', null, icon('file'), h('a', { class: 'ellipsis', href: address, dir: 'auto' }, visible(name)))));
+}
+
+/**
+ * Says why a run must be released, with a button that does.
+ *
+ * @param {string|null|undefined} reason
+ * @param {() => Promise<unknown>} release
+ */
+export function releaseNotice(reason, release) {
+  return reason ? notice('attention', reason, ' ', h('button', { class: 'tiny', onclick: act(release) }, 'Release the run')) : null;
+}
+
+/**
+ * Says why something could not be loaded, with a button that tries again.
+ *
+ * @param {unknown} error
+ * @param {() => void} again
+ */
+export function loadError(error, again) {
+  return [notice('bad', errorText(error)), h('button', { onclick: again }, 'Load again')];
+}
+
+/**
+ * @param {string} label
+ * @param {() => unknown} onDelete
+ */
+export function deleteButton(label, onDelete) {
+  return h('button', { class: 'plain tiny icon-only danger', 'aria-label': label, title: label, onclick: onDelete }, icon('trash'));
 }
 
 /** Placeholder lines while something loads. */

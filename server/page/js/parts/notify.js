@@ -54,6 +54,16 @@ export function announce(text) {
 }
 
 /**
+ * Returns the listener of a button whose action takes a while.
+ *
+ * @param {() => Promise<unknown>} action
+ * @returns {(event: MouseEvent) => void}
+ */
+export function act(action) {
+  return (event) => void busy(/** @type {HTMLButtonElement} */ (event.currentTarget), action);
+}
+
+/**
  * Runs an action of a button: the button is disabled until it is done, and an error is shown.
  *
  * @param {HTMLButtonElement} button

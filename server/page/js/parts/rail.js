@@ -119,7 +119,7 @@ function chatLinks(sessions, open) {
 export function openMore() {
   const dialog = openDialog('More', [h('nav', { class: 'stack', 'aria-label': 'More' },
     h('a', { class: 'button', href: href('chat') }, icon('plus'), 'New chat'),
-    h('div', { class: 'chats' }, chatLinks(live.sessions, undefined)),
+    h('div', { class: 'chats' }, chatLinks(live.sessions.slice(0, CHATS), undefined)),
     PLACES.filter((one) => one.isSecondary).map((one) => h('a', { class: 'button', href: href(one.view) }, icon(one.icon), one.label)),
     h('button', { onclick: () => { dialog.close(); openPalette(); } }, icon('search'), 'Search all'))]);
   // Also closes if the link leads to the view that is open.

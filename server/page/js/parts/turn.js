@@ -15,9 +15,9 @@ import { RunFeed } from '../run-feed.js';
 import { activity, splitAttachments, splitDraft } from '../run-text.js';
 import { approvalCard } from './approval-card.js';
 import { artifactList } from './artifacts.js';
-import { copyButton, endNotice, fileChips, notice, statusLabel, usageText } from './bits.js';
+import { copyButton, endNotice, fileChips, releaseNotice, statusLabel, usageText } from './bits.js';
 import { icon } from './icon.js';
-import { announce, busy } from './notify.js';
+import { act, announce } from './notify.js';
 import { StepList } from './step-list.js';
 
 export class Turn {
@@ -137,7 +137,7 @@ export class Turn {
     void this.drawWaiting();
     fill(this.footer,
       isEnded(line.status) && line.result ? copyButton(() => line.result ?? '', 'Answer', 'Copy') : null,
-      line.status === 'queued' ? h('button', { class: 'plain tiny', onclick: (/** @type {MouseEvent} */ event) => busy(/** @type {HTMLButtonElement} */ (event.currentTarget), () => api.cancel(line.id)) }, icon('close'), 'Cancel') : null,
+      line.status === 'queued' ? h('button', { class: 'plain tiny', onclick: act(() => api.cancel(line.id)) }, icon('close'), 'Cancel') : null,
       h('button', { class: 'plain tiny', onclick: () => this.actions.onEdit(line), title: 'Edit the message in a fork of the session' }, icon('edit'), 'Edit'),
       h('a', { class: 'button plain tiny', href: href('run', [line.id]) }, icon('runs'), 'Open run'));
   }
@@ -192,8 +192,7 @@ export class Turn {
     if (key === this.asked) return;
     this.asked = key;
     const cards = run.waiting.map((one) => approvalCard(run, one, (next) => this.setLine(next)));
-    fill(this.waiting, cards.map((card) => card.element), run.reason ? notice('attention', run.reason, ' ',
-      h('button', { class: 'tiny', onclick: async () => this.setLine(await api.release(run.id).then(() => api.run(run.id))) }, 'Release the run')) : null);
+    fill(this.waiting, cards.map((card) => card.element), releaseNotice(run.reason, async () => this.setLine(await api.release(run.id).then(() => api.run(run.id)))));
     for (const card of cards) if (this.feed) card.setState(this.feed.state);
     announce(`Approval needed: ${number(run.waiting.length)}`);
     this.actions.onGrow();

@@ -4,11 +4,10 @@
  * @import {Agent} from '../types.js'
  */
 
-import { errorText } from '../api.js';
 import { api } from '../app.js';
 import { fill, h } from '../dom.js';
 import { visible } from '../format.js';
-import { command, emptyState, notice, skeleton } from '../parts/bits.js';
+import { command, emptyState, loadError, skeleton } from '../parts/bits.js';
 import { icon } from '../parts/icon.js';
 import { href } from '../router.js';
 import { View } from '../view.js';
@@ -28,7 +27,7 @@ class AgentsView extends View {
       const { agents } = await api.agents();
       fill(content, agents.length === 0 ? emptyState('agents', 'No agents are declared', h('p', null, 'The server answers with its own agent. A file declares another one:'), command('wattle agents new NAME')) : agents.map(card));
     } catch (error) {
-      fill(content, notice('bad', errorText(error)), h('button', { onclick: () => void this.load(content) }, 'Load again'));
+      fill(content, loadError(error, () => void this.load(content)));
     }
   }
 }

@@ -12,7 +12,7 @@ import { isTyping } from '../keys.js';
 import { approvalCard } from '../parts/approval-card.js';
 import { command, emptyState, idLabel, notice, skeleton } from '../parts/bits.js';
 import { icon } from '../parts/icon.js';
-import { announce, busy, notify } from '../parts/notify.js';
+import { act, announce, notify } from '../parts/notify.js';
 import { href } from '../router.js';
 import { applyEvent, createRun } from '../run-model.js';
 import { View } from '../view.js';
@@ -110,7 +110,7 @@ class ApprovalsView extends View {
     const element = h('article', { class: 'card approval', 'aria-label': 'Run that an operator must release' },
       h('header', null, icon('warning'), h('span', null, 'A run is parked'), h('span', { class: 'end' }, idLabel(run.id, 'Run id'))),
       h('div', { class: 'body stack' }, notice('attention', run.reason ?? ''), h('p', { class: 'muted small ellipsis', dir: 'auto' }, 'For: ', visible(run.prompt)),
-        h('div', { class: 'row wrap' }, h('button', { class: 'primary', onclick: (/** @type {MouseEvent} */ event) => busy(/** @type {HTMLButtonElement} */ (event.currentTarget), async () => {
+        h('div', { class: 'row wrap' }, h('button', { class: 'primary', onclick: act(async () => {
           await api.release(run.id);
           notify('The run was released');
           this.answered.add(run.id);

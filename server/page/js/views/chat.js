@@ -12,7 +12,7 @@ import { fill, h } from '../dom.js';
 import { isEnded } from '../events.js';
 import { count, firstLine, visible } from '../format.js';
 import { renderMarkdown } from '../markdown-dom.js';
-import { emptyState, idLabel, notice, skeleton } from '../parts/bits.js';
+import { emptyState, idLabel, loadError, notice, skeleton } from '../parts/bits.js';
 import { Composer } from '../parts/composer.js';
 import { icon } from '../parts/icon.js';
 import { notify, notifyError } from '../parts/notify.js';
@@ -104,7 +104,7 @@ class ChatView extends View {
       if (error instanceof ApiError && error.status === 404) {
         fill(this.column, emptyState('chat', 'This chat does not exist', h('p', null, 'It was deleted, or it belongs to another tenant.'), h('a', { class: 'button', href: href('chat') }, 'Start a new chat')));
       } else {
-        fill(this.column, notice('bad', error instanceof Error ? error.message : String(error)), h('button', { onclick: () => void this.load(id) }, 'Load again'));
+        fill(this.column, loadError(error, () => void this.load(id)));
       }
     }
   }
@@ -147,7 +147,7 @@ class ChatView extends View {
     if (!live.settings) return;
     const { models, model, model_problem: problem } = live.settings;
     this.composer.setModels(models, model);
-    fill(this.problem, problem ? notice('attention', `Messages cannot be answered: ${problem}.`, ' Then start the server again. The catalog, the sandbox and all runs work without a model.') : null);
+    fill(this.problem, problem ? notice('attention', `Messages cannot be answered: ${problem}.`, ' Then start the server again.') : null);
   }
 
   async loadAgents() {

@@ -8,7 +8,7 @@ import { errorText } from '../api.js';
 import { api } from '../app.js';
 import { debounce, fill, h } from '../dom.js';
 import { bytes, visible } from '../format.js';
-import { notice, timeLabel } from '../parts/bits.js';
+import { deleteButton, notice, timeLabel } from '../parts/bits.js';
 import { askTexts, confirmAction } from '../parts/dialogs.js';
 import { icon } from '../parts/icon.js';
 import { notifyError } from '../parts/notify.js';
@@ -41,7 +41,7 @@ class MemoryView extends View {
       const { items } = await api.memory(words);
       return items.length === 0 ? h('p', { class: 'muted' }, words ? 'No text matches. Try another word.' : 'Nothing is remembered yet.') : h('ul', { class: 'rows' }, items.map((item) => h('li', null,
         h('span', { class: 'grow memory-text', dir: 'auto' }, visible(item.text)), h('span', { class: 'muted small nowrap' }, timeLabel(item.created)),
-        trash('Forget this text', () => this.forget(item)))));
+        deleteButton('Forget this text', () => void this.forget(item)))));
     });
   }
 
@@ -60,7 +60,7 @@ class MemoryView extends View {
       const { vars } = await api.variables();
       return vars.length === 0 ? h('p', { class: 'muted' }, 'There are no variables yet.') : h('ul', { class: 'rows' }, vars.map(({ key, size }) => h('li', null,
         h('button', { class: 'link mono', onclick: () => void this.openVariable(key, size) }, visible(key)), h('span', { class: 'muted small nowrap end' }, bytes(size)),
-        trash(`Delete ${visible(key)}`, () => this.removeVariable(key)))));
+        deleteButton(`Delete ${visible(key)}`, () => void this.removeVariable(key)))));
     });
   }
 
@@ -122,14 +122,6 @@ async function show(place, load) {
 function card(title, about, onAdd, ...body) {
   return h('section', { class: 'card', 'aria-label': title }, h('header', null, h('h2', null, title), h('button', { class: 'tiny end', 'aria-label': `Add to ${title}`, onclick: onAdd }, icon('plus'), 'Add')),
     h('div', { class: 'body stack' }, h('p', { class: 'muted' }, about), body));
-}
-
-/**
- * @param {string} label
- * @param {() => Promise<void>} onDelete
- */
-function trash(label, onDelete) {
-  return h('button', { class: 'plain tiny icon-only danger', 'aria-label': label, title: label, onclick: () => void onDelete() }, icon('trash'));
 }
 
 customElements.define('w-memory', MemoryView);

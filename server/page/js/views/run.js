@@ -13,7 +13,7 @@ import { isEnded } from '../events.js';
 import { number, visible } from '../format.js';
 import { isTyping } from '../keys.js';
 import { approvalCard } from '../parts/approval-card.js';
-import { emptyState, endNotice, notice, skeleton } from '../parts/bits.js';
+import { emptyState, endNotice, releaseNotice, skeleton } from '../parts/bits.js';
 import { askTexts } from '../parts/dialogs.js';
 import { bestTab, Inspector } from '../parts/inspector.js';
 import { busy, notify, notifyError } from '../parts/notify.js';
@@ -167,7 +167,7 @@ class RunView extends View {
         card.setState(feed.state);
         return card.element;
       }),
-      run.status === 'parked' && run.reason ? notice('attention', run.reason, ' ', h('button', { class: 'tiny', onclick: (/** @type {MouseEvent} */ event) => busy(/** @type {HTMLButtonElement} */ (event.currentTarget), async () => { await api.release(run.id); await feed.refreshLine(); }) }, 'Release the run')) : null,
+      run.status === 'parked' ? releaseNotice(run.reason, async () => { await api.release(run.id); await feed.refreshLine(); }) : null,
       endNotice(run, async (prompt) => navigate(href('run', [(await api.sendAgain(run, prompt)).id]))),
       h('div', { class: 'wf-tools row' }, this.scaleButton));
   }

@@ -9,10 +9,10 @@ import { errorText, isAbort } from '../api.js';
 import { api, live } from '../app.js';
 import { fill, h } from '../dom.js';
 import { bytes, count, number } from '../format.js';
-import { command, download, emptyState, idLabel, notice, skeleton, timeLabel } from '../parts/bits.js';
+import { command, deleteButton, download, emptyState, idLabel, notice, skeleton, timeLabel } from '../parts/bits.js';
 import { confirmAction } from '../parts/dialogs.js';
 import { icon } from '../parts/icon.js';
-import { busy, notify } from '../parts/notify.js';
+import { act, notify } from '../parts/notify.js';
 import { SessionFiles } from '../parts/session-files.js';
 import { href, navigate } from '../router.js';
 import { sessionTitle } from '../runs-list.js';
@@ -75,7 +75,7 @@ class SessionsView extends View {
       h('td', { class: 'message' }, h('a', { href: href('chat', [session.id]), class: 'ellipsis', dir: 'auto' }, title), live.runs.some((run) => run.session_id === session.id && run.status === 'running') ? h('span', { class: 'status running' }, 'running') : null),
       h('td', { class: 'align-end' }, number(session.messages)), h('td', { class: 'align-end nowrap' }, bytes(session.bytes)), h('td', { class: 'nowrap' }, timeLabel(session.used)),
       h('td', { class: 'align-end nowrap' }, h('a', { class: 'button tiny', href: href('sessions', [session.id]), 'aria-label': `Files of ${title}` }, icon('file'), h('span', { class: 'wide' }, 'Files')), ' ',
-        h('button', { class: 'plain tiny icon-only danger', 'aria-label': `Delete ${title}`, title: 'Delete', onclick: () => void this.removeSession(session.id, title) }, icon('trash'))));
+        deleteButton(`Delete ${title}`, () => void this.removeSession(session.id, title))));
   }
 
   /**
@@ -106,7 +106,6 @@ class SessionsView extends View {
       if (this.id_ !== id) return;
       const title = sessionTitle(session, session.runs);
       this.setTitle(title);
-      const act = (/** @type {() => Promise<unknown>} */ action) => (/** @type {MouseEvent} */ event) => void busy(/** @type {HTMLButtonElement} */ (event.currentTarget), action);
       fill(this.header, h('h1', { class: 'ellipsis', dir: 'auto' }, title), h('div', { class: 'facts' }, idLabel(id, 'Session id'), h('span', null, count(session.messages.length, 'message')), h('span', null, count(session.runs.length, 'run'))),
         h('div', { class: 'actions' }, h('a', { class: 'button', href: href('chat', [id]) }, icon('chat'), 'Open chat')));
       fill(this.content, new SessionFiles(id, session.files).element, h('section', { class: 'card', 'aria-labelledby': 'session-actions' }, h('header', null, h('h2', { id: 'session-actions' }, 'Session')), h('div', { class: 'body row wrap' },

@@ -5,11 +5,10 @@
  * @import {Settings} from '../types.js'
  */
 
-import { errorText } from '../api.js';
 import { api, live } from '../app.js';
 import { fill, h } from '../dom.js';
 import { bytes, number, visible } from '../format.js';
-import { notice, skeleton } from '../parts/bits.js';
+import { loadError, notice, skeleton } from '../parts/bits.js';
 import { integrationsCard } from '../parts/integrations-card.js';
 import { modelTest } from '../parts/model-test.js';
 import { tokensCard } from '../parts/tokens-card.js';
@@ -37,7 +36,7 @@ class SettingsView extends View {
       live.publishSettings(settings);
       fill(this.content, themeCard(), serverCard(settings), modelTest(settings), settings.settings.length > 0 ? settingsCard(settings) : null, tokensCard(settings), integrationsCard());
     } catch (error) {
-      fill(this.content, notice('bad', errorText(error)), h('button', { onclick: () => { fill(this.content, skeleton()); void this.load(); } }, 'Load again'));
+      fill(this.content, loadError(error, () => void this.load()));
     }
   }
 }

@@ -4,11 +4,11 @@
  * @import {RunLine} from '../types.js'
  */
 
-import { errorText, isAbort } from '../api.js';
+import { isAbort } from '../api.js';
 import { api } from '../app.js';
 import { fill, h } from '../dom.js';
 import { cost, count, number, short, visible } from '../format.js';
-import { emptyState, notice, skeleton } from '../parts/bits.js';
+import { emptyState, loadError, skeleton } from '../parts/bits.js';
 import { View } from '../view.js';
 
 const PAGE = 500;
@@ -44,7 +44,7 @@ class UsageView extends View {
         if (!before || (page.runs.at(-1)?.created ?? 0) < since) break;
       }
     } catch (error) {
-      if (!isAbort(error)) fill(this.content, notice('bad', errorText(error)), h('button', { onclick: () => void this.load() }, 'Load again'));
+      if (!isAbort(error)) fill(this.content, loadError(error, () => void this.load()));
       return;
     }
     if (runs.length === 0) {
