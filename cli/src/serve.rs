@@ -1,11 +1,13 @@
 //! `wattle serve`: the HTTP server.
 
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, IsTerminal as _, Write};
 use std::net::SocketAddr;
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
+use wattle_agent::model::{Model, ModelError, ModelReply, ModelRequest};
 use wattle_server::{
     App, Limits, OpenTenant, Operator, Server, ServerSettings, SettingLine, TenantParts, Token,
     TokenError,
@@ -41,9 +43,10 @@ pub(crate) fn serve(args: ServeArgs, flags: &[Layer]) -> Result<Exit, Fault> {
 
 async fn listen(args: ServeArgs, config: Config) -> Result<Exit, Fault> {
     let setup = Setup::new(config)?;
-    let model = setup.model()?;
+    let (model, problem) = model(&setup)?;
     let listen = resolve(&args.listen).await?;
-    let token = token(listen)?;
+    let ServerToken { token, in_link } = token(listen)?;
+    let link = in_link.then(|| format!("#token={}", token.reveal()));
 
     let host = setup.host.clone();
     tokio::spawn(async move { host.warm().await });
@@ -55,6 +58,7 @@ async fn listen(args: ServeArgs, config: Config) -> Result<Exit, Fault> {
     let app = App::new(setup.host.clone(), model, settings, own)
         .with_agents(setup.agents.clone())
         .with_models(models)
+        .with_model_problem(problem)
         .with_tenants(tenants(&setup))
         .with_host_files(setup::host_files(&setup.config))
         .with_policy(setup.config.policy.clone())
@@ -75,7 +79,11 @@ async fn listen(args: ServeArgs, config: Config) -> Result<Exit, Fault> {
     let hint = "name another address with `--listen ADDRESS:PORT`; port 0 takes a free one";
     let server =
         Server::bind(settings, app).await.map_err(|error| Fault::failed(error).hint(hint))?;
-    output::note(&format!("listening on http://{}", server.local_addr()));
+    let address = format!("http://{}", server.local_addr());
+    if let Some(link) = link {
+        output::note(&format!("page: {address}/{link}"));
+    }
+    output::note(&format!("listening on {address}"));
 
     let stop = CancellationToken::new();
     let signals = async {
@@ -91,6 +99,38 @@ async fn listen(args: ServeArgs, config: Config) -> Result<Exit, Fault> {
     };
     setup.flush().await;
     Ok(exit)
+}
+
+/// Returns the model. If no setting names one, returns a model that answers no request, and the
+/// reason, so that the page can be used before a model is set up.
+fn model(setup: &Setup) -> Result<(Arc<dyn Model>, Option<String>), Fault> {
+    let Config { cassette, provider, base_url, model, .. } = &setup.config;
+    let is_set = cassette.value.is_some()
+        || [provider, base_url, model].iter().any(|setting| setting.value.is_some());
+    match setup.model() {
+        Err(fault) if !is_set => {
+            let reason = fault.message().to_owned();
+            output::warn(&format!("{reason}.\nUntil then, runs fail"));
+            Ok((Arc::new(MissingModel(reason.clone())), Some(reason)))
+        }
+        model => Ok((model?, None)),
+    }
+}
+
+/// The model of a server for which none is set up. Each request fails for this reason.
+struct MissingModel(String);
+
+impl Model for MissingModel {
+    fn name(&self) -> &str {
+        "none"
+    }
+
+    fn complete<'a>(
+        &'a self,
+        _: ModelRequest<'a>,
+    ) -> Pin<Box<dyn Future<Output = Result<ModelReply, ModelError>> + Send + 'a>> {
+        Box::pin(std::future::ready(Err(ModelError::application(&*self.0))))
+    }
 }
 
 /// Returns the server's limits.
@@ -166,9 +206,16 @@ async fn resolve(text: &str) -> Result<SocketAddr, Fault> {
     found.next().ok_or_else(|| wrong("the name has no address"))
 }
 
+/// The operator's token.
+struct ServerToken {
+    token: Token,
+    /// If true, the printed link to the page contains the token.
+    in_link: bool,
+}
+
 /// Returns the operator's token. If none is set, and only this machine can reach the server, a
 /// token is generated at the first start and reused afterwards.
-fn token(listen: SocketAddr) -> Result<Token, Fault> {
+fn token(listen: SocketAddr) -> Result<ServerToken, Fault> {
     let wrong = |error: TokenError| {
         Fault::configuration(format!("the variable `{TOKEN_VARIABLE}`: {error}"))
     };
@@ -176,14 +223,16 @@ fn token(listen: SocketAddr) -> Result<Token, Fault> {
         .filter(|text| !text.is_empty())
         .map(|text| Token::new(&text).map_err(wrong));
     match own {
-        Some(token) => token.inspect(|_| {
+        Some(token) => {
+            let token = token?;
             if !listen.ip().is_loopback() {
                 output::warn(
                     "the connection is not encrypted: let others connect through a proxy that \
                      adds TLS",
                 );
             }
-        }),
+            Ok(ServerToken { token, in_link: false })
+        }
         None if listen.ip().is_loopback() => kept(),
         None => Err(Fault::configuration(format!(
             "a server that other machines can reach needs your own token: {listen}"
@@ -193,12 +242,13 @@ fn token(listen: SocketAddr) -> Result<Token, Fault> {
 }
 
 /// Returns the token that an earlier start saved. If there is none, generates and prints a new
-/// token, and saves it if the user has a state folder.
-fn kept() -> Result<Token, Fault> {
+/// token, and saves it if the user has a state folder. A later start shows the token only on a
+/// terminal, because logs are kept and read by others.
+fn kept() -> Result<ServerToken, Fault> {
     let Some(path) = Places::of_user().state.map(|folder| folder.join("token")) else {
         let token = Token::generate().map_err(Fault::failed)?;
         output::note(&format!("token: {} {}", token.reveal(), paint(DIM, "(for this start only)")));
-        return Ok(token);
+        return Ok(ServerToken { token, in_link: true });
     };
     let failed = |what: &str, why: &str| {
         Fault::configuration(format!("failed to {what} the token `{}`: {why}", path.display()))
@@ -207,7 +257,11 @@ fn kept() -> Result<Token, Fault> {
     match std::fs::read_to_string(&path) {
         Ok(text) => {
             output::aside(&format!("token: as in {}", path.display()));
-            return Token::new(&text).map_err(|error| failed("use", &error.to_string()));
+            let token = Token::new(&text).map_err(|error| failed("use", &error.to_string()))?;
+            // The token may have been replaced by one that is not valid in an address.
+            let is_plain = token.reveal().bytes().all(|byte| byte.is_ascii_alphanumeric());
+            let in_link = is_plain && std::io::stderr().is_terminal();
+            return Ok(ServerToken { token, in_link });
         }
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         Err(error) => return Err(failed("read", &error.to_string())),
@@ -219,7 +273,7 @@ fn kept() -> Result<Token, Fault> {
         token.reveal(),
         paint(DIM, &format!("(saved in {})", path.display()))
     ));
-    Ok(token)
+    Ok(ServerToken { token, in_link: true })
 }
 
 /// Writes a file that only the user can read.

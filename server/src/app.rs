@@ -46,6 +46,7 @@ struct Parts {
     host: Host,
     agents: Agents,
     model: Arc<dyn Model>,
+    model_problem: Option<String>,
     models: Arc<dyn Models>,
     settings: Settings,
     default: TenantParts,
@@ -126,6 +127,7 @@ impl App {
             agents: Agents::default(),
             models: Arc::new(OneModel::new(Arc::clone(&model))),
             model,
+            model_problem: None,
             settings,
             default: parts,
             tenants: None,
@@ -156,6 +158,12 @@ impl App {
     #[must_use]
     pub fn with_models(self, models: Arc<dyn Models>) -> App {
         self.with(|parts| parts.models = models)
+    }
+
+    /// Tells the users of the page why runs cannot ask a model.
+    #[must_use]
+    pub fn with_model_problem(self, problem: Option<String>) -> App {
+        self.with(|parts| parts.model_problem = problem)
     }
 
     /// Enables requests with tokens of other tenants. The components of a tenant are opened at its
@@ -232,6 +240,10 @@ impl App {
 
     pub(crate) fn model(&self) -> &Arc<dyn Model> {
         &self.0.model
+    }
+
+    pub(crate) fn model_problem(&self) -> Option<&str> {
+        self.0.model_problem.as_deref()
     }
 
     /// Opens the model of an agent's runs.

@@ -17,6 +17,21 @@ use crate::error::{Cause, DbError, StoreError};
 /// Maximum size of the history that a new run receives, in bytes. Older turns are omitted.
 const HISTORY_BYTES: usize = 100_000;
 
+/// The size of a session's state and files, for a query in which ?1 is the tenant. The row of an
+/// object has the size of its text.
+macro_rules! bytes_of {
+    ($session:literal) => {
+        concat!(
+            $session,
+            ".bytes + (SELECT CAST(COALESCE(SUM(COALESCE(blob.bytes, OCTET_LENGTH(session_file.delta))), 0)
+                AS BIGINT) FROM session_file LEFT JOIN blob ON blob.object = session_file.object
+                WHERE session_file.tenant = ?1 AND session_file.session = ",
+            $session,
+            ".id)"
+        )
+    };
+}
+
 /// A description of valid session ids, for error messages.
 pub const SESSION_ID: &str = "1 to 128 letters, digits, `.`, `_`, `:` and `-`, except `.` and `..`";
 
@@ -36,7 +51,7 @@ pub struct SessionLine {
     pub id: String,
     /// Number of messages in the conversation.
     pub messages: u64,
-    /// Size of the session's state, in bytes.
+    /// Size of the session's state, and of its files as they are stored, in bytes.
     pub bytes: u64,
     /// Creation time, in milliseconds since 1970.
     pub created: u64,
@@ -133,10 +148,13 @@ impl TenantStore {
     /// If the store cannot be read.
     pub async fn sessions(&self) -> Result<Vec<SessionLine>, StoreError> {
         self.read(|transaction, (tenant, _)| {
-            let query = "SELECT id, (SELECT COUNT(*) FROM message WHERE tenant = ?1
-                         AND message.session = session.id), bytes, created, used
-                         FROM session WHERE tenant = ?1 AND id NOT LIKE 'run/%'
-                         ORDER BY used DESC, id";
+            let query = concat!(
+                "SELECT id, (SELECT COUNT(*) FROM message WHERE tenant = ?1
+                 AND message.session = session.id), ",
+                bytes_of!("session"),
+                ", created, used FROM session WHERE tenant = ?1 AND id NOT LIKE 'run/%'
+                 ORDER BY used DESC, id"
+            );
             transaction.query(query, params![tenant], session_line)
         })
         .await
@@ -345,15 +363,17 @@ impl TenantStore {
 /// The query for a page of sessions. ?2 and ?3 are the time and the id of the last session of the
 /// previous page, and ?4 is the maximum number of sessions. The last column is the beginning of the
 /// first user message, which may be encrypted, and may end within a character.
-const PAGE: &str = "
-    SELECT page.id, (
-        SELECT COUNT(*) FROM message WHERE message.tenant = ?1 AND message.session = page.id),
-        page.bytes, page.created, page.used, (
+const PAGE: &str = concat!(
+    "SELECT page.id, (
+        SELECT COUNT(*) FROM message WHERE message.tenant = ?1 AND message.session = page.id), ",
+    bytes_of!("page"),
+    ", page.created, page.used, (
         SELECT SUBSTR(content, 1, 4096) FROM message WHERE message.tenant = ?1
         AND message.session = page.id AND message.role = 'user' ORDER BY message.id LIMIT 1)
     FROM (SELECT id, bytes, created, used FROM session WHERE tenant = ?1 AND id NOT LIKE 'run/%'
           AND (used < ?2 OR used = ?2 AND id > ?3) ORDER BY used DESC, id LIMIT ?4) AS page
-    ORDER BY page.used DESC, page.id";
+    ORDER BY page.used DESC, page.id"
+);
 
 fn session_line(row: &Row) -> Result<SessionLine, Cause> {
     let number = |at: usize| row.get::<i64>(at).map(|value| u64::try_from(value).unwrap_or(0));

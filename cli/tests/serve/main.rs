@@ -36,6 +36,8 @@ struct Served {
     child: Child,
     address: String,
     token: Option<String>,
+    /// The printed link to the page, if any.
+    link: Option<String>,
 }
 
 impl Served {
@@ -65,7 +67,7 @@ impl Served {
     /// Starts a server and waits until it listens.
     fn spawn(mut command: Command) -> Served {
         let mut served =
-            Served { child: command.spawn().unwrap(), address: String::new(), token: None };
+            Served { child: command.spawn().unwrap(), address: String::new(), token: None, link: None };
         let mut lines = BufReader::new(served.child.stderr.take().unwrap()).lines();
         loop {
             let line = lines.next().expect("the server ended").unwrap();
@@ -73,6 +75,9 @@ impl Served {
                 line.strip_prefix("token: ").filter(|rest| !rest.starts_with("as in"))
             {
                 served.token = rest.split(' ').next().map(str::to_owned);
+            }
+            if let Some(link) = line.strip_prefix("page: ") {
+                served.link = Some(link.to_owned());
             }
             if let Some(address) = line.strip_prefix("listening on http://") {
                 served.address = address.to_owned();
@@ -230,13 +235,14 @@ fn a_chat_is_answered_and_the_token_is_kept() {
     let served = Served::start(home.path(), &provider);
     let token = served.token.clone().expect("the token is shown at the first start");
     assert_eq!(token.len(), 64);
+    assert_eq!(served.link, Some(format!("http://{}/#token={token}", served.address)));
     let said = served.ask(&token, r#"{"message":"hello"}"#);
     assert!(said.starts_with("HTTP/1.1 200 ") && said.contains("hello to you"), "{said}");
     assert!(served.ask("wrong", r#"{"message":"hello"}"#).starts_with("HTTP/1.1 401 "));
     served.stop();
 
     let served = Served::start(home.path(), &provider);
-    assert_eq!(served.token, None, "the token is shown once");
+    assert_eq!((&served.token, &served.link), (&None, &None), "a log has the token once");
     assert!(served.ask(&token, r#"{"message":"hello"}"#).starts_with("HTTP/1.1 200 "));
     served.stop();
     #[cfg(unix)]
@@ -254,7 +260,7 @@ fn a_server_that_cannot_start_reports_why() {
     let address = taken.local_addr().unwrap().to_string();
     let model = ["--base-url", "http://127.0.0.1:9/v1", "--model", "m"];
     for (args, model, code, words) in [
-        (&["--listen", "127.0.0.1:0"][..], &[][..], 3, "no model is set up"),
+        (&["--listen", "127.0.0.1:0"][..], &["--provider", "ollama"][..], 3, "no model is named"),
         (&["--listen", &address], &model, 1, "failed to listen on"),
         (&["--listen", "0.0.0.0:0"], &model, 3, "WATTLE_TOKEN"),
         (&["--listen", "nowhere"], &model, 2, "give an address and a port"),
@@ -272,6 +278,44 @@ fn a_server_that_cannot_start_reports_why() {
     );
     assert_eq!(exited, Some(3), "{stderr}");
     assert!(stderr.contains("WATTLE_TOKEN") && !stderr.contains("two words"), "{stderr}");
+}
+
+#[test]
+fn a_file_of_a_session_is_compared_with_that_of_the_folder() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::create_dir(home.path().join("work")).unwrap();
+    std::fs::write(home.path().join("work/a.txt"), "first").unwrap();
+    let provider = Provider::answering(|_| Answer::text("ToolCall::Response(\"hi\")"));
+    let served = Served::start_with(home.path(), &provider, &["--root", "work"]);
+    let token = served.token.clone().unwrap();
+    for (path, text) in [("a.txt", "second"), ("b.txt", "new")] {
+        served.send(&token, &format!("PUT /api/sessions/s/files/{path}"), text).unwrap();
+    }
+    let list = served.send(&token, "GET /api/sessions/s/files", "").unwrap();
+    let created: Vec<bool> =
+        list.split("\"created\":").skip(1).map(|rest| rest.starts_with("true")).collect();
+    assert_eq!(created, [false, true], "{list}");
+    let file = |query| served.send(&token, &format!("GET /api/sessions/s/files/a.txt{query}"), "");
+    assert!(file("").unwrap().ends_with("second"));
+    assert!(file("?base=true").unwrap().ends_with("first"));
+    served.stop();
+}
+
+/// The page can be used without a model, and says what is missing.
+#[test]
+fn a_server_without_a_model_starts_and_reports_what_is_missing() {
+    let home = tempfile::tempdir().unwrap();
+    let mut command = wattle(home.path(), &["serve", "--listen", "127.0.0.1:0"]);
+    command.stderr(std::process::Stdio::piped());
+    let served = Served::spawn(command);
+    let token = served.token.clone().unwrap();
+    let settings = served.send(&token, "GET /api/settings", "").unwrap();
+    assert!(settings.contains(r#""model_problem":"no model is set up: `wattle init`"#), "{settings}");
+    let ran = served.send(&token, "POST /api/exec", r#"{"body":"(out (+ 1 2))"}"#).unwrap();
+    assert!(ran.contains(r#""output":"3"#), "{ran}");
+    let said = served.ask(&token, r#"{"message":"hello"}"#);
+    assert!(said.contains("no model is set up: `wattle init`"), "{said}");
+    served.stop();
 }
 
 /// A run stays open if its server is killed during a model request. The next server resumes the

@@ -19,6 +19,7 @@ test('an answer streams, steps appear, and nothing shifts by itself', async () =
   await page.locator('.draft-call', { hasText: 'ToolCall' }).waitFor();
   await page.locator('.step-list code', { hasText: 'csv_to_json' }).waitFor();
   await page.locator('.step-list .badge', { hasText: 'repaired' }).waitFor();
+  assert.match(await page.locator('.step-list li').nth(2).innerText(), /Sum the units[\s\S]*Attempt 1 failed: line 4, column 4: unknown function map\.increment[\s\S]*The function is called[\s\S]*program, 6 lines/);
   await page.locator('.draft table').waitFor();
   await page.locator('.answer table').waitFor();
   await page.locator('.turn-actions', { hasText: 'Copy' }).waitFor();
@@ -58,7 +59,12 @@ test('attachments become files of the session', async () => {
   const session = decodeURIComponent(page.url().split('#/chat/')[1]);
   const { files } = await world.api('GET', `/api/sessions/${session}/files`);
   assert.deepEqual(files.map((file) => file.path).sort(), ['blob.bin', 'notes.md']);
-  await until(async () => (await page.locator('.chips li').count()) === 0, 'the composer is empty');
+  await until(async () => (await page.locator('.composer .chips li').count()) === 0, 'the composer is empty');
+  await page.reload();
+  await page.locator('.ask .chips a').nth(1).waitFor();
+  assert.deepEqual(await page.locator('.ask .chips a').allInnerTexts(), ['notes.md', 'blob.bin']);
+  assert.equal(await page.locator('.bubble').innerText(), 'Say hello to the files');
+  assert.match(world.find('to the files').prompt, /Attached files: `notes\.md`, `blob\.bin`$/, 'the model knows of them');
   await close();
 });
 
@@ -89,6 +95,7 @@ test('approvals have a badge and a title, and the keys answer them', async () =>
   assert.equal(world.find('after I approve').result, 'The report was sent.');
   await page.getByRole('button', { name: 'Release the run' }).click();
   await page.getByText('Nothing waits for you').waitFor();
+  assert.equal(await page.locator('.command code').innerText(), 'ask = ["http"]');
   await until(async () => /^Approvals/.test(await page.title()), 'the title is plain');
   await close();
 });
@@ -121,7 +128,114 @@ test('artifacts are under the answer, in a new chat and in one that is opened', 
 test('a failed run says why', async () => {
   const { page, close } = await world.open('#/chat');
   await send(page, 'Please fail');
-  await page.locator('.answer .notice.bad', { hasText: '503 Service Unavailable' }).waitFor();
+  await page.locator('.reply .notice.bad', { hasText: '503 Service Unavailable' }).getByRole('button', { name: 'Retry' }).click();
+  await page.locator('.bubble', { hasText: 'Please fail' }).nth(1).waitFor();
+  await close();
+});
+
+test('Esc stops the run, not the message that waits for it', async () => {
+  const { page, close } = await world.open('#/chat');
+  await send(page, 'A slow job in the chat');
+  await page.locator('.step-list code', { hasText: 'shell' }).waitFor();
+  await send(page, 'Say hello afterwards');
+  await page.locator('.turn').nth(1).locator('.status.queued').waitFor();
+  await page.locator('.chats a', { hasText: 'A slow job in the chat' }).waitFor();
+  await message(page).focus();
+  await page.keyboard.press('Escape');
+  await page.locator('.turn').first().locator('.notice', { hasText: /^The run was stopped\./ }).waitFor();
+  await page.locator('.turn').nth(1).locator('.answer', { hasText: 'Hello!' }).waitFor();
+  await close();
+});
+
+test('what was written before a lost connection is not doubled after it', async () => {
+  const { page } = await world.open('#/chat');
+  await send(page, 'Please hold');
+  const draft = page.locator('.draft');
+  await until(async () => (await draft.innerText()) === 'The words before the break', 'the whole draft');
+  const { calls } = world.server.state;
+  const streams = () => calls.filter((one) => /^GET .api.run.+stream$/.test(one)).length;
+  const before = streams();
+  await fetch(`${world.url}/mock/offline?ms=200`);
+  await until(() => streams() > before, 'the stream is back');
+  await page.waitForTimeout(300);
+  assert.equal(await draft.innerText(), 'The words before the break');
+  await page.keyboard.press('Escape');
+  await page.locator('.notice', { hasText: 'The run was stopped' }).waitFor();
+  await page.close();
+});
+
+test('a draft and its files stay with their chat', async () => {
+  const { page, close } = await world.open('#/chat');
+  const go = (hash) => page.evaluate((address) => { location.hash = address; }, hash);
+  await message(page).fill('half a sentence');
+  await page.locator('.composer input[type="file"]').setInputFiles([{ name: 'kept.txt', mimeType: 'text/plain', buffer: Buffer.from('x') }]);
+  await page.locator('.composer .chips li', { hasText: 'kept.txt' }).waitFor();
+  await go('#/chat/q3-numbers');
+  await page.locator('.bubble').first().waitFor();
+  assert.equal(await message(page).inputValue(), '');
+  assert.equal(await page.locator('.composer .chips li').count(), 0);
+  await message(page).fill('for the numbers');
+  await go('#/runs');
+  await page.locator('w-runs .bar').waitFor();
+  await go('#/chat');
+  await page.locator('.composer .chips li', { hasText: 'kept.txt' }).waitFor();
+  assert.equal(await message(page).inputValue(), 'half a sentence');
+  await go('#/chat/q3-numbers');
+  await page.reload();
+  await until(async () => (await message(page).inputValue()) === 'for the numbers', 'the draft of the chat');
+  await close();
+});
+
+test('a server without a model says what is missing', async () => {
+  world.server.world.modelProblem = 'no model is set up: `wattle init` chooses one';
+  const { page, close } = await world.open('#/chat');
+  await page.locator('.model-problem .notice', { hasText: 'no model is set up' }).locator('code', { hasText: 'wattle init' }).waitFor();
+  await page.evaluate(() => { location.hash = '#/settings'; });
+  await page.locator('.notice', { hasText: 'no model is set up' }).waitFor();
+  world.server.world.modelProblem = null;
+  await close();
+});
+
+test('messages of the page leave the composer free, and go with their view', async () => {
+  const { page, close } = await world.open('#/chat/q3-numbers');
+  await page.getByRole('button', { name: 'Copy session id' }).click();
+  const toast = page.locator('.toast');
+  const { y, height } = await toast.boundingBox();
+  assert.ok(y + height < (await page.locator('.composer').boundingBox()).y - 200);
+  await page.waitForTimeout(600);
+  await page.evaluate(() => { location.hash = '#/runs'; });
+  await toast.waitFor({ state: 'detached', timeout: 1500 });
+  await close();
+});
+
+test('on a phone the chats are one button away', async () => {
+  const { page, close } = await world.open('#/chat', { size: { width: 400, height: 800 } });
+  await page.getByRole('button', { name: 'Chats' }).click();
+  await page.locator('dialog .chats a').nth(1).click();
+  await page.waitForURL(/#\/chat\/.+/);
+  await page.locator('dialog').waitFor({ state: 'detached' });
+  await close();
+});
+
+test('a message goes to the agent that was chosen', async () => {
+  const { page, close } = await world.open('#/agents');
+  await page.getByRole('region', { name: 'clerk' }).getByRole('link', { name: 'Chat' }).click();
+  await until(async () => (await page.getByLabel('Agent').inputValue()) === 'clerk', 'the agent is chosen');
+  await send(page, 'Say hello, clerk');
+  await page.waitForURL(/#\/chat\/.+/);
+  assert.equal(world.find('hello, clerk').agent, 'clerk');
+  await close();
+});
+
+test('a program without front matter is saved after a question', async () => {
+  const { page, close } = await world.open('#/sandbox');
+  await page.getByLabel('Program', { exact: true }).fill('(ret (arg 1))');
+  await page.getByRole('button', { name: 'Save to catalog' }).click();
+  await page.getByLabel('Name').fill('second');
+  await page.getByLabel('What the program does, in one sentence').fill('Returns the "second" argument');
+  await page.locator('dialog').getByRole('button', { name: 'Save' }).click();
+  await page.waitForURL(/#\/catalog\/second/);
+  assert.match(world.server.world.saved.get('second'), /^;;; name = "second"\n;;; description = "Returns the \\"second\\" argument"\n;;; \[\[args\]\][\s\S]*"arg2"[\s\S]*\n\n\(ret \(arg 1\)\)$/);
   await close();
 });
 
@@ -154,7 +268,7 @@ test('a diagnostic arrives after the last key, and its fix is applied', async ()
   await editor.fill('(out (map.incr $m "k" 1))');
   await page.locator('.bar .badge', { hasText: 'no errors' }).waitFor();
   await editor.fill('(out (map.increment $m "k" 1))');
-  await page.locator('.problems li', { hasText: 'unknown function' }).waitFor();
+  await page.locator('.problems li', { hasText: 'unknown function' }).locator('code', { hasText: /^map\.increment$/ }).waitFor();
   await page.getByRole('button', { name: 'Apply the fix' }).click();
   await until(async () => (await editor.inputValue()) === '(out (map.incr $m "k" 1))', 'the fix is applied');
   await close();

@@ -38,7 +38,7 @@ await page.keyboard.press('r');
 for (let i = 0; i < 6; i += 1) await page.keyboard.press('ArrowRight');
 await page.waitForTimeout(200);
 await shot('moment-replay');
-await page.evaluate(() => sessionStorage.clear());
+await page.evaluate(() => localStorage.clear());
 await page.goto('about:blank');
 await page.goto(server.url);
 await page.waitForTimeout(400);

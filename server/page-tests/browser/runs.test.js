@@ -18,6 +18,8 @@ test('a repair shows its error under the line, and the difference', async () => 
   await page.locator('.authority code', { hasText: 'sales.csv' }).waitFor();
   await page.getByRole('tab', { name: 'Calls' }).click();
   await page.locator('.host-calls b', { hasText: 'fs.read' }).waitFor();
+  await page.getByRole('tab', { name: 'Thought' }).click();
+  assert.match(await page.getByRole('tabpanel').innerText(), /Attempt 1\s+Sum the units[\s\S]*unknown function map\.increment[\s\S]*Attempt 2\s+The function is called/);
   await page.getByRole('tab', { name: 'Raw' }).click();
   await page.locator('.cut', { hasText: 'tool_result' }).first().waitFor();
   await close();
@@ -39,6 +41,50 @@ test('parallel calls and the child run have lanes; rows close and open', async (
   await until(async () => (await rows(page).count()) === whole, 'the step opens');
   await page.keyboard.press('ArrowDown');
   await page.waitForURL(/\/1\/1$/);
+  await close();
+});
+
+test('a step shows its requests with their messages and tokens, and a call that waits says so', async () => {
+  const { page, close } = await world.open(`#/run/${world.find('Which region').id}/2`);
+  await page.getByRole('tab', { name: 'Request' }).click();
+  const panel = page.getByRole('tabpanel');
+  await panel.getByText('2,900 tokens, 1,800 of them from the cache (62 %)').waitFor();
+  await panel.getByText('2 messages as in the request before').first().click();
+  await panel.getByText('system').first().click();
+  await panel.getByText('You are an agent.').first().waitFor();
+  await page.evaluate((address) => { location.hash = address; }, `#/run/${world.find('after I approve').id}/1/1`);
+  await page.getByRole('tab', { name: 'Result' }).click();
+  await panel.getByText('The call waits for your approval.').waitFor();
+  await close();
+});
+
+test('the rows of a run are not those of the run before', async () => {
+  const { page, close } = await world.open(`#/run/${world.find('will fail').id}`);
+  await rows(page).filter({ hasText: 'http_get' }).waitFor();
+  await page.evaluate((address) => { location.hash = address; }, `#/run/${world.find('Which region').id}`);
+  await rows(page).filter({ hasText: 'csv_to_json' }).waitFor();
+  assert.equal(await rows(page).filter({ hasText: 'http_get' }).count(), 0);
+  await close();
+});
+
+test('a dialog closes when its view is left', async () => {
+  const { page, close } = await world.open('#/runs');
+  await page.evaluate((address) => { location.hash = address; }, `#/run/${world.find('Which region').id}`);
+  await page.getByRole('button', { name: 'Fork here' }).click();
+  await page.locator('dialog').waitFor();
+  await page.goBack();
+  await page.locator('dialog').waitFor({ state: 'detached' });
+  await close();
+});
+
+test('on a phone the filters of runs take one row until they are opened', async () => {
+  const { page, close } = await world.open('#/runs?status=done', { size: { width: 400, height: 800 } });
+  const filters = page.locator('.filters');
+  await page.getByRole('button', { name: 'Filters (1)' }).waitFor();
+  assert.ok((await filters.boundingBox()).height < 50);
+  await page.getByRole('button', { name: 'Filters (1)' }).click();
+  await page.getByLabel('Status').selectOption('failed');
+  await page.waitForURL(/status=failed/);
   await close();
 });
 
@@ -67,7 +113,7 @@ test('the replay steps with the arrow keys', async () => {
   await page.keyboard.press('ArrowLeft');
   await page.locator('.replay-bar', { hasText: 'step 1 · program' }).waitFor();
   await page.getByRole('button', { name: 'Verify' }).click();
-  await page.locator('.toast', { hasText: 'identical' }).waitFor();
+  await page.locator('.toast', { hasText: /^The replay is identical to the run$/ }).waitFor();
   await page.keyboard.press('Escape');
   await until(async () => (await page.locator('.wf-row.later').count()) === 0, 'no row is dimmed');
   await close();
@@ -90,8 +136,9 @@ test('a cancelled run ends at once', async () => {
   const { id } = await start('A slow job');
   const { page, close } = await world.open(`#/run/${id}`);
   await rows(page).filter({ hasText: 'shell' }).waitFor();
-  await page.getByRole('button', { name: 'Cancel' }).click();
+  await page.getByRole('button', { name: 'Stop' }).click();
   await page.locator('.facts .status.cancelled').waitFor();
+  await page.locator('.run-notes .notice', { hasText: /^The run was stopped\./ }).waitFor();
   await close();
 });
 
@@ -183,6 +230,15 @@ test('the timeline has notes and artifacts, and saves their data', async () => {
   await close();
 });
 
+test('a changed file of a session shows its changes', async () => {
+  const { page, close } = await world.open('#/sessions/q3-numbers');
+  await page.locator('.files .badge', { hasText: 'changed' }).waitFor();
+  await page.getByRole('button', { name: 'sales.csv', exact: true }).click();
+  await page.locator('dialog .diff-line.removed', { hasText: 'north,11' }).waitFor();
+  await page.locator('dialog .diff-line.added', { hasText: 'north,12' }).waitFor();
+  await close();
+});
+
 test('the list of runs is live and does not jump', async () => {
   const { page, close } = await world.open('#/runs');
   const size = { width: 1280, height: 500 };
@@ -227,9 +283,21 @@ test('runs are filtered, searched and sorted', async () => {
   await until(async () => (await page.locator('table.runs tbody tr').count()) === 1, 'one row');
   await page.getByLabel('Search runs').fill('no such text');
   await page.getByText('No run matches').waitFor();
+  await page.getByText('Remove a filter.', { exact: true }).waitFor();
   await page.getByRole('link', { name: 'Remove all filters' }).click();
   await page.getByRole('button', { name: 'Steps' }).click();
   await until(async () => (await page.locator('table.runs tbody tr').first().innerText()).includes('10,000'), 'most steps first');
-  await page.locator('.spark rect').first().waitFor();
+  await page.locator('.called', { hasText: 'kv_incr ×' }).first().waitFor();
+  await close();
+});
+
+test('a run that failed shows its failed request, and is sent again', async () => {
+  const run = world.find('will fail');
+  const { page, close } = await world.open(`#/run/${run.id}`);
+  await rows(page).filter({ hasText: 'the model did not respond' }).locator('.wf-bar.failed').waitFor();
+  await page.locator('.run-notes .notice.bad', { hasText: '503' }).getByRole('button', { name: 'Retry' }).click();
+  await page.waitForURL((url) => url.hash.startsWith('#/run/') && !url.hash.includes(run.id));
+  const again = world.find('will fail');
+  assert.deepEqual([again.prompt, again.session_id], [run.prompt, run.session_id]);
   await close();
 });

@@ -24,6 +24,11 @@ export function setup({ mockOnly = false } = {}) {
     const opened = await openPage(world.context, world.url);
     await opened.page.setViewportSize(size);
     opened.page.setDefaultTimeout(15_000);
+    if (!signedIn) {
+      // The browser keeps the token of earlier tests.
+      await opened.page.goto(world.url);
+      await opened.page.evaluate(() => localStorage.clear());
+    }
     await opened.page.goto(`${world.url}/${signedIn ? `#token=${encodeURIComponent(world.token)}` : ''}`);
     if (signedIn) await opened.page.waitForSelector('.rail');
     if (hash) await opened.page.evaluate((address) => { location.hash = address; }, hash);

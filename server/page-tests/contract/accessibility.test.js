@@ -23,7 +23,7 @@ async function views() {
   const { programs } = await world.api('GET', '/api/catalog');
   const { sessions } = await world.api('GET', '/api/sessions?limit=50');
   const more = runs.filter((one) => one.status === 'parked' || one.status === 'failed').slice(0, 3).map((one) => `#/run/${one.id}`);
-  return ['#/chat', `#/chat/${run?.session_id}`, `#/run/${run?.id}`, `#/run/${run?.id}/1/1`, ...more, '#/runs', '#/runs?status=blocked', '#/approvals', '#/catalog', `#/catalog/${programs.find((one) => one.args.length > 0).name}`, '#/sandbox', '#/sessions', `#/sessions/${sessions[0]?.id}`, '#/settings'];
+  return ['#/chat', `#/chat/${run?.session_id}`, `#/run/${run?.id}`, `#/run/${run?.id}/1/1`, ...more, '#/runs', '#/runs?status=blocked', '#/approvals', '#/catalog', `#/catalog/${programs.find((one) => one.args.length > 0).name}`, '#/sandbox', '#/sessions', `#/sessions/${sessions[0]?.id}`, '#/agents', '#/memory', '#/usage', '#/settings'];
 }
 
 for (const scheme of ['light', 'dark']) {

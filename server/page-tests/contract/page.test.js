@@ -32,20 +32,36 @@ test('static files need no token, and have a strict policy', async () => {
   assert.doesNotMatch(policy, /unsafe/);
 });
 
-test('the token leaves the address at once, and stays for the tab', async () => {
-  const { page, close } = await world.open();
+test('the token leaves the address at once, and a new tab is signed in until a tab signs out', async () => {
+  const { page, close } = await world.open('#/settings');
   await page.waitForURL((url) => !url.href.includes(world.token));
-  await page.reload();
-  await page.waitForSelector('.rail');
-  assert.equal(await page.evaluate(() => Object.keys(localStorage).some((key) => key.includes('token'))), false);
+  const other = await page.context().newPage();
+  await other.goto(world.url);
+  await other.waitForSelector('.rail');
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByLabel('Token').waitFor();
+  await other.getByLabel('Token').waitFor();
+  await other.close();
   await close();
 });
 
-test('a link replaces the token of a tab only after a question', async () => {
+test('a token that is not kept is that of one tab', async () => {
+  const { page, close } = await world.open('', { signedIn: false });
+  await page.getByLabel('Token').fill(world.token);
+  await page.getByLabel('Stay signed in on this device').uncheck();
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.waitForSelector('.rail');
+  await page.reload();
+  await page.waitForSelector('.rail');
+  assert.equal(await page.evaluate(() => localStorage.getItem('wattle.token')), null);
+  await close();
+});
+
+test('a link replaces the token of a browser only after a question', async () => {
   const { page, problems } = await world.open('#/runs');
-  const stored = () => page.evaluate(() => sessionStorage.getItem('wattle.token'));
+  const stored = () => page.evaluate(() => localStorage.getItem('wattle.token'));
   const follow = () => page.evaluate(() => { location.hash = '#token=another'; });
-  const dialog = page.locator('dialog', { hasText: 'Replace the token of this tab' });
+  const dialog = page.locator('dialog', { hasText: 'Replace the token of this browser' });
   await follow();
   await dialog.waitFor();
   assert.doesNotMatch(page.url(), /token/);
@@ -104,7 +120,7 @@ test('a run can be opened at a step', async () => {
   const { page, close } = await world.open(`#/run/${run.id}/1`);
   await page.locator('.wf-row[aria-selected="true"]').waitFor();
   await page.locator('.inspector header h2', { hasText: /^Step 1/ }).waitFor();
-  for (const tab of ['Thought', 'Program', 'Authority', 'Calls', 'Result', 'Raw']) {
+  for (const tab of ['Thought', 'Request', 'Program', 'Authority', 'Calls', 'Result', 'Raw']) {
     await page.getByRole('tab', { name: tab }).click();
     await until(() => page.getByRole('tabpanel').innerText(), `the tab ${tab} has content`);
   }
@@ -145,6 +161,56 @@ test('the editor indents, completes, and can be left by keyboard', async () => {
   await page.keyboard.press('Escape');
   await page.keyboard.press('Tab');
   assert.notEqual(await page.evaluate(() => document.activeElement?.tagName + (document.activeElement?.getAttribute('aria-label') ?? '')), 'TEXTAREAProgram');
+  await close();
+});
+
+test('the sample of the sandbox runs as it is', async () => {
+  const { page, close } = await world.open('#/runs');
+  await page.evaluate(() => { localStorage.removeItem('wattle.sandbox'); localStorage.removeItem('wattle.sandbox.args'); location.hash = '#/sandbox'; });
+  await page.locator('.bar .badge', { hasText: 'no errors' }).waitFor();
+  for (const hash of ['', '#/sandbox?new=1']) {
+    if (hash) await page.evaluate((address) => { location.hash = address; }, hash);
+    await page.getByRole('button', { name: 'Run', exact: true }).click();
+    await page.locator('.result .status.done').waitFor();
+  }
+  await close();
+});
+
+test('the memory and the variables are listed, added and deleted', async () => {
+  const { page, close } = await world.open('#/memory');
+  const text = `The page was tested at ${Date.now()}`;
+  await page.getByRole('button', { name: 'Add to Memory' }).click();
+  await page.locator('dialog textarea').fill(text);
+  await page.locator('dialog').getByRole('button', { name: 'Remember' }).click();
+  const item = page.locator('.rows li', { hasText: text });
+  await item.waitFor();
+  await item.getByRole('button', { name: 'Forget this text' }).click();
+  await page.locator('dialog').getByRole('button', { name: 'Forget' }).click();
+  await item.waitFor({ state: 'detached' });
+  await page.getByRole('button', { name: 'Add to Variables' }).click();
+  await page.getByLabel('Key', { exact: true }).fill('page/test');
+  await page.getByLabel('Value').fill('one');
+  await page.locator('dialog').getByRole('button', { name: 'Save' }).click();
+  const variable = page.getByRole('button', { name: 'page/test', exact: true });
+  await variable.click();
+  assert.equal(await page.getByLabel('Value').inputValue(), 'one');
+  await page.getByLabel('Value').fill('two');
+  await page.locator('dialog').getByRole('button', { name: 'Save' }).click();
+  await variable.click();
+  await until(async () => (await page.getByLabel('Value').inputValue()) === 'two', 'the value is changed');
+  await page.keyboard.press('Escape');
+  await page.getByRole('button', { name: 'Delete page/test' }).click();
+  await page.locator('dialog').getByRole('button', { name: 'Delete' }).click();
+  await variable.waitFor({ state: 'detached' });
+  await close();
+});
+
+test('the agents are listed, and the usage counts the runs', async () => {
+  const { runs } = await world.api('GET', '/api/runs?limit=1');
+  const { page, close } = await world.open('#/agents');
+  await page.getByRole('region', { name: 'Agents' }).locator('.card, .empty').first().waitFor();
+  await page.evaluate(() => { location.hash = '#/usage'; });
+  await page.getByRole('region', { name: 'Table by model' }).getByRole('rowheader', { name: runs[0].model, exact: true }).waitFor();
   await close();
 });
 

@@ -20,7 +20,7 @@ export async function routes(world, request, response, url) {
   switch (key) {
     case 'POST run': case 'GET run': case 'DELETE run': return runRoutes(world, request, response, url, parts, body, json, missing);
     case 'GET runs': return parts[1] === 'stream' ? streamRuns(world, response) : json(200, listRuns(world, url.searchParams));
-    case 'GET sessions': case 'POST sessions': case 'PUT sessions': case 'DELETE sessions': return sessionRoutes(world, request, response, parts, bytes, json, missing);
+    case 'GET sessions': case 'POST sessions': case 'PUT sessions': case 'DELETE sessions': return sessionRoutes(world, request, response, parts, bytes, json, missing, url.searchParams.get('base') === 'true');
     case 'GET catalog': {
       if (!parts[1]) return json(200, { programs: programs.map(({ source, examples, ...rest }) => rest) });
       const saved = world.saved.get(parts[1]);
@@ -31,6 +31,15 @@ export async function routes(world, request, response, url) {
       const { args } = body();
       return json(200, args.includes('missing') ? { success: false, exit_code: 4, output: '', error: 'ENOENT: there is no file "missing"', dur_ms: 1, fuel: 900 } : { success: true, exit_code: 0, output: `${parts[1]}(${args.join(', ')})`, error: null, dur_ms: 3, fuel: 12_400 });
     }
+    case 'GET agents': return json(200, { agents: world.agents });
+    case 'GET memory': return json(200, { items: world.memory.filter((one) => one.text.toLowerCase().includes((url.searchParams.get('words') ?? '').toLowerCase())) });
+    case 'POST memory': world.memory = [{ id: world.memory.length + 1, text: body().text, created: Date.now() }, ...world.memory]; return json(201, { id: world.memory.length });
+    case 'DELETE memory': world.memory = world.memory.filter((one) => String(one.id) !== parts[1]); return response.writeHead(204).end();
+    case 'GET vars':
+      if (!parts[1]) return json(200, { vars: [...world.vars].map(([name, value]) => ({ key: name, size: value.length })) });
+      return world.vars.has(parts[1]) ? response.writeHead(200, { 'content-type': 'application/octet-stream' }).end(world.vars.get(parts[1])) : missing('variable');
+    case 'PUT vars': world.vars.set(parts[1], bytes.toString()); return response.writeHead(204).end();
+    case 'DELETE vars': world.vars.delete(parts[1]); return response.writeHead(204).end();
     case 'GET language': return json(200, { functions: FUNCTIONS });
     case 'POST check': return setTimeout(() => json(200, check(body().body)), 15);
     case 'POST exec': return json(200, exec(body().body, body().args ?? [], body().fixtures));
@@ -53,7 +62,7 @@ export async function routes(world, request, response, url) {
     }
     case 'GET settings': return json(200, {
       version: '0.3.0', model: 'openrouter/some-model', models: ['openrouter/some-model', 'openrouter/other-model'], agent: 'default', tenant: 'default', scopes: ['read', 'run', 'admin'],
-      limits: { max_steps: 40, timeout_ms: 600_000, max_tokens_total: 500_000 }, exec: true,
+      model_problem: world.modelProblem, max_steps: 40, body_bytes: 1_048_576, file_bytes: 16_777_216, exec: true,
       settings: [{ key: 'model', value: 'openrouter/some-model', origin: '--model' }, { key: 'max_steps', value: 40, origin: 'default' }, { key: 'workdir', value: '/home/ada/data', origin: '/home/ada/projects/of-this-year/data/wattle.toml' }, { key: 'approvals', value: 'ask', origin: 'WATTLE_POLICY' }],
     });
     case 'GET tokens': return json(200, { tokens: world.tokens });
@@ -86,6 +95,7 @@ function runRoutes(world, request, response, url, parts, body, json, missing) {
       return json(200, { events, last: run.seq, done: !['running', 'parked', 'queued'].includes(run.status) });
     }
     case 'GET calls': return json(200, { calls: run.calls });
+    case 'GET requests': return json(200, { requests: requestsOf(run) });
     case 'GET artifacts': {
       const data = run.artifacts.get(parts[3]);
       return data === undefined ? missing('artifact with this name') : response.writeHead(200, { 'content-type': 'application/octet-stream' }).end(data);
@@ -103,9 +113,19 @@ function runRoutes(world, request, response, url, parts, body, json, missing) {
       fork.forkedFrom = { id: run.id, step };
       return json(202, { id: fork.id, session_id: fork.session_id, status: fork.status });
     }
-    case 'POST replay': return json(200, run.prompt.includes('hostile') ? { same: false, difference: 'step 1: the output is different', steps: 1 } : { same: true, steps: run.steps });
+    case 'POST replay': return json(200, run.prompt.includes('hostile') ? { same: false, turns: 1, difference: { step: 1, what: 'the output', was: 'a', is: 'b' } } : { same: true, turns: 3 * run.steps, difference: null });
     default: return missing('route');
   }
+}
+
+/** A request for each thought and for the answer, as the conversation grows. */
+function requestsOf(run) {
+  const asked = run.events.filter((one) => one.run_id === run.id && (one.type === 'thinking' || one.type === 'response'));
+  return asked.map((one, i) => ({
+    step: one.step ?? i + 1, attempt: 0, same: i === 0 ? 0 : 2 * i,
+    messages: i === 0 ? [{ role: 'system', content: 'You are an agent.\n'.repeat(200), calls: [] }, { role: 'user', content: run.prompt, calls: [] }] : [{ role: 'assistant', content: asked[i - 1].content ?? '', calls: [] }, { role: 'user', content: 'Execution result', calls: [] }],
+    answer: { text: one.content ?? one.text, reasoning: null, calls: [], usage: { prompt: 2000 + 900 * i, completion: 80, cached: i === 0 ? 0 : 1800, cost: 0.001 } },
+  }));
 }
 
 /** With `tree`, a stream also has the events of child runs, and the id of an event is `RUN:SEQ`. */
@@ -127,6 +147,7 @@ function stream(world, run, last, isTree, response) {
     if ((event.type === 'response' || event.type === 'error') && event.run_id === run.id) response.end();
   };
   for (const event of run.events) if (event.seq > after && !response.destroyed) send(event);
+  if (run.draft.length > 0 && !response.destroyed) send({ run_id: run.id, root_run_id: run.id, ts: Date.now(), ...run.draft[0], text: run.draft.map((one) => one.text).join('') });
   if (isDone() && run.reason === null) return response.end();
   run.bus.on('event', send);
   const beat = setInterval(() => response.write(': heartbeat\n\n'), 15_000);
@@ -155,10 +176,10 @@ function listRuns(world, query) {
   return { runs: runs.slice(0, limit).map((run) => world.line(run)), next: runs.length > limit ? runs[limit - 1].id : null };
 }
 
-function sessionRoutes(world, request, response, parts, bytes, json, missing) {
+function sessionRoutes(world, request, response, parts, bytes, json, missing, isBase) {
   const runsOf = (id) => [...world.runs.values()].filter((run) => run.session_id === id).sort((a, b) => b.created - a.created);
-  const line = (one) => ({ id: one.id, title: one.title, messages: one.messages.length, bytes: JSON.stringify(one.messages).length, made: one.made, used: one.used, active: runsOf(one.id).some((run) => run.status === 'running') });
-  const files = (one) => [...one.files].map(([path, file]) => ({ path, size: file.bytes.length, modified: file.modified, deleted: false }));
+  const line = (one) => ({ id: one.id, title: one.title, messages: one.messages.length, bytes: JSON.stringify(one.messages).length, created: one.made, used: one.used });
+  const files = (one) => [...one.files].map(([path, file]) => ({ path, size: file.bytes.length, modified: file.modified, created: path !== 'sales.csv', deleted: false }));
   if (!parts[1]) return json(200, { sessions: [...world.sessions.values()].sort((a, b) => b.used - a.used).map(line) });
   const session = world.sessions.get(parts[1]) ?? (request.method === 'PUT' ? world.session(parts[1]) : null);
   if (!session) return missing('session with this id');
@@ -174,7 +195,7 @@ function sessionRoutes(world, request, response, parts, bytes, json, missing) {
     case 'GET export': return json(200, { id: session.id, messages: session.messages });
     case 'GET files': return json(200, { files: files(session) });
     case 'GET files/': {
-      const file = session.files.get(path);
+      const file = isBase && session.files.has(path) ? { bytes: Buffer.from('day,region,units\n2026-03-01,north,11\n') } : session.files.get(path);
       return file ? response.writeHead(200, { 'content-type': 'application/octet-stream' }).end(file.bytes) : missing(`file ${path}`);
     }
     case 'PUT files/': session.files.set(path, { bytes, modified: Date.now() }); return response.writeHead(204).end();

@@ -142,6 +142,12 @@ export function* slow() {
   yield { wait: 600_000, event: { type: 'tool_result', step: 1, call: 1, source: 'catalog', success: true, output: '', exit_code: 0, dur_ms: 600_000, fuel: 1 } };
 }
 
+// An answer that stops in the middle.
+export function* hold() {
+  yield* typed(1, 'The words before the break', 5);
+  yield { wait: 600_000, event: { type: 'response', text: 'The words before the break and after it.', steps: 0, usage: USAGE, stop: 'answered' } };
+}
+
 // Fifteen short steps; the server drops its connections.
 export function* dropping() {
   for (let step = 1; step <= 15; step += 1) {
@@ -164,7 +170,7 @@ export function* long(message) {
 }
 
 export function scriptFor(message) {
-  const scripts = { sales, approve: approval, parallel, fail: failing, hostile, slow, drop: dropping, long, artifact: artifacts };
+  const scripts = { sales, approve: approval, parallel, fail: failing, hostile, slow, hold, drop: dropping, long, artifact: artifacts };
   for (const [word, script] of Object.entries(scripts)) if (message.toLowerCase().includes(word)) return script;
   return hello;
 }

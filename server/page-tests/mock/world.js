@@ -14,6 +14,10 @@ export class World {
     this.tokens = [{ name: 'laptop', scopes: ['read', 'run', 'admin'] }, { name: 'ci', scopes: ['read'] }];
     this.integrations = [{ name: 'support-bot', system_prompt: 'Answer politely.', agent: 'default' }];
     this.vars = new Map([['region', 'north']]);
+    this.memory = [{ id: 1, text: 'The quarter ends in March.', created: Date.now() - 3_600_000 }];
+    this.agents = [{ name: 'default', title: '', description: 'The agent of the server.', version: '', delegates: [] }, { name: 'clerk', title: 'Clerk', description: 'Answers questions about orders.', version: '1.2', delegates: ['researcher'] }];
+    /** Why runs cannot ask a model. */
+    this.modelProblem = null;
     /** Programs that were saved, by name. */
     this.saved = new Map();
   }
@@ -33,25 +37,26 @@ export class World {
     return `01JZW${String(ids).padStart(4, '0')}${Math.random().toString(36).slice(2, 12).toUpperCase().padEnd(10, 'X')}K`;
   }
 
-  startRun({ prompt, session_id: sessionId, files = {}, model = 'openrouter/some-model' }, { instant = false, at = Date.now() } = {}) {
+  startRun({ prompt, session_id: sessionId, files = {}, model = 'openrouter/some-model', agent = 'default' }, { instant = false, at = Date.now() } = {}) {
     const id = this.newId();
     const session = this.session(sessionId ?? this.newId());
-    session.title ||= prompt.slice(0, 60);
     session.used = at;
     session.messages.push({ role: 'user', content: prompt });
     for (const [path, text] of Object.entries(files)) session.files.set(path, { bytes: Buffer.from(text), modified: at });
     if (prompt.includes('sales') && !session.files.has('sales.csv')) session.files.set('sales.csv', { bytes: Buffer.from(SALES_CSV), modified: at });
     const run = {
-      id, session_id: session.id, status: 'running', prompt, model, agent: 'default', created: at, updated: at, steps: 0,
+      id, session_id: session.id, status: 'running', prompt, model, agent, created: at, updated: at, steps: 0,
       result: null, stop: null, usage: { prompt: 0, completion: 0, cached: 0, cost: 0 }, tools: new Map(), artifacts: new Map(), waiting: [], reason: null,
-      events: [], calls: [], bus: new EventEmitter(), seq: 0, clock: at, drops: prompt.includes('drop') ? 4 : 0, cancelled: false,
+      events: [], draft: [], calls: [], bus: new EventEmitter(), seq: 0, clock: at, drops: prompt.includes('drop') ? 4 : 0, cancelled: false,
     };
     run.bus.setMaxListeners(100);
     this.runs.set(id, run);
     run.script = scriptFor(prompt)(prompt, id);
+    const isBusy = !instant && [...this.runs.values()].some((one) => one !== run && one.session_id === run.session_id && (one.status === 'running' || one.status === 'parked'));
+    if (isBusy) run.status = 'queued';
     this.bus.emit('run', run);
     if (instant) this.playAll(run);
-    else this.play(run);
+    else if (!isBusy) this.play(run);
     return run;
   }
 
@@ -91,6 +96,8 @@ export class World {
   emit(run, event) {
     const isDelta = event.type === 'delta';
     if (!isDelta) run.seq += 1;
+    // A stream that begins later sends the answer so far as one event.
+    run.draft = isDelta ? [...run.draft, event] : [];
     const envelope = { run_id: run.id, root_run_id: run.id, seq: isDelta ? undefined : run.seq, ts: Math.round(run.clock), ...event };
     run.updated = run.clock;
     if (envelope.run_id === run.id) this.track(run, envelope);
@@ -113,18 +120,31 @@ export class World {
       run.status = event.stop === 'answered' ? 'done' : event.stop === 'cancelled' ? 'cancelled' : 'stopped';
       Object.assign(run, { result: event.text, stop: event.stop, usage: event.usage });
       event.session_id = run.session_id;
-      this.session(run.session_id).messages.push({ role: 'assistant', content: event.text });
+      const session = this.session(run.session_id);
+      // A server has the first message of a session once its run has ended.
+      session.title ||= run.prompt.split('\n', 1)[0].slice(0, 60);
+      session.messages.push({ role: 'assistant', content: event.text });
     }
     if (event.type === 'error') Object.assign(run, { status: 'failed', result: event.message });
+    if (event.type === 'error' || event.type === 'response') this.startNext(run.session_id);
+  }
+
+  /** Starts the run that waits for an earlier one of its session. */
+  startNext(session) {
+    const next = [...this.runs.values()].find((one) => one.session_id === session && one.status === 'queued');
+    if (!next) return;
+    Object.assign(next, { status: 'running', updated: Date.now() });
+    this.bus.emit('run', next);
+    this.play(next);
   }
 
   cancel(run) {
-    if (run.status !== 'running' && run.status !== 'parked') return false;
+    if (run.status !== 'running' && run.status !== 'parked' && run.status !== 'queued') return false;
     clearTimeout(run.timer);
     run.cancelled = true;
     run.waiting = [];
     run.clock = Date.now();
-    this.emit(run, { type: 'response', text: 'stopped: cancelled', steps: run.steps, usage: run.usage, stop: 'cancelled' });
+    this.emit(run, { type: 'response', text: 'stopped: cancelled (requested over HTTP)', steps: run.steps, usage: run.usage, stop: 'cancelled' });
     return true;
   }
 

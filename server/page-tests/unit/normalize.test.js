@@ -3,10 +3,9 @@ import test from 'node:test';
 import { toCheck, toReplay, toSettings, toToken } from '../../page/js/normalize.js';
 
 test('settings with one scope and without lists', () => {
-  const settings = toSettings({ version: '0.3.0', model: 'm', agent: 'default', tenant: 'default', scope: 'admin', exec: false, max_steps: 40, body_bytes: 10, file_bytes: 20 });
+  const settings = toSettings({ version: '0.3.0', model: 'm', agent: 'default', tenant: 'default', scope: 'admin', exec: false });
   assert.deepEqual([settings.scopes, settings.models, settings.settings, settings.hasOneScope], [['admin'], ['m'], [], true]);
-  assert.deepEqual(settings.limits, { max_steps: 40, body_bytes: 10, file_bytes: 20 });
-  assert.equal(toSettings({ scopes: ['read'], limits: {}, models: [], settings: [] }).hasOneScope, false);
+  assert.equal(toSettings({ scopes: ['read'], models: [], settings: [] }).hasOneScope, false);
 });
 
 test('a check of a program that is not valid', () => {
@@ -15,6 +14,6 @@ test('a check of a program that is not valid', () => {
 
 test('tokens and replays', () => {
   assert.deepEqual(toToken({ name: 'ci', scope: 'read' }).scopes, ['read']);
-  assert.deepEqual(toReplay({ same: false, turns: 3, difference: { step: 2, what: 'output', was: 'a', is: 'b' } }), { same: false, difference: 'step 2, output: recorded a, now b', steps: 3 });
-  assert.equal(toReplay({ same: true, steps: 2 }).difference, '');
+  assert.deepEqual(toReplay({ same: false, turns: 3, difference: { step: 2, what: 'output', was: 'a', is: 'b' } }), { same: false, difference: 'step 2, output: recorded a, now b' });
+  assert.equal(toReplay({ same: true, turns: 2 }).difference, '');
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { applyEvent, createRun, expectStep, markPartial } from '../../page/js/run-model.js';
+import { applyEvent, createRun, dropLive, expectStep } from '../../page/js/run-model.js';
 import { axisMarks, barOf, RunRows } from '../../page/js/run-rows.js';
 import { approval, artifacts, long, parallel, sales } from '../mock/scripts.js';
 
@@ -50,11 +50,28 @@ test('a retry drops the draft of its step', () => {
   const event = (more) => applyEvent(run, { run_id: 'R', root_run_id: 'R', ts: 1, step: 1, ...more });
   event({ type: 'delta', text: 'half an ans' });
   assert.equal(run.root.steps[0].draft, 'half an ans');
-  markPartial(run);
-  assert.ok(run.root.steps[0].isPartial);
   event({ type: 'retry', seq: 1, attempt: 2, error: 'the answer broke off' });
   assert.equal(run.root.steps[0].draft, '');
   assert.equal(run.root.steps[0].attempts[0].body, null);
+});
+
+test('live events that a stream sends again are not doubled', () => {
+  const run = createRun('R', 0);
+  const event = (more) => applyEvent(run, { run_id: 'R', root_run_id: 'R', ts: 1, step: 1, ...more });
+  event({ type: 'contributed', seq: 1, program: 'x' });
+  event({ type: 'delta', text: 'before the break', isLive: true });
+  const restart = { type: 'retry', attempt: 1, error: 'the stream broke off', isLive: true };
+  event(restart);
+  event({ type: 'delta', text: 'half an ', isLive: true });
+  dropLive(run);
+  event(restart);
+  event({ type: 'delta', text: 'half an ans', isLive: true });
+  assert.equal(run.root.steps[0].draft, 'half an ans');
+  assert.equal(run.root.steps[0].attempts.length, 1);
+  event({ type: 'thinking', seq: 2, content: 'a thought' });
+  event({ type: 'delta', text: 'wer', isLive: true });
+  dropLive(run);
+  assert.equal(run.root.steps[0].draft, 'half an ans', 'what came before the newest kept event stays');
 });
 
 test('parallel calls and a child run are nested in the call that started it', () => {
@@ -87,8 +104,17 @@ test('the next step is expected once all programs have ended', () => {
   applyEvent(run, { run_id: 'R', root_run_id: 'R', seq: 2, ts: 320, type: 'tool_result', step: 1, call: 1, success: true, output: '', exit_code: 0, dur_ms: 20, fuel: 1 });
   expectStep(run, 330);
   assert.deepEqual(run.root.steps.map((step) => [step.number, step.start]), [[1, 100], [2, 320]]);
-  applyEvent(run, { run_id: 'R', root_run_id: 'R', seq: 3, ts: 400, type: 'error', message: 'error: x' });
+  applyEvent(run, { run_id: 'R', root_run_id: 'R', seq: 3, ts: 400, type: 'response', text: '', steps: 1, stop: 'timeout' });
   assert.equal(run.root.steps.length, 1, 'a step without events goes away at the end');
+});
+
+test('a request that failed is a step with the error', () => {
+  const run = createRun('R', 100);
+  applyEvent(run, { run_id: 'R', root_run_id: 'R', seq: 1, ts: 300, type: 'error', message: 'error: no credit' });
+  assert.deepEqual(run.root.steps.map((step) => [step.number, step.error, step.thinkEnd]), [[1, 'error: no credit', 300]]);
+  const rows = new RunRows();
+  rows.update(run, new Map(), 0);
+  assert.deepEqual(barOf(rows.rows[0], 0), { start: 100, end: 300, kind: 'failed' });
 });
 
 test('rows that grow with each event are those of the whole run', () => {

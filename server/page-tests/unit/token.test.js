@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import test, { beforeEach } from 'node:test';
 
 const stored = new Map();
+const ofTab = new Map();
+const storage = (values) => ({ getItem: (key) => values.get(key) ?? null, setItem: (key, value) => values.set(key, value), removeItem: (key) => values.delete(key) });
 const address = { pathname: '/', search: '', hash: '' };
 const replacements = [];
 Object.assign(globalThis, {
@@ -12,9 +14,10 @@ Object.assign(globalThis, {
       address.hash = /#.*/.exec(url)?.[0] ?? '';
     },
   },
-  sessionStorage: { getItem: (key) => stored.get(key) ?? null, setItem: (key, value) => stored.set(key, value), removeItem: (key) => stored.delete(key) },
+  localStorage: storage(stored),
+  sessionStorage: storage(ofTab),
 });
-const { getToken, setToken, takeTokenFromAddress } = await import('../../page/js/token.js');
+const { forgetToken, getToken, setToken, takeTokenFromAddress } = await import('../../page/js/token.js');
 
 /** Opens a link; returns how often the user was asked and how often the token was replaced. */
 async function open(hash, answer) {
@@ -31,7 +34,18 @@ async function open(hash, answer) {
 
 beforeEach(() => {
   stored.clear();
+  ofTab.clear();
   replacements.length = 0;
+});
+
+test('a token is kept for the browser or the tab, and its replacement like it', async () => {
+  setToken('mine');
+  assert.deepEqual([[...stored.values()], [...ofTab.values()]], [['mine'], []]);
+  setToken('mine', false);
+  await open('#token=theirs', true);
+  assert.deepEqual([[...stored.values()], [...ofTab.values()]], [[], ['theirs']]);
+  forgetToken();
+  assert.equal(getToken(), '');
 });
 
 test('a tab without a token takes that of the address without a question', async () => {

@@ -1,7 +1,7 @@
 /**
  * The client of the HTTP API: one method for each route.
  *
- * @import {Authority, Check, Envelope, ExampleResult, ExecResult, HostCall, Integration, Program, Run, RunLine,
+ * @import {Agent, Check, Envelope, ExampleResult, ExecResult, HostCall, Integration, MemoryItem, ModelRequest, Program, Run, RunLine,
  *   Session, SessionFile, SessionLine, Settings, Token} from './types.js'
  */
 
@@ -67,11 +67,21 @@ export class Api {
   // Runs
 
   /**
-   * @param {{prompt: string, session_id?: string, model?: string, max_steps?: number,
+   * @param {{prompt: string, session_id?: string, model?: string, agent?: string, max_steps?: number,
    *   files?: Record<string, string>}} body
    * @returns {Promise<{id: string, session_id: string, status: string}>}
    */
   startRun(body) { return this.json('POST', '/api/run', { body }); }
+
+  /**
+   * Sends a message in the session of a run, to its agent.
+   *
+   * @param {RunLine} run
+   * @param {string} prompt
+   */
+  sendAgain(run, prompt) {
+    return this.startRun({ prompt, ...(run.session_id ? { session_id: run.session_id } : {}), ...(run.agent ? { agent: run.agent } : {}) });
+  }
 
   /**
    * @param {string} id
@@ -93,6 +103,15 @@ export class Api {
    * @returns {Promise<{calls: HostCall[]}>}
    */
   calls(id, signal) { return this.json('GET', `/api/run/${seg(id)}/calls`, { signal }); }
+
+  /**
+   * Returns the requests to the model, each with its answer.
+   *
+   * @param {string} id
+   * @param {AbortSignal} [signal]
+   * @returns {Promise<{requests: ModelRequest[]}>}
+   */
+  requests(id, signal) { return this.json('GET', `/api/run/${seg(id)}/requests`, { signal }); }
 
   /**
    * @param {string} id
@@ -134,7 +153,7 @@ export class Api {
 
   /**
    * @param {string} id
-   * @returns {Promise<{same: boolean, difference: string, steps: number}>}
+   * @returns {Promise<{same: boolean, difference: string}>}
    */
   async replay(id) { return toReplay(await this.json('POST', `/api/run/${seg(id)}/replay`, { body: {} })); }
 
@@ -185,9 +204,10 @@ export class Api {
   /**
    * @param {string} id
    * @param {string} path
+   * @param {{isBase?: boolean}} [options] With `isBase`, the file of the base folder, without the session's changes.
    * @returns {Promise<Blob>}
    */
-  async file(id, path) { return (await this.send('GET', filePath(id, path))).blob(); }
+  async file(id, path, { isBase = false } = {}) { return (await this.send('GET', `${filePath(id, path)}${isBase ? '?base=true' : ''}`)).blob(); }
 
   /**
    * @param {string} id
@@ -260,6 +280,41 @@ export class Api {
    * @returns {Promise<{name: string, file: string}>}
    */
   saveProgram(name, body) { return this.json('PUT', `/api/catalog/${seg(name)}`, { body }); }
+
+  // Agents, memory, variables
+
+  /** @returns {Promise<{agents: Agent[]}>} */
+  agents() { return this.json('GET', '/api/agents'); }
+
+  /**
+   * @param {string} words If empty, the newest items are returned.
+   * @returns {Promise<{items: MemoryItem[]}>}
+   */
+  memory(words) { return this.json('GET', `/api/memory${search({ words })}`); }
+
+  /** @param {string} text */
+  addMemory(text) { return this.json('POST', '/api/memory', { body: { text } }); }
+
+  /** @param {number} id */
+  deleteMemory(id) { return this.json('DELETE', `/api/memory/${id}`); }
+
+  /** @returns {Promise<{vars: {key: string, size: number}[]}>} */
+  variables() { return this.json('GET', '/api/vars'); }
+
+  /**
+   * @param {string} key
+   * @returns {Promise<Blob>}
+   */
+  async variable(key) { return (await this.send('GET', `/api/vars/${seg(key)}`)).blob(); }
+
+  /**
+   * @param {string} key
+   * @param {string} value
+   */
+  setVariable(key, value) { return this.send('PUT', `/api/vars/${seg(key)}`, { bytes: new Blob([value]) }); }
+
+  /** @param {string} key */
+  deleteVariable(key) { return this.send('DELETE', `/api/vars/${seg(key)}`); }
 
   // Settings
 

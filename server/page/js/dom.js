@@ -5,6 +5,8 @@
  * @typedef {Record<string, any>} Props
  */
 
+import { visible } from './format.js';
+
 const SVG = 'http://www.w3.org/2000/svg';
 const PROPERTIES = new Set(['value', 'checked', 'selected', 'indeterminate', 'scrollTop']);
 
@@ -59,6 +61,16 @@ export function setProps(element, props) {
       element.setAttribute(key, String(value));
     }
   }
+}
+
+/**
+ * Returns a message of the server as children, with its `code` as elements.
+ *
+ * @param {string} text
+ * @returns {Child[]}
+ */
+export function prose(text) {
+  return visible(text).split(/`([^`\n]+)`/).map((part, i) => (i % 2 === 0 ? part : h('code', { class: 'inline' }, part)));
 }
 
 /**

@@ -14,7 +14,7 @@ import { backOff, readStream } from './stream.js';
 /**
  * @typedef {object} Follower
  * @property {(events: Envelope[]) => void} onEvents Receives each kept event once, and live deltas.
- * @property {() => void} [onResume] Called when the stream is back; deltas may be missing.
+ * @property {() => void} [onResume] Called when the stream is back. It sends the live events since the newest kept one again.
  * @property {() => void} [onEnd] Called after the last event.
  * @property {(error: ApiError) => void} [onError] Called if the run cannot be followed at all.
  */
@@ -53,6 +53,7 @@ export async function followRun(api, id, signal, follower, { tree = false } = {}
           if (!event || event.type === 'suspended') continue;
           const seq = event.seq ?? 0;
           // An event without an id is live: its number is that of the kept event before it.
+          event.isLive = !message.id;
           if (message.id) {
             if (seq <= (seen.get(event.run_id) ?? 0)) continue;
             seen.set(event.run_id, seq);

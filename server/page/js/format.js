@@ -39,6 +39,15 @@ export function duration(ms) {
 }
 
 /**
+ * Returns the time that something takes so far, such as `12 s` or `2 min 5 s`.
+ *
+ * @param {number} ms
+ */
+export function elapsed(ms) {
+  return ms < 60_000 ? `${Math.max(0, Math.floor(ms / 1000))} s` : duration(ms);
+}
+
+/**
  * Returns a size such as `812 B`, `6.1 kB` or `1.2 MB`.
  *
  * @param {number} n

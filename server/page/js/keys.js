@@ -3,26 +3,24 @@
  * all for the help dialog.
  */
 
+import { PLACES } from './places.js';
+
 export const isMac = /Mac|iPhone|iPad/.test(globalThis.navigator?.userAgent ?? '');
 
 /** @type {{title: string, keys: [string, string][]}[]} */
 export const KEYS = [
   { title: 'Everywhere', keys: [
     [isMac ? '⌘ K' : 'Ctrl K', 'Search all'], ['?', 'Show the keys'], ['n', 'Start a new chat'], ['/', 'Move to the search field'],
-    ['g c', 'Open the chat'], ['g r', 'Open runs'], ['g a', 'Open approvals'], ['g p', 'Open the catalog'],
-    ['g x', 'Open the sandbox'], ['g s', 'Open sessions'], ['g ,', 'Open settings'],
+    ...PLACES.map(({ key, label }) => /** @type {[string, string]} */ ([`g ${key}`, `Open ${label.toLowerCase()}`])),
   ] },
-  { title: 'Chat', keys: [['Enter', 'Send the message'], ['Shift Enter', 'Start a new line'], ['↑', 'Edit the last message in a fork of the session'], ['Esc', 'Cancel the run']] },
+  { title: 'Chat', keys: [['Enter', 'Send the message'], ['Shift Enter', 'Start a new line'], ['↑', 'Edit the last message in a fork of the session'], ['Esc', 'Stop the run']] },
   { title: 'Run', keys: [
     ['↑ ↓', 'Select a row'], ['← →', 'Close or open a row; in a replay, the previous or next step'], ['Enter', 'Show the selected row'],
-    ['f', 'Follow the newest step'], ['r', 'Start or end the replay'], ['1 … 6', 'Select a tab of the inspector'],
+    ['f', 'Follow the newest step'], ['r', 'Start or end the replay'], ['1 … 7', 'Select a tab of the inspector'],
   ] },
   { title: 'Approvals', keys: [['y', 'Approve once'], ['s', 'Approve for the session'], ['n', 'Deny'], ['↑ ↓', 'Select a card']] },
   { title: 'Sandbox', keys: [['Ctrl Enter', 'Run the program'], ['Ctrl Space', 'Complete the word'], ['Tab', 'Indent; Esc, then Tab, leaves the editor']] },
 ];
-
-/** @type {Record<string, string>} */
-const PLACES = { c: '#/chat', r: '#/runs', a: '#/approvals', p: '#/catalog', x: '#/sandbox', s: '#/sessions', ',': '#/settings' };
 
 /**
  * Returns true if a key goes to a field, not to the page.
@@ -51,10 +49,10 @@ export function installKeys({ openPalette, openHelp, navigate }) {
     if (isModified || isTyping(event) || event.defaultPrevented || document.querySelector('dialog[open]')) return;
     if (isGoing) {
       isGoing = false;
-      const place = PLACES[event.key];
+      const place = PLACES.find((one) => one.key === event.key);
       if (place) {
         event.preventDefault();
-        navigate(place);
+        navigate(`#/${place.view}`);
       }
       return;
     }

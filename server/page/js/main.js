@@ -8,12 +8,12 @@ import { fill, h } from './dom.js';
 import { installKeys } from './keys.js';
 import { confirmAction, openHelp } from './parts/dialogs.js';
 import './parts/banner.js';
-import { announce, notificationRegions, notifyError } from './parts/notify.js';
+import { announce, dismissOld, notificationRegions, notifyError } from './parts/notify.js';
 import { openPalette } from './parts/palette.js';
 import { Rail } from './parts/rail.js';
 import { navigate, parseRoute } from './router.js';
 import { setTitle } from './title.js';
-import { getToken, takeTokenFromAddress } from './token.js';
+import { getToken, takeTokenFromAddress, watchToken } from './token.js';
 import { View } from './view.js';
 import { createLogin } from './views/login.js';
 
@@ -26,6 +26,9 @@ const VIEWS = {
   catalog: () => import('./views/catalog.js'),
   sandbox: () => import('./views/sandbox.js'),
   sessions: () => import('./views/sessions.js'),
+  agents: () => import('./views/agents.js'),
+  memory: () => import('./views/memory.js'),
+  usage: () => import('./views/usage.js'),
   settings: () => import('./views/settings.js'),
 };
 
@@ -38,7 +41,11 @@ let latest = 0;
 takeToken();
 document.body.append(...notificationRegions());
 session.addEventListener('signed-out', showLogin);
+watchToken(() => location.reload());
 globalThis.addEventListener('hashchange', () => {
+  // A dialog and a message belong to the view that opened them.
+  for (const dialog of document.querySelectorAll('dialog')) dialog.close();
+  dismissOld();
   const before = getToken();
   takeToken();
   if (!isSignedIn && getToken() !== before) showFrame();
@@ -51,8 +58,8 @@ else showLogin();
 
 function takeToken() {
   takeTokenFromAddress(
-    () => confirmAction('Replace the token of this tab',
-      'A link signs this tab in with another token. Whoever has that token can read what you send then.',
+    () => confirmAction('Replace the token of this browser',
+      'A link signs this browser in with another token. Whoever has that token can read what you send then.',
       'Replace'),
     // What the page has loaded belongs to the token before.
     () => location.reload(),

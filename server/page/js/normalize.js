@@ -10,10 +10,8 @@
  * @returns {Settings}
  */
 export function toSettings(raw) {
-  const { max_steps: steps, body_bytes: body, file_bytes: file } = raw;
-  const limits = raw.limits ?? Object.fromEntries(Object.entries({ max_steps: steps, body_bytes: body, file_bytes: file }).filter(([, value]) => value !== undefined));
   return {
-    ...raw, limits, models: raw.models ?? [raw.model], scopes: raw.scopes ?? (raw.scope ? [raw.scope] : []), settings: raw.settings ?? [],
+    ...raw, models: raw.models ?? [raw.model], scopes: raw.scopes ?? (raw.scope ? [raw.scope] : []), settings: raw.settings ?? [],
     hasOneScope: raw.scopes === undefined,
   };
 }
@@ -38,10 +36,10 @@ export function toToken(raw) {
  * Returns the difference that a replay found as text.
  *
  * @param {any} raw
- * @returns {{same: boolean, difference: string, steps: number}}
+ * @returns {{same: boolean, difference: string}}
  */
 export function toReplay(raw) {
   const found = raw.difference;
   const difference = !found ? '' : typeof found === 'string' ? found : `step ${found.step}, ${found.what}: recorded ${found.was}, now ${found.is}`;
-  return { same: raw.same, difference, steps: raw.steps ?? raw.turns ?? 0 };
+  return { same: raw.same, difference };
 }

@@ -3,14 +3,14 @@
  * changed, at most once for each animation frame, and less often if drawing is slow.
  *
  * @import {Api} from './api.js'
- * @import {HostCall, Run, RunLine} from './types.js'
+ * @import {HostCall, ModelRequest, Run, RunLine} from './types.js'
  * @import {RunState} from './run-state.js'
  */
 
 import { ApiError } from './api.js';
 import { oncePerFrame } from './dom.js';
 import { followRun, isEnded } from './events.js';
-import { applyEvent, createRun, expectStep, markPartial } from './run-model.js';
+import { applyEvent, createRun, dropLive, expectStep } from './run-model.js';
 
 const HOST_CALLS_MS = 1000;
 /** Drawing takes at most about a third of the time, however fast events arrive. */
@@ -42,6 +42,8 @@ export class RunFeed {
     this.state = createRun(line.id, line.created);
     /** @type {Map<string, HostCall[]>} Host calls by the program's key, `STEP.CALL`. */
     this.hostCalls = new Map();
+    /** @type {Map<string, {at: number, read: Promise<ModelRequest[]>}>} The requests by run. */
+    this.known = new Map();
     this.hostCallsAt = -1;
     this.hasHostCalls = true;
     /** @type {ReturnType<typeof setTimeout>|undefined} */
@@ -68,7 +70,7 @@ export class RunFeed {
         }
         this.flush();
       },
-      onResume: () => markPartial(this.state),
+      onResume: () => dropLive(this.state),
       onEnd: () => {
         this.isLoaded = true;
         void this.refreshLine();
@@ -93,6 +95,21 @@ export class RunFeed {
     this.line = { ...this.line, ...line };
     if (line.status === 'running') this.state.parked.clear();
     this.listener.onLine?.(this.line);
+  }
+
+  /**
+   * Returns the requests to the model of the run or one of its child runs, read again if events have
+   * arrived since.
+   *
+   * @param {string} run
+   */
+  requests(run) {
+    let known = this.known.get(run);
+    if (known?.at !== this.state.lastSeq) {
+      known = { at: this.state.lastSeq, read: this.api.requests(run, this.signal).then(({ requests }) => requests) };
+      this.known.set(run, known);
+    }
+    return known.read;
   }
 
   /** Reads the recorded host calls, if events have arrived since, and at most once a second. */

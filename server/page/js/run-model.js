@@ -12,6 +12,9 @@ export { createRun } from './run-state.js';
 
 const MAX_DRAFT = 200_000;
 
+/** The events of an answer that is being written. They are not kept. */
+const PARTS = new Set(['delta', 'thought_delta', 'answer_delta', 'answer_void']);
+
 /**
  * Adds one event to the state. Returns the index of the first step of the root run that changed;
  * everything before it is as it was.
@@ -22,14 +25,16 @@ const MAX_DRAFT = 200_000;
  */
 export function applyEvent(run, event) {
   const lane = run.lanes.get(event.run_id) ?? openLane(run, event);
-  if (event.type !== 'delta') {
+  const isKept = !PARTS.has(event.type);
+  if (isKept) {
     run.last = Math.max(run.last, event.ts);
     run.lastSeq = Math.max(run.lastSeq, event.seq ?? 0);
   }
   if (!run.started) run.started = event.ts;
   const step = stepOf(run, lane, event);
-  if (step && event.type !== 'delta') step.events.push(event);
+  if (step && isKept) step.events.push(event);
   HANDLERS[event.type]?.(run, lane, step, event);
+  if (step && isKept) step.kept = step.draft.length;
   if (lane.rootStep >= 0) return lane.rootStep;
   const index = step ? run.root.steps.indexOf(step, Math.max(0, step.number - 2)) : -1;
   return index >= 0 ? index : Math.max(0, run.root.steps.length - 2);
@@ -53,13 +58,19 @@ export function expectStep(run, now) {
 }
 
 /**
- * Marks the drafts of open steps as partial: the stream was interrupted, and deltas are missing.
+ * Removes what live events added since the newest kept event: a stream that begins again sends them
+ * again.
  *
  * @param {RunState} run
  */
-export function markPartial(run) {
-  const step = run.root.steps.at(-1);
-  if (step && step.thinkEnd === null && step.draft !== '') step.isPartial = true;
+export function dropLive(run) {
+  for (const lane of run.lanes.values()) {
+    const step = lane.steps.at(-1);
+    if (!step) continue;
+    step.draft = step.draft.slice(0, step.kept);
+    step.written = step.thinking = '';
+    step.attempts = step.attempts.filter((attempt) => !attempt.isLive);
+  }
 }
 
 /** @param {RunState} run */
@@ -84,6 +95,15 @@ const HANDLERS = {
   delta(_run, _lane, step, event) {
     if (step && step.draft.length < MAX_DRAFT) step.draft += event.text ?? '';
   },
+  thought_delta(_run, _lane, step, event) {
+    if (step && step.thinking.length < MAX_DRAFT) step.thinking += event.text ?? '';
+  },
+  answer_delta(_run, _lane, step, event) {
+    if (step && step.written.length < MAX_DRAFT) step.written += event.text ?? '';
+  },
+  answer_void(_run, _lane, step) {
+    if (step) step.written = '';
+  },
   thinking(_run, _lane, step, event) {
     if (!step) return;
     step.thought = event.content ?? '';
@@ -92,7 +112,7 @@ const HANDLERS = {
   tool_start(run, _lane, step, event) {
     if (!step) return;
     if (step.thinkEnd === null) step.thinkEnd = event.ts;
-    step.draft = '';
+    step.draft = step.written = '';
     const number = Number(event.call ?? 1);
     // A resumed run may announce a call again.
     const known = step.calls.find((call) => call.number === number);
@@ -125,10 +145,9 @@ const HANDLERS = {
     if (!step) return;
     const open = step.calls.filter((call) => call.end === null);
     const body = open.find((call) => call.body !== null)?.body ?? event.body ?? null;
-    step.attempts.push({ error: event.error ?? '', body, thought: step.thought, ts: event.ts });
+    step.attempts.push({ error: event.error ?? '', body, thought: step.thought, ts: event.ts, isLive: event.isLive ?? false });
     step.calls = step.calls.filter((call) => call.end !== null);
-    step.draft = '';
-    step.isPartial = false;
+    step.draft = step.written = step.thinking = '';
     step.thought = '';
     step.thinkEnd = null;
   },
@@ -164,8 +183,7 @@ const HANDLERS = {
     run.usage = event.usage ?? null;
   },
   error(run, lane, _step, event) {
-    endLane(run, lane, event.ts, '');
-    if (lane === run.root) run.error = event.message ?? 'The run failed.';
+    endLane(run, lane, event.ts, '', event.message ?? 'The run failed.');
   },
 };
 
@@ -200,27 +218,30 @@ function stepOf(run, lane, event) {
 }
 
 /**
- * Ends a lane: its open step becomes the answer, or goes away if it is empty and took no time.
+ * Ends a lane: its open step becomes the answer or has the error, or goes away if it is empty.
  *
  * @param {RunState} run
  * @param {Lane} lane
  * @param {number} ts
  * @param {string} text
+ * @param {string|null} [error]
  */
-function endLane(run, lane, ts, text) {
+function endLane(run, lane, ts, text, error = null) {
   lane.isEnded = true;
   for (const call of lane.steps.at(-1)?.calls ?? []) if (call.end === null) call.end = ts;
   if (lane === run.root) run.parked.clear();
   let step = lane.steps.at(-1);
-  if (text !== '' && !step) step = addStep(run, lane, 1, lane.started || run.started);
-  else if (text !== '' && step && step.calls.length > 0 && ts > lastEnd(step)) {
+  const hasEnd = text !== '' || error !== null;
+  if (hasEnd && !step) step = addStep(run, lane, 1, lane.started || run.started);
+  else if (hasEnd && step && step.calls.length > 0 && ts > lastEnd(step)) {
     step = addStep(run, lane, step.number + 1, lastEnd(step));
   }
   if (!step || step.calls.length > 0) return;
   step.thinkEnd ??= ts;
   step.isAnswer = text !== '';
-  step.draft = '';
-  const isEmpty = !step.isAnswer && step.thought === '' && step.attempts.length === 0 && step.events.length === 0;
+  step.error = error;
+  step.draft = step.written = '';
+  const isEmpty = !hasEnd && step.thought === '' && step.attempts.length === 0 && step.events.length === 0;
   if (isEmpty && lane.steps.length > 1) {
     lane.steps.pop();
     lane.byNumber.delete(step.number);

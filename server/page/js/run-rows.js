@@ -117,7 +117,7 @@ export class RunRows {
  */
 export function barOf(row, now) {
   if (row.note) return null;
-  if (row.kind === 'step') return { start: row.step.start, end: row.step.thinkEnd ?? now, kind: 'model' };
+  if (row.kind === 'step') return { start: row.step.start, end: row.step.thinkEnd ?? now, kind: row.step.error === null ? 'model' : 'failed' };
   if (row.host) {
     const { ts, dur_ms: length, pending, error } = row.host;
     if (ts === null || (length === null && !pending)) return null;

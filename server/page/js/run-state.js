@@ -11,6 +11,7 @@
  * @property {string|null} body The program that failed, if the answer had one.
  * @property {string} thought
  * @property {number} ts
+ * @property {boolean} isLive If true, the attempt is not recorded: the model's stream broke off.
  *
  * @typedef {object} CallState
  * @property {string} key
@@ -51,8 +52,11 @@
  * @property {number} start
  * @property {number|null} thinkEnd Null while the model writes.
  * @property {string} thought
- * @property {string} draft The model's answer so far, from live deltas.
- * @property {boolean} isPartial If true, deltas of the draft are missing.
+ * @property {string} draft The model's text so far, as received, from live deltas.
+ * @property {string} thinking The thought in it so far.
+ * @property {string} written The answer in it so far.
+ * @property {number} kept The length of the draft before the newest kept event of the step.
+ * @property {string|null} error Why the run failed in this step.
  * @property {boolean} isAnswer If true, the step gave the run's answer and ran no program.
  * @property {Attempt[]} attempts The attempts that failed.
  * @property {Note[]} notes What the host added before the model was asked.
@@ -75,7 +79,6 @@
  * @property {number} last The time of the newest event.
  * @property {number} lastSeq
  * @property {string|null} answer
- * @property {string|null} error
  * @property {string|null} stop
  * @property {Usage|null} usage
  * @property {unknown} verdict
@@ -93,7 +96,7 @@
 export function createRun(id, started) {
   const root = createLane(id, -1);
   return {
-    id, root, lanes: new Map([[id, root]]), started, last: started, lastSeq: 0, answer: null, error: null,
+    id, root, lanes: new Map([[id, root]]), started, last: started, lastSeq: 0, answer: null,
     stop: null, usage: null, verdict: null, parked: new Map(), artifacts: new Map(),
   };
 }
@@ -110,7 +113,7 @@ export function addStep(run, lane, number, start) {
   /** @type {StepState} */
   const step = {
     key: lane === run.root ? String(number) : `${lane.runId}/${number}`, number, start, thinkEnd: null,
-    thought: '', draft: '', isPartial: false, isAnswer: false, attempts: [], notes: [], calls: [], events: [],
+    thought: '', draft: '', thinking: '', written: '', kept: 0, error: null, isAnswer: false, attempts: [], notes: [], calls: [], events: [],
   };
   lane.steps.push(step);
   lane.byNumber.set(number, step);

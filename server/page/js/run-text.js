@@ -51,14 +51,14 @@ export function activity(run) {
 }
 
 /**
- * Splits the model's raw answer, while it is written, into prose and a call.
+ * Returns the call in the model's text while it is written, other than the one that gives the answer.
  *
  * @param {string} draft
- * @returns {{prose: string, call: string}}
+ * @returns {string}
  */
-export function splitDraft(draft) {
-  const at = draft.indexOf('ToolCall::');
-  return at < 0 ? { prose: draft, call: '' } : { prose: draft.slice(0, at), call: draft.slice(at) };
+export function callDraft(draft) {
+  const at = draft.search(/ToolCall::(?!R|$)/);
+  return at < 0 ? '' : draft.slice(at);
 }
 
 /** @param {CallState} call */

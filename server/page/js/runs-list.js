@@ -12,6 +12,8 @@
  * @property {(id: string) => string[]|null} tools The programs that a run called, or null if they are not known yet.
  */
 
+import { firstLine, visible } from './format.js';
+
 /**
  * @param {RunLine[]} runs
  * @param {Filter} filter
@@ -27,6 +29,16 @@ export function filterRuns(runs, filter, now = Date.now()) {
     const tools = filter.tools(run.id);
     return tools === null || tools.some((name) => name.includes(filter.tool));
   });
+}
+
+/**
+ * Returns the title of a session. Its first message counts while its first run has not ended.
+ *
+ * @param {{id: string, title: string}} session
+ * @param {RunLine[]} runs The newest first.
+ */
+export function sessionTitle({ id, title }, runs) {
+  return visible(title || firstLine(runs.findLast((run) => run.session_id === id)?.prompt ?? '', 80) || 'Untitled');
 }
 
 /** @type {Record<string, (run: RunLine) => number>} */

@@ -1,12 +1,13 @@
 /**
- * The token of the server: read from the address once, and kept for this tab only.
+ * The token of the server: read from the address once, and kept by the browser until the user signs
+ * out, or for this tab only.
  */
 
 const KEY = 'wattle.token';
 let isAsking = false;
 
 /**
- * Moves the token from the address's fragment (`#token=…`) to the tab's storage. Anybody can make
+ * Moves the token from the address's fragment (`#token=…`) to the browser's storage. Anybody can make
  * such a link, so it replaces another token only if `confirm` resolves to true.
  *
  * @param {() => Promise<boolean>} confirm Asks the user. Further links are ignored in the meantime.
@@ -43,14 +44,28 @@ function removeTokenFromAddress() {
 }
 
 export function getToken() {
-  return sessionStorage.getItem(KEY) ?? '';
+  return sessionStorage.getItem(KEY) ?? localStorage.getItem(KEY) ?? '';
 }
 
-/** @param {string} token */
-export function setToken(token) {
-  sessionStorage.setItem(KEY, token);
+/**
+ * @param {string} token
+ * @param {boolean} [isKept] If true, all tabs have the token until the user signs out. By default, it is kept like the token before it.
+ */
+export function setToken(token, isKept = sessionStorage.getItem(KEY) === null) {
+  (isKept ? sessionStorage : localStorage).removeItem(KEY);
+  (isKept ? localStorage : sessionStorage).setItem(KEY, token);
 }
 
 export function forgetToken() {
   sessionStorage.removeItem(KEY);
+  localStorage.removeItem(KEY);
+}
+
+/**
+ * Calls a function when another tab signs in or out.
+ *
+ * @param {() => void} onChange
+ */
+export function watchToken(onChange) {
+  globalThis.addEventListener('storage', (event) => { if (event.key === KEY) onChange(); });
 }

@@ -46,6 +46,7 @@
  * @property {string} run_id
  * @property {string} root_run_id
  * @property {number} [seq] A live event has that of the kept event before it.
+ * @property {boolean} [isLive] If true, the event is not recorded. Set by the page.
  * @property {number} ts
  * @property {string} type
  * @property {number} [step]
@@ -77,6 +78,26 @@
  * @property {string} [stop]
  * @property {string} [message]
  *
+ * @typedef {object} ModelRequest
+ * @property {number} step
+ * @property {number} attempt Counted from 0.
+ * @property {string} purpose
+ * @property {number} same The number of messages at the start that are those of the previous request.
+ * @property {{role: string, content: string, calls: {name: string, arguments: string}[]}[]} messages The remaining messages.
+ * @property {{text: string, reasoning: string|null, calls: {name: string, arguments: string}[], usage: Usage}|null} answer Null if there is none.
+ *
+ * @typedef {object} Agent
+ * @property {string} name
+ * @property {string} title
+ * @property {string} description
+ * @property {string} version
+ * @property {string[]} delegates
+ *
+ * @typedef {object} MemoryItem
+ * @property {number} id
+ * @property {string} text
+ * @property {number} created
+ *
  * @typedef {object} HostCall
  * @property {number} step
  * @property {number|string} program The call of the step that ran the program.
@@ -96,14 +117,14 @@
  * @property {string} title
  * @property {number} messages
  * @property {number} bytes
- * @property {number} made
+ * @property {number} created
  * @property {number} used
- * @property {boolean} active
  *
  * @typedef {object} SessionFile
  * @property {string} path
  * @property {number} size
  * @property {number|null} modified
+ * @property {boolean} created If false, the base folder contains the file.
  * @property {boolean} deleted
  *
  * @typedef {object} Session
@@ -175,12 +196,15 @@
  * @typedef {object} Settings
  * @property {string} version
  * @property {string} model
+ * @property {string|null} [model_problem] Why runs cannot ask a model.
  * @property {string[]} models
  * @property {string} agent
  * @property {string} tenant
  * @property {string[]} scopes
  * @property {boolean} hasOneScope If true, a token has one scope, which includes the lesser ones.
- * @property {Record<string, unknown>} limits
+ * @property {number} [max_steps]
+ * @property {number} [body_bytes]
+ * @property {number} [file_bytes]
  * @property {boolean} exec
  * @property {{key: string, value: unknown, origin: string}[]} settings
  *

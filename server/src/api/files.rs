@@ -11,7 +11,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, put};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use wattle_agent::host::Scope;
 use wattle_agent::host::capability::files::{Change, ChangeKind, EntryKind, Files};
 
@@ -21,6 +21,7 @@ use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::field::SessionId;
 use crate::path::Path;
+use crate::query::Query;
 use crate::route::NOT_FOUND;
 use crate::route::Route;
 use crate::state::Shared;
@@ -47,6 +48,7 @@ pub(crate) fn routes() -> Vec<Route> {
         .media("application/x-tar", "The archive.")
         .errors(&[NOT_FOUND]),
         Route::new("GET", file, Scope::Read, get(read), "Returns a file of a session.")
+            .query::<ReadQuery>()
             .media("application/octet-stream", "The file.")
             .errors(&[NOT_FOUND, NOT_A_PATH]),
         Route::new("PUT", file, Scope::Run, put(write), "Writes a file of a session.")
@@ -60,6 +62,15 @@ pub(crate) fn routes() -> Vec<Route> {
 }
 
 const NOT_A_PATH: (u16, &str) = (422, "The path cannot be used.");
+
+/// The version of a file.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ReadQuery {
+    /// If true, the answer is the file of the base folder, without the session's changes.
+    #[serde(default)]
+    base: bool,
+}
 
 /// A list of files that a session changed.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -77,6 +88,8 @@ pub(super) struct SessionFile {
     size: u64,
     /// Time of the last write, in milliseconds since 1970.
     modified: Option<u64>,
+    /// If true, the base folder does not contain this file.
+    created: bool,
     /// If true, the base folder contains this file, and the session deleted it.
     deleted: bool,
 }
@@ -107,6 +120,7 @@ pub(super) async fn list_files(
         SessionFile {
             size: change.size,
             modified: modified.and_then(|since| u64::try_from(since.as_millis()).ok()),
+            created: change.kind == ChangeKind::Created,
             deleted: change.kind == ChangeKind::Deleted,
             path: change.path,
         }
@@ -151,8 +165,11 @@ async fn read(
     State(shared): State<Arc<Shared>>,
     caller: Caller,
     Path((id, path)): Path<(String, String)>,
+    Query(query): Query<ReadQuery>,
 ) -> Result<Response, ApiError> {
-    Ok(download(open(&shared, &caller, &id).await?.read(&path)?))
+    let files = open(&shared, &caller, &id).await?;
+    let files = if query.base { shared.app.no_changes()? } else { files };
+    Ok(download(files.read(&path)?))
 }
 
 /// Returns a response that browsers save as a file. The content is untrusted, so browsers must not

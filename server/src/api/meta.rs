@@ -76,6 +76,8 @@ struct Settings {
     version: String,
     /// The model's name.
     model: String,
+    /// The reason why runs cannot ask a model. Null if they can.
+    model_problem: Option<String>,
     /// The models that a request may name.
     models: Vec<String>,
     /// The agent's name.
@@ -155,6 +157,7 @@ async fn settings(State(shared): State<Arc<Shared>>, caller: Caller) -> Json<Set
         version: env!("CARGO_PKG_VERSION").to_owned(),
         models: shared.app.model_names(),
         model,
+        model_problem: shared.app.model_problem().map(str::to_owned),
         agent: shared.app.settings().agent.clone(),
         tenant: tenant.to_string(),
         scope: caller.scope.name().to_owned(),

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wattle_agent::host::journal::{
-    self, CallView, Journal as _, PendingApproval, Priority, RunFilter, SharedJournal,
+    self, CallView, Journal as _, PendingApproval, Priority, RequestView, RunFilter, SharedJournal,
 };
 use wattle_agent::host::machine::{Envelope, Stop, Usage};
 use wattle_agent::host::service::{ArtifactLine, RunStatus, RunView, ToolUse};
@@ -83,6 +83,15 @@ pub(crate) fn routes() -> Vec<Route> {
             "Returns the calls that the programs of a run made to the outside.",
         )
         .json::<CallList>(200, "The calls, in order.")
+        .errors(&[NOT_FOUND]),
+        Route::new(
+            "GET",
+            "/api/run/{id}/requests",
+            Scope::Read,
+            get(requests),
+            "Returns the requests of a run to the model, each with its answer.",
+        )
+        .json::<RequestList>(200, "The requests, in order.")
         .errors(&[NOT_FOUND]),
     ]
 }
@@ -244,6 +253,13 @@ struct EventPage {
 struct CallList {
     /// The calls, in order.
     calls: Vec<CallView>,
+}
+
+/// The requests of a run to the model.
+#[derive(Debug, Serialize, JsonSchema)]
+struct RequestList {
+    /// The requests, in order.
+    requests: Vec<RequestView>,
 }
 
 async fn start(
@@ -417,10 +433,24 @@ async fn calls(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<CallList>, ApiError> {
-    view(&shared, &caller, &id).await?;
-    caller.reserve(Stored::Record(&id)).await?;
-    let journal: SharedJournal = Arc::new(caller.store.clone());
+    let journal = record(&shared, &caller, &id).await?;
     Ok(Json(CallList { calls: journal::calls(&journal, &id).await? }))
+}
+
+async fn requests(
+    State(shared): State<Arc<Shared>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<RequestList>, ApiError> {
+    let journal = record(&shared, &caller, &id).await?;
+    Ok(Json(RequestList { requests: journal::requests(&journal, &id).await? }))
+}
+
+/// Returns the journal of a run that exists, and reserves the memory for its record.
+async fn record(shared: &Shared, caller: &Caller, id: &str) -> Result<SharedJournal, ApiError> {
+    view(shared, caller, id).await?;
+    caller.reserve(Stored::Record(id)).await?;
+    Ok(Arc::new(caller.store.clone()))
 }
 
 impl Started {

@@ -114,7 +114,7 @@ struct Line {
     title: String,
     /// Number of messages.
     messages: u64,
-    /// Size of the session's state, in bytes.
+    /// Size of the session's state and files, in bytes.
     bytes: u64,
     /// Creation time, in milliseconds since 1970.
     created: u64,

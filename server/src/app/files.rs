@@ -34,7 +34,7 @@ impl App {
     }
 
     /// Returns an empty overlay on the base folder.
-    fn no_changes(&self) -> Result<Files, FilesError> {
+    pub(crate) fn no_changes(&self) -> Result<Files, FilesError> {
         let base = match &self.0.base {
             Some(folder) => Some(Files::open_protected_base(folder, self.0.host_files.clone())?),
             None => None,

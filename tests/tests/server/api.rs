@@ -238,6 +238,31 @@ async fn programs_are_checked_and_run_without_a_model() {
 }
 
 #[tokio::test]
+async fn the_requests_of_a_run_have_their_messages_their_answers_and_their_tokens() {
+    let mut world = World::new().await;
+    let run = world.start(&json!({"prompt": "add one"})).await;
+    world.question().await.say(&wat("(out (+ 1 1))"));
+    world.question().await.respond("done");
+    world.until(&run, "done").await;
+    let requests = world.api(&format!("GET /api/run/{run}/requests"), "").await.json();
+    let requests = requests["requests"].as_array().unwrap().clone();
+    let [first, second] = &requests[..] else { panic!("{requests:#?}") };
+    let roles = |request: &Json| -> Vec<String> {
+        let messages = request["messages"].as_array().unwrap();
+        messages.iter().map(|message| message["role"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!((&first["step"], &first["same"], roles(first)[0].as_str()), (&1.into(), &0.into(), "system"));
+    assert!(first["messages"].to_string().contains("add one"), "{first}");
+    assert!(first["answer"]["text"].as_str().unwrap().contains("(out (+ 1 1))"), "{first}");
+    assert!(first["answer"]["usage"]["prompt"].is_u64(), "{first}");
+    // The second request repeats no message of the first one.
+    assert_eq!(second["same"], roles(first).len());
+    assert_eq!((&second["step"], roles(second)), (&2.into(), vec!["assistant".to_owned(), "user".to_owned()]));
+    assert!(second["answer"]["text"].as_str().unwrap().contains("done"), "{second}");
+    world.api("GET /api/run/none/requests", "").await.refused(404, "not_found");
+}
+
+#[tokio::test]
 async fn the_calls_of_a_run_have_their_times() {
     let mut world = World::new().await;
     let run = world.start(&json!({"prompt": "m"})).await;

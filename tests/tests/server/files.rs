@@ -37,6 +37,15 @@ async fn what_a_run_writes_is_there_in_the_next_run_and_can_be_downloaded() {
 }
 
 #[tokio::test]
+async fn the_size_of_a_session_includes_its_files() {
+    let world = World::new().await;
+    let file = "x".repeat(5_000);
+    world.ask(api(TOKEN, "PUT /api/sessions/s/files/a.txt", &file)).await;
+    let sessions = world.api("GET /api/sessions", "").await.json();
+    assert!(sessions["sessions"][0]["bytes"].as_u64().unwrap() >= 5_000, "{sessions}");
+}
+
+#[tokio::test]
 async fn files_are_written_removed_and_limited() {
     let world = World::with(|settings| settings.limits.file_bytes = 100).await;
     let path = "/api/sessions/s/files/deep/in/a.bin";

@@ -12,6 +12,7 @@ mod calls;
 mod error;
 mod fork;
 mod recorder;
+mod requests;
 mod tape;
 
 pub(crate) use abort::abort;
@@ -22,6 +23,7 @@ pub use calls::{CallView, calls};
 pub use error::ResumeError;
 pub use fork::{ForkError, ForkedRun, RunLimits, fork, step_end};
 pub(crate) use recorder::{ResumePoint, TurnRecorder};
+pub use requests::{AnswerView, FunctionView, MessageView, RequestView, requests};
 pub use tape::Difference;
 pub(crate) use tape::{HOST_NAMES, Mode, RunTape, describe, is_changed};
 pub use wattle_store::journal::*;

@@ -7,7 +7,7 @@
 
 import { ApiError } from '../api.js';
 import { api, live } from '../app.js';
-import { fill, h, uniqueId } from '../dom.js';
+import { fill, h, prose, uniqueId } from '../dom.js';
 import { visible } from '../format.js';
 import { href } from '../router.js';
 import { codeView } from './code-view.js';
@@ -46,7 +46,7 @@ export function approvalCard(run, waiting, onAnswered) {
     h('header', null, icon('approve'), h('span', null, 'Agent ', h('b', null, visible(run.agent)), ' asks'),
       h('span', { class: 'end row muted small' }, timeLabel(run.updated), idLabel(run.id, 'Run id'))),
     h('div', { class: 'body stack' },
-      h('h2', { id: titleId, class: 'question', dir: 'auto' }, visible(waiting.question)),
+      h('h2', { id: titleId, class: 'question', dir: 'auto' }, prose(waiting.question)),
       h('p', { class: 'muted small ellipsis', dir: 'auto' }, 'For: ', visible(run.prompt)),
       program, touched, buttons, denial,
       h('a', { class: 'small open-run', href: href('run', [run.id, ...waiting.call.split('.')]) }, 'Open the run')));

@@ -10,7 +10,7 @@ import { h } from '../dom.js';
 import { bytes, visible } from '../format.js';
 import { download } from './bits.js';
 import { icon } from './icon.js';
-import { busy } from './notify.js';
+import { act } from './notify.js';
 
 /**
  * @param {Artifact} artifact
@@ -20,7 +20,7 @@ export function artifactButton(artifact, { isInRow = false } = {}) {
   const name = visible(artifact.name);
   return h('button', {
     class: `tiny${isInRow ? ' plain icon-only' : ''}`, type: 'button', title: `Save ${name}`, 'aria-label': `Save ${name}`, tabindex: isInRow ? '-1' : null,
-    onclick: (/** @type {MouseEvent} */ event) => busy(/** @type {HTMLButtonElement} */ (event.currentTarget), async () => download(await api.artifact(artifact.run, artifact.name), fileName(artifact.name))),
+    onclick: act(async () => download(await api.artifact(artifact.run, artifact.name), fileName(artifact.name))),
   }, icon('download'), isInRow ? null : 'Save');
 }
 

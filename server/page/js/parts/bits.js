@@ -6,10 +6,11 @@
  * @import {RunLine, Status, Usage} from '../types.js'
  */
 
-import { h } from '../dom.js';
-import { ago, cost, exactTime, number, shortId } from '../format.js';
+import { errorText } from '../api-error.js';
+import { h, prose } from '../dom.js';
+import { ago, cost, exactTime, number, shortId, visible } from '../format.js';
 import { icon } from './icon.js';
-import { announce, notify } from './notify.js';
+import { act, announce, notify } from './notify.js';
 
 const STATUS_WORDS = {
   queued: 'queued', running: 'running', parked: 'waiting', done: 'done', failed: 'failed', cancelled: 'cancelled',
@@ -24,13 +25,41 @@ const STOP_WORDS = {
 
 /** @param {{status: Status, stop?: string|null}} run */
 export function statusLabel({ status, stop }) {
-  const reason = status === 'stopped' ? STOP_WORDS[stop ?? ''] : undefined;
-  return h('span', { class: `status ${status}`, title: reason ? `stopped ${reason}` : null }, STATUS_WORDS[status] ?? status);
+  return h('span', { class: `status ${status}`, title: status === 'stopped' ? stopText(stop) : null }, STATUS_WORDS[status] ?? status);
 }
 
 /** @param {string|null|undefined} stop */
-export function stopReason(stop) {
-  return STOP_WORDS[stop ?? ''] ?? '';
+function stopText(stop) {
+  return `stopped ${STOP_WORDS[stop ?? ''] ?? ''}`.trim();
+}
+
+/**
+ * Returns why a run ended without an answer, or an empty text.
+ *
+ * @param {RunLine} run
+ */
+export function endText({ status, stop, result }) {
+  if (status === 'stopped') return `The run ${stopText(stop)}.`;
+  if (status === 'failed' || status === 'blocked') return result || 'The run failed.';
+  if (status !== 'cancelled') return '';
+  const reason = /^stopped: cancelled \((.*)\)$/.exec(result ?? '')?.[1] ?? '';
+  return `The run was stopped${reason === '' || reason === 'requested over HTTP' ? '' : `: ${reason}`}.`;
+}
+
+/**
+ * Says why a run ended without an answer, with a button that goes on. Returns null if there is
+ * nothing to say.
+ *
+ * @param {RunLine} run
+ * @param {(prompt: string) => Promise<unknown>} send Sends a message in the session of the run.
+ */
+export function endNotice(run, send) {
+  const { status, prompt } = run;
+  const why = endText(run);
+  if (why === '') return null;
+  const again = (/** @type {string} */ label, /** @type {string} */ text) => h('button', { class: 'tiny', onclick: act(() => send(text)) }, icon('replay'), label);
+  return notice(status === 'stopped' ? 'attention' : status === 'cancelled' ? '' : 'bad', why,
+    h('div', { class: 'row' }, run.parent ? null : status === 'stopped' ? again('Continue', 'continue') : again('Retry', prompt)));
 }
 
 /**
@@ -82,11 +111,6 @@ export function usageText(usage) {
   return `${number(tokens)} tokens${cached}`;
 }
 
-/** @param {RunLine} run */
-export function costText(run) {
-  return cost(run.usage?.cost);
-}
-
 /**
  * An empty state: what is missing, and the next thing to do.
  *
@@ -103,6 +127,44 @@ export function command(/** @type {string} */ text) {
   return h('span', { class: 'command' }, h('code', null, text), copyButton(() => text, 'Command'));
 }
 
+/**
+ * The names of files that belong to a message.
+ *
+ * @param {string[]} names
+ * @param {string} address Where the files are.
+ */
+export function fileChips(names, address) {
+  return names.length === 0 ? null : h('ul', { class: 'chips', 'aria-label': 'Attachments' }, names.map((name) => h('li', null, icon('file'), h('a', { class: 'ellipsis', href: address, dir: 'auto' }, visible(name)))));
+}
+
+/**
+ * Says why a run must be released, with a button that does.
+ *
+ * @param {string|null|undefined} reason
+ * @param {() => Promise<unknown>} release
+ */
+export function releaseNotice(reason, release) {
+  return reason ? notice('attention', reason, ' ', h('button', { class: 'tiny', onclick: act(release) }, 'Release the run')) : null;
+}
+
+/**
+ * Says why something could not be loaded, with a button that tries again.
+ *
+ * @param {unknown} error
+ * @param {() => void} again
+ */
+export function loadError(error, again) {
+  return [notice('bad', errorText(error)), h('button', { onclick: again }, 'Load again')];
+}
+
+/**
+ * @param {string} label
+ * @param {() => unknown} onDelete
+ */
+export function deleteButton(label, onDelete) {
+  return h('button', { class: 'plain tiny icon-only danger', 'aria-label': label, title: label, onclick: onDelete }, icon('trash'));
+}
+
 /** Placeholder lines while something loads. */
 export function skeleton(lines = 6) {
   announce('Loading');
@@ -110,14 +172,14 @@ export function skeleton(lines = 6) {
 }
 
 /**
- * A notice with an icon.
+ * A notice with an icon. Texts are messages of the server or the page.
  *
  * @param {'bad'|'good'|'attention'|''} kind
  * @param {...Child} children
  */
 export function notice(kind, ...children) {
   const name = kind === 'good' ? 'check' : 'warning';
-  return h('div', { class: `notice ${kind}`, role: kind === 'bad' ? 'alert' : null }, kind ? icon(name) : null, h('div', { class: 'grow' }, ...children));
+  return h('div', { class: `notice ${kind}`, role: kind === 'bad' ? 'alert' : null }, kind ? icon(name) : null, h('div', { class: 'grow' }, children.map((child) => (typeof child === 'string' ? prose(child) : child))));
 }
 
 /**

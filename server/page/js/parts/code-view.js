@@ -32,15 +32,16 @@ function indent(one) {
 }
 
 /**
- * The difference between two programs, with both line numbers.
+ * The difference between two texts, with both line numbers.
  *
  * @param {string} before
  * @param {string} after
+ * @param {string} label
  */
-export function diffView(before, after) {
+export function diffView(before, after, label) {
   const signs = { same: ' ', added: '+', removed: '−' };
   const words = { same: '', added: 'added: ', removed: 'removed: ' };
-  return h('div', { class: 'code-view diff', tabindex: '0', role: 'region', 'aria-label': 'Difference between the attempts' },
+  return h('div', { class: 'code-view diff', tabindex: '0', role: 'region', 'aria-label': label },
     h('div', { class: 'lines' }, diffLines(visible(before), visible(after)).map((line) => h('div', { class: `diff-line ${line.kind}` },
       h('span', { class: 'n', 'aria-hidden': 'true' }, String(line.before ?? '')), h('span', { class: 'n', 'aria-hidden': 'true' }, String(line.after ?? '')),
       h('span', { class: 'sign', 'aria-hidden': 'true' }, signs[line.kind]),

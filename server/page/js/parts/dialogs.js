@@ -49,31 +49,32 @@ export function confirmAction(title, text, action) {
 }
 
 /**
- * Asks for one text. Resolves to null if the dialog is closed.
+ * Asks for texts. Resolves to null if the dialog is closed.
  *
  * @param {string} title
- * @param {string} label
- * @param {string} value
+ * @param {{label: string, value?: string, rows?: number, pattern?: string, note?: string, isOptional?: boolean}[]} fields With `rows`, a text may have several lines.
  * @param {string} action
- * @returns {Promise<string|null>}
+ * @returns {Promise<string[]|null>}
  */
-export function askText(title, label, value, action) {
+export function askTexts(title, fields, action) {
   return new Promise((resolve) => {
-    /** @type {string|null} */
+    /** @type {string[]|null} */
     let answer = null;
-    const input = h('textarea', { id: uniqueId('ask'), rows: '5', value });
-    const accept = () => {
-      answer = input.value;
+    const inputs = fields.map(({ value = '', rows, pattern, isOptional = false }) => (rows ? h('textarea', { id: uniqueId('ask'), rows, value, required: !isOptional, dir: 'auto' })
+      : h('input', { id: uniqueId('ask'), type: 'text', value, pattern, required: !isOptional, autocomplete: 'off', dir: 'auto' })));
+    const form = h('form', { class: 'stack', id: uniqueId('form'), onsubmit: (/** @type {Event} */ event) => {
+      event.preventDefault();
+      answer = inputs.map((input) => input.value);
       dialog.close();
-    };
-    const dialog = openDialog(title, [h('div', { class: 'field' }, h('label', { for: input.id }, label), input)], [
+    } }, fields.map(({ label, note }, i) => h('div', { class: 'field' }, h('label', { for: inputs[i]?.id }, label), inputs[i], note ? h('span', { class: 'note' }, note) : null)));
+    const dialog = openDialog(title, [form], [
       h('button', { onclick: () => dialog.close() }, 'Close'),
-      h('button', { class: 'primary', onclick: accept }, action),
+      h('button', { class: 'primary', type: 'submit', form: form.id }, action),
     ]);
-    input.addEventListener('keydown', (event) => {
-      if (event.key === 'Enter' && (event.metaKey || event.ctrlKey)) accept();
+    form.addEventListener('keydown', (event) => {
+      if (event.key === 'Enter' && (event.metaKey || event.ctrlKey)) form.requestSubmit();
     });
-    input.focus();
+    inputs[0]?.focus();
     dialog.addEventListener('close', () => resolve(answer));
   });
 }

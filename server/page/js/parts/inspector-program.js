@@ -8,7 +8,7 @@
  */
 
 import { api } from '../app.js';
-import { fill, h } from '../dom.js';
+import { fill, h, prose } from '../dom.js';
 import { duration, short, visible } from '../format.js';
 import { href } from '../router.js';
 import { copyButton, notice } from './bits.js';
@@ -68,9 +68,9 @@ export function drawProgram(panel, feed, row) {
   const parts = [];
   step.attempts.forEach((attempt, i) => {
     const next = step.attempts[i + 1]?.body ?? (i === step.attempts.length - 1 ? call?.body ?? null : null);
-    parts.push(h('section', { class: 'stack' }, h('h3', null, `Attempt ${i + 1}`), notice('bad', h('pre', null, visible(attempt.error))),
+    parts.push(h('section', { class: 'stack' }, h('h3', null, `Attempt ${i + 1}`), notice('bad', h('pre', null, prose(attempt.error))),
       attempt.body === null ? null : failed(attempt.body, attempt.error),
-      attempt.body !== null && next !== null ? [h('h3', null, `Changes in attempt ${i + 2}`), diffView(attempt.body, next)] : null));
+      attempt.body !== null && next !== null ? [h('h3', null, `Changes in attempt ${i + 2}`), diffView(attempt.body, next, 'Difference between the attempts')] : null));
   });
   if (call) {
     parts.push(h('section', { class: 'stack' },
@@ -79,7 +79,7 @@ export function drawProgram(panel, feed, row) {
           call.body !== null ? copyButton(() => call.body ?? '', 'Program', 'Copy') : null)),
       call.args.length > 0 ? h('dl', { class: 'facts-list' }, call.args.map((arg, i) => [h('dt', null, `Argument ${i}`), h('dd', null, h('pre', null, visible(arg.slice(0, 4000))))])) : null,
       call.body !== null ? codeView(call.body) : catalogSource(call.label),
-      call.fixes.length > 0 ? [h('h3', null, 'Automatic fixes'), h('ul', { class: 'plain-list' }, call.fixes.map((fix) => h('li', null, visible(fix))))] : null,
+      call.fixes.length > 0 ? [h('h3', null, 'Automatic fixes'), h('ul', { class: 'plain-list' }, call.fixes.map((fix) => h('li', null, prose(fix))))] : null,
       h('p', { class: 'muted small' }, [call.durMs === null ? '' : duration(call.durMs), call.fuel === null ? '' : `${short(call.fuel)} fuel`].filter((text) => text !== '').join(' · '))));
   }
   fill(panel, parts);

@@ -7,7 +7,7 @@
  */
 
 import { api } from '../app.js';
-import { fill, h } from '../dom.js';
+import { fill, h, prose } from '../dom.js';
 import { count, duration, exactTime, number, visible } from '../format.js';
 import { renderMarkdown } from '../markdown-dom.js';
 import { callOutcome, noteTitle } from '../run-text.js';
@@ -23,14 +23,15 @@ const CUT = 1200;
  * @param {Row} row
  */
 export function drawThought(panel, _feed, { step }) {
-  const text = step.thought || step.draft;
+  const text = step.thought || step.thinking;
   const body = h('div', { class: 'markdown' });
   if (text) renderMarkdown(body, text);
-  fill(panel, text ? body : h('p', { class: 'muted' }, step.thinkEnd === null ? 'The model is thinking.' : 'The model gave no thought in this step.'),
-    step.isPartial && !step.thought ? h('p', { class: 'muted small' }, 'A part is missing, because the connection was lost. The whole thought follows when the step ends.') : null,
+  fill(panel,
+    step.attempts.map((attempt, i) => h('section', { class: 'stack' }, h('h3', null, `Attempt ${i + 1}`), attempt.thought ? h('p', { dir: 'auto' }, visible(attempt.thought)) : null, notice('bad', h('pre', null, prose(attempt.error))))),
+    step.attempts.length > 0 ? h('h3', null, `Attempt ${step.attempts.length + 1}`) : null,
+    text ? body : step.error !== null ? notice('bad', step.error) : h('p', { class: 'muted' }, step.thinkEnd === null ? 'The model is thinking.' : 'The model gave no thought in this step.'),
     step.notes.length === 0 ? null : h('section', { class: 'stack' }, h('h3', null, 'Added before the model was asked'), h('ul', { class: 'plain-list' },
-      step.notes.map((note) => h('li', { dir: 'auto' }, noteTitle(note), note.error === null ? null : notice('bad', h('pre', null, visible(note.error))))))),
-    step.attempts.map((attempt, i) => (attempt.thought ? h('section', { class: 'stack' }, h('h3', null, `Before, in attempt ${i + 1}`), h('p', { dir: 'auto' }, visible(attempt.thought))) : null)),
+      step.notes.map((note) => h('li', { dir: 'auto' }, noteTitle(note), note.error === null ? null : notice('bad', h('pre', null, prose(note.error))))))),
     h('p', { class: 'muted small' }, `Started ${exactTime(step.start)}`, step.thinkEnd === null ? '' : `, the model took ${duration(step.thinkEnd - step.start)}`));
 }
 
@@ -83,7 +84,7 @@ export function drawCalls(panel, feed, row, hosts) {
   fill(panel, h('ol', { class: 'host-calls' }, hosts.map((one) => h('li', { class: one === row.host ? 'selected' : null },
     h('div', { class: 'row' }, h('span', { class: 'muted' }, String(one.number)), h('code', null, h('b', null, visible(one.function))), h('span', { class: 'badge' }, visible(one.effect)),
       one.pending ? h('span', { class: 'badge attention' }, 'waiting') : null, one.dur_ms === null ? null : h('span', { class: 'end muted small', title: one.ts === null ? null : exactTime(one.ts) }, duration(one.dur_ms))),
-    cutText(one.args, 'Arguments'), one.error ? notice('bad', h('pre', null, visible(one.error))) : one.result === null ? null : cutText(one.result, 'Result')))));
+    cutText(one.args, 'Arguments'), one.error ? notice('bad', h('pre', null, prose(one.error))) : one.result === null ? null : cutText(one.result, 'Result')))));
 }
 
 /**
@@ -100,7 +101,7 @@ export function drawResult(panel, feed, { step, call }) {
     return;
   }
   if (calls.length === 0) {
-    fill(panel, h('p', { class: 'muted' }, 'This step has no result yet.'));
+    fill(panel, step.error !== null ? notice('bad', step.error) : h('p', { class: 'muted' }, 'This step has no result yet.'));
     return;
   }
   fill(panel, calls.map((one) => {
@@ -110,9 +111,9 @@ export function drawResult(panel, feed, { step, call }) {
       calls.length > 1 ? h('h3', null, visible(one.label)) : null,
       h('p', { class: 'row wrap' }, h('span', { class: `status ${outcome === 'waiting' ? 'parked' : outcome}` }, outcome),
         h('span', { class: 'muted small' }, [one.durMs === null ? '' : duration(one.durMs), one.fuel === null ? '' : `${number(one.fuel)} fuel`, code].filter((text) => text !== '').join(' · '))),
-      one.question === null ? null : notice('attention', visible(one.question)),
+      one.question === null ? null : notice('attention', one.question),
       artifactList(one.notes.flatMap((note) => note.artifact ?? [])),
-      one.output ? cutText(one.output, 'Output', 6000) : h('p', { class: 'muted' }, one.end === null ? 'The program is running.' : 'The program had no output.'));
+      one.output ? cutText(one.output, 'Output', 6000) : h('p', { class: 'muted' }, one.question !== null ? 'The call waits for your approval.' : one.end === null ? 'The program is running.' : 'The program had no output.'));
   }));
 }
 
@@ -146,7 +147,7 @@ function jsonBlock(value) {
  * @param {string} label
  * @param {number} [limit]
  */
-function cutText(text, label, limit = CUT) {
+export function cutText(text, label, limit = CUT) {
   const shown = visible(text);
   const body = h('pre', { dir: 'auto' }, shown.length > limit ? `${shown.slice(0, limit)}…` : shown);
   const all = h('button', { class: 'tiny', hidden: shown.length <= limit, onclick: () => { fill(body, shown); all.remove(); } }, `Show all ${number(shown.length)} characters`);

@@ -12,13 +12,14 @@ import { emptyState } from './bits.js';
 import { icon } from './icon.js';
 import { drawAuthority, drawCalls, drawRaw, drawResult, drawThought } from './inspector-tabs.js';
 import { drawProgram } from './inspector-program.js';
+import { drawRequests } from './inspector-requests.js';
 import { createTabs } from './tabs.js';
 
-/** @typedef {'thought'|'program'|'authority'|'calls'|'result'|'raw'} TabId */
+/** @typedef {'thought'|'request'|'program'|'authority'|'calls'|'result'|'raw'} TabId */
 
 /** @type {{id: TabId, label: string}[]} */
 const TABS = [
-  { id: 'thought', label: 'Thought' }, { id: 'program', label: 'Program' }, { id: 'authority', label: 'Authority' },
+  { id: 'thought', label: 'Thought' }, { id: 'request', label: 'Request' }, { id: 'program', label: 'Program' }, { id: 'authority', label: 'Authority' },
   { id: 'calls', label: 'Calls' }, { id: 'result', label: 'Result' }, { id: 'raw', label: 'Raw' },
 ];
 
@@ -76,7 +77,7 @@ export class Inspector {
     }
     const { step, call } = row;
     const hosts = feed.hostCalls.get(`${step.number}.${call?.number ?? step.calls[0]?.number ?? 1}`) ?? [];
-    const key = JSON.stringify([row.key, this.tab, step.events.length, step.draft.length, step.thinkEnd, hosts.length, feed.line.status, feed.state.answer?.length, call?.question]);
+    const key = JSON.stringify([row.key, this.tab, step.events.length, step.draft.length, step.thinking.length, step.thinkEnd, step.error, hosts.length, feed.line.status, feed.state.answer?.length, call?.question]);
     if (key === this.drawn) return;
     this.drawn = key;
     const name = row.note ? (row.note.artifact ? 'artifact' : 'note') : row.host ? row.host.function : call ? (call.source === 'wat' ? 'program' : call.label) : step.isAnswer ? 'answer' : 'think';
@@ -87,6 +88,7 @@ export class Inspector {
     const scroll = panel.scrollTop;
     switch (this.tab) {
       case 'thought': drawThought(panel, feed, row); break;
+      case 'request': drawRequests(panel, feed, row); break;
       case 'program': drawProgram(panel, feed, row); break;
       case 'authority': drawAuthority(panel, feed, row); break;
       case 'calls': drawCalls(panel, feed, row, hosts); break;

@@ -6,8 +6,8 @@ import { errorText } from '../api.js';
 import { api } from '../app.js';
 import { fill, h, uniqueId } from '../dom.js';
 import { firstLine, visible } from '../format.js';
+import { deleteButton } from './bits.js';
 import { confirmAction } from './dialogs.js';
-import { icon } from './icon.js';
 import { busy, notifyError } from './notify.js';
 
 export function integrationsCard() {
@@ -20,11 +20,11 @@ export function integrationsCard() {
       const { integrations } = await api.integrations();
       fill(list, integrations.length === 0 ? h('p', { class: 'muted' }, 'There are no integrations. Create one for each program that sends messages in its own name.') : h('ul', { class: 'rows' }, integrations.map((one) => h('li', null,
         h('b', null, visible(one.name)), one.agent ? h('span', { class: 'badge' }, visible(one.agent)) : null, h('span', { class: 'muted small ellipsis', dir: 'auto' }, visible(firstLine(one.system_prompt ?? ''))),
-        h('button', { class: 'plain tiny icon-only danger end', 'aria-label': `Delete the integration ${one.name}`, title: 'Delete', onclick: async () => {
+        deleteButton(`Delete the integration ${one.name}`, async () => {
           if (!(await confirmAction('Delete the integration', `Programs that use “${visible(one.name)}” can no longer send messages.`, 'Delete'))) return;
           await api.deleteIntegration(one.name).catch(notifyError);
           await load();
-        } }, icon('trash'))))));
+        })))));
     } catch (error) {
       fill(list, h('p', { class: 'muted' }, visible(errorText(error))));
     }

@@ -1,9 +1,9 @@
 /**
- * Short messages at the bottom of the page, and announcements for screen readers.
+ * Short messages at the top of the page, and announcements for screen readers.
  */
 
 import { errorText } from '../api.js';
-import { h } from '../dom.js';
+import { h, prose } from '../dom.js';
 import { visible } from '../format.js';
 import { icon } from './icon.js';
 
@@ -15,6 +15,14 @@ export function notificationRegions() {
   return [toasts, spoken];
 }
 
+/** A message is shown at least this long, also if the view changes meanwhile. */
+const SHOWN_MS = 500;
+
+/** Removes the messages of the previous view. */
+export function dismissOld() {
+  for (const item of [...toasts.children]) if (performance.now() - Number(/** @type {HTMLElement} */ (item).dataset.at) > SHOWN_MS) item.remove();
+}
+
 /**
  * Shows a message for some seconds.
  *
@@ -23,7 +31,7 @@ export function notificationRegions() {
  */
 export function notify(text, { isError = false } = {}) {
   const close = () => item.remove();
-  const item = h('div', { class: `toast${isError ? ' bad' : ''}` }, h('span', null, visible(text)),
+  const item = h('div', { class: `toast${isError ? ' bad' : ''}`, 'data-at': performance.now() }, h('span', null, prose(text)),
     h('button', { class: 'icon-only', 'aria-label': 'Dismiss', onclick: close }, icon('close')));
   toasts.append(item);
   while (toasts.childElementCount > 3) toasts.firstElementChild?.remove();
@@ -43,6 +51,16 @@ export function notifyError(error) {
 export function announce(text) {
   spoken.append(h('p', null, visible(text)));
   while (spoken.childElementCount > 5) spoken.firstElementChild?.remove();
+}
+
+/**
+ * Returns the listener of a button whose action takes a while.
+ *
+ * @param {() => Promise<unknown>} action
+ * @returns {(event: MouseEvent) => void}
+ */
+export function act(action) {
+  return (event) => void busy(/** @type {HTMLButtonElement} */ (event.currentTarget), action);
 }
 
 /**

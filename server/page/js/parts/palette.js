@@ -8,18 +8,15 @@
 
 import { api, live } from '../app.js';
 import { fill, h } from '../dom.js';
-import { shortId, visible } from '../format.js';
+import { firstLine, shortId, visible } from '../format.js';
+import { PLACES } from '../places.js';
 import { href, navigate } from '../router.js';
+import { sessionTitle } from '../runs-list.js';
 import { setTheme } from '../themes.js';
 import { openHelp } from './dialogs.js';
 import { icon } from './icon.js';
 
 const PER_GROUP = 6;
-/** @type {[string, string, IconName][]} */
-const PLACES = [
-  ['New chat', '#/chat', 'plus'], ['Runs', '#/runs', 'runs'], ['Failed runs', '#/runs?status=failed', 'runs'], ['Approvals', '#/approvals', 'approve'],
-  ['Catalog', '#/catalog', 'catalog'], ['Sandbox', '#/sandbox', 'sandbox'], ['Sessions', '#/sessions', 'sessions'], ['Settings', '#/settings', 'settings'],
-];
 /** @type {import('../types.js').Program[]} */
 let programs = [];
 
@@ -99,14 +96,15 @@ function search(text) {
   const matches = (/** @type {string} */ label) => words.every((word) => label.toLowerCase().includes(word));
   const go = (/** @type {string} */ address) => () => navigate(address);
   /** @type {Entry[]} */
-  const places = PLACES.map(([label, address, name]) => ({ group: 'Places', label, icon: name, open: go(address) }));
+  const places = PLACES.map(({ view, label, icon: name }) => ({ group: 'Places', label: view === 'chat' ? 'New chat' : label, icon: name, open: go(href(view)) }));
+  places.push({ group: 'Places', label: 'Failed runs', icon: 'runs', open: go(href('runs', [], { status: 'failed' })) });
   places.push({ group: 'Places', label: 'Keys', icon: 'help', open: openHelp });
   for (const theme of /** @type {const} */ (['light', 'dark', 'system'])) {
     places.push({ group: 'Places', label: `Theme: ${theme}`, icon: 'moon', open: () => setTheme(theme) });
   }
-  const chats = live.sessions.map((one) => ({ group: 'Chats', label: visible(one.title || 'Untitled'), icon: /** @type {IconName} */ ('chat'), open: go(href('chat', [one.id])) }));
-  const runs = live.runs.map((one) => ({ group: 'Runs', label: visible(one.prompt), note: `${one.status} · ${shortId(one.id)}`, icon: /** @type {IconName} */ ('runs'), open: go(href('run', [one.id])) }));
+  const chats = live.sessions.map((one) => ({ group: 'Chats', label: sessionTitle(one, live.runs), icon: /** @type {IconName} */ ('chat'), open: go(href('chat', [one.id])) }));
+  const runs = live.runs.map((one) => ({ group: 'Runs', label: visible(firstLine(one.prompt)), note: `${one.status} · ${shortId(one.id)}`, icon: /** @type {IconName} */ ('runs'), open: go(href('run', [one.id])) }));
   const all = programs.map((one) => ({ group: 'Programs', label: one.name, note: visible(one.description), icon: /** @type {IconName} */ ('catalog'), open: go(href('catalog', [one.name])) }));
   return [places, chats, runs, all].flatMap((group) => group.filter((entry) => matches(`${entry.label} ${/** @type {Entry} */ (entry).note ?? ''}`))
-    .slice(0, words.length === 0 && group === places ? 8 : PER_GROUP));
+    .slice(0, words.length === 0 && group === places ? PLACES.length : PER_GROUP));
 }

@@ -6,11 +6,12 @@
 
 import { errorText } from '../api.js';
 import { api, live } from '../app.js';
-import { fill, h, uniqueId } from '../dom.js';
+import { fill, h, prose, uniqueId } from '../dom.js';
 import { firstLine, visible } from '../format.js';
 import { execResult } from './exec-result.js';
 import { icon } from './icon.js';
 import { announce } from './notify.js';
+import { sessionOptions } from './run-world.js';
 
 /** @typedef {{arg: ProgramArg, element: HTMLElement, get: () => string, set: (value: string) => void, isValid: () => boolean}} Field */
 
@@ -18,8 +19,7 @@ import { announce } from './notify.js';
 export function programForm(program) {
   const paths = h('datalist', { id: uniqueId('paths') });
   const fields = program.args.map((arg) => createField(arg, paths.id));
-  const session = h('select', { id: uniqueId('session'), onchange: () => void loadPaths(session.value, paths) }, h('option', { value: '' }, 'The working folder'),
-    live.sessions.slice(0, 30).map((one) => h('option', { value: one.id }, `Session: ${visible(one.title || one.id).slice(0, 60)}`)));
+  const session = h('select', { id: uniqueId('session'), onchange: () => void loadPaths(session.value, paths) }, h('option', { value: '' }, 'The working folder'), sessionOptions(live.sessions));
   const result = h('div', { class: 'result', 'aria-live': 'polite' });
   const button = h('button', { class: 'primary', type: 'submit' }, icon('play'), 'Run');
   const submit = async (/** @type {Event} */ event) => {
@@ -36,7 +36,7 @@ export function programForm(program) {
       fill(result, execResult(outcome));
       announce(outcome.success ? 'The program ended with a result' : 'The program failed');
     } catch (error) {
-      fill(result, h('p', { class: 'notice bad', role: 'alert' }, visible(errorText(error))));
+      fill(result, h('p', { class: 'notice bad', role: 'alert' }, h('span', null, prose(errorText(error)))));
     } finally {
       button.disabled = false;
     }

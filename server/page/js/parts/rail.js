@@ -2,28 +2,21 @@
  * The navigation: a rail beside the page, on a phone a bar below it.
  *
  * @import {Route} from '../router.js'
- * @import {IconName} from './icon.js'
+ * @import {SessionLine} from '../types.js'
+ * @import {Place} from '../places.js'
  */
 
 import { live } from '../app.js';
 import { fill, h } from '../dom.js';
-import { visible } from '../format.js';
 import { isMac } from '../keys.js';
+import { PLACES } from '../places.js';
 import { href } from '../router.js';
+import { sessionTitle } from '../runs-list.js';
 import { setPending } from '../title.js';
 import { openDialog, openHelp } from './dialogs.js';
 import { icon } from './icon.js';
 import { openPalette } from './palette.js';
 
-/** @type {{view: string, label: string, icon: IconName, isSecondary?: boolean}[]} */
-const ITEMS = [
-  { view: 'runs', label: 'Runs', icon: 'runs' },
-  { view: 'approvals', label: 'Approvals', icon: 'approve' },
-  { view: 'catalog', label: 'Catalog', icon: 'catalog', isSecondary: true },
-  { view: 'sandbox', label: 'Sandbox', icon: 'sandbox' },
-  { view: 'sessions', label: 'Sessions', icon: 'sessions', isSecondary: true },
-  { view: 'settings', label: 'Settings', icon: 'settings', isSecondary: true },
-];
 const CHATS = 8;
 /** @type {Record<string, string>} Views that belong to an item. */
 const PARENT = { run: 'runs' };
@@ -45,16 +38,15 @@ export class Rail extends HTMLElement {
   connectedCallback() {
     this.className = 'rail';
     this.setAttribute('role', 'banner');
-    const chat = this.item('chat', 'Chat', 'chat');
-    const items = ITEMS.map(({ view, label, icon: name, isSecondary }) => this.item(view, label, name, isSecondary));
+    const items = PLACES.map((place) => this.item(place));
     this.items.get('approvals')?.append(this.badge);
     fill(this,
       h('a', { class: 'brand', href: href('chat') }, h('img', { src: 'page/icon.svg', alt: '', width: '22', height: '22' }), 'Wattle', this.version),
       h('div', { class: 'new' },
         h('a', { class: 'button', href: href('chat') }, icon('plus'), 'New chat'),
         h('button', { class: 'tiny', 'aria-label': `${isMac ? '⌘K' : 'Ctrl K'}: search all`, title: 'Search all', onclick: openPalette }, isMac ? '⌘K' : 'Ctrl K')),
-      h('nav', { 'aria-label': 'Main', class: 'places' }, chat, items,
-        h('button', { class: 'menu-button', onclick: () => this.openMore() }, icon('more'), 'More')),
+      h('nav', { 'aria-label': 'Main', class: 'places' }, items,
+        h('button', { class: 'menu-button', onclick: openMore }, icon('more'), 'More')),
       h('h2', { class: 'heading', id: 'chats-heading' }, 'Chats'),
       h('nav', { 'aria-labelledby': 'chats-heading' }, this.chats),
       h('div', { class: 'foot' },
@@ -68,13 +60,8 @@ export class Rail extends HTMLElement {
     this.life.abort();
   }
 
-  /**
-   * @param {string} view
-   * @param {string} label
-   * @param {IconName} name
-   * @param {boolean} [isSecondary]
-   */
-  item(view, label, name, isSecondary = false) {
+  /** @param {Place} place */
+  item({ view, label, icon: name, isSecondary }) {
     const link = h('a', { class: `item${isSecondary ? ' secondary' : ''}`, href: href(view) }, icon(name), h('span', null, label));
     this.items.set(view, link);
     return link;
@@ -97,27 +84,46 @@ export class Rail extends HTMLElement {
     this.badge.hidden = pending === 0;
     fill(this.badge, String(pending), h('span', { class: 'visually-hidden' }, ' pending'));
     const sessions = live.sessions.slice(0, CHATS);
-    const active = new Map(live.runs.map((run) => [run.session_id, run.status]));
-    for (const run of live.runs) if (run.status === 'running' || run.status === 'parked') active.set(run.session_id, run.status);
     const open = this.current?.view === 'chat' ? this.current.path[0] : undefined;
-    const key = JSON.stringify([open, sessions.map((one) => [one.id, one.title, active.get(one.id)])]);
+    const key = JSON.stringify([open, sessions.map((one) => [one.id, sessionTitle(one, live.runs), statusOf(one.id)])]);
     if (key === this.drawn) return;
     this.drawn = key;
-    fill(this.chats, sessions.map((one) => {
-      const status = active.get(one.id);
-      const mark = status === 'running' ? 'running' : status === 'parked' ? 'parked' : '';
-      const title = visible(one.title || 'Untitled');
-      return h('a', { href: href('chat', [one.id]), 'aria-current': one.id === open ? 'page' : null, title },
-        h('span', { class: 'ellipsis', dir: 'auto' }, title),
-        mark ? h('span', { class: `dot ${mark}`, role: 'img', 'aria-label': mark === 'running' ? 'running' : 'waiting' }) : null);
-    }));
+    fill(this.chats, chatLinks(sessions, open));
   }
+}
 
-  openMore() {
-    const dialog = openDialog('More', [h('nav', { class: 'stack', 'aria-label': 'More' },
-      ITEMS.filter((one) => one.isSecondary).map((one) => h('a', { class: 'button', href: href(one.view), onclick: () => dialog.close() }, icon(one.icon), one.label)),
-      h('button', { onclick: () => { dialog.close(); openPalette(); } }, icon('search'), 'Search all'))]);
-  }
+/**
+ * Returns the status of a session's run that is active.
+ *
+ * @param {string} session
+ */
+function statusOf(session) {
+  return live.runs.find((run) => run.session_id === session && (run.status === 'running' || run.status === 'parked'))?.status;
+}
+
+/**
+ * @param {SessionLine[]} sessions
+ * @param {string|undefined} open The session that is shown.
+ */
+function chatLinks(sessions, open) {
+  return sessions.map((one) => {
+    const status = statusOf(one.id);
+    const title = sessionTitle(one, live.runs);
+    return h('a', { href: href('chat', [one.id]), 'aria-current': one.id === open ? 'page' : null, title },
+      h('span', { class: 'ellipsis', dir: 'auto' }, title),
+      status ? h('span', { class: `dot ${status}`, role: 'img', 'aria-label': status === 'running' ? 'running' : 'waiting' }) : null);
+  });
+}
+
+/** Opens the menu of a phone: the chats, and the views that its bar has no room for. */
+export function openMore() {
+  const dialog = openDialog('More', [h('nav', { class: 'stack', 'aria-label': 'More' },
+    h('a', { class: 'button', href: href('chat') }, icon('plus'), 'New chat'),
+    h('div', { class: 'chats' }, chatLinks(live.sessions.slice(0, CHATS), undefined)),
+    PLACES.filter((one) => one.isSecondary).map((one) => h('a', { class: 'button', href: href(one.view) }, icon(one.icon), one.label)),
+    h('button', { onclick: () => { dialog.close(); openPalette(); } }, icon('search'), 'Search all'))]);
+  // Also closes if the link leads to the view that is open.
+  dialog.addEventListener('click', (event) => { if (/** @type {Element} */ (event.target).closest('a')) dialog.close(); });
 }
 
 customElements.define('w-rail', Rail);

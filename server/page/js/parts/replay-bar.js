@@ -8,7 +8,7 @@
  */
 
 import { fill, h, setText } from '../dom.js';
-import { count, number, visible } from '../format.js';
+import { number } from '../format.js';
 import { icon } from './icon.js';
 import { announce, busy, notify } from './notify.js';
 
@@ -17,7 +17,7 @@ const PLAY_MS = 1200;
 export class ReplayBar {
   /**
    * @param {{onMove: (row: Row, tab: TabId) => void, onClose: () => void,
-   *   check: () => Promise<{same: boolean, difference?: string, steps: number}>}} actions
+   *   check: () => Promise<{same: boolean, difference: string}>}} actions
    */
   constructor(actions) {
     this.actions = actions;
@@ -102,8 +102,8 @@ export class ReplayBar {
   /** @param {MouseEvent} event */
   check(event) {
     void busy(/** @type {HTMLButtonElement} */ (event.currentTarget), async () => {
-      const { same, difference, steps } = await this.actions.check();
-      const text = same ? `The replay is identical over ${count(steps, 'step')}` : `The replay differs: ${visible(difference ?? 'unknown')}`;
+      const { same, difference } = await this.actions.check();
+      const text = same ? 'The replay is identical to the run' : `The replay differs: ${difference || 'unknown'}`;
       notify(text, { isError: !same });
       announce(text);
     });

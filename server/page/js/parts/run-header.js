@@ -56,7 +56,7 @@ export class RunHeader {
   /** @param {boolean} isActive */
   buttons(isActive) {
     const { onCancel, onFork, onReplay } = this.actions;
-    const cancel = h('button', { class: 'danger', onclick: () => onCancel(cancel) }, icon('stop'), 'Cancel');
+    const cancel = h('button', { class: 'danger', onclick: () => onCancel(cancel) }, icon('stop'), 'Stop');
     return h('div', { class: 'actions' }, isActive ? [this.followButton, cancel] : null,
       h('button', { onclick: onFork, title: 'Start a new run from the selected step' }, icon('fork'), 'Fork here'),
       h('button', { onclick: onReplay, title: 'Step through the run (r)' }, icon('replay'), 'Replay'),

@@ -4,12 +4,15 @@
  * @import {Program, SessionLine} from '../types.js'
  */
 
+import { live } from '../app.js';
 import { fill, h } from '../dom.js';
 import { firstLine, visible } from '../format.js';
+import { sessionTitle } from '../runs-list.js';
 
 /** @typedef {{args: string[], session_id?: string, fixtures?: Record<string, unknown>}} World */
 
 const KEPT = 'wattle.sandbox.fixtures';
+const KEPT_ARGS = 'wattle.sandbox.args';
 /** The value of the choice, which no session has as its id. */
 const FIXTURES = '#fixtures';
 const SAMPLE = `{
@@ -19,9 +22,18 @@ const SAMPLE = `{
   "ai": ["the answer to the first question"]
 }`;
 
+/**
+ * Returns the newest sessions as options of a choice of files.
+ *
+ * @param {SessionLine[]} sessions
+ */
+export function sessionOptions(sessions) {
+  return sessions.slice(0, 30).map((one) => h('option', { value: one.id }, `Session: ${sessionTitle(one, live.runs).slice(0, 60)}`));
+}
+
 export class RunWorld {
   constructor() {
-    this.args = h('textarea', { id: 'sandbox-args', rows: '2', class: 'code', placeholder: 'one argument a line' });
+    this.args = h('textarea', { id: 'sandbox-args', rows: '2', class: 'code', placeholder: 'one argument a line', value: localStorage.getItem(KEPT_ARGS) ?? '', oninput: () => localStorage.setItem(KEPT_ARGS, this.args.value) });
     this.choice = h('select', { id: 'sandbox-world', onchange: () => this.drawChoice() });
     this.fixtures = h('textarea', {
       id: 'sandbox-fixtures', rows: '9', class: 'code', spellcheck: 'false', value: localStorage.getItem(KEPT) ?? SAMPLE, 'aria-describedby': 'sandbox-fixtures-note',
@@ -38,14 +50,20 @@ export class RunWorld {
     this.drawSessions([]);
   }
 
+  /** @param {(string|number|boolean)[]} args */
+  setArgs(args) {
+    this.args.value = args.join('\n');
+    localStorage.setItem(KEPT_ARGS, this.args.value);
+  }
+
   /** @param {SessionLine[]} sessions */
   drawSessions(sessions) {
-    const key = sessions.map((one) => one.id + one.title).join();
+    const options = sessionOptions(sessions);
+    const key = options.map((one) => one.value + one.text).join();
     if (this.choice.dataset.key === key && this.choice.options.length > 0) return;
     this.choice.dataset.key = key;
     const selected = this.choice.value;
-    fill(this.choice, h('option', { value: '' }, 'The working folder'), h('option', { value: FIXTURES }, 'Fixtures'),
-      sessions.slice(0, 30).map((one) => h('option', { value: one.id }, `Session: ${visible(one.title || one.id).slice(0, 60)}`)));
+    fill(this.choice, h('option', { value: '' }, 'The working folder'), h('option', { value: FIXTURES }, 'Fixtures'), options);
     this.choice.value = [...this.choice.options].some((option) => option.value === selected) ? selected : '';
     this.drawChoice();
   }
@@ -56,7 +74,7 @@ export class RunWorld {
     this.examples.hidden = examples.length === 0;
     fill(this.examples, h('span', { class: 'muted small' }, 'Examples'), examples.map((example) => h('button', {
       class: 'tiny example', type: 'button', onclick: () => {
-        this.args.value = example.args.join('\n');
+        this.setArgs(example.args);
         this.fixtures.value = JSON.stringify(example.fixtures ?? {}, null, 2);
         this.choice.value = FIXTURES;
         this.drawChoice();

@@ -6,7 +6,7 @@ import { ApiError } from '../api.js';
 import { api } from '../app.js';
 import { visible } from '../format.js';
 import { navigate, href } from '../router.js';
-import { confirmAction } from './dialogs.js';
+import { askTexts, confirmAction } from './dialogs.js';
 import { notify, notifyError } from './notify.js';
 
 /**
@@ -19,16 +19,21 @@ export function nameOf(source) {
 }
 
 /**
- * Saves a program, after a question if it replaces another version, and opens it in the catalog.
+ * Saves a program, after a question if it replaces another version, and opens it in the catalog. Asks
+ * for the name and the description of a program without front matter.
  *
- * @param {string} source
+ * @param {string} text
+ * @param {(source: string) => void} onNamed Receives the program with its new front matter.
  */
-export async function saveProgram(source) {
-  const name = nameOf(source);
-  if (name === '') {
-    notify('The program has no front matter with a name. “New program” in the catalog begins with one.', { isError: true });
-    return;
+export async function saveProgram(text, onNamed) {
+  let source = text;
+  if (nameOf(source) === '') {
+    const answer = await askTexts('Save to catalog', [{ label: 'Name', pattern: '[a-z][a-z0-9_]*', note: 'Lower-case letters, digits and _' }, { label: 'What the program does, in one sentence' }], 'Save');
+    if (answer === null) return;
+    source = `${frontMatter(answer[0] ?? '', answer[1] ?? '', source)}${source}`;
+    onNamed(source);
   }
+  const name = nameOf(source);
   try {
     try {
       await api.saveProgram(name, { source, replace: false });
@@ -43,4 +48,18 @@ export async function saveProgram(source) {
   } catch (error) {
     notifyError(error);
   }
+}
+
+/**
+ * Returns front matter for a program, with an entry for each argument that it reads.
+ *
+ * @param {string} name
+ * @param {string} description
+ * @param {string} source
+ */
+function frontMatter(name, description, source) {
+  const args = [...source.matchAll(/\(arg (\d)\)/g)].map((match) => Number(match[1]));
+  const lines = [`name = ${JSON.stringify(name)}`, `description = ${JSON.stringify(description)}`];
+  for (let i = 1; i <= Math.max(0, ...args.map((arg) => arg + 1)); i += 1) lines.push('[[args]]', `name = "arg${i}"`, 'type_hint = "string"', `description = "Argument ${i}"`);
+  return `${lines.map((line) => `;;; ${line}\n`).join('')}\n`;
 }

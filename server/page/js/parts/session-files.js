@@ -8,10 +8,11 @@ import { errorText } from '../api.js';
 import { api } from '../app.js';
 import { fill, h } from '../dom.js';
 import { bytes, count, visible } from '../format.js';
-import { download, emptyState, timeLabel } from './bits.js';
+import { deleteButton, download, emptyState, timeLabel } from './bits.js';
+import { diffView } from './code-view.js';
 import { confirmAction, openDialog } from './dialogs.js';
 import { icon } from './icon.js';
-import { busy, notify, notifyError } from './notify.js';
+import { act, notify, notifyError } from './notify.js';
 
 const MAX_VIEW = 400_000;
 const IMAGE = /\.(?:png|jpe?g|gif|webp|avif)$/i;
@@ -31,7 +32,7 @@ export class SessionFiles {
       ondrop: (/** @type {DragEvent} */ event) => { event.preventDefault(); void this.upload([...(event.dataTransfer?.files ?? [])]); },
     }, h('header', null, h('h2', { id: 'files-heading' }, 'Files'), h('span', { class: 'end row' }, this.input,
       h('button', { class: 'tiny', onclick: () => this.input.click() }, icon('upload'), 'Upload'),
-      h('button', { class: 'tiny', onclick: (/** @type {MouseEvent} */ event) => busy(/** @type {HTMLButtonElement} */ (event.currentTarget), async () => download(await api.filesTar(session), `session-${session}.tar`)) }, icon('download'), 'All as tar'))), this.list);
+      h('button', { class: 'tiny', onclick: act(async () => download(await api.filesTar(session), `session-${session}.tar`)) }, icon('download'), 'All as tar'))), this.list);
     this.draw();
   }
 
@@ -49,11 +50,12 @@ export class SessionFiles {
     const name = visible(file.path);
     return h('tr', null,
       h('td', null, file.deleted ? h('span', { class: 'row' }, h('del', { class: 'mono' }, name), h('span', { class: 'badge bad' }, 'deleted'))
-        : h('button', { class: 'link mono', onclick: (/** @type {MouseEvent} */ event) => busy(/** @type {HTMLButtonElement} */ (event.currentTarget), () => this.view(file)) }, name)),
+        : h('button', { class: 'link mono', onclick: act(() => this.view(file)) }, name),
+      file.deleted ? null : [' ', h('span', { class: `badge ${file.created ? 'good' : 'attention'}` }, file.created ? 'new' : 'changed')]),
       h('td', { class: 'align-end nowrap' }, file.deleted ? '' : bytes(file.size)), h('td', { class: 'nowrap' }, timeLabel(file.modified)),
       h('td', { class: 'align-end nowrap' }, file.deleted ? null : [
-        h('button', { class: 'plain tiny icon-only', 'aria-label': `Download ${name}`, title: 'Download', onclick: (/** @type {MouseEvent} */ event) => busy(/** @type {HTMLButtonElement} */ (event.currentTarget), async () => download(await api.file(this.session, file.path), file.path.split('/').at(-1) ?? 'file')) }, icon('download')),
-        h('button', { class: 'plain tiny icon-only danger', 'aria-label': `Delete ${name}`, title: 'Delete', onclick: () => void this.remove(file) }, icon('trash'))]));
+        h('button', { class: 'plain tiny icon-only', 'aria-label': `Download ${name}`, title: 'Download', onclick: act(async () => download(await api.file(this.session, file.path), file.path.split('/').at(-1) ?? 'file')) }, icon('download')),
+        deleteButton(`Delete ${name}`, () => void this.remove(file))]));
   }
 
   /** @param {SessionFile} file */
@@ -69,8 +71,10 @@ export class SessionFiles {
       return;
     }
     const text = await blob.slice(0, MAX_VIEW).text();
+    const before = file.created || blob.size > MAX_VIEW ? '' : await (await api.file(this.session, file.path, { isBase: true })).slice(0, MAX_VIEW).text();
     const dialog = openDialog(name, [
-      text.includes('\u0000') ? h('p', { class: 'muted' }, `A binary file of ${bytes(blob.size)}. Download it to open it.`)
+      before && !text.includes('\u0000') ? diffView(before, text, `Changes of ${name}`)
+        : text.includes('\u0000') ? h('p', { class: 'muted' }, `A binary file of ${bytes(blob.size)}. Download it to open it.`)
         : h('pre', { class: 'file-text', tabindex: '0', role: 'region', 'aria-label': name, dir: 'auto' }, visible(text)),
       blob.size > MAX_VIEW ? h('p', { class: 'muted' }, `Shown are the first ${bytes(MAX_VIEW)} of ${bytes(blob.size)}.`) : null,
     ], [h('button', { onclick: () => download(blob, file.path.split('/').at(-1) ?? 'file') }, icon('download'), 'Download')]);

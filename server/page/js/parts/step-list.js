@@ -5,7 +5,7 @@
  * @import {RunFeed} from '../run-feed.js'
  */
 
-import { h } from '../dom.js';
+import { h, prose } from '../dom.js';
 import { count, duration, firstLine, visible } from '../format.js';
 import { href } from '../router.js';
 import { callOutcome, callTitle, outputPreview, repairText } from '../run-text.js';
@@ -57,9 +57,10 @@ export class StepList {
  */
 function drawStep(feed, step) {
   const address = (/** @type {(string|number)[]} */ ...path) => href('run', [feed.line.id, step.number, ...path]);
-  const isEmpty = step.calls.length === 0 && (step.isAnswer || step.thinkEnd === null) && step.attempts.length === 0;
+  const isEmpty = step.calls.length === 0 && (step.isAnswer || step.thinkEnd === null || step.error !== null) && step.attempts.length === 0;
   return h('li', { hidden: isEmpty },
-    step.thought ? h('p', { class: 'thought ellipsis', dir: 'auto', title: visible(step.thought) }, visible(firstLine(step.thought))) : null,
+    step.attempts.map((attempt, i) => [thought(attempt.thought), h('p', { class: 'thought bad', dir: 'auto' }, `Attempt ${i + 1} failed: `, prose(firstLine(attempt.error)))]),
+    thought(step.thought),
     step.calls.map((call) => {
       const outcome = callOutcome(call);
       const repaired = repairText(step);
@@ -70,6 +71,10 @@ function drawStep(feed, step) {
         repaired ? h('span', { class: 'badge' }, repaired) : null,
         h('span', { class: 'time' }, call.durMs === null ? '' : duration(call.durMs)),
         call.output ? h('span', { class: 'output ellipsis mono' }, outputPreview(call)) : null);
-    }),
-    step.calls.length === 0 && step.attempts.length > 0 ? h('p', { class: 'thought' }, `Attempt ${step.attempts.length + 1}: ${visible(firstLine(step.attempts.at(-1)?.error ?? ''))}`) : null);
+    }));
+}
+
+/** @param {string} text */
+function thought(text) {
+  return text ? h('p', { class: 'thought ellipsis', dir: 'auto', title: visible(text) }, visible(firstLine(text))) : null;
 }

@@ -8,9 +8,8 @@ import { errorText } from '../api.js';
 import { api } from '../app.js';
 import { fill, h, uniqueId } from '../dom.js';
 import { visible } from '../format.js';
-import { command, notice } from './bits.js';
+import { command, deleteButton, notice } from './bits.js';
 import { confirmAction } from './dialogs.js';
-import { icon } from './icon.js';
 import { busy, notifyError } from './notify.js';
 
 const SCOPES = ['read', 'run', 'admin'];
@@ -28,11 +27,11 @@ export function tokensCard(settings) {
       const { tokens } = await api.tokens();
       fill(list, tokens.length === 0 ? h('p', { class: 'muted' }, 'There are no other tokens. Create one for each program that uses the API.') : h('ul', { class: 'rows' }, tokens.map((token) => h('li', null,
         h('b', null, visible(token.name)), token.scopes.map((scope) => h('span', { class: 'badge' }, visible(scope))), token.tenant ? h('span', { class: 'muted small' }, visible(token.tenant)) : null,
-        h('button', { class: 'plain tiny icon-only danger end', 'aria-label': `Delete the token ${token.name}`, title: 'Delete', onclick: async () => {
+        deleteButton(`Delete the token ${token.name}`, async () => {
           if (!(await confirmAction('Delete the token', `Programs that use “${visible(token.name)}” lose access at once.`, 'Delete'))) return;
           await api.deleteToken(token.name).catch(notifyError);
           await load();
-        } }, icon('trash'))))));
+        })))));
     } catch (error) {
       fill(list, h('p', { class: 'muted' }, visible(errorText(error))));
     }

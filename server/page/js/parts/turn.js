@@ -8,23 +8,23 @@
 import { api } from '../app.js';
 import { fill, h, setText } from '../dom.js';
 import { isEnded } from '../events.js';
-import { count, cost, duration, number, visible } from '../format.js';
+import { count, cost, duration, elapsed, number, visible } from '../format.js';
 import { renderMarkdown } from '../markdown-dom.js';
 import { href } from '../router.js';
 import { RunFeed } from '../run-feed.js';
-import { activity, splitDraft } from '../run-text.js';
+import { activity, splitAttachments, callDraft } from '../run-text.js';
 import { approvalCard } from './approval-card.js';
 import { artifactList } from './artifacts.js';
-import { copyButton, notice, statusLabel, stopReason, usageText } from './bits.js';
+import { copyButton, endNotice, fileChips, releaseNotice, statusLabel, usageText } from './bits.js';
 import { icon } from './icon.js';
-import { announce } from './notify.js';
+import { act, announce } from './notify.js';
 import { StepList } from './step-list.js';
 
 export class Turn {
   /**
    * @param {RunLine} line
    * @param {AbortSignal} signal
-   * @param {{onEdit: (line: RunLine) => void, onGrow: () => void, onLine: (line: RunLine) => void}} actions
+   * @param {{onEdit: (line: RunLine) => void, onSend: (line: RunLine, prompt: string) => Promise<unknown>, onGrow: () => void, onLine: (line: RunLine) => void}} actions
    */
   constructor(line, signal, actions) {
     this.line = line;
@@ -38,12 +38,15 @@ export class Turn {
     this.draft = h('div', { class: 'draft markdown', hidden: true });
     this.call = h('pre', { class: 'draft-call', hidden: true, 'aria-label': 'Program that the model writes' });
     this.answer = h('div', { class: 'answer markdown' });
+    /** Why the run ended without an answer. */
+    this.end = h('div', { hidden: true });
     this.waiting = h('div', { class: 'stack' });
     this.artifacts = h('div', { hidden: true });
     this.footer = h('div', { class: 'turn-actions' });
-    this.element = h('article', { class: 'turn', 'aria-label': `Message: ${visible(line.prompt).slice(0, 80)}` },
-      h('div', { class: 'ask' }, h('div', { class: 'bubble', dir: 'auto' }, visible(line.prompt))),
-      h('div', { class: 'reply' }, this.details, this.draft, this.call, this.waiting, this.answer, this.artifacts, this.footer));
+    const { text, names } = splitAttachments(line.prompt);
+    this.element = h('article', { class: 'turn', 'aria-label': `Message: ${visible(text).slice(0, 80)}` },
+      h('div', { class: 'ask' }, h('div', { class: 'bubble', dir: 'auto' }, visible(text)), line.session_id ? fileChips(names, href('sessions', [line.session_id])) : null),
+      h('div', { class: 'reply' }, this.details, this.draft, this.call, this.waiting, this.answer, this.end, this.artifacts, this.footer));
     /** @type {RunFeed|null} */
     this.feed = null;
     this.asked = '';
@@ -102,10 +105,11 @@ export class Turn {
     if (!feed) return;
     this.steps.update(feed, from);
     const step = feed.state.root.steps.at(-1);
-    const draft = step && !feed.state.root.isEnded ? step.draft : '';
-    const { prose, call } = splitDraft(draft);
-    this.draft.hidden = prose.trim() === '';
-    if (!this.draft.hidden) renderMarkdown(this.draft, prose);
+    const isOpen = step !== undefined && !feed.state.root.isEnded;
+    const written = isOpen ? step.written : '';
+    const call = isOpen && written === '' ? callDraft(step.draft) : '';
+    this.draft.hidden = written.trim() === '';
+    if (!this.draft.hidden) renderMarkdown(this.draft, written);
     this.call.hidden = call === '';
     if (call) setText(this.call, visible(call.slice(-600)));
     if (feed.state.answer !== null) this.drawAnswer(feed.state.answer);
@@ -129,10 +133,12 @@ export class Turn {
     this.drawStatus();
     this.drawFacts();
     if (isEnded(line.status)) this.drawAnswer(line.result ?? '');
+    this.drawEnd();
     if ('artifacts' in line) this.drawArtifacts((/** @type {Run} */ (line).artifacts ?? []).map((one) => ({ run: line.id, ...one })));
     void this.drawWaiting();
     fill(this.footer,
       isEnded(line.status) && line.result ? copyButton(() => line.result ?? '', 'Answer', 'Copy') : null,
+      line.status === 'queued' ? h('button', { class: 'plain tiny', onclick: act(() => api.cancel(line.id)) }, icon('close'), 'Cancel') : null,
       h('button', { class: 'plain tiny', onclick: () => this.actions.onEdit(line), title: 'Edit the message in a fork of the session' }, icon('edit'), 'Edit'),
       h('a', { class: 'button plain tiny', href: href('run', [line.id]) }, icon('runs'), 'Open run'));
   }
@@ -141,8 +147,8 @@ export class Turn {
     const { line } = this;
     const hasEnded = isEnded(line.status);
     if (hasEnded) clearInterval(this.clock);
-    const elapsed = hasEnded ? duration(line.updated - line.created) : `${Math.max(0, Math.round((Date.now() - line.created) / 1000))} s`;
-    const facts = [line.steps > 0 ? count(line.steps, 'step') : '', elapsed, usageText(line.usage), cost(line.usage?.cost)].filter((text) => text !== '');
+    const time = hasEnded ? duration(line.updated - line.created) : elapsed(Date.now() - line.created);
+    const facts = [line.steps > 0 ? count(line.steps, 'step') : '', time, usageText(line.usage), cost(line.usage?.cost)].filter((text) => text !== '');
     if (this.facts.dataset.key === facts.join()) return;
     this.facts.dataset.key = facts.join();
     fill(this.facts, facts.map((text) => h('span', null, text)));
@@ -150,13 +156,18 @@ export class Turn {
 
   /** @param {string} text */
   drawAnswer(text) {
-    const { status, stop } = this.line;
-    if (status === 'failed' || status === 'blocked') fill(this.answer, notice('bad', visible(text)));
-    else {
-      if (this.answer.querySelector('.notice')) fill(this.answer);
-      renderMarkdown(this.answer, text);
-      if (status === 'stopped') this.answer.append(notice('attention', `The run stopped ${stopReason(stop)}. Send “continue” to go on.`));
-    }
+    const { status } = this.line;
+    if (status !== 'failed' && status !== 'blocked' && status !== 'cancelled') renderMarkdown(this.answer, text);
+    else fill(this.answer);
+  }
+
+  drawEnd() {
+    const key = `${this.line.status} ${this.line.result}`;
+    if (this.end.dataset.key === key) return;
+    this.end.dataset.key = key;
+    const end = endNotice(this.line, (prompt) => this.actions.onSend(this.line, prompt));
+    this.end.hidden = end === null;
+    fill(this.end, end);
   }
 
   /** @param {Artifact[]} artifacts */
@@ -182,8 +193,7 @@ export class Turn {
     if (key === this.asked) return;
     this.asked = key;
     const cards = run.waiting.map((one) => approvalCard(run, one, (next) => this.setLine(next)));
-    fill(this.waiting, cards.map((card) => card.element), run.reason ? notice('attention', visible(run.reason), ' ',
-      h('button', { class: 'tiny', onclick: async () => this.setLine(await api.release(run.id).then(() => api.run(run.id))) }, 'Release the run')) : null);
+    fill(this.waiting, cards.map((card) => card.element), releaseNotice(run.reason, async () => this.setLine(await api.release(run.id).then(() => api.run(run.id)))));
     for (const card of cards) if (this.feed) card.setState(this.feed.state);
     announce(`Approval needed: ${number(run.waiting.length)}`);
     this.actions.onGrow();

@@ -19,18 +19,18 @@ import { artifactButton } from './artifacts.js';
 export function drawRowText(element, row, drawn) {
   if (row.note) {
     const { artifact, error } = row.note;
-    const key = `note ${row.note.key}`;
+    const title = noteTitle(row.note);
+    const key = `note ${row.note.key} ${title}`;
     if (key !== drawn) {
-      const title = noteTitle(row.note);
       fill(element, h('span', { class: `mark ${error ? 'failed' : 'note'}` }), h('span', { class: 'ellipsis', title: error ? `${title}: ${visible(error)}` : title, dir: 'auto' }, title),
         artifact ? [h('span', { class: 'badge' }, bytes(artifact.bytes)), artifactButton(artifact, { isInRow: true })] : null);
     }
     return key;
   }
   if (row.host) {
-    const key = `host ${row.host.error ?? ''}${row.host.pending}`;
+    const name = `${row.host.function}${args(row.host.args)}`;
+    const key = `host ${name}${row.host.error ?? ''}${row.host.pending}`;
     if (key !== drawn) {
-      const name = `${row.host.function}${args(row.host.args)}`;
       fill(element, h('span', { class: `mark ${row.host.error ? 'failed' : row.host.pending ? 'waiting' : 'host'}` }), h('span', { class: 'ellipsis mono', title: visible(name) }, visible(name)));
     }
     return key;
@@ -38,9 +38,9 @@ export function drawRowText(element, row, drawn) {
   if (row.call) {
     const outcome = callOutcome(row.call);
     const repaired = repairText(row.step);
-    const key = `call ${outcome} ${repaired} ${row.call.fixes.length}`;
+    const title = callTitle(row.call);
+    const key = `call ${outcome} ${repaired} ${row.call.fixes.length} ${title}`;
     if (key !== drawn) {
-      const title = callTitle(row.call);
       fill(element, h('span', { class: `mark ${outcome}` }, h('span', { class: 'visually-hidden' }, `${outcome}: `)),
         h('span', { class: 'ellipsis mono', title }, title),
         repaired ? h('span', { class: 'badge' }, repaired) : null,
@@ -50,11 +50,11 @@ export function drawRowText(element, row, drawn) {
     return key;
   }
   const { step } = row;
-  const state = step.isAnswer ? 'answer' : step.thinkEnd === null ? 'thinking' : 'think';
+  const state = step.error !== null ? 'failed' : step.isAnswer ? 'answer' : step.thinkEnd === null ? 'thinking' : 'think';
   const attempts = step.calls.length === 0 && step.attempts.length > 0 ? ` attempt ${step.attempts.length + 1}` : '';
-  const key = `${state} ${step.thought}${attempts}`;
+  const thought = visible(firstLine(step.error ?? step.thought));
+  const key = `${state} ${thought}${attempts}`;
   if (key !== drawn) {
-    const thought = visible(firstLine(step.thought));
     fill(element, h('span', { class: 'number' }, String(step.number)), h('span', { class: state === 'thinking' ? 'live' : null }, `${state}${state === 'thinking' ? '…' : ''}${attempts}`),
       thought ? h('span', { class: 'ellipsis thought', dir: 'auto', title: thought }, thought) : null);
   }

@@ -12,7 +12,7 @@ import { isTyping } from '../keys.js';
 import { approvalCard } from '../parts/approval-card.js';
 import { command, emptyState, idLabel, notice, skeleton } from '../parts/bits.js';
 import { icon } from '../parts/icon.js';
-import { announce, busy, notify } from '../parts/notify.js';
+import { act, announce, notify } from '../parts/notify.js';
 import { href } from '../router.js';
 import { applyEvent, createRun } from '../run-model.js';
 import { View } from '../view.js';
@@ -63,7 +63,7 @@ class ApprovalsView extends View {
     const total = this.cards.size + this.releases.size;
     this.summary.textContent = total > 0 ? `${count(total, 'run')} waiting` : '';
     if (total === 0 && !this.content.querySelector('.empty')) {
-      fill(this.content, emptyState('approve', 'Nothing waits for you', h('p', null, 'When a program asks for something that its policy leaves to a person, it appears here. To make a policy ask, set'), command('approvals = "ask"')));
+      fill(this.content, emptyState('approve', 'Nothing waits for you', h('p', null, 'When a program asks for something that the policy leaves to a person, it appears here. To be asked, for example, before each request to the web, add this line to wattle.toml, and start the server again:'), command('ask = ["http"]')));
     } else if (total > 0 && this.list.parentElement !== this.content) {
       fill(this.content, this.list);
     }
@@ -109,8 +109,8 @@ class ApprovalsView extends View {
   addRelease(run) {
     const element = h('article', { class: 'card approval', 'aria-label': 'Run that an operator must release' },
       h('header', null, icon('warning'), h('span', null, 'A run is parked'), h('span', { class: 'end' }, idLabel(run.id, 'Run id'))),
-      h('div', { class: 'body stack' }, notice('attention', visible(run.reason ?? '')), h('p', { class: 'muted small ellipsis', dir: 'auto' }, 'For: ', visible(run.prompt)),
-        h('div', { class: 'row wrap' }, h('button', { class: 'primary', onclick: (/** @type {MouseEvent} */ event) => busy(/** @type {HTMLButtonElement} */ (event.currentTarget), async () => {
+      h('div', { class: 'body stack' }, notice('attention', run.reason ?? ''), h('p', { class: 'muted small ellipsis', dir: 'auto' }, 'For: ', visible(run.prompt)),
+        h('div', { class: 'row wrap' }, h('button', { class: 'primary', onclick: act(async () => {
           await api.release(run.id);
           notify('The run was released');
           this.answered.add(run.id);

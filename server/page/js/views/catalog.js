@@ -9,7 +9,7 @@ import { errorText, isAbort } from '../api.js';
 import { api } from '../app.js';
 import { fill, h } from '../dom.js';
 import { count, visible } from '../format.js';
-import { emptyState, notice, skeleton } from '../parts/bits.js';
+import { emptyState, loadError, skeleton } from '../parts/bits.js';
 import { codeView } from '../parts/code-view.js';
 import { icon } from '../parts/icon.js';
 import { programForm } from '../parts/program-form.js';
@@ -40,7 +40,7 @@ class CatalogView extends View {
     try {
       this.programs = (await api.catalog()).programs;
     } catch (error) {
-      if (!isAbort(error)) fill(this.list, h('li', null, notice('bad', errorText(error)), h('button', { onclick: () => void this.load() }, 'Load again')));
+      if (!isAbort(error)) fill(this.list, h('li', null, loadError(error, () => void this.load())));
       return;
     }
     const families = [...new Set(this.programs.map((one) => one.family))].sort();

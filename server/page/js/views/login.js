@@ -12,14 +12,18 @@ import { command } from '../parts/bits.js';
 export function createLogin(onSignedIn) {
   const error = h('p', { class: 'notice bad', role: 'alert', hidden: true });
   const input = h('input', { id: 'token', type: 'password', autocomplete: 'current-password', required: true, 'aria-describedby': 'token-note' });
+  const keep = h('input', { type: 'checkbox', checked: true });
   const button = h('button', { class: 'primary', type: 'submit' }, 'Sign in');
   const submit = async (/** @type {Event} */ event) => {
     event.preventDefault();
     error.hidden = true;
     button.disabled = true;
-    setToken(input.value.trim());
+    const token = input.value.trim();
+    // Other tabs get the token only once the server has accepted it.
+    setToken(token, false);
     try {
       await api.settings();
+      if (keep.checked) setToken(token, true);
       onSignedIn();
     } catch (failure) {
       forgetToken();
@@ -34,7 +38,8 @@ export function createLogin(onSignedIn) {
     h('img', { src: 'page/icon.svg', alt: '', width: '40', height: '40' }),
     h('h1', null, 'Sign in to Wattle'),
     h('div', { class: 'field' }, h('label', { for: 'token' }, 'Token'), input,
-      h('span', { class: 'note', id: 'token-note' }, 'The server prints its token at its first start. It stays in this tab only.')),
+      h('span', { class: 'note', id: 'token-note' }, '`wattle serve` prints a link that signs in, or names the file of its token.'.split('`').map((part, i) => (i === 1 ? h('code', null, part) : part)))),
+    h('label', { class: 'check-field' }, keep, 'Stay signed in on this device'),
     error, button,
     h('p', { class: 'muted small' }, 'To start a server on this machine, run'), command('wattle serve')));
 }

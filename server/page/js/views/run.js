@@ -13,8 +13,8 @@ import { isEnded } from '../events.js';
 import { number, visible } from '../format.js';
 import { isTyping } from '../keys.js';
 import { approvalCard } from '../parts/approval-card.js';
-import { emptyState, notice, skeleton } from '../parts/bits.js';
-import { askText } from '../parts/dialogs.js';
+import { emptyState, endNotice, releaseNotice, skeleton } from '../parts/bits.js';
+import { askTexts } from '../parts/dialogs.js';
 import { bestTab, Inspector } from '../parts/inspector.js';
 import { busy, notify, notifyError } from '../parts/notify.js';
 import { ReplayBar } from '../parts/replay-bar.js';
@@ -158,7 +158,7 @@ class RunView extends View {
     if (!feed) return;
     const run = /** @type {import('../types.js').Run} */ (feed.line);
     const waiting = run.status === 'parked' ? run.waiting ?? [] : [];
-    const key = JSON.stringify([run.status, run.reason, waiting, waiting.length > 0 && feed.state.lastSeq]);
+    const key = JSON.stringify([run.status, run.reason, run.result, waiting, waiting.length > 0 && feed.state.lastSeq]);
     if (this.notes.dataset.key === key) return;
     this.notes.dataset.key = key;
     fill(this.notes,
@@ -167,8 +167,8 @@ class RunView extends View {
         card.setState(feed.state);
         return card.element;
       }),
-      run.status === 'parked' && run.reason ? notice('attention', visible(run.reason), ' ', h('button', { class: 'tiny', onclick: (/** @type {MouseEvent} */ event) => busy(/** @type {HTMLButtonElement} */ (event.currentTarget), async () => { await api.release(run.id); await feed.refreshLine(); }) }, 'Release the run')) : null,
-      run.status === 'failed' || run.status === 'blocked' ? notice('bad', visible(run.result ?? 'The run failed.')) : null,
+      run.status === 'parked' ? releaseNotice(run.reason, async () => { await api.release(run.id); await feed.refreshLine(); }) : null,
+      endNotice(run, async (prompt) => navigate(href('run', [(await api.sendAgain(run, prompt)).id]))),
       h('div', { class: 'wf-tools row' }, this.scaleButton));
   }
 
@@ -244,8 +244,9 @@ class RunView extends View {
     if (!feed) return;
     const row = this.waterfall.rows[this.waterfall.model.indexOf(this.waterfall.selected)];
     const step = row ? Number.parseInt(row.key, 10) || 0 : 0;
-    const message = await askText(step > 0 ? `Fork after step ${number(step)}` : 'Fork from the start', 'Message (empty: go on with the same one)', '', 'Fork');
-    if (message === null) return;
+    const answer = await askTexts(step > 0 ? `Fork after step ${number(step)}` : 'Fork from the start', [{ label: 'Message (empty: go on with the same one)', rows: 5, isOptional: true }], 'Fork');
+    if (answer === null) return;
+    const [message = ''] = answer;
     try {
       const fork = await api.fork(this.id_, { step, ...(message.trim() === '' ? {} : { message }) });
       notify(fork.state_restored
@@ -294,7 +295,7 @@ class RunView extends View {
     else if (event.defaultPrevented) return;
     else if (event.key === 'f') this.waterfall.setFollowing(!this.waterfall.isFollowing);
     else if (event.key === 'r') this.toggleReplay();
-    else if (event.key >= '1' && event.key <= '6') this.inspector.selectTabNumber(Number(event.key));
+    else if (event.key >= '1' && event.key <= '7') this.inspector.selectTabNumber(Number(event.key));
     else if (event.key === 'Escape' && this.inspector.element.classList.contains('open')) this.closeSheet();
     else return;
     event.preventDefault();

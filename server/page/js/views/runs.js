@@ -10,9 +10,10 @@ import { api, live } from '../app.js';
 import { debounce, fill, h } from '../dom.js';
 import { isEnded } from '../events.js';
 import { cost, count, duration, number, short, visible } from '../format.js';
-import { command, emptyState, notice, skeleton, statusLabel, timeLabel } from '../parts/bits.js';
-import { Sparks } from '../parts/spark.js';
+import { command, emptyState, endText, notice, skeleton, statusLabel, timeLabel } from '../parts/bits.js';
+import { CalledPrograms } from '../parts/called-programs.js';
 import { href, navigate } from '../router.js';
+import { splitAttachments } from '../run-text.js';
 import { filterRuns, sortRuns } from '../runs-list.js';
 import { View } from '../view.js';
 
@@ -22,6 +23,8 @@ const COLUMNS = [
   { id: 'created', label: 'Started' }, { id: 'duration', label: 'Time', isNumber: true }, { id: 'steps', label: 'Steps', isNumber: true },
   { id: 'tokens', label: 'Tokens', isNumber: true }, { id: 'cost', label: 'Cost', isNumber: true },
 ];
+/** The filters that a phone shows on request. */
+const FILTERS = ['status', 'agent', 'tool', 'age', 'cost'];
 const PAGE = 50;
 
 class RunsView extends View {
@@ -36,7 +39,7 @@ class RunsView extends View {
     this.isLoaded = false;
     this.loaded = '';
     this.error = '';
-    this.sparks = new Sparks(this.signal);
+    this.programs = new CalledPrograms(this.signal);
     /** @type {Map<string, {element: HTMLTableRowElement, key: string}>} */
     this.rows = new Map();
     const change = debounce(() => this.writeQuery(), 200);
@@ -46,6 +49,7 @@ class RunsView extends View {
     this.tool = h('input', { type: 'text', placeholder: 'Program', 'aria-label': 'Program that the run called', oninput: change, list: 'runs-tools' });
     this.age = h('select', { 'aria-label': 'Time', onchange: () => this.writeQuery() }, h('option', { value: '' }, 'Any time'), h('option', { value: '1' }, 'Last hour'), h('option', { value: '24' }, 'Last day'), h('option', { value: '168' }, 'Last week'));
     this.cost = h('input', { type: 'number', min: '0', step: '0.001', placeholder: 'Cost from $', 'aria-label': 'Minimum cost in dollars', oninput: change });
+    this.filterButton = h('button', { class: 'phone-only', 'aria-expanded': 'false', onclick: () => this.filterButton.setAttribute('aria-expanded', String(this.filters.classList.toggle('open'))) });
     this.more = h('button', { onclick: () => void this.loadMore(), hidden: true }, 'Load more');
     this.fresh = h('button', { class: 'primary fresh', hidden: true, onclick: () => this.release(true) });
     this.summary = h('p', { class: 'muted small', role: 'status' });
@@ -54,7 +58,7 @@ class RunsView extends View {
     this.table = h('div', { class: 'table-scroll' }, h('table', { class: 'runs' }, h('thead', null, this.headers), this.body));
     this.content = h('div');
     this.scroller = h('div', { class: 'scroll', onscroll: () => { if (this.scroller.scrollTop < 10) this.release(false); } },
-      h('div', { class: 'page wide' }, h('div', { class: 'filters', role: 'search', 'aria-label': 'Filter runs' }, this.search, this.status, this.agent, this.tool, this.age, this.cost), this.content,
+      h('div', { class: 'page wide' }, this.filters = h('div', { class: 'filters', role: 'search', 'aria-label': 'Filter runs' }, this.search, this.filterButton, this.status, this.agent, this.tool, this.age, this.cost), this.content,
         h('div', { class: 'row' }, this.summary, h('span', { class: 'end' }, this.more))));
   }
 
@@ -75,6 +79,8 @@ class RunsView extends View {
     if (document.activeElement !== this.tool) this.tool.value = query.get('tool') ?? '';
     if (document.activeElement !== this.cost) this.cost.value = query.get('cost') ?? '';
     this.drawAgents(query.get('agent') ?? '');
+    const active = FILTERS.filter((name) => query.get(name)).length;
+    this.filterButton.textContent = active > 0 ? `Filters (${active})` : 'Filters';
     const key = JSON.stringify([query.get('q'), query.get('status')]);
     if (key !== this.loaded) {
       this.loaded = key;
@@ -172,7 +178,7 @@ class RunsView extends View {
     this.drawAgents(query.get('agent') ?? '');
     const sort = query.get('sort') ?? 'created';
     const order = query.get('order') ?? 'desc';
-    const tools = (/** @type {string} */ id) => this.sparks.toolsOf(id);
+    const tools = (/** @type {string} */ id) => this.programs.toolsOf(id);
     const shown = sortRuns(filterRuns([...this.runs.values()], {
       status: query.get('status') ?? '', agent: query.get('agent') ?? '', tool: query.get('tool') ?? '', hours: Number(query.get('age') ?? 0), cost: Number(query.get('cost') ?? 0), tools,
     }), sort, order);
@@ -195,7 +201,7 @@ class RunsView extends View {
     this.summary.textContent = '';
     const isFiltered = [...this.route.query.keys()].some((key) => key !== 'sort' && key !== 'order');
     fill(this.content, isFiltered
-      ? emptyState('search', 'No run matches', h('p', null, 'Remove a filter, or load more runs.'), h('a', { class: 'button', href: href('runs') }, 'Remove all filters'))
+      ? emptyState('search', 'No run matches', h('p', null, this.next ? 'Remove a filter, or load more runs.' : 'Remove a filter.'), h('a', { class: 'button', href: href('runs') }, 'Remove all filters'))
       : emptyState('runs', 'No runs yet', h('p', null, 'Send a message in a chat, or start a run from the terminal:'), command('wattle run "Say hello."'), h('a', { class: 'button', href: href('chat') }, 'Start a chat')));
   }
 
@@ -245,11 +251,12 @@ class RunsView extends View {
   cells(run) {
     const tokens = (run.usage?.prompt ?? 0) + (run.usage?.completion ?? 0);
     const end = isEnded(run.status) ? run.updated : Date.now();
+    const result = endText(run) || run.result;
     return [
       h('td', null, statusLabel(run)),
-      h('td', { class: 'message' }, h('a', { class: 'ellipsis', href: href('run', [run.id]), dir: 'auto' }, visible(run.prompt)),
-        run.result ? h('span', { class: 'ellipsis muted small', dir: 'auto' }, visible(plainText(run.result))) : null),
-      h('td', null, this.sparks.cell(run)),
+      h('td', { class: 'message' }, h('a', { class: 'ellipsis', href: href('run', [run.id]), dir: 'auto' }, visible(splitAttachments(run.prompt).text)),
+        result ? h('span', { class: 'ellipsis muted small', dir: 'auto' }, visible(plainText(result))) : null),
+      h('td', null, this.programs.cell(run)),
       h('td', { class: 'nowrap' }, timeLabel(run.created)),
       h('td', { class: 'align-end nowrap' }, duration(end - run.created)),
       h('td', { class: 'align-end' }, number(run.steps), h('span', { class: 'phone-only' }, run.steps === 1 ? ' step' : ' steps')),

@@ -8,7 +8,7 @@
 
 import { errorText, isAbort } from '../api.js';
 import { api, live } from '../app.js';
-import { debounce, fill, h } from '../dom.js';
+import { debounce, fill, h, prose } from '../dom.js';
 import { count, visible } from '../format.js';
 import { copy, download } from '../parts/bits.js';
 import { Editor } from '../parts/editor.js';
@@ -23,6 +23,8 @@ import { View } from '../view.js';
 
 const DRAFT = 'wattle.sandbox';
 const CHECK_MS = 80;
+/** The argument of the sample. */
+const SAMPLE_TEXT = 'the fox and the dog and the cat';
 const SAMPLE = `;; Counts the words of the first argument.
 (let $count (map))
 (each $word (str.words (arg 0))
@@ -60,7 +62,7 @@ class SandboxView extends View {
     this.runButton = h('button', { class: 'primary', onclick: () => void this.run(), title: 'Run (Ctrl Enter)' }, icon('play'), 'Run');
     this.formatButton = h('button', { disabled: true, onclick: () => { if (this.latest?.formatted !== undefined) this.editor.replaceAll(this.latest.formatted); } }, 'Format');
     this.testButton = h('button', { hidden: true, onclick: () => void this.test(), title: 'Run the examples in the front matter' }, icon('check'), 'Test');
-    this.saveButton = h('button', { hidden: true, onclick: () => void saveProgram(this.editor.value), title: 'Save the program in the catalog of the server', 'aria-label': 'Save to catalog' }, icon('catalog'), h('span', { class: 'wide' }, 'Save to catalog'));
+    this.saveButton = h('button', { hidden: true, onclick: () => void saveProgram(this.editor.value, (source) => this.editor.replaceAll(source)), title: 'Save the program in the catalog of the server', 'aria-label': 'Save to catalog' }, icon('catalog'), h('span', { class: 'wide' }, 'Save to catalog'));
     this.code = '';
   }
 
@@ -91,7 +93,12 @@ class SandboxView extends View {
   open(route) {
     const code = route.query.get('code');
     const source = code ?? (route.query.has('new') ? NEW_PROGRAM : localStorage.getItem(DRAFT) ?? SAMPLE);
-    if (this.editor.value === '' || (code !== null && code !== this.code) || route.query.has('new')) this.editor.setValue(source);
+    if (this.editor.value === '' || (code !== null && code !== this.code) || route.query.has('new')) {
+      this.editor.setValue(source);
+      // The programs that the page brings have the argument that they need.
+      if (source === NEW_PROGRAM) this.world.setArgs(['hello']);
+      else if (source === SAMPLE && this.world.args.value === '') this.world.setArgs([SAMPLE_TEXT]);
+    }
     this.code = code ?? '';
     const program = route.query.get('program');
     // Without its examples, the sandbox still runs the program.
@@ -145,7 +152,7 @@ class SandboxView extends View {
     this.state.textContent = !check ? '' : errors > 0 ? count(errors, 'error') : warnings > 0 ? count(warnings, 'warning') : 'no errors';
     fill(this.problems, [...(check?.diagnostics ?? [])].sort((a, b) => a.line - b.line || a.column - b.column).map((one) => h('li', { class: one.severity },
       h('button', { class: 'plain tiny', onclick: () => this.editor.goTo(one), 'aria-label': `Go to line ${one.line}` }, `${one.line}:${one.column}`),
-      h('span', { class: 'grow' }, h('span', { class: 'visually-hidden' }, `${one.severity}: `), visible(one.message), one.hint ? h('span', { class: 'muted' }, ` ${visible(one.hint)}`) : null),
+      h('span', { class: 'grow' }, h('span', { class: 'visually-hidden' }, `${one.severity}: `), prose(one.message), one.hint ? h('span', { class: 'muted' }, ' ', prose(one.hint)) : null),
       one.fix ? h('button', { class: 'tiny', onclick: () => { if (one.fix) this.editor.replaceAll(one.fix.text); } }, 'Apply the fix') : null)));
     fill(this.authority, check ? authorityList(check.authority) : h('p', { class: 'muted' }, 'Write a program to see what it touches.'));
   }
@@ -182,7 +189,7 @@ class SandboxView extends View {
     try {
       fill(this.result, await action());
     } catch (error) {
-      fill(this.result, h('p', { class: 'notice bad', role: 'alert' }, visible(errorText(error))));
+      fill(this.result, h('p', { class: 'notice bad', role: 'alert' }, h('span', null, prose(errorText(error)))));
     } finally {
       this.runButton.disabled = this.testButton.disabled = false;
     }

@@ -8,13 +8,14 @@
 import { errorText, isAbort } from '../api.js';
 import { api, live } from '../app.js';
 import { fill, h } from '../dom.js';
-import { bytes, count, number, visible } from '../format.js';
-import { command, download, emptyState, idLabel, notice, skeleton, timeLabel } from '../parts/bits.js';
+import { bytes, count, number } from '../format.js';
+import { command, deleteButton, download, emptyState, idLabel, notice, skeleton, timeLabel } from '../parts/bits.js';
 import { confirmAction } from '../parts/dialogs.js';
 import { icon } from '../parts/icon.js';
-import { busy, notify } from '../parts/notify.js';
+import { act, notify } from '../parts/notify.js';
 import { SessionFiles } from '../parts/session-files.js';
 import { href, navigate } from '../router.js';
+import { sessionTitle } from '../runs-list.js';
 import { View } from '../view.js';
 
 class SessionsView extends View {
@@ -56,8 +57,8 @@ class SessionsView extends View {
       return;
     }
     const words = this.search.value.toLowerCase();
-    const shown = live.sessions.filter((one) => `${one.title} ${one.id}`.toLowerCase().includes(words));
-    const key = JSON.stringify(shown.map((one) => [one.id, one.title, one.used, one.messages, one.active]));
+    const shown = live.sessions.filter((one) => `${sessionTitle(one, live.runs)} ${one.id}`.toLowerCase().includes(words));
+    const key = JSON.stringify(shown.map((one) => [one.id, sessionTitle(one, live.runs), one.used, one.messages, live.runs.some((run) => run.session_id === one.id && run.status === 'running')]));
     if (key === this.drawn) return;
     this.drawn = key;
     if (!this.content.contains(this.rows)) {
@@ -69,12 +70,12 @@ class SessionsView extends View {
 
   /** @param {SessionLine} session */
   row(session) {
-    const title = visible(session.title || 'Untitled');
+    const title = sessionTitle(session, live.runs);
     return h('tr', null,
-      h('td', { class: 'message' }, h('a', { href: href('chat', [session.id]), class: 'ellipsis', dir: 'auto' }, title), session.active || live.runs.some((run) => run.session_id === session.id && run.status === 'running') ? h('span', { class: 'status running' }, 'running') : null),
+      h('td', { class: 'message' }, h('a', { href: href('chat', [session.id]), class: 'ellipsis', dir: 'auto' }, title), live.runs.some((run) => run.session_id === session.id && run.status === 'running') ? h('span', { class: 'status running' }, 'running') : null),
       h('td', { class: 'align-end' }, number(session.messages)), h('td', { class: 'align-end nowrap' }, bytes(session.bytes)), h('td', { class: 'nowrap' }, timeLabel(session.used)),
       h('td', { class: 'align-end nowrap' }, h('a', { class: 'button tiny', href: href('sessions', [session.id]), 'aria-label': `Files of ${title}` }, icon('file'), h('span', { class: 'wide' }, 'Files')), ' ',
-        h('button', { class: 'plain tiny icon-only danger', 'aria-label': `Delete ${title}`, title: 'Delete', onclick: () => void this.removeSession(session.id, title) }, icon('trash'))));
+        deleteButton(`Delete ${title}`, () => void this.removeSession(session.id, title))));
   }
 
   /**
@@ -103,9 +104,8 @@ class SessionsView extends View {
     try {
       const session = await api.session(id, this.signal);
       if (this.id_ !== id) return;
-      const title = visible(session.title || 'Untitled');
+      const title = sessionTitle(session, session.runs);
       this.setTitle(title);
-      const act = (/** @type {() => Promise<unknown>} */ action) => (/** @type {MouseEvent} */ event) => void busy(/** @type {HTMLButtonElement} */ (event.currentTarget), action);
       fill(this.header, h('h1', { class: 'ellipsis', dir: 'auto' }, title), h('div', { class: 'facts' }, idLabel(id, 'Session id'), h('span', null, count(session.messages.length, 'message')), h('span', null, count(session.runs.length, 'run'))),
         h('div', { class: 'actions' }, h('a', { class: 'button', href: href('chat', [id]) }, icon('chat'), 'Open chat')));
       fill(this.content, new SessionFiles(id, session.files).element, h('section', { class: 'card', 'aria-labelledby': 'session-actions' }, h('header', null, h('h2', { id: 'session-actions' }, 'Session')), h('div', { class: 'body row wrap' },
@@ -114,7 +114,7 @@ class SessionsView extends View {
         h('button', { class: 'danger', onclick: () => void this.removeSession(id, title) }, icon('trash'), 'Delete'))));
     } catch (error) {
       if (isAbort(error) || this.id_ !== id) return;
-      fill(this.content, notice('bad', visible(errorText(error))), h('a', { href: href('sessions') }, 'Show all sessions'));
+      fill(this.content, notice('bad', errorText(error)), h('a', { href: href('sessions') }, 'Show all sessions'));
     }
   }
 }

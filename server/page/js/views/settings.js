@@ -5,11 +5,10 @@
  * @import {Settings} from '../types.js'
  */
 
-import { errorText } from '../api.js';
-import { api, live, session } from '../app.js';
+import { api, live } from '../app.js';
 import { fill, h } from '../dom.js';
-import { number, visible } from '../format.js';
-import { notice, skeleton } from '../parts/bits.js';
+import { bytes, number, visible } from '../format.js';
+import { loadError, notice, skeleton } from '../parts/bits.js';
 import { integrationsCard } from '../parts/integrations-card.js';
 import { modelTest } from '../parts/model-test.js';
 import { tokensCard } from '../parts/tokens-card.js';
@@ -27,7 +26,7 @@ class SettingsView extends View {
     super.connectedCallback();
     this.setTitle('Settings');
     this.append(h('header', { class: 'bar' }, h('h1', null, 'Settings'), h('div', { class: 'actions' },
-      h('button', { onclick: () => { forgetToken(); session.dispatchEvent(new Event('signed-out')); } }, 'Sign out'))), h('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'Settings' }, this.content));
+      h('button', { onclick: signOut }, 'Sign out'))), h('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'Settings' }, this.content));
     void this.load();
   }
 
@@ -37,9 +36,16 @@ class SettingsView extends View {
       live.publishSettings(settings);
       fill(this.content, themeCard(), serverCard(settings), modelTest(settings), settings.settings.length > 0 ? settingsCard(settings) : null, tokensCard(settings), integrationsCard());
     } catch (error) {
-      fill(this.content, notice('bad', visible(errorText(error))), h('button', { onclick: () => { fill(this.content, skeleton()); void this.load(); } }, 'Load again'));
+      fill(this.content, loadError(error, () => void this.load()));
     }
   }
+}
+
+/** Forgets the token, and all that the page has loaded with it. */
+function signOut() {
+  forgetToken();
+  sessionStorage.clear();
+  location.reload();
 }
 
 function themeCard() {
@@ -49,28 +55,31 @@ function themeCard() {
     h('input', { type: 'radio', name: 'theme', value: theme, checked: getTheme() === theme, onchange: () => setTheme(theme) }), words[theme]))));
 }
 
+/** @type {['max_steps'|'body_bytes'|'file_bytes', string, (value: number) => string][]} */
+const LIMITS = [['max_steps', 'Most steps of a run', number], ['body_bytes', 'Largest request', bytes], ['file_bytes', 'Largest file', bytes]];
+
 /** @param {Settings} settings */
 function serverCard(settings) {
   /** @type {[string, string][]} */
   const facts = [
     ['Version', settings.version], ['Model', settings.model], ['Agent', settings.agent], ['Tenant', settings.tenant], ['Scopes of this token', settings.scopes.join(', ')],
-    ['Trusted runs', settings.exec ? 'allowed' : 'not allowed'], ...Object.entries(settings.limits ?? {}).map(([key, value]) => /** @type {[string, string]} */ ([`Limit ${key}`, typeof value === 'number' ? number(value) : JSON.stringify(value)])),
+    ['Trusted runs', settings.exec ? 'allowed' : 'not allowed'], ...LIMITS.flatMap(([key, label, show]) => (settings[key] ? [/** @type {[string, string]} */ ([label, show(settings[key])])] : [])),
   ];
-  return card('Server', h('dl', { class: 'facts-list' }, facts.map(([key, value]) => [h('dt', null, key), h('dd', { class: 'mono' }, visible(value))])));
+  return card('Server', settings.model_problem ? notice('attention', `No run can ask a model: ${settings.model_problem}.`) : null, h('dl', { class: 'facts-list' }, facts.map(([key, value]) => [h('dt', null, key), h('dd', { class: 'mono' }, visible(value))])));
 }
 
 /** @param {Settings} settings */
 function settingsCard(settings) {
-  return card('Values and their origin', h('div', { class: 'table-scroll', tabindex: '0', role: 'region', 'aria-label': 'Table of values' }, h('table', null, h('thead', null, h('tr', null, ['Setting', 'Value', 'Origin'].map((text) => h('th', { scope: 'col' }, text)))),
+  return card('Values and their origin', h('p', { class: 'muted' }, 'The server reads them when it starts: from wattle.toml, the environment and the command line.'), h('div', { class: 'table-scroll', tabindex: '0', role: 'region', 'aria-label': 'Table of values' }, h('table', null, h('thead', null, h('tr', null, ['Setting', 'Value', 'Origin'].map((text) => h('th', { scope: 'col' }, text)))),
     h('tbody', null, settings.settings.map((one) => h('tr', null, h('td', { class: 'mono' }, visible(one.key)), h('td', { class: 'mono value' }, one.value === null ? h('span', { class: 'muted' }, 'not set') : visible(typeof one.value === 'string' ? one.value : JSON.stringify(one.value))), h('td', { class: 'muted' }, visible(one.origin))))))));
 }
 
 /**
  * @param {string} title
- * @param {HTMLElement} body
+ * @param {...(HTMLElement|null)} body
  */
-function card(title, body) {
-  return h('section', { class: 'card', 'aria-label': title }, h('header', null, h('h2', null, title)), h('div', { class: 'body' }, body));
+function card(title, ...body) {
+  return h('section', { class: 'card', 'aria-label': title }, h('header', null, h('h2', null, title)), h('div', { class: 'body stack' }, body));
 }
 
 customElements.define('w-settings', SettingsView);

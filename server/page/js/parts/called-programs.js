@@ -1,24 +1,23 @@
 /**
- * The spark of a run in a list: a bar for each program, high if it took long, red if it failed. The
- * events are read when the row comes into view.
+ * The programs that a run in a list called. Its events are read when the row comes into view.
  *
  * @import {RunLine} from '../types.js'
  *
- * @typedef {{updated: number, bars: {ms: number, isFailed: boolean, label: string}[], tools: string[]}} Spark
+ * @typedef {{calls: number, failed: number}} Use
+ * @typedef {{updated: number, uses: Map<string, Use>}} Called The programs by name.
  */
 
 import { api } from '../app.js';
-import { fill, h, svg } from '../dom.js';
-import { count } from '../format.js';
+import { h, setText } from '../dom.js';
+import { number, visible } from '../format.js';
 
-const BARS = 24;
 const PARALLEL = 2;
 
-export class Sparks {
+export class CalledPrograms {
   /** @param {AbortSignal} signal */
   constructor(signal) {
     this.signal = signal;
-    /** @type {Map<string, Spark>} */
+    /** @type {Map<string, Called>} */
     this.known = new Map();
     /** @type {{run: RunLine, element: HTMLElement}[]} */
     this.queue = [];
@@ -42,15 +41,16 @@ export class Sparks {
    * @returns {string[]|null}
    */
   toolsOf(id) {
-    return this.known.get(id)?.tools ?? null;
+    const uses = this.known.get(id)?.uses;
+    return uses ? [...uses.keys()] : null;
   }
 
   /** @param {RunLine} run */
   cell(run) {
-    const element = h('span', { class: 'spark' });
-    const spark = this.known.get(run.id);
-    if (spark) drawSpark(element, spark);
-    if (run.steps > 0 && spark?.updated !== run.updated) {
+    const element = h('span', { class: 'called ellipsis' });
+    const called = this.known.get(run.id);
+    if (called) drawUses(element, called.uses);
+    if (run.steps > 0 && called?.updated !== run.updated) {
       this.runOf.set(element, run);
       this.observer.observe(element);
     }
@@ -79,30 +79,28 @@ export class Sparks {
       const { events } = await api.events(run.id, 0, this.signal);
       /** @type {Map<string, string>} */
       const labels = new Map();
-      const bars = [];
+      /** @type {Map<string, Use>} */
+      const uses = new Map();
       for (const event of events) {
         const key = `${event.run_id} ${event.step}.${event.call}`;
-        if (event.type === 'tool_start') labels.set(key, event.label ?? 'wat');
-        if (event.type === 'tool_result') bars.push({ ms: event.dur_ms ?? 0, isFailed: !event.success, label: labels.get(key) ?? 'wat' });
+        if (event.type === 'tool_start') labels.set(key, event.source === 'catalog' ? event.label ?? '' : 'program');
+        if (event.type !== 'tool_result') continue;
+        const label = labels.get(key) ?? 'program';
+        const { calls, failed } = uses.get(label) ?? { calls: 0, failed: 0 };
+        uses.set(label, { calls: calls + 1, failed: failed + (event.success ? 0 : 1) });
       }
-      const spark = { updated: run.updated, bars, tools: [...new Set(bars.map((bar) => bar.label))] };
-      this.known.set(run.id, spark);
-      drawSpark(element, spark);
-    } catch { /* the row has no spark */ }
+      this.known.set(run.id, { updated: run.updated, uses });
+      drawUses(element, uses);
+    } catch { /* the row names no programs */ }
   }
 }
 
 /**
  * @param {HTMLElement} element
- * @param {Spark} spark
+ * @param {Map<string, Use>} uses
  */
-function drawSpark(element, spark) {
-  const bars = spark.bars.slice(-BARS);
-  const longest = Math.max(1, ...bars.map((bar) => bar.ms));
-  const failed = spark.bars.filter((bar) => bar.isFailed).length;
-  const text = `${count(spark.bars.length, 'call')}${failed > 0 ? `, ${failed} failed` : ''}: ${spark.tools.slice(0, 6).join(', ')}`;
-  fill(element, svg('svg', { width: BARS * 4, height: 18, role: 'img', 'aria-label': text }, svg('title', null, text), bars.map((bar, i) => {
-    const height = 4 + 14 * Math.sqrt(bar.ms / longest);
-    return svg('rect', { class: bar.isFailed ? 'failed' : null, x: i * 4, y: 18 - height, width: 3, height, rx: 1 });
-  })));
+function drawUses(element, uses) {
+  const text = [...uses].map(([label, { calls, failed }]) => `${label}${calls > 1 ? ` ×${number(calls)}` : ''}${failed > 0 ? ` (${number(failed)} failed)` : ''}`).join(', ');
+  element.title = visible(text);
+  setText(element, visible(text));
 }
