@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use wattle_capability::files::EntryKind;
 
 use super::ast::{Command, Redirect, Simple};
-use super::builtins::{self, is_builtin};
+use super::builtins::{self, Arguments, is_builtin};
 use super::exec::Body;
 use super::interpreter::{Attempt, Flow, Interpreter, Jump, Stop, usage};
 use super::run::Run;
@@ -293,10 +293,13 @@ impl Interpreter {
     /// Runs `exec`. Without words, makes its redirections permanent. With words, runs them as the
     /// last command of this shell.
     async fn exec(&mut self, settings: Vec<Setting>, given: Vec<ExpandedWord>) -> Flow<bool> {
-        let mut words = texts(given);
-        if words.first().is_some_and(|word| word == "--") {
-            words.remove(0);
-        }
+        let mut words = match Arguments::parse(texts(given), "la:") {
+            Ok(given) => given.words,
+            Err(stop) => {
+                self.report_failure(stop).await?;
+                return Ok(false);
+            }
+        };
         if words.is_empty() {
             self.last.status = 0;
             self.descriptors.persistent.clear();

@@ -16,6 +16,13 @@ struct Job {
     status: u8,
 }
 
+/// A job that has ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EndedJob {
+    pub(crate) pid: u32,
+    pub(crate) status: u8,
+}
+
 /// The jobs of one shell. A clone has no jobs, because a job belongs to the shell that
 /// started it.
 #[derive(Debug, Default)]
@@ -107,6 +114,13 @@ impl Jobs {
         lines
     }
 
+    /// Returns the pids of the jobs that are running.
+    pub(crate) async fn pids(&mut self) -> Vec<u32> {
+        self.update().await;
+        let jobs = self.list.iter().filter(|job| job.number > 0 && job.task.is_some());
+        jobs.map(|job| job.pid).collect()
+    }
+
     async fn update(&mut self) {
         std::future::poll_fn(|context| {
             self.poll_ended(context);
@@ -115,22 +129,21 @@ impl Jobs {
         .await;
     }
 
-    /// Waits for the job at an index, removes it and returns its status.
-    async fn wait_at(&mut self, index: usize) -> Option<u8> {
+    /// Waits for the job at an index and removes it.
+    async fn wait_at(&mut self, index: usize) -> Option<EndedJob> {
         let job = self.list.get_mut(index)?;
         if let Some(task) = &mut job.task {
             let status = std::future::poll_fn(|context| task.poll_end(context)).await;
             job.status = status.unwrap_or(137);
             job.task = None;
         }
-        let status = job.status;
+        let ended = EndedJob { pid: job.pid, status: job.status };
         self.list.remove(index);
-        Some(status)
+        Some(ended)
     }
 
-    /// Waits for the job that a word names and returns its status, or `None` if there is no such
-    /// job.
-    pub(crate) async fn wait_for(&mut self, word: &str) -> Option<u8> {
+    /// Waits for the job that a word names. Returns `None` if there is no such job.
+    pub(crate) async fn wait_for(&mut self, word: &str) -> Option<EndedJob> {
         let index = self.find(word)?;
         self.wait_at(index).await
     }
@@ -142,9 +155,8 @@ impl Jobs {
         }
     }
 
-    /// Waits for the job that ends first, removes it and returns its status, or `None` if there are
-    /// no jobs.
-    pub(crate) async fn wait_any(&mut self) -> Option<u8> {
+    /// Waits for the job that ends first and removes it. Returns `None` if there are no jobs.
+    pub(crate) async fn wait_any(&mut self) -> Option<EndedJob> {
         if self.list.is_empty() {
             return None;
         }
@@ -156,7 +168,8 @@ impl Jobs {
             }
         })
         .await;
-        Some(self.list.remove(index).status)
+        let job = self.list.remove(index);
+        Some(EndedJob { pid: job.pid, status: job.status })
     }
 
     /// Waits until one of the running jobs ends. Keeps its status for `wait`.
