@@ -343,12 +343,11 @@ fn read_headers(json: &str) -> Result<HeaderMap, Failure> {
     if json.trim().is_empty() {
         return Ok(headers);
     }
-    let bad = |why: String| {
-        Failure::new(Code::EPARSE, format!("the headers are not a JSON object: {why}"))
-    };
-    let Document::Object(given) = Document::read(json).map_err(|failure| bad(failure.reason))?
-    else {
-        return Err(bad("they are another JSON value".to_owned()));
+    let bad =
+        |why: &str| Failure::new(Code::EPARSE, format!("the headers are not a JSON object: {why}"));
+    let given = match Document::read(json).map_err(|failure| bad(&failure.reason))? {
+        Document::Object(given) => given,
+        other => return Err(bad(&format!("the JSON is {}", other.a_kind()))),
     };
     for (name, value) in *given {
         let key = HeaderName::from_bytes(name.as_bytes())

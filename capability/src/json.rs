@@ -298,12 +298,6 @@ fn to_csv(run: &mut Run, doc: &str, sep: Option<&str>) -> Result<String, Failure
     table::write(read(run, doc)?, sep)
 }
 
-/// Converts a serde value to the form that programs see: a string without its quotes, anything else
-/// as JSON. A number may lose its exact digits.
-pub(crate) fn plain(value: &serde_json::Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

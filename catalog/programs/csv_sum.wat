@@ -51,7 +51,7 @@
       (fail ENOENT
         (fmt "no column {}; the columns are: {}" (arg 1) (str.join (json.keys $row "") ", ")))))
   (when (len (str.trim $value))
-    (catch $err (float $value))
+    (catch $number $err (float $value))
     (when $err (fail EPARSE "not a number: {}" $value))
     (arr.push $numbers $value)))
 (ret (str.replace_re (fmt "{.6}" (arr.sum $numbers)) r"\.?0+$" ""))

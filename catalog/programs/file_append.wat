@@ -31,6 +31,16 @@
 ;;; results = ["appended 6 bytes to log.txt"]
 ;;; files_after = { "log.txt" = "one\r\ntwo\nthree\n" }
 ;;; [[example]]
+;;; args = ["log.txt", "b\n"]
+;;; files = { "log.txt" = "a\rb\r" }
+;;; results = ["appended 2 bytes to log.txt"]
+;;; files_after = { "log.txt" = "a\rb\rb\n" }
+;;; [[example]]
+;;; args = ["log.txt", "two\r\nthree\n"]
+;;; files = { "log.txt" = "one\r\n" }
+;;; results = ["appended 11 bytes to log.txt"]
+;;; files_after = { "log.txt" = "one\r\ntwo\r\nthree\n" }
+;;; [[example]]
 ;;; args = ["../outside.txt", "x"]
 ;;; code = "EACCESS"
 ;;; results = []

@@ -70,6 +70,22 @@
 ;;; results = ["1 replacements in 1 of 1 files\na.txt: 1 (with its LF line ends)"]
 ;;; files_after = { "a.txt" = "a\nx\ny\n" }
 ;;; [[example]]
+;;; args = ["a.txt", "b\nc", "x\ny"]
+;;; files = { "a.txt" = "a\rb\r\nc\rd\r\n" }
+;;; results = ["1 replacements in 1 of 1 files\na.txt: 1 (with its CRLF line ends)"]
+;;; files_after = { "a.txt" = "a\rx\r\ny\rd\r\n" }
+;;; [[example]]
+;;; args = ["a.txt", "a\nb", "x"]
+;;; files = { "a.txt" = "a\rb\r" }
+;;; code = "ENOENT"
+;;; results = []
+;;; files_after = { "a.txt" = "a\rb\r" }
+;;; [[example]]
+;;; args = ["*.txt", "a\nb", "x\ny"]
+;;; files = { "a.txt" = "a\r\nb", "b.txt" = "a\nb", "c.txt" = "a\nb\r\n" }
+;;; results = ["3 replacements in 3 of 3 files\na.txt: 1 (with its CRLF line ends)\nb.txt: 1\nc.txt: 1 (with its mixed line ends)"]
+;;; files_after = { "a.txt" = "x\r\ny", "b.txt" = "x\ny", "c.txt" = "x\ny\r\n" }
+;;; [[example]]
 ;;; args = ["a.txt", "\r\n", "\n"]
 ;;; files = { "a.txt" = "a\r\nb\r\n" }
 ;;; results = ["2 replacements in 1 of 1 files\na.txt: 2"]
@@ -170,11 +186,11 @@
   (cond
     ((not $flat) (set $text (str.join $parts $to)))
     ((not (str.contains $text "\r\n"))
-      (set $text (str.join $parts $to))
-      (set $note " (with its LF line ends)"))
+     (set $text (str.join $parts $to))
+     (set $note " (with its LF line ends)"))
     ((str.contains (str.replace $text "\r\n" "") "\n")
-      (set $text ($joined $text $parts $from $to))
-      (set $note " (with its mixed line ends)"))
+     (set $text ($joined $text $parts $from $to))
+     (set $note " (with its mixed line ends)"))
     (else
       (set $text (str.replace (str.join $parts $to) "\n" "\r\n"))
       (set $note " (with its CRLF line ends)")))

@@ -153,18 +153,10 @@ pub(crate) async fn decoded(
     {
         return Ok(None);
     }
-    // The guest removes whitespace at the end. A body of single bytes keeps it.
-    let is_space = |byte: &u8| byte.is_ascii_whitespace();
-    let end = body.iter().rposition(|byte| !is_space(byte)).map_or(0, |last| last + 1);
-    let (text, end) = body.split_at(if body.contains(&0) { body.len() } else { end });
-    let request = json!({
-        "entry": "text", "url": "", "content_type": format!("text/css; charset={label}"),
-        "plain": false,
-    });
-    let answer = ask(account, &request, text, STRUCTURE, until).await;
+    let request = json!({"entry": "decode", "label": label});
+    let answer = ask(account, &request, body, STRUCTURE, until).await;
     let answer = answer.map_err(|fault| too_expensive(fault, "to decode the body"))?;
-    let text = [answer.output.as_slice(), end].concat();
-    Ok(Some(String::from_utf8_lossy(&text).into_owned()))
+    Ok(Some(String::from_utf8_lossy(&answer.output).into_owned()))
 }
 
 /// Returns the label of the encoding that the content type of a text declares, in lower case.

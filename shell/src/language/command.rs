@@ -149,8 +149,12 @@ impl Interpreter {
         let ExpandedWord::Text(name) = first else { return Ok(false) };
         self.trace(simple, &name, &given).await;
         if let Err(stop) = self.redirect(redirects).await {
-            self.report_failure(stop).await?;
-            return Ok(false);
+            let is_own = self.definitions.functions.contains_key(&name) || is_builtin(&name);
+            return match self.report_failure(stop).await {
+                // As in bash, the redirections of another command are expanded in its own process.
+                Err(Jump::Abandon) if !is_own => Ok(false),
+                reported => reported.map(|_| false),
+            };
         }
         let mut settings = Vec::new();
         for assignment in &simple.assignments {

@@ -454,10 +454,7 @@ impl Interpreter {
                 let text = self.text(word).await?;
                 self.last.status = match arithmetic::evaluate(&text, self) {
                     Ok(value) => u8::from(value == 0),
-                    Err(message) => {
-                        self.report(&format!("((: {message}")).await;
-                        1
-                    }
+                    Err(message) => self.failed(1, &format!("((: {message}")).await?,
                 };
                 Ok(())
             }
@@ -573,31 +570,38 @@ impl Interpreter {
     }
 
     async fn count_loop(&mut self, start: &Word, test: &Word, step: &Word, body: &List) -> Flow {
-        self.evaluate_part(start).await?;
         let mut status = 0;
-        loop {
-            if !test.parts.is_empty() && self.evaluate_part(test).await? == 0 {
-                break;
+        let mut runs = self.evaluate_part(start).await?.is_some();
+        while runs {
+            match self.evaluate_part(test).await? {
+                Some(0) => break,
+                Some(_) => {}
+                None => return Ok(()),
             }
             let go_on = self.iterate(body).await?;
             status = self.last.status;
             if !go_on {
                 break;
             }
-            self.evaluate_part(step).await?;
+            runs = self.evaluate_part(step).await?.is_some();
         }
-        self.last.status = status;
+        if runs {
+            self.last.status = status;
+        }
         Ok(())
     }
 
     /// Evaluates one of the three expressions of `for (( ; ; ))`. An empty expression has the value
-    /// 1.
-    async fn evaluate_part(&mut self, word: &Word) -> Flow<i64> {
+    /// 1. Reports an invalid expression and returns `None`: as in bash, it ends only the loop.
+    async fn evaluate_part(&mut self, word: &Word) -> Flow<Option<i64>> {
         let text = self.text(word).await?;
         if text.trim().is_empty() {
-            return Ok(1);
+            return Ok(Some(1));
         }
-        self.arithmetic(&text).await
+        match arithmetic::evaluate(&text, self) {
+            Ok(value) => Ok(Some(value)),
+            Err(message) => self.failed(1, &format!("((: {message}")).await.map(|_| None),
+        }
     }
 
     async fn case(&mut self, word: &Word, arms: &[Arm]) -> Flow {

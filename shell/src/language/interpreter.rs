@@ -116,6 +116,8 @@ pub(crate) struct Execution {
     /// Number of enclosing constructs that check for failure, such as `if` and `&&`. While it is
     /// not 0, `set -e` has no effect.
     pub(crate) errexit_suspended: u32,
+    /// If true, a required variable is not set. The shell exits when that is reported.
+    pub(crate) is_missing: bool,
 }
 
 /// The lifecycle state of a shell: when it started, whether it is a subshell, and whether it has
@@ -421,13 +423,21 @@ impl Interpreter {
     pub(crate) async fn report_failure(&mut self, stop: Stop) -> Flow<u8> {
         match stop {
             Stop::Jump(jump) => Err(jump),
-            Stop::Failed { status, message } => {
-                self.report(&message).await;
-                self.last.status = status;
-                Ok(status)
-            }
+            Stop::Failed { status, message } => self.failed(status, &message).await,
             Stop::Abandoned(message) => Err(self.abandon(&message).await),
         }
+    }
+
+    /// Reports an error, and sets `$?` to the status and returns it. If a required variable is not
+    /// set, exits the shell with the same status as `bash -c`.
+    pub(crate) async fn failed(&mut self, status: u8, message: &str) -> Flow<u8> {
+        self.report(message).await;
+        self.last.status = status;
+        if !std::mem::take(&mut self.execution.is_missing) {
+            return Ok(status);
+        }
+        self.last.status = if self.options.errexit || self.lifecycle.forked { 1 } else { 127 };
+        Err(Jump::Exit)
     }
 
     /// Returns the value of an operation. If it failed, reports the failure and abandons the rest
@@ -444,9 +454,7 @@ impl Interpreter {
 
     /// Reports an error. Returns the jump that abandons the rest of the line, with status 1.
     pub(crate) async fn abandon(&mut self, message: &str) -> Jump {
-        self.report(message).await;
-        self.last.status = 1;
-        Jump::Abandon
+        self.failed(1, message).await.err().unwrap_or(Jump::Abandon)
     }
 
     /// Reports an error. Returns the jump that exits the shell, with status 1.

@@ -16,6 +16,14 @@ struct Job {
     status: u8,
 }
 
+/// A running job of the shell that this one is a copy of.
+#[derive(Clone, Debug)]
+struct InheritedJob {
+    number: usize,
+    pid: u32,
+    text: Option<Text>,
+}
+
 /// A job that has ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EndedJob {
@@ -24,16 +32,24 @@ pub(crate) struct EndedJob {
 }
 
 /// The jobs of one shell. A clone has no jobs, because a job belongs to the shell that
-/// started it.
+/// started it. It only lists those that were running, as in `$(jobs -p)`.
 #[derive(Debug, Default)]
 pub(crate) struct Jobs {
     list: Vec<Job>,
+    inherited: Vec<InheritedJob>,
     last: Option<u32>,
 }
 
 impl Clone for Jobs {
     fn clone(&self) -> Jobs {
-        Jobs { list: Vec::new(), last: self.last }
+        let mut inherited = self.inherited.clone();
+        for job in &self.list {
+            if job.number > 0 && job.task.as_ref().is_some_and(Task::is_running) {
+                let (number, pid, text) = (job.number, job.pid, job.text.clone());
+                inherited.push(InheritedJob { number, pid, text });
+            }
+        }
+        Jobs { list: Vec::new(), inherited, last: self.last }
     }
 }
 
@@ -96,21 +112,30 @@ impl Jobs {
         self.list.iter().any(|job| job.task.is_some())
     }
 
-    /// Returns the output lines of `jobs` and removes the jobs that have ended.
-    pub(crate) async fn lines(&mut self) -> Vec<String> {
+    /// Returns the output lines of `jobs`, or only those of the running jobs. Removes the jobs that
+    /// have ended.
+    pub(crate) async fn lines(&mut self, running: bool) -> Vec<String> {
         self.update().await;
-        let lines = self.list.iter().filter(|job| job.number > 0).map(|job| {
-            let state = match (&job.task, job.status) {
-                (Some(_), _) => "Running".to_owned(),
-                (None, 0) => "Done".to_owned(),
-                (None, status) => format!("Exit {status}"),
-            };
-            let ampersand = if job.task.is_some() { " &" } else { "" };
-            let text = job.text.as_deref().unwrap_or_default();
-            format!("[{}]   {state:<24}{text}{ampersand}", job.number)
-        });
-        let lines = lines.collect();
-        self.list.retain(|job| job.task.is_some());
+        let line = |number: usize, state: &str, text: &Option<Text>, end: &str| {
+            let text = text.as_deref().unwrap_or_default();
+            format!("[{number}]   {state:<24}{text}{end}")
+        };
+        let inherited = self.inherited.iter();
+        let mut lines: Vec<String> =
+            inherited.map(|job| line(job.number, "Running", &job.text, " &")).collect();
+        for job in self.list.iter().filter(|job| job.number > 0) {
+            match (&job.task, job.status) {
+                (Some(_), _) => lines.push(line(job.number, "Running", &job.text, " &")),
+                (None, _) if running => {}
+                (None, 0) => lines.push(line(job.number, "Done", &job.text, "")),
+                (None, status) => {
+                    lines.push(line(job.number, &format!("Exit {status}"), &job.text, ""));
+                }
+            }
+        }
+        if !running {
+            self.list.retain(|job| job.task.is_some());
+        }
         lines
     }
 
@@ -118,7 +143,8 @@ impl Jobs {
     pub(crate) async fn pids(&mut self) -> Vec<u32> {
         self.update().await;
         let jobs = self.list.iter().filter(|job| job.number > 0 && job.task.is_some());
-        jobs.map(|job| job.pid).collect()
+        let inherited = self.inherited.iter().map(|job| job.pid);
+        inherited.chain(jobs.map(|job| job.pid)).collect()
     }
 
     async fn update(&mut self) {

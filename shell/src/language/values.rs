@@ -300,6 +300,7 @@ impl Interpreter {
             }
         };
         if value.is_none() && self.options.nounset {
+            self.execution.is_missing = true;
             return Err(format!("{name}: unbound variable"));
         }
         Ok(value)

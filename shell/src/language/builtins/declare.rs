@@ -258,8 +258,7 @@ impl Interpreter {
             }
             self.checkpoint().await?;
             if let Err(message) = self.unset_one(name, given.has('n')) {
-                status = 1;
-                self.report(&format!("unset: {message}")).await;
+                status = self.failed(1, &format!("unset: {message}")).await?;
             }
         }
         Ok(status)

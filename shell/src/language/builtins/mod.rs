@@ -66,7 +66,7 @@ builtins! {
     "getopts" "parses options of the arguments" => shell.getopts(texts(given)).await;
     "hash" "accepted: commands have no paths to remember" => Ok(0);
     "help" "lists builtins and commands, or describes a builtin" => shell.help(texts(given)).await;
-    "jobs" "lists background jobs: -p prints their numbers" => shell.jobs_builtin(texts(given)).await;
+    "jobs" "lists background jobs: -p -r -s" => shell.jobs_builtin(texts(given)).await;
     "kill" "ends background jobs: %1, or the number of $!" => shell.kill(texts(given)).await;
     "let" "evaluates arithmetic" => shell.let_builtin(&texts(given)).await;
     "local" "creates local variables of a function" => shell.declare("local", given).await;
@@ -125,8 +125,7 @@ impl Interpreter {
                     "readarray" => "mapfile",
                     name => name,
                 };
-                self.report(&format!("{name}: {message}")).await;
-                Ok(status)
+                self.failed(status, &format!("{name}: {message}")).await
             }
             Err(Stop::Abandoned(message)) => Err(self.abandon(&format!("{name}: {message}")).await),
         }
@@ -301,13 +300,18 @@ impl Interpreter {
     }
 
     async fn jobs_builtin(&mut self, words: Vec<String>) -> Attempt<u8> {
-        if Arguments::parse(words, "lpnrs")?.has('p') {
+        let given = Arguments::parse(words, "lpnrs")?;
+        // No job is ever stopped.
+        if given.has('s') {
+            return Ok(0);
+        }
+        if given.has('p') {
             let pids = self.jobs.pids().await;
             return Ok(self
                 .print(pids.iter().map(|pid| format!("{pid}\n")).collect::<String>())
                 .await?);
         }
-        let lines = self.jobs.lines().await;
+        let lines = self.jobs.lines(given.has('r')).await;
         for line in lines {
             self.print(format!("{line}\n")).await?;
         }

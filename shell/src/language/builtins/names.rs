@@ -90,8 +90,10 @@ impl Interpreter {
 
     pub(super) async fn type_builtin(&mut self, words: Vec<String>) -> Attempt<u8> {
         let given = Arguments::parse(words, "afptP")?;
-        let kind_only = given.has('t');
-        let path_only = given.has('p') || given.has('P');
+        // As in bash, the last of these options counts.
+        let form = given.options.iter().rfind(|option| matches!(option.letter, 't' | 'p' | 'P'));
+        let kind_only = form.is_some_and(|option| option.letter == 't');
+        let path_only = form.is_some_and(|option| option.letter != 't');
         let mut status = 0;
         for name in &given.words {
             let Some((short, long)) = self.describe(name).await else {

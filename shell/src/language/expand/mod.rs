@@ -586,12 +586,10 @@ impl Interpreter {
         })
     }
 
-    /// Reports that a required variable is not set. Returns the jump that exits the shell, with the
-    /// same status as in bash.
+    /// Reports that a required variable is not set. Returns the jump that exits the shell.
     async fn missing(&mut self, message: &str) -> Jump {
-        self.report(message).await;
-        self.last.status = if self.options.errexit { 1 } else { 127 };
-        Jump::Exit
+        self.execution.is_missing = true;
+        self.abandon(message).await
     }
 
     /// Expands the word that replaces the value in an operation such as `${x:-word}`.
