@@ -22,15 +22,14 @@ capability! {
     /// HTTP requests; a status of 400 or above, such as 404, fails with EREMOTE.
     pub const HTTP: "http" 2;
 
-    /// Fetches a URL and returns the body; text whose content type declares another encoding is
-    /// decoded to UTF-8, up to 5 MiB
+    /// Fetches a URL and returns the body
     #[example = r#"(ret (http.get "https://example.com/"))"# => "Example Domain"]
     #[prompt(signature)]
     #[effect(reads)]
     async get(url: url) with Http -> ptr: bytes ! EREMOTE EACCESS ETIME EPARSE ENOMEM EBUDGET = get;
 
-    /// Fetches a URL and returns the body; form is "text", as without it, or "bytes", which leaves
-    /// the body as it is
+    /// Like `http.get` with a form: "text", as without it, decodes text of up to 5 MiB to UTF-8 from
+    /// the charset of its content type; "bytes" leaves the body as it is
     #[example = r#"(ret (http.get "https://example.com/" "bytes"))"# => "Example Domain"]
     #[prompt(omitted)]
     #[effect(reads)]

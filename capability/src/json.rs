@@ -17,7 +17,7 @@ use path::Path;
 capability! {
     /// JSON documents as strings; a path is `a.b[0].c` (`[-1]` last, `[-]` after the last, `["odd
     /// key"]`) or a JSON pointer, "" the whole; strings are returned without quotes, anything else
-    /// as JSON (null is `null`). EPARSE for a key that is repeated in an object.
+    /// as JSON (null is `null`).
     pub const JSON: "json" 3;
 
     /// Returns the value at path: a string without its quotes, null as `null`; ENOENT if missing
