@@ -26,6 +26,7 @@ use tower::Service;
 
 use crate::auth;
 use crate::error::ApiError;
+use crate::gate::is_for_state;
 use crate::metrics::Metrics;
 use crate::settings::Limits;
 use crate::state::Shared;
@@ -40,9 +41,6 @@ const RESERVED_HEAD_TIME: Duration = Duration::from_secs(2);
 /// Maximum idle time of a connection before the system probes its peer.
 #[cfg(target_os = "linux")]
 const MAX_IDLE: Duration = Duration::from_secs(3_600);
-
-/// The routes that every client may use over a reserved connection.
-const STATE_ROUTES: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
 
 /// A slot for one connection of the server. It becomes free when all of its clones are dropped.
 #[derive(Clone)]
@@ -79,9 +77,8 @@ pub(crate) async fn admit(
     next: Next,
 ) -> Response {
     let is_reserved = request.extensions().get::<Seat>().is_some_and(|seat| seat.is_reserved);
-    let is_admitted = !is_reserved
-        || STATE_ROUTES.contains(&request.uri().path())
-        || auth::is_own(&shared, request.headers());
+    let is_admitted =
+        !is_reserved || is_for_state(&request) || auth::is_own(&shared, request.headers());
     if is_admitted {
         next.run(request).await
     } else {
