@@ -163,6 +163,17 @@ async fn unknown_paths_and_methods_are_errors() {
         let answer = world.ask(bare(&format!("GET {path}"), &["Host: localhost", &auth])).await;
         assert!(answer.refused(404, "not_found").contains(path), "{answer:?}");
     }
+    for (line, hint) in [
+        ("GET /v1/models/", "did you mean `GET /v1/models`?"),
+        ("GET //v1/models", "did you mean `GET /v1/models`?"),
+        ("GET /models", "did you mean `GET /v1/models`?"),
+        ("POST /chat/completions", "did you mean `POST /v1/chat/completions`?"),
+        ("POST /v1/response", "did you mean `POST /v1/responses`?"),
+    ] {
+        let answer = world.ask(bare(line, &["Host: localhost"])).await;
+        answer.refused(404, "not_found");
+        assert!(answer.body.contains(hint), "{line}: {answer:?}");
+    }
     for (line, allow) in [
         ("GET /chat", "POST"),
         ("DELETE /chat", "POST"),
