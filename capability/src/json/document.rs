@@ -33,6 +33,7 @@ impl Document {
     /// `EPARSE` with the line and column if the text is not JSON or is nested too deeply; `ENOMEM`
     /// if it contains too many values.
     pub(crate) fn read(text: &str) -> Result<Document, Failure> {
+        let text = wattle_rt::without_bom(text);
         let mut lexer = SliceLexer::new(text.as_bytes());
         let mut left = MAX_VALUES;
         let read = lexer.exactly_one(SliceLexer::ws_peek, |next, lexer| {
@@ -258,6 +259,7 @@ mod tests {
         ] {
             assert_eq!(rewritten(text).as_deref(), Ok(text));
         }
+        assert_eq!(rewritten("\u{feff}{\"a\": 1}").unwrap(), r#"{"a":1}"#);
         assert_eq!(rewritten(" { \"a\" : [ 1 , 2 ] } \n").unwrap(), r#"{"a":[1,2]}"#);
         assert_eq!(rewritten(r#""\u00e4\ud834\udd1e\/""#).unwrap(), "\"ä𝄞/\"");
         assert_eq!(rewritten(r#"{"a":1,"b":2,"a":3}"#).unwrap(), r#"{"a":3,"b":2}"#);
