@@ -187,6 +187,27 @@ async fn unknown_paths_and_methods_are_errors() {
 }
 
 #[tokio::test]
+async fn a_refusal_before_the_body_was_read_closes_the_connection_and_says_so() {
+    let world = World::new().await;
+    let refused = post(&message("hello", "s")).replace(TOKEN, "wrong");
+    let mut client = world.client().await;
+    client.send(&refused).await;
+    let answer = client.answer().await;
+    answer.refused(401, "unauthorized");
+    assert_eq!(answer.head.get("connection"), Some("close"));
+    client.closed().await;
+    // Nothing of these requests is left.
+    for request in [post("{}"), bare("GET /none", &["Host: localhost"])] {
+        let mut client = world.client().await;
+        for _ in 0..2 {
+            client.send(&request).await;
+            let answer = client.answer().await;
+            assert!(answer.head.status > 400 && answer.head.get("connection").is_none());
+        }
+    }
+}
+
+#[tokio::test]
 async fn an_invalid_body_is_an_error() {
     let mut world = World::new().await;
     for (body, status, code, words) in [
