@@ -161,6 +161,7 @@ impl Fault {
 
 /// Parses exactly one JSON value.
 fn read(text: &str, limits: Limits) -> Result<Document, Fault> {
+    let text = wattle_rt::without_bom(text);
     let mut lexer = SliceLexer::new(text.as_bytes());
     let mut reader = Reader { left: limits.values, keep: limits.keep, repeated: None };
     let read =
@@ -337,6 +338,7 @@ mod tests {
         ] {
             assert_eq!(rewritten(text).as_deref(), Ok(text));
         }
+        assert_eq!(rewritten("\u{feff}{\"a\": 1}").unwrap(), r#"{"a":1}"#);
         assert_eq!(rewritten(" { \"a\" : [ 1 , 2 ] } \n").unwrap(), r#"{"a":[1,2]}"#);
         assert_eq!(rewritten(r#""\u00e4\ud834\udd1e\/""#).unwrap(), "\"ä𝄞/\"");
     }

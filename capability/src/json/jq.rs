@@ -35,7 +35,8 @@ pub(super) async fn query_with(
         Some(map) => variables(run, map)?,
         None => "{}".to_owned(),
     };
-    apply(run.account(), &vars, &filter, doc.as_bytes(), now, run.deadline()).await
+    let doc = wattle_rt::without_bom(&doc).as_bytes();
+    apply(run.account(), &vars, &filter, doc, now, run.deadline()).await
 }
 
 /// Returns the time that the filter's `now` returns, in milliseconds since 1970. The time is the
