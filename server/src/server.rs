@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use futures_util::future::join_all;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
@@ -72,13 +73,14 @@ impl Server {
         let tidying = tokio::spawn(async move { store.keep_tidy().await });
         tokio::spawn(async move {
             let own = resuming.app.own().store.clone();
-            for store in own.file().tenants_with_open_runs().await.unwrap_or_default() {
-                match resuming.app.tenant(&store) {
+            let tenants = own.file().tenants_with_open_runs().await.unwrap_or_default();
+            // A tenant whose runs wait for slots delays no other tenant.
+            let resumed =
+                join_all(tenants.iter().map(async |tenant| match resuming.app.tenant(tenant) {
                     Ok(parts) => resuming.service.resume_open(&parts.store).await,
-                    Err(why) => tracing::error!(tenant = %store, why, "failed to open a tenant"),
-                }
-            }
-            look_after(&resuming, own.file()).await;
+                    Err(why) => tracing::error!(%tenant, why, "failed to open a tenant"),
+                }));
+            tokio::join!(resumed, look_after(&resuming, own.file()));
         });
         accept(listener, &shared, &connections, &shutdown).await;
         tidying.abort();

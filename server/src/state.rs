@@ -40,7 +40,8 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(settings: ServerSettings, app: App) -> Self {
         let Limits { runs, runs_per_tenant, queued, waiting, .. } = settings.limits;
-        let limits = ServiceLimits { runs, runs_per_tenant, queued, waiting };
+        let operator = Some(app.own().store.tenant().clone());
+        let limits = ServiceLimits { runs, operator, runs_per_tenant, queued, waiting };
         let service = RunService::new(app.host().clone(), Arc::new(app.clone()), limits);
         let accounts = Accounts::new(app.host().runtime());
         let metrics = Metrics::new();

@@ -23,12 +23,23 @@ pub(crate) async fn two_tenants_of(
     make: impl FnOnce(App) -> App,
     change: impl FnOnce(&mut ServerSettings),
 ) -> World {
+    tenants_of(&["bob"], make, change).await
+}
+
+/// Starts a server whose own tenant is `alice`, with tokens `NAMEs-SCOPE` for each other tenant.
+pub(crate) async fn tenants_of(
+    names: &[&str],
+    make: impl FnOnce(App) -> App,
+    change: impl FnOnce(&mut ServerSettings),
+) -> World {
     let file = empty_store();
-    let (alice, bob) =
-        (file.tenant(&Tenant::new("alice").unwrap()), file.tenant(&Tenant::new("bob").unwrap()));
-    for scope in Scope::ALL {
-        let (name, secret) = (scope.name(), format!("bobs-{}", scope.name()));
-        assert!(bob.add_token(name, scope, &secret).await.unwrap());
+    let alice = file.tenant(&Tenant::new("alice").unwrap());
+    for name in names {
+        let tenant = file.tenant(&Tenant::new(name).unwrap());
+        for scope in Scope::ALL {
+            let secret = format!("{name}s-{}", scope.name());
+            assert!(tenant.add_token(scope.name(), scope, &secret).await.unwrap());
+        }
     }
     let tenants = Arc::new(move |tenant: &Tenant| Ok(TenantParts::new(file.tenant(tenant))));
     let make = |app: App| make(app.with_tenants(tenants));

@@ -159,7 +159,7 @@ impl RunService {
             child::release_children(store, &run.id).await?;
         }
         let place = async {
-            let slot = self.slot()?;
+            let slot = self.slot_of(store, 1).await?;
             self.place(store, run.session.as_deref(), slot).await
         };
         let place = match place.await {
