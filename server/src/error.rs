@@ -509,6 +509,9 @@ impl From<AnswerError> for ApiError {
             | AnswerError::Parked(_) => {
                 conflict("not_waiting", "`GET /api/run/{id}` lists what the run waits for")
             }
+            AnswerError::Agent(_) => {
+                conflict("no_agent", "declare the agent, or start another run")
+            }
             AnswerError::Held => conflict("held", "try again when the other process has ended"),
             AnswerError::TooFar { .. } | AnswerError::OverLimit { .. } => {
                 ApiError::invalid_field(error.to_string())

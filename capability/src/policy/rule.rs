@@ -83,6 +83,18 @@ impl Rule {
         Rule(Scope::Function(name.to_owned()))
     }
 
+    /// Creates a rule on the program that the catalog has under this name.
+    #[must_use]
+    pub fn on_program(name: &str) -> Rule {
+        Rule(Scope::Program(Some(name.to_owned())))
+    }
+
+    /// Creates a rule on questions to the agent with this name.
+    #[must_use]
+    pub fn on_agent(name: &str) -> Rule {
+        Rule(Scope::Agent(Some(name.to_owned())))
+    }
+
     /// Creates the narrowest rule that permits a function's effect. The rule is on the resource
     /// itself, on all resources of its kind if the resource is unknown, or on the function if rules
     /// cannot name the resource.

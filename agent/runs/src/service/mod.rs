@@ -210,6 +210,7 @@ impl RunService {
         message: Option<String>,
     ) -> Result<(ForkedRun, Option<RunHandle>), AnswerError> {
         let of = store.run(run).await?.ok_or(AnswerError::Unknown)?;
+        self.current_agent(store, &of.start.origin).await.map_err(AnswerError::Agent)?;
         // The place is taken before the new run is recorded: any process would drive a recorded run
         // later, although the caller was refused.
         let slot = self.slot_of(store, 0).await?;
