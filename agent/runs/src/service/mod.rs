@@ -219,6 +219,7 @@ impl RunService {
         let (id, limits) = (journal::new_id(), self.0.assembler.limits());
         // The run stays locked until it is driven, so that no other process takes it.
         let lock = journal::lock_run(store, &id).await?.ok_or(StartError::Stopping)?;
+        self.0.assembler.mask_secrets(store).await;
         let forked = journal::fork(&journal, &of, step, message, id.clone(), limits).await?;
         let (store, cancel) = (store.clone(), Cancel::new());
         let run = forked.run.clone();

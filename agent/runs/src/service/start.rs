@@ -89,6 +89,7 @@ impl RunService {
         }
         let run = self.with_needs(request);
         let id = run.id.clone();
+        self.0.assembler.mask_secrets(store).await;
         store.enqueue(run).await?;
         self.0.queued.notify_one();
         store.file().wake(Topic::Queue);
@@ -111,6 +112,7 @@ impl RunService {
         let run = self.with_needs(request);
         // The run is locked before it is queued, so that no other process takes it from the queue.
         let lock = journal::lock_run(store, &run.id).await?.ok_or(StartError::Stopping)?;
+        self.0.assembler.mask_secrets(store).await;
         store.enqueue(run.clone()).await?;
         Ok(self.drive_queued(store.clone(), run, place, lock, cancel))
     }
