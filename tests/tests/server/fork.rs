@@ -91,6 +91,24 @@ async fn a_fork_may_do_no_more_than_its_agent_may_do_now() {
 }
 
 #[tokio::test]
+async fn a_deleted_session_takes_its_runs_with_it() {
+    let mut world = World::new().await;
+    let run = ended(&mut world, &json!({"prompt": "m", "session_id": "s"})).await;
+    let active = world.start(&json!({"prompt": "m", "session_id": "s"})).await;
+    let question = world.question().await;
+    let queued = world.start(&json!({"prompt": "m", "session_id": "s"})).await;
+    assert_eq!(world.api("DELETE /api/sessions/s", "").await.head.status, 204);
+    question.abandoned().await;
+    for run in [run, active, queued] {
+        assert_eq!(world.api(&format!("GET /api/run/{run}"), "").await.head.status, 404, "{run}");
+        let fork = format!("POST /api/run/{run}/fork");
+        world.api(&fork, r#"{"step":0}"#).await.refused(404, "not_found");
+    }
+    world.no_question();
+    assert_eq!(world.api("GET /api/sessions/s", "").await.head.status, 404);
+}
+
+#[tokio::test]
 async fn a_refused_fork_of_a_run_leaves_no_run() {
     let mut world = World::with(|settings| settings.limits.runs = 1).await;
     let run = ended(&mut world, &json!({"prompt": "m"})).await;
