@@ -104,12 +104,32 @@ impl ArgumentSchema {
             TypeHint::String | TypeHint::Path | TypeHint::Url => wants_text(),
         };
         let parsed = if is_text { None } else { serde_json::from_str(text).ok() };
-        parsed.unwrap_or_else(|| Json::from(text))
+        match (parsed, arg.type_hint) {
+            (Some(parsed), _) => parsed,
+            (None, TypeHint::Path) => Json::from(normal_path(text)),
+            (None, _) => Json::from(text),
+        }
     }
 
     fn property(&self, parameter: &str) -> Option<&Json> {
         properties(&self.document)?.get(parameter)
     }
+}
+
+/// Returns the path in the form in which it is used: without `.`, `..` and repeated slashes, so that
+/// a pattern such as `^notes/` does not match `notes/../secret`.
+fn normal_path(text: &str) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for name in text.split('/') {
+        match name {
+            "" | "." => {}
+            ".." if names.last().is_some_and(|last| *last != "..") => _ = names.pop(),
+            name => names.push(name),
+        }
+    }
+    let start = if text.starts_with('/') { "/" } else { "" };
+    let end = if text.ends_with('/') && !names.is_empty() { "/" } else { "" };
+    format!("{start}{}{end}", names.join("/"))
 }
 
 fn properties(document: &Json) -> Option<&Map<String, Json>> {
@@ -129,5 +149,26 @@ fn types(property: &Json) -> Vec<&str> {
 impl fmt::Debug for ArgumentSchema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.document.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_matched_in_the_form_in_which_it_is_used() {
+        for (text, normal) in [
+            ("notes/a", "notes/a"),
+            ("notes/../secret", "secret"),
+            ("./notes//a/", "notes/a/"),
+            ("/notes/./a", "/notes/a"),
+            ("../a", "../a"),
+            ("a/../../b", "../b"),
+            ("a/..", ""),
+            ("/", "/"),
+        ] {
+            assert_eq!(normal_path(text), normal, "{text}");
+        }
     }
 }

@@ -72,6 +72,19 @@ fn read(program: &str, stop: &UnixStream) -> Answer {
     }
 }
 
+/// Asks whether to do what `question` says. Returns false if the answer is no, or if stdin or
+/// stderr is not a terminal.
+pub(crate) fn confirm(question: &str) -> bool {
+    if !is_terminal() {
+        return false;
+    }
+    let _held = output::hold_transient();
+    let mut reader = stdin::lock();
+    let _question = keyboard::question();
+    output::note(&format!("{} [y/N]", visible(question)));
+    is_yes(&reader.answer(None).ok().flatten().unwrap_or_default())
+}
+
 /// Returns true if a reply is a clear yes.
 pub(crate) fn is_yes(reply: &str) -> bool {
     matches!(reply.trim().to_ascii_lowercase().as_str(), "y" | "yes")

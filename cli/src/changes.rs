@@ -1,10 +1,14 @@
 //! Lists the changes of a run and applies them to the workdir.
 
-use std::path::PathBuf;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value as Json, json};
 use wattle_agent::host::capability::files::{ApplyError, Change, ChangeKind, EntryKind, Files};
+use wattle_agent::host::capability::policy::Policy;
 
+use crate::ask;
+use crate::config::Config;
 use crate::fault::{Exit, Fault};
 use crate::output::{self, DIM, NAME, paint};
 use crate::progress::counted;
@@ -27,7 +31,7 @@ pub(crate) enum Fate {
 impl Fate {
     /// Returns the fate of the changes, which depends on the settings and on whether the run
     /// succeeded. `in_session` is true if a session keeps the changes that are not applied.
-    pub(crate) fn of(config: &crate::config::Config, succeeded: bool, in_session: bool) -> Fate {
+    pub(crate) fn of(config: &Config, succeeded: bool, in_session: bool) -> Fate {
         match (config.writes_through(), config.apply.value, succeeded, in_session) {
             (true, _, _, _) => Fate::Written,
             (false, true, true, _) => Fate::Apply,
@@ -43,6 +47,55 @@ impl Fate {
     }
 }
 
+/// The rules by which changes of protected files are applied to a workdir.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rules {
+    policy: Policy,
+    /// The names of the workdir's path.
+    root: Vec<String>,
+}
+
+impl Rules {
+    /// Returns the rules of a command.
+    pub(crate) fn of(config: &Config) -> Rules {
+        let root = &config.root.value;
+        let root = root.canonicalize().unwrap_or_else(|_| root.clone());
+        Rules { policy: config.policy.clone(), root: names(&root) }
+    }
+
+    /// Returns a noun phrase that says what a file is, such as `a build file`, if the user must be
+    /// asked before its change is applied.
+    fn protects(&self, change: &Change) -> Option<&'static str> {
+        // An empty folder does nothing, and a link stands for everything below it.
+        let is_folder = change.entry == EntryKind::Folder && change.kind != ChangeKind::Deleted;
+        let protects =
+            || self.policy.protects(&self.root, &change.path, change.entry == EntryKind::Link);
+        if is_folder { None } else { protects() }
+    }
+
+    /// Asks about each change of a protected file that would be applied. Returns the changes that
+    /// are not approved, each with what the file is.
+    fn refused<'c>(
+        &self,
+        changes: &'c [Change],
+        chosen: impl Fn(&Change) -> bool,
+    ) -> Vec<(&'c Change, &'static str)> {
+        let asked = changes.iter().filter(|change| chosen(change));
+        let asked = asked.filter_map(|change| Some((change, self.protects(change)?)));
+        asked
+            .filter(|(change, what)| !ask::confirm(&format!("{change} is {what}; apply it?")))
+            .collect()
+    }
+}
+
+fn names(path: &Path) -> Vec<String> {
+    let names = path.components().filter_map(|part| match part {
+        std::path::Component::Normal(name) => Some(name.to_string_lossy().into_owned()),
+        _ => None,
+    });
+    names.collect()
+}
+
 /// Returns the changes that a run made to its files.
 ///
 /// # Errors
@@ -54,27 +107,48 @@ pub(crate) fn of(files: &Files) -> Result<Vec<Change>, Fault> {
 /// Applies the changes if `fate` is [`Fate::Apply`], and lists them on stderr.
 ///
 /// # Errors
-/// If the changes cannot be listed, or some of them cannot be applied. The error names the changes
-/// that could not be applied.
-pub(crate) fn settle(files: &Files, fate: Fate) -> Result<(), Fault> {
-    let changes = of(files)?;
-    if fate == Fate::Apply {
-        apply_chosen(files, |_| true)?;
-    }
+/// If the changes cannot be listed, or some of them are not applied. The error names them.
+pub(crate) fn settle(files: &Files, rules: &Rules, fate: Fate) -> Result<(), Fault> {
+    let mut changes = of(files)?;
+    let applied = if fate == Fate::Apply {
+        let applied = apply_chosen(files, rules, |_| true);
+        if applied.as_ref().is_err_and(|fault| fault.exit() != Exit::Denied) {
+            return applied;
+        }
+        let left: HashSet<String> = of(files)?.into_iter().map(|change| change.path).collect();
+        changes.retain(|change| !left.contains(&change.path));
+        applied
+    } else {
+        Ok(())
+    };
     if !changes.is_empty() {
         list(&changes, fate);
     }
-    Ok(())
+    applied
 }
 
-/// Applies the changes for which `chosen` returns true. The others stay in the overlay. If a change
-/// to a file cannot be applied, the run's version of the file is saved in the user's state folder
-/// for comparison.
+/// Applies the changes for which `chosen` returns true. The others stay in the overlay, and so do
+/// changes of protected files, unless a rule allows them or the user approves them one by one. If a
+/// change to a file cannot be applied, the run's version of the file is saved in the user's state
+/// folder for comparison.
 ///
 /// # Errors
-/// If some of these changes cannot be applied. The error names them.
-pub(crate) fn apply_chosen(files: &Files, chosen: impl Fn(&Change) -> bool) -> Result<(), Fault> {
-    let Err(error) = files.apply_chosen(chosen) else { return Ok(()) };
+/// If some of these changes are not applied. The error names them. If all others are applied, its
+/// exit code is that of a missing permission.
+pub(crate) fn apply_chosen(
+    files: &Files,
+    rules: &Rules,
+    chosen: impl Fn(&Change) -> bool,
+) -> Result<(), Fault> {
+    let changes = of(files)?;
+    let refused = rules.refused(&changes, &chosen);
+    let is_left = |change: &Change| {
+        refused.iter().any(|(other, _)| other.path == change.path)
+            || is_only_for(change, &changes, &refused)
+    };
+    let Err(error) = files.apply_chosen(|change| chosen(change) && !is_left(change)) else {
+        return not_approved(&refused);
+    };
     let mut text = error.to_string();
     match keep(files, &error) {
         Ok(Some(folder)) => {
@@ -86,6 +160,33 @@ pub(crate) fn apply_chosen(files: &Files, chosen: impl Fn(&Change) -> bool) -> R
         }
     }
     Err(Fault::new(Exit::Failed, text))
+}
+
+/// Returns true if a change creates a folder for nothing but refused changes.
+fn is_only_for(folder: &Change, changes: &[Change], refused: &[(&Change, &str)]) -> bool {
+    let prefix = format!("{}/", folder.path);
+    let is_below =
+        |change: &Change| change.path.starts_with(&prefix) && change.entry != EntryKind::Folder;
+    let below = changes.iter().filter(|change| is_below(change)).count();
+    let refused = refused.iter().filter(|(change, _)| is_below(change)).count();
+    folder.entry == EntryKind::Folder
+        && folder.kind == ChangeKind::Created
+        && below > 0
+        && below == refused
+}
+
+/// Returns the error for changes of protected files that the user did not approve.
+fn not_approved(refused: &[(&Change, &'static str)]) -> Result<(), Fault> {
+    let Some((first, _)) = refused.first() else { return Ok(()) };
+    let lines = refused.iter().map(|(change, what)| format!("\n  {change}: {what}"));
+    let count = counted(refused.len(), "change");
+    let text = format!("{count} of protected files not applied:{}", lines.collect::<String>());
+    let hint = format!(
+        "approve each of them on a terminal, or allow one by `--allow write:{}`, or all by \
+         `--allow protected`",
+        first.path
+    );
+    Err(Fault::new(Exit::Denied, text).hint(hint))
 }
 
 /// Creates a folder for the files whose changes could not be applied. Writes the run's version of

@@ -108,10 +108,44 @@ fn file(agent: &Path, name: &str) -> Result<PathBuf, String> {
         let why = "is not a path below the folder of the agent's file";
         return Err(format!("the recording {name:?} {why}"));
     }
-    let path = agent.parent().unwrap_or_else(|| Path::new("")).join(relative);
+    let mut path = agent.parent().unwrap_or_else(|| Path::new("")).to_owned();
+    for part in relative.components() {
+        path.push(part);
+        if path.is_symlink() {
+            return Err(format!(
+                "the recording `{}` is a link, which is not followed",
+                path.display()
+            ));
+        }
+    }
     if path.is_file() {
         Ok(path)
     } else {
         Err(format!("there is no recording `{}`", path.display()))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests may panic")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recording_that_is_a_link_is_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("secret"), "secret").unwrap();
+        std::fs::create_dir_all(dir.path().join("agents/real")).unwrap();
+        std::fs::write(dir.path().join("agents/real/own.txt"), "own").unwrap();
+        let link = |target: &str, name: &str| {
+            std::os::unix::fs::symlink(target, dir.path().join("agents").join(name)).unwrap();
+        };
+        link("../secret", "link.txt");
+        link("..", "folder");
+        let agent = dir.path().join("agents/a.toml");
+        assert!(file(&agent, "real/own.txt").is_ok());
+        for name in ["link.txt", "folder/secret", "folder/agents/real/own.txt"] {
+            let why = file(&agent, name).unwrap_err();
+            assert!(why.contains("a link, which is not followed"), "{why}");
+        }
     }
 }

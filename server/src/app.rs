@@ -6,6 +6,8 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use serde_json::Value as Json;
 use wattle_agent::agents::{AgentBase, AgentParts, AgentSpec, Agents};
 use wattle_agent::host::capability::ai::Inference;
@@ -13,7 +15,7 @@ use wattle_agent::host::capability::files::{Files, HostFiles};
 use wattle_agent::host::capability::issue::IssueTracker;
 use wattle_agent::host::capability::policy::{NoApprover, Policy, Preflight};
 use wattle_agent::host::capability::search::Embedder;
-use wattle_agent::host::capability::secrets::Secrets;
+use wattle_agent::host::capability::secrets::{Secrets, Vault};
 use wattle_agent::host::journal::{RunLimits, RunRequest};
 use wattle_agent::host::ledger::Signer;
 use wattle_agent::host::rt::Grants;
@@ -310,6 +312,11 @@ impl App {
         trusted: Option<Trusted>,
         (model, meter): (&Arc<dyn Model>, &UsageMeter),
     ) -> Arc<Grants> {
+        let preflight = self.preflight(parts.store.tenant(), session);
+        let preflight = match trusted {
+            Some(_) => Arc::new(preflight.asking_about_protected_files()),
+            None => preflight,
+        };
         let inference = ModelInference::new(Arc::clone(model), &agent.settings);
         let inference: Arc<dyn Inference> = Arc::new(inference.metered(meter.clone()));
         let embedder =
@@ -329,7 +336,6 @@ impl App {
                 .map(|dir| Arc::new(IssueFile::of(dir)) as Arc<dyn IssueTracker>),
             ..Resources::new(&agent.host, files)
         };
-        let preflight = self.preflight(parts.store.tenant(), session);
         let preflight = if agent.policy.is_open() {
             preflight
         } else {
@@ -439,6 +445,19 @@ impl RunAssembler for App {
 
     fn model(&self, _: &RunRequest, agent: &str) -> Option<Arc<dyn Model>> {
         self.model_of(App::agents(self).get(agent)?.as_ref()).ok()
+    }
+
+    fn mask_secrets<'a>(&'a self, store: &'a TenantStore) -> BoxFuture<'a, ()> {
+        let secrets = self.tenant(store.tenant()).ok().and_then(|parts| parts.secrets);
+        async move {
+            // If they cannot be read, the run fails when it starts.
+            if let Some(secrets) = secrets
+                && let Err(why) = Vault::new(secrets).mask_in(self.0.host.mask()).await
+            {
+                tracing::warn!(reason = why.reason, "failed to read the secrets of a tenant");
+            }
+        }
+        .boxed()
     }
 
     fn limits(&self) -> RunLimits {

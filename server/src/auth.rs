@@ -1,5 +1,6 @@
 //! Authorization of requests by their bearer tokens.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
@@ -9,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use wattle_agent::host::Scope;
 
 use crate::caller::Caller;
+use crate::connection::Seat;
 use crate::error::ApiError;
 use crate::quota::{self, Kind};
 use crate::route::Protection;
@@ -22,7 +24,8 @@ pub(crate) async fn require(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let caller = match authorize(&shared, protection, request.headers()).await {
+    let address = request.extensions().get::<Seat>().and_then(Seat::peer);
+    let caller = match authorize(&shared, protection, (request.headers(), address)).await {
         Ok(caller) => caller,
         Err(error) => return error.into_response(),
     };
@@ -36,10 +39,10 @@ pub(crate) async fn require(
 async fn authorize(
     shared: &Shared,
     protection: Protection,
-    headers: &HeaderMap,
+    (headers, address): (&HeaderMap, Option<IpAddr>),
 ) -> Result<Caller, ApiError> {
     let shown = bearer(headers).ok_or_else(|| ApiError::unauthorized(false))?;
-    let mut caller = caller(shared, shown).await?;
+    let mut caller = caller(shared, shown, address).await?;
     shared.quotas.check(quota::key(shown))?;
     caller.require(protection.scope)?;
     if protection.streams {
@@ -54,21 +57,30 @@ pub(crate) fn is_own(shared: &Shared, headers: &HeaderMap) -> bool {
 }
 
 /// Returns the caller with this token. Fails if the token is neither the server's own nor listed in
-/// the store.
-async fn caller(shared: &Shared, shown: &[u8]) -> Result<Caller, ApiError> {
+/// the store, or if the client's address sent too many wrong tokens.
+async fn caller(
+    shared: &Shared,
+    shown: &[u8],
+    address: Option<IpAddr>,
+) -> Result<Caller, ApiError> {
     let own = shared.app.own();
     if shared.token.admits(shown) {
         let (store, memory) = (own.store.clone(), shared.accounts.own());
         return Ok(Caller { store, scope: Scope::Admin, limited: None, memory, stream: None });
     }
+    let key = quota::key(shown);
+    if let Some(wait) = shared.attempts.wait(address, &key) {
+        return Err(ApiError::too_many_wrong_tokens(wait));
+    }
     let found = own.store.file().token(shown).await?;
+    shared.attempts.record(address, key, found.is_some());
     let (tenant, scope) = found.ok_or_else(|| ApiError::unauthorized(true))?;
     let parts = shared.app.tenant(&tenant).map_err(|why| {
         tracing::error!(%tenant, why, "failed to open a tenant");
         ApiError::unavailable("it cannot be opened for the tenant of this token")
     })?;
     let memory = shared.accounts.of_tenant(&tenant);
-    Ok(Caller { store: parts.store, scope, limited: Some(quota::key(shown)), memory, stream: None })
+    Ok(Caller { store: parts.store, scope, limited: Some(key), memory, stream: None })
 }
 
 /// Returns the request's bearer token, or `None` if the request has none.

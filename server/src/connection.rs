@@ -1,6 +1,7 @@
 //! Serves a connection within its limits.
 
 use std::io;
+use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -50,6 +51,8 @@ pub(crate) struct Seat {
     /// If true, all ordinary connections are in use, and this connection accepts only one request,
     /// which must be for the server's state or have the server's own token.
     is_reserved: bool,
+    /// The client's address, or `None` if it is unknown.
+    peer: Option<IpAddr>,
     _permit: Arc<OwnedSemaphorePermit>,
     _counted: Arc<Counted>,
 }
@@ -58,10 +61,20 @@ pub(crate) struct Seat {
 struct Counted(Gauge);
 
 impl Seat {
-    pub(crate) fn new(permit: OwnedSemaphorePermit, is_reserved: bool, metrics: &Metrics) -> Seat {
+    pub(crate) fn new(
+        permit: OwnedSemaphorePermit,
+        is_reserved: bool,
+        peer: Option<IpAddr>,
+        metrics: &Metrics,
+    ) -> Seat {
         metrics.connections.inc();
         let counted = Counted(metrics.connections.clone());
-        Seat { is_reserved, _permit: Arc::new(permit), _counted: Arc::new(counted) }
+        Seat { is_reserved, peer, _permit: Arc::new(permit), _counted: Arc::new(counted) }
+    }
+
+    /// Returns the client's address, or `None` if it is unknown.
+    pub(crate) fn peer(&self) -> Option<IpAddr> {
+        self.peer
     }
 }
 

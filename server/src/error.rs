@@ -189,6 +189,13 @@ impl ApiError {
             .retry(wait.as_secs().saturating_add(1))
     }
 
+    pub(crate) fn too_many_wrong_tokens(wait: Duration) -> Self {
+        let message = "too many requests with unknown tokens came from this address";
+        ApiError::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", message)
+            .hint("try again later, with a token that the server knows")
+            .retry(wait.as_secs().saturating_add(1))
+    }
+
     /// Creates the error for a server whose resources are all in use.
     pub(crate) fn overloaded(message: impl Into<String>) -> Self {
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", message)
@@ -511,6 +518,9 @@ impl From<AnswerError> for ApiError {
             | AnswerError::Pending(_)
             | AnswerError::Parked(_) => {
                 conflict("not_waiting", "`GET /api/run/{id}` lists what the run waits for")
+            }
+            AnswerError::Agent(_) => {
+                conflict("no_agent", "declare the agent, or start another run")
             }
             AnswerError::Held => conflict("held", "try again when the other process has ended"),
             AnswerError::TooFar { .. } | AnswerError::OverLimit { .. } => {

@@ -30,6 +30,7 @@
 mod api;
 mod app;
 mod archive;
+mod attempts;
 mod auth;
 mod body;
 mod caller;
@@ -49,6 +50,7 @@ mod page;
 mod path;
 mod query;
 mod quota;
+mod revoked;
 mod route;
 mod router;
 mod server;

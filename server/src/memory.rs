@@ -15,6 +15,7 @@ use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use tokio_util::sync::WaitForCancellationFutureOwned;
 use wattle_agent::Tenant;
 use wattle_agent::host::rt::{Account, AccountLimits, MemoryCharge, Runtime};
 
@@ -62,7 +63,8 @@ struct HeldBody {
     /// Maximum size of the frames, in bytes.
     part: usize,
     _memory: Option<MemoryCharge>,
-    _stream: Option<Arc<Slot>>,
+    /// The slot of a stream, and the signal that its token was revoked, which ends the stream.
+    stream: Option<(Arc<Slot>, Pin<Box<WaitForCancellationFutureOwned>>)>,
 }
 
 impl Accounts {
@@ -169,7 +171,11 @@ impl RequestMemory {
             None => (None, stream, usize::MAX),
         };
         response.map(|body| {
-            Body::new(HeldBody { body, rest: Bytes::new(), part, _memory: memory, _stream: stream })
+            let stream = stream.map(|slot| {
+                let revoked = slot.revoked().clone().cancelled_owned();
+                (slot, Box::pin(revoked))
+            });
+            Body::new(HeldBody { body, rest: Bytes::new(), part, _memory: memory, stream })
         })
     }
 }
@@ -182,6 +188,11 @@ impl HttpBody for HeldBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        if let Some((_, revoked)) = &mut self.stream
+            && revoked.as_mut().poll(cx).is_ready()
+        {
+            return Poll::Ready(None);
+        }
         if self.rest.is_empty() {
             match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
                 Some(Ok(frame)) => match frame.into_data() {

@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 use wattle_agent::Tenant;
 
 use crate::error::ApiError;
@@ -25,6 +27,8 @@ pub(crate) struct Quotas {
     per_minute: NonZeroU32,
     limits: Limits,
     active: Arc<Active>,
+    /// A signal that this server revoked a token.
+    revoked: Notify,
 }
 
 /// A resource of which only a limited number may be in use at the same time.
@@ -62,14 +66,31 @@ enum Holder {
     All,
 }
 
-/// The number of resources in use, by kind and holder. Holders that use none are absent.
 #[derive(Default)]
-struct Active(Mutex<HashMap<(Kind, Holder), usize>>);
+struct Active(Mutex<InUse>);
+
+#[derive(Default)]
+struct InUse {
+    /// The number of resources in use, by kind and holder. Holders that use none are absent.
+    counts: HashMap<(Kind, Holder), usize>,
+    /// The tokens that hold slots, each with the number of its slots and the signal that ends their
+    /// use.
+    tokens: HashMap<TokenKey, (usize, CancellationToken)>,
+}
 
 /// A slot for one resource. Dropping it frees the slot.
 pub(crate) struct Slot {
     active: Arc<Active>,
     counted: Vec<(Kind, Holder)>,
+    token: Option<TokenKey>,
+    revoked: CancellationToken,
+}
+
+impl Slot {
+    /// Returns the signal that the token was revoked, which ends the use of the slot.
+    pub(crate) fn revoked(&self) -> &CancellationToken {
+        &self.revoked
+    }
 }
 
 /// Returns the hash of a token.
@@ -85,6 +106,29 @@ impl Quotas {
             per_minute,
             limits: *limits,
             active: Arc::default(),
+            revoked: Notify::new(),
+        }
+    }
+
+    /// Reports that a token was revoked.
+    pub(crate) fn notice_revoked(&self) {
+        self.revoked.notify_one();
+    }
+
+    /// Waits until a token is revoked by this server.
+    pub(crate) async fn revoked(&self) {
+        self.revoked.notified().await;
+    }
+
+    /// Returns the tokens that hold slots.
+    pub(crate) fn tokens(&self) -> Vec<TokenKey> {
+        self.active.lock().tokens.keys().copied().collect()
+    }
+
+    /// Ends the use of all slots of a token.
+    pub(crate) fn end(&self, token: &TokenKey) {
+        if let Some((_, revoked)) = self.active.lock().tokens.get(token) {
+            revoked.cancel();
         }
     }
 
@@ -121,15 +165,21 @@ impl Quotas {
         let mut counted = Vec::with_capacity(holders.len());
         for (holder, limit) in holders {
             let entry = (kind, holder);
-            if active.get(&entry).copied().unwrap_or_default() >= limit {
+            if active.counts.get(&entry).copied().unwrap_or_default() >= limit {
                 return Err(kind.exhausted(&entry.1, limit));
             }
             counted.push(entry);
         }
         for entry in &counted {
-            *active.entry(entry.clone()).or_default() += 1;
+            *active.counts.entry(entry.clone()).or_default() += 1;
         }
-        Ok(Slot { active: Arc::clone(&self.active), counted })
+        let revoked = token.map_or_else(CancellationToken::new, |token| {
+            let (slots, revoked) = active.tokens.entry(token).or_default();
+            *slots += 1;
+            revoked.clone()
+        });
+        drop(active);
+        Ok(Slot { active: Arc::clone(&self.active), counted, token, revoked })
     }
 }
 
@@ -177,7 +227,7 @@ impl Kind {
 }
 
 impl Active {
-    fn lock(&self) -> MutexGuard<'_, HashMap<(Kind, Holder), usize>> {
+    fn lock(&self) -> MutexGuard<'_, InUse> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -186,11 +236,19 @@ impl Drop for Slot {
     fn drop(&mut self) {
         let mut active = self.active.lock();
         for entry in &self.counted {
-            if let Some(count) = active.get_mut(entry) {
+            if let Some(count) = active.counts.get_mut(entry) {
                 *count -= 1;
                 if *count == 0 {
-                    active.remove(entry);
+                    active.counts.remove(entry);
                 }
+            }
+        }
+        if let Some(token) = &self.token
+            && let Some((slots, _)) = active.tokens.get_mut(token)
+        {
+            *slots -= 1;
+            if *slots == 0 {
+                active.tokens.remove(token);
             }
         }
     }
@@ -225,7 +283,8 @@ mod tests {
         // Slots of another kind are not affected.
         drop(quotas.acquire(Kind::Stream, Some([1; 32]), &Tenant::new("a").unwrap()).unwrap());
         drop(held);
-        assert!(quotas.active.lock().is_empty());
+        let active = quotas.active.lock();
+        assert!(active.counts.is_empty() && active.tokens.is_empty());
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use futures_util::future::join_all;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
@@ -15,6 +16,7 @@ use wattle_agent::{Store, Tenant};
 use crate::app::App;
 use crate::connection::{self, Seat};
 use crate::error::{ApiError, ServeError};
+use crate::revoked;
 use crate::router::router;
 use crate::settings::ServerSettings;
 use crate::state::Shared;
@@ -64,18 +66,22 @@ impl Server {
         let connections = TaskTracker::new();
         let (resuming, store) = (Arc::clone(&shared), shared.app.own().store.file().clone());
         let tidying = tokio::spawn(async move { store.keep_tidy().await });
+        let revoking = Arc::clone(&shared);
+        let revoking = tokio::spawn(async move { revoked::watch(&revoking).await });
         tokio::spawn(async move {
             let own = resuming.app.own().store.clone();
-            for store in own.file().tenants_with_open_runs().await.unwrap_or_default() {
-                match resuming.app.tenant(&store) {
+            let tenants = own.file().tenants_with_open_runs().await.unwrap_or_default();
+            // A tenant whose runs wait for slots delays no other tenant.
+            let resumed =
+                join_all(tenants.iter().map(async |tenant| match resuming.app.tenant(tenant) {
                     Ok(parts) => resuming.service.resume_open(&parts.store).await,
-                    Err(why) => tracing::error!(tenant = %store, why, "failed to open a tenant"),
-                }
-            }
-            look_after(&resuming, own.file()).await;
+                    Err(why) => tracing::error!(%tenant, why, "failed to open a tenant"),
+                }));
+            tokio::join!(resumed, look_after(&resuming, own.file()));
         });
         accept(listener, &shared, &connections, &shutdown).await;
         tidying.abort();
+        revoking.abort();
         shared.drain().await;
         shared.stopping.cancel();
         connections.close();
@@ -151,7 +157,8 @@ impl Seats {
         let seat = ordinary.or_else(|| acquire(&self.reserved).map(|permit| (permit, true)));
         if let Some((permit, is_reserved)) = seat {
             let (shared, router) = (Arc::clone(shared), router.clone());
-            let seat = Seat::new(permit, is_reserved, &shared.metrics);
+            let peer = stream.peer_addr().ok().map(|address| address.ip());
+            let seat = Seat::new(permit, is_reserved, peer, &shared.metrics);
             tasks.spawn(connection::serve(stream, shared, router, seat));
         } else if let Some(permit) = acquire(&self.refusals) {
             let error = ApiError::too_many_connections(shared.limits.connections);

@@ -73,10 +73,12 @@ pub struct Limits {
     /// the store together leave a quarter of the connections to other requests.
     pub connections: usize,
     /// Maximum number of runs, including those waiting for an earlier run of their session (default
-    /// 64). Additional background runs are queued, and additional chats get status 503.
+    /// 64). Additional background runs are queued, and additional chats get status 503. An eighth,
+    /// and at least one of four or more, is reserved for the server's own tenant.
     pub runs: usize,
-    /// Maximum number of runs per tenant, on all servers that share the store (default: no limit).
-    /// Additional background runs are queued, and additional chats get status 429.
+    /// Maximum number of runs per tenant, on all servers that share the store. By default, each
+    /// tenant except the server's own may have half of `runs` on each server. Additional background
+    /// runs are queued, and additional chats get status 429.
     pub runs_per_tenant: Option<usize>,
     /// Maximum number of queued runs per tenant (default 1,000). Additional runs get status 429.
     pub queued: usize,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use wattle_agent::Cancel;
 use wattle_agent::agents::{AgentSpec, DEFAULT_AGENT};
-use wattle_agent::host::RunRequest;
 use wattle_agent::host::service::RunHandle;
+use wattle_agent::host::{RunRequest, TenantStore};
 
 use crate::caller::Caller;
 use crate::error::ApiError;
@@ -14,6 +14,9 @@ use crate::origin::RunOrigin;
 use crate::quota::{Kind, Slot};
 use crate::state::Shared;
 use crate::stream::CancelOnDrop;
+
+/// The reason for cancelling a run whose token was revoked.
+const REVOKED: &str = "the token that started it was revoked";
 
 /// A run whose client waits for the answer.
 pub(crate) struct StartedRun {
@@ -38,7 +41,7 @@ pub(crate) async fn start(
     let started = async move {
         let run = of.service.start(&store, request, &Cancel::new()).await?;
         of.metrics.run_started();
-        let id = held(run, slot);
+        let id = held(&of, &store, run, slot);
         let new = || CancelOnDrop::new(of.service.clone(), store, id.clone());
         let guard = needs_client.then(new);
         Ok::<_, ApiError>(StartedRun { id, guard })
@@ -56,7 +59,7 @@ pub(crate) async fn queue(
     let (id, active) = shared.service.enqueue(&caller.store, request).await?;
     shared.metrics.run_started();
     if let Some(run) = active {
-        held(run, slot);
+        held(shared, &caller.store, run, slot);
     }
     Ok(id)
 }
@@ -66,12 +69,21 @@ pub(super) fn slot(shared: &Shared, caller: &Caller) -> Result<Slot, ApiError> {
     caller.slot(&shared.quotas, Kind::Run)
 }
 
-/// Returns the run's id immediately and holds the slot until the run is no longer active.
-pub(super) fn held(run: RunHandle, slot: Slot) -> String {
+/// Returns the run's id immediately and holds the slot until the run is no longer active. If the
+/// slot's token is revoked, the run is cancelled.
+pub(super) fn held(shared: &Shared, store: &TenantStore, run: RunHandle, slot: Slot) -> String {
     let id = run.id.clone();
+    let (service, store, of) = (shared.service.clone(), store.clone(), id.clone());
     tokio::spawn(async move {
+        tokio::select! {
+            biased;
+            _ = run.outcome() => return,
+            () = slot.revoked().cancelled() => {}
+        }
+        if let Err(cause) = service.cancel(&store, &of, REVOKED).await {
+            tracing::error!(run = of, %cause, "failed to cancel a run of a revoked token");
+        }
         run.outcome().await;
-        drop(slot);
     });
     id
 }

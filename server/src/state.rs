@@ -8,6 +8,8 @@ use tokio_util::task::TaskTracker;
 use wattle_agent::host::service::{RunService, ServiceLimits};
 
 use crate::app::App;
+use crate::attempts::Attempts;
+use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::gate::Gate;
 use crate::memory::Accounts;
@@ -24,6 +26,7 @@ pub(crate) struct Shared {
     pub(crate) gate: Arc<Gate>,
     pub(crate) limits: Limits,
     pub(crate) quotas: Quotas,
+    pub(crate) attempts: Attempts,
     pub(crate) metrics: Metrics,
     /// The accounts to which the memory of requests is charged.
     pub(crate) accounts: Accounts,
@@ -40,7 +43,8 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(settings: ServerSettings, app: App) -> Self {
         let Limits { runs, runs_per_tenant, queued, waiting, .. } = settings.limits;
-        let limits = ServiceLimits { runs, runs_per_tenant, queued, waiting };
+        let operator = Some(app.own().store.tenant().clone());
+        let limits = ServiceLimits { runs, operator, runs_per_tenant, queued, waiting };
         let service = RunService::new(app.host().clone(), Arc::new(app.clone()), limits);
         let accounts = Accounts::new(app.host().runtime());
         let metrics = Metrics::new();
@@ -52,6 +56,7 @@ impl Shared {
             token: settings.token,
             limits: settings.limits,
             quotas: Quotas::new(&settings.limits),
+            attempts: Attempts::default(),
             metrics,
             accounts,
             tasks: TaskTracker::new(),
@@ -63,6 +68,11 @@ impl Shared {
 }
 
 impl Shared {
+    /// Returns true if the caller belongs to the server's own tenant.
+    pub(crate) fn is_operators(&self, caller: &Caller) -> bool {
+        caller.store.tenant() == self.app.own().store.tenant()
+    }
+
     /// Runs `work` in a separate task and returns its result. If the client disconnects, the
     /// handler of its request is dropped, but the task runs to completion.
     pub(crate) async fn finish<T: Send + 'static>(

@@ -389,9 +389,9 @@ impl<T> AgentBuilder<T> {
         let runs = Arc::<AgentRuns>::default();
         let limits = ServiceLimits {
             runs: usize::MAX,
-            runs_per_tenant: None,
             queued: usize::MAX,
             waiting: usize::MAX,
+            ..ServiceLimits::default()
         };
         let service = RunService::new(inner.host.clone(), Arc::<AgentRuns>::clone(&runs), limits);
         Ok(Agent { inner: Arc::new(inner), runs, service, read: self.read })

@@ -145,7 +145,7 @@ impl AgentRun {
     /// runs have no traces, or the folder cannot be created.
     fn trace_folder(&self) -> Option<PathBuf> {
         let folder = self.agent.trace.as_ref()?.folder.join(self.state.run_id());
-        match std::fs::create_dir_all(&folder) {
+        match wattle_store::create_folder(&folder) {
             Ok(()) => Some(folder),
             Err(cause) => {
                 tracing::warn!(folder = %folder.display(), %cause, "the run has no trace");

@@ -394,9 +394,9 @@ pub(super) fn prune_runs(
     Ok(removed)
 }
 
-/// Removes at most `most` runs of a tree. The root run is removed last. Returns the number of
-/// removed runs.
-fn remove_tree(
+/// Removes at most `most` runs of a tree that ended before `at`. The root run is removed last.
+/// Returns the number of removed runs.
+pub(super) fn remove_tree(
     transaction: &mut Transaction<'_>,
     (tenant, top): (&str, &str),
     at: i64,

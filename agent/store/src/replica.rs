@@ -39,6 +39,10 @@ pub struct QueueLook<'a> {
     /// Maximum number of runs per tenant that are driven at the same time, counted across all
     /// processes.
     pub per_tenant: usize,
+    /// The only tenant whose runs are returned, or `None` for all tenants.
+    pub only: Option<&'a Tenant>,
+    /// The tenants whose runs are not returned.
+    pub without: &'a [Tenant],
     /// The names of the requirements that this process meets.
     pub offers: &'a [String],
 }
@@ -77,7 +81,7 @@ impl Store {
     /// With SQLite, the locks of an ended process count as free immediately. With PostgreSQL, they
     /// count as free once the process's lease has expired.
     pub async fn free_runs(&self, look: QueueLook<'_>) -> Result<Vec<FreeRun>, StoreError> {
-        let QueueLook { limit, per_tenant, offers } = look;
+        let QueueLook { limit, per_tenant, only, without, offers } = look;
         if offers.is_empty() {
             return Ok(Vec::new());
         }
@@ -85,12 +89,28 @@ impl Store {
         let number = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
         let (limit, per_tenant) = (number(limit), number(per_tenant));
         let offers: Vec<Value> = offers.iter().map(|offer| offer.to_value()).collect();
-        let places: Vec<String> = (4..4 + offers.len()).map(|at| format!("?{at}")).collect();
-        let query = FREE.replace("{offers}", &places.join(", ")).replace("{pending}", PENDING);
+        let places = |first: usize, number: usize| {
+            (first..first + number).map(|at| format!("?{at}")).collect::<Vec<_>>().join(", ")
+        };
+        let name = |tenant: &Tenant| tenant.as_str().to_value();
+        let tenants: Vec<Value> = only.into_iter().chain(without).map(name).collect();
+        let first = 4 + offers.len();
+        let of_tenants = match (only, without.len()) {
+            (None, 0) => String::new(),
+            (None, number) => format!("AND tenant NOT IN ({})", places(first, number)),
+            (Some(_), 0) => format!("AND tenant = ?{first}"),
+            (Some(_), number) => {
+                format!("AND tenant = ?{first} AND tenant NOT IN ({})", places(first + 1, number))
+            }
+        };
+        let query = FREE
+            .replace("{offers}", &places(4, offers.len()))
+            .replace("{tenants}", &of_tenants)
+            .replace("{pending}", PENDING);
         let found = self.read(move |transaction| {
             let now = transaction.now();
             let mut values = params![now, limit, per_tenant].to_vec();
-            values.extend(offers.iter().cloned());
+            values.extend(offers.iter().chain(&tenants).cloned());
             let run = |row: &Row| Ok((row.get::<String>(0)?, row.get::<String>(1)?));
             transaction.query(&query, &values, run)
         });
@@ -212,7 +232,7 @@ const FREE: &str = "
                 PARTITION BY tenant, free
                 ORDER BY waits, priority DESC, position, created, id) AS place
         FROM ordered)
-    SELECT tenant, id FROM ranked WHERE free AND place <= ?3 ORDER BY place, created, id LIMIT ?2";
+    SELECT tenant, id FROM ranked WHERE free AND place <= ?3 {tenants} ORDER BY place, created, id LIMIT ?2";
 
 /// The query that counts a tenant's queued runs and its driven runs. ?2 is the tenant.
 const LOAD: &str = "
@@ -358,7 +378,8 @@ mod tests {
     use crate::ledger::Keys;
     use wattle_capability::secrets::{ApiKey, Mask};
 
-    const LOOK: QueueLook<'_> = QueueLook { limit: 100, per_tenant: usize::MAX, offers: &[] };
+    const LOOK: QueueLook<'_> =
+        QueueLook { limit: 100, per_tenant: usize::MAX, only: None, without: &[], offers: &[] };
 
     /// Returns an empty store for each installed engine.
     fn stores() -> Vec<Store> {
@@ -398,6 +419,11 @@ mod tests {
             assert_eq!(free(&store, QueueLook { limit: 1, ..LOOK }).await, ["b5"]);
             let limited = QueueLook { per_tenant: 3, ..LOOK };
             assert_eq!(free(&store, limited).await, ["b5", "b6", "a3"]);
+            let (one, all) = (alice.tenant().clone(), [alice.tenant().clone()]);
+            assert_eq!(free(&store, QueueLook { only: Some(&one), ..LOOK }).await, ["a3", "a4"]);
+            assert_eq!(free(&store, QueueLook { without: &all, ..LOOK }).await, ["b5", "b6"]);
+            let none = QueueLook { only: Some(&one), without: &all, ..LOOK };
+            assert_eq!(free(&store, none).await, [""; 0]);
             let state = store.queue_state().await.unwrap();
             assert_eq!((state.waiting, state.driven, state.processes), (4, 2, 1));
             assert!(state.oldest_ms > 0);

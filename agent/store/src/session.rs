@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use wattle_machine::{Message, Role};
 
 use super::db::{Access, Row, Transaction, Value, params};
+use super::keep::remove_tree;
 use super::keep::{UNUSED, cutoff};
 use super::rewind::{copy_state, rewind_copy};
 use super::rows::millis;
@@ -346,15 +347,37 @@ impl TenantStore {
         .await
     }
 
-    /// Removes a session and its data. Returns false if there is no such session.
+    /// Removes a session and its data, and its runs that have ended, with their child runs, events
+    /// and artifacts. Returns false if there is no such session.
     ///
     /// # Errors
     /// If the store cannot be written.
     pub async fn remove(&self, session: &str) -> Result<bool, StoreError> {
         let session = session.to_owned();
         self.write(move |transaction, (tenant, _)| {
+            let roots = "SELECT id FROM run WHERE tenant = ?1 AND session = ?2 AND root IS NULL";
+            let roots =
+                transaction.query(roots, params![tenant, session], |row| row.get::<String>(0))?;
+            for root in roots {
+                remove_tree(transaction, (tenant, &root), i64::MAX, u64::MAX)?;
+            }
             let delete = "DELETE FROM session WHERE tenant = ?1 AND id = ?2";
             Ok(transaction.execute(delete, params![tenant, session])? > 0)
+        })
+        .await
+    }
+
+    /// Returns the ids of a session's root runs that have not ended, including queued ones.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn unended_runs(&self, session: &str) -> Result<Vec<String>, StoreError> {
+        let session = session.to_owned();
+        self.read(move |transaction, (tenant, _)| {
+            let query = "SELECT id FROM queue WHERE tenant = ?1 AND session = ?2
+                         UNION SELECT id FROM run WHERE tenant = ?1 AND session = ?2
+                         AND root IS NULL AND status <> 'ended'";
+            transaction.query(query, params![tenant, session], |row| row.get::<String>(0))
         })
         .await
     }

@@ -56,6 +56,27 @@ impl Store {
     }
 }
 
+impl Store {
+    /// Returns those of the given tokens that are not in the store, or no longer. Each is the BLAKE3
+    /// hash of a token's secret.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn unknown_tokens(&self, hashes: Vec<[u8; 32]>) -> Result<Vec<[u8; 32]>, StoreError> {
+        self.read(move |transaction| {
+            let mut unknown = Vec::new();
+            for hash in &hashes {
+                let query = "SELECT 1 FROM token WHERE hash = ?1";
+                if transaction.first(query, params![*hash])?.is_none() {
+                    unknown.push(*hash);
+                }
+            }
+            Ok(unknown)
+        })
+        .await
+    }
+}
+
 impl TenantStore {
     /// Returns the store that this `TenantStore` is a part of.
     #[must_use]

@@ -64,7 +64,7 @@ pub(crate) fn is_named(name: &str, known: &str) -> bool {
 }
 
 /// Returns the name under which a tolerant file system stores `name`, in lower case.
-fn plain(name: &str) -> String {
+pub(crate) fn plain(name: &str) -> String {
     let shown: String =
         name.chars().filter(|c| !IGNORED.iter().any(|range| range.contains(c))).collect();
     let stored = shown.split(':').next().unwrap_or_default().trim_end_matches(['.', ' ']);

@@ -122,10 +122,10 @@ pub fn truncate_partial_line(path: &Path) -> io::Result<()> {
     if first == 0 { file.set_len(0) } else { Ok(()) }
 }
 
-/// Opens a regular file without following a link.
+/// Opens a regular file without following a link. A new file is accessible to its owner only.
 fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let flags = (NO_SIDE_EFFECTS & !OFlags::CLOEXEC).bits().cast_signed();
-    let opened = options.custom_flags(flags).open(path);
+    let opened = options.custom_flags(flags).mode(0o600).open(path);
     let opened = opened.and_then(|file| regular_file_meta(&file).map(|_| file));
     opened.map_err(|cause| match Errno::from_io_error(&cause) {
         Some(Errno::LOOP) => io::Error::other("it is a link"),
@@ -156,6 +156,20 @@ mod tests {
         File::create(&path).unwrap().set_len(1 << 40).unwrap();
         truncate_partial_line(&path).unwrap();
         assert_eq!(path.metadata().unwrap().len(), 1 << 40);
+    }
+
+    #[test]
+    fn a_new_file_is_accessible_to_its_owner_only() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        for (name, create) in [
+            ("a", (|path: &Path| append_line(path, b"x\n")) as fn(&Path) -> io::Result<()>),
+            ("b", |path| open_lines(path).map(drop)),
+        ] {
+            let path = dir.path().join(name);
+            create(&path).unwrap();
+            assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{name}");
+        }
     }
 
     #[test]

@@ -72,6 +72,7 @@ mod overlay;
 mod path;
 mod printable;
 mod reader;
+mod sensitive;
 mod stamp;
 mod store;
 mod tree;
@@ -90,6 +91,7 @@ pub use host_lines::{
 pub use host_reads::{read_open_file, read_regular_file};
 pub use overlay::OVERLAY_LIMIT;
 pub use reader::Reader;
+pub use sensitive::{Sensitive, Sensitivity, sensitive};
 pub use stamp::FileStamp as Version;
 pub use tree::PathGuard;
 pub use writer::Writer;

@@ -19,6 +19,8 @@
 //! | `http.post` | one function |
 //! | `host:api.example.com`, `host:*.example.com:8443`, `host:*` | hosts, on one port or on all |
 //! | `read:notes`, `write:notes`, `path:notes` | reads, writes, or both, of that path and everything below it |
+//! | `private` | if it denies or asks, every read of a file that holds secrets by its name, such as `.env` or a key; if it allows, they are files like others |
+//! | `protected` | if it denies or asks, every write of a file that runs or authorizes something, such as `.bashrc`, a workflow or a build file; if it allows, they are files like others |
 //! | `key:user.` | the keys of the session's state with that prefix; if it allows, the prefix ends at a boundary: `key:user` covers `user` and `user.name`, but not `users` |
 //! | `program:NAME` | the program whose code the catalog has under that name, whoever starts it, by whatever name; a rule that denies or asks also covers the program that an agent calls by that name |
 //! | `agent:NAME`, `tool:NAME` | the agent or tool with that name |
@@ -66,6 +68,7 @@ mod resource;
 mod rule;
 mod start;
 
+use wattle_files::{Sensitivity, sensitive};
 use wattle_rt::Target;
 
 pub use approval::ApprovalScope;
@@ -145,6 +148,48 @@ impl Policy {
     pub fn and(mut self, other: Policy) -> Policy {
         self.sets.extend(other.sets);
         self
+    }
+
+    /// Returns the policy with a rule that denies reading [private](Sensitivity::Private) files,
+    /// unless it has a rule on them.
+    #[must_use]
+    pub fn keeping_private_files(self) -> Policy {
+        self.with_default(Sensitivity::Private, Verdict::Deny)
+    }
+
+    /// Returns the policy with a rule that asks about writing
+    /// [protected](Sensitivity::Protected) files, unless it has a rule on them.
+    #[must_use]
+    pub fn asking_about_protected_files(self) -> Policy {
+        self.with_default(Sensitivity::Protected, Verdict::Ask)
+    }
+
+    fn with_default(mut self, class: Sensitivity, verdict: Verdict) -> Policy {
+        let rule = Rule::sensitive(class);
+        if self.sets.is_empty() {
+            self.sets.push(Set::new());
+        }
+        if let Some(set) = self.sets.first_mut()
+            && !set.iter().any(|(own, _)| *own == rule)
+        {
+            set.push((rule, verdict));
+        }
+        self
+    }
+
+    /// Returns a noun phrase that says what a file is, such as `a build file`, if somebody must be
+    /// asked before the file is written to the workdir: it is protected, and no rule allows to
+    /// write it. `root` are the names of the workdir's path, and `path` is relative to the workdir.
+    /// If `whole` is true, everything below the path is meant, too.
+    #[must_use]
+    pub fn protects(&self, root: &[String], path: &str, whole: bool) -> Option<&'static str> {
+        let own = resource::names(path)?;
+        let found = sensitive(Sensitivity::Protected, &[root, own.as_slice()].concat(), whole)?;
+        let depth = found.depth.saturating_sub(root.len()).max(1);
+        let allows = |(rule, verdict): &(Rule, Verdict)| {
+            *verdict == Verdict::Allow && rule.permits_protected(&own, depth)
+        };
+        (!self.sets.first().is_some_and(|set| set.iter().any(allows))).then_some(found.what)
     }
 
     /// Returns true if the policy denies nothing and requires no approvals.

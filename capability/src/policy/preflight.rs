@@ -10,6 +10,7 @@ use wattle_rt::{Guard, GuardFuture, Preview, QuestionReply, Target, truncate};
 use super::decide::{Decision, Question, START};
 use super::resource::Resource;
 use super::{ApprovalScope, Directory, Policy, Rule, TouchedResource, Verdict};
+use crate::sys::Context;
 
 /// The port to the user, who approves the effects of programs.
 pub trait Approver: Send + Sync {
@@ -98,6 +99,8 @@ pub struct Preflight {
     once: Vec<Approval>,
     /// The programs and agents of the run. It is empty until a program starts.
     directory: Directory,
+    /// The values of the program's context, which no model sees. It is empty until a program starts.
+    context: Context,
 }
 
 /// The user's approval of some of the effects of one function.
@@ -108,15 +111,17 @@ struct Approval {
 }
 
 impl Preflight {
-    /// Creates a guard. Without an approver, effects that need approval are denied.
+    /// Creates a guard. Without an approver, effects that need approval are denied. Files that hold
+    /// secrets by their names are [private](Policy::keeping_private_files).
     #[must_use]
     pub fn new(policy: Policy, approver: Option<Arc<dyn Approver>>) -> Preflight {
         Preflight {
-            policy: Arc::new(policy),
+            policy: Arc::new(policy.keeping_private_files()),
             approver,
             always: Arc::default(),
             once: Vec::new(),
             directory: Directory::default(),
+            context: Context::default(),
         }
     }
 
@@ -140,6 +145,15 @@ impl Preflight {
     #[must_use]
     pub fn narrowed(&self, policy: Policy) -> Preflight {
         Preflight { policy: Arc::new(self.policy.as_ref().clone().and(policy)), ..self.clone() }
+    }
+
+    /// Returns a guard that also [asks](Policy::asking_about_protected_files) before protected files
+    /// are written, for runs whose files are those of the workdir. The two guards share the
+    /// approvals that apply to the rest of the session.
+    #[must_use]
+    pub fn asking_about_protected_files(&self) -> Preflight {
+        let policy = self.policy.as_ref().clone().asking_about_protected_files();
+        Preflight { policy: Arc::new(policy), ..self.clone() }
     }
 
     async fn decide(&self, preview: Preview<'_>) -> Result<Preflight, String> {
@@ -247,13 +261,32 @@ async fn lines(preview: &Preview<'_>) -> Vec<Option<Line>> {
     preview.use_positions().await.into_iter().map(|position| line(position?.line)).collect()
 }
 
+/// Minimum length of a context value that denials do not show, in bytes. A shorter one can occur in
+/// a denial by chance.
+const MIN_HIDDEN: usize = 3;
+
+/// Returns a denial with references in place of the values of the program's context.
+fn without_values(context: &Context, text: String) -> String {
+    let mut hidden: Vec<(&String, &String)> =
+        context.0.iter().filter(|(_, value)| value.len() >= MIN_HIDDEN).collect();
+    // A value may contain another one.
+    hidden.sort_by_key(|(_, value)| std::cmp::Reverse(value.len()));
+    hidden
+        .iter()
+        .fold(text, |text, (key, value)| text.replace(value.as_str(), &format!("${{{key}}}")))
+}
+
 /// Maximum length of the source line that is quoted in a question, in characters.
 const MAX_LINE: usize = 200;
 
 impl Guard for Preflight {
     fn before<'a>(&'a self, preview: Preview<'a>) -> GuardFuture<'a> {
         Box::pin(async move {
-            self.decide(preview).await.map(|decided| Arc::new(decided) as Arc<dyn Guard>)
+            let context = preview.grants.config::<Context>();
+            let context = context.as_deref().cloned().unwrap_or_default();
+            let decided = self.decide(preview).await;
+            let decided = decided.map_err(|why| without_values(&context, why))?;
+            Ok(Arc::new(Preflight { context, ..decided }) as Arc<dyn Guard>)
         })
     }
 
@@ -285,12 +318,61 @@ impl Guard for Preflight {
         let remedy = self
             .policy
             .remedy(&exact, ruling, |wider| wider.on(function, touched).verdict == Verdict::Allow);
-        Err(format!("`{function}` may not {what}: {why}{rule}; {remedy}"))
+        let refusal = format!("`{function}` may not {what}: {why}{rule}; {remedy}");
+        Err(without_values(&self.context, refusal))
     }
 }
 
 impl fmt::Debug for Preflight {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Preflight").field("policy", &self.policy).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests may panic")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn private_files_are_read_only_by_a_rule_that_names_them() {
+        let rules = |list: &[&str]| list.iter().map(|rule| rule.parse().unwrap()).collect();
+        let verdict = |allow: &[&str], deny: &[&str], target, path: &str| {
+            let policy = Policy::new(rules(allow), Vec::new(), rules(deny));
+            Preflight::new(policy, None).policy().verdict("fs.read", target, path)
+        };
+        for (allow, deny, path, expected) in [
+            ([""; 0].as_slice(), [""; 0].as_slice(), ".env", Verdict::Deny),
+            (&[], &[], "a/../b/.ENV", Verdict::Deny),
+            (&[], &[], "src/main.rs", Verdict::Allow),
+            (&["*", "fs", "fs.read", "read:*"], &[], ".env", Verdict::Deny),
+            (&["read:config"], &[], "config/.env", Verdict::Deny),
+            (&["read:config/.env"], &[], "config/.env", Verdict::Allow),
+            (&["path:.ssh"], &[], ".ssh/id_rsa", Verdict::Allow),
+            (&["private"], &[], ".env", Verdict::Allow),
+            (&["private"], &["fs"], ".env", Verdict::Deny),
+            (&["private"], &["read:config"], "config/.env", Verdict::Deny),
+            (&[], &["private"], ".env", Verdict::Deny),
+        ] {
+            let found = verdict(allow, deny, Target::Read, path);
+            assert_eq!(found, expected, "{allow:?} {deny:?} {path}");
+        }
+        assert_eq!(verdict(&[], &[], Target::Write, ".env"), Verdict::Allow);
+        assert_eq!(verdict(&[], &[], Target::Tree, ".config"), Verdict::Deny);
+        assert_eq!(verdict(&[], &[], Target::ReadTree, ""), Verdict::Allow);
+    }
+
+    #[test]
+    fn a_denial_does_not_show_values_of_the_context() {
+        let values = [("name", "alice"), ("folder", "notes/alice"), ("n", "1")];
+        let values = values.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let context = Context(Arc::new(values.into_iter().collect()));
+        let shown = |text: &str| without_values(&context, text.to_owned());
+        assert_eq!(
+            shown("`fs.read` may not touch \"notes/alice/1\""),
+            "`fs.read` may not touch \"${folder}/1\""
+        );
+        assert_eq!(shown("`--allow read:/alice`"), "`--allow read:/${name}`");
+        assert_eq!(without_values(&Context::default(), "alice".to_owned()), "alice");
     }
 }

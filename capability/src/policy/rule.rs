@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use wattle_files::{Sensitivity, sensitive};
 use wattle_rt::{Service, Target};
 
 use super::class::{self, Class};
@@ -23,11 +24,17 @@ enum Scope {
     Function(String),
     Host { host: Hosts, port: Option<u16> },
     Path { names: Vec<String>, read: bool, write: bool },
+    Sensitive(Sensitivity),
     Key(String),
     Program(Option<String>),
     Agent(Option<String>),
     Tool(Option<String>),
 }
+
+/// The rule on reading files that hold secrets.
+const PRIVATE: &str = "private";
+/// The rule on writing files that run or authorize something.
+const PROTECTED: &str = "protected";
 
 /// The hosts that a rule covers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -73,7 +80,7 @@ impl fmt::Display for RuleError {
 impl std::error::Error for RuleError {}
 
 /// A hint for error messages that lists the forms of a rule.
-const KINDS: &str = "write `*`, `egress`, a capability such as `http`, a function such as \
+const KINDS: &str = "write `*`, `egress`, `private`, `protected`, a capability such as `http`, a function such as \
                      `http.post`, or `host:`, `read:`, `write:`, `path:`, `key:`, `program:`, \
                      `agent:` or `tool:` followed by a name";
 
@@ -81,6 +88,37 @@ impl Rule {
     /// Creates a rule on a function.
     pub(super) fn function(name: &str) -> Rule {
         Rule(Scope::Function(name.to_owned()))
+    }
+
+    /// Creates a rule on the program that the catalog has under this name.
+    #[must_use]
+    pub fn on_program(name: &str) -> Rule {
+        Rule(Scope::Program(Some(name.to_owned())))
+    }
+
+    /// Creates a rule on questions to the agent with this name.
+    #[must_use]
+    pub fn on_agent(name: &str) -> Rule {
+        Rule(Scope::Agent(Some(name.to_owned())))
+    }
+
+    /// Creates the rule on files that are sensitive in this way: on reading private files, or on
+    /// writing protected ones.
+    pub(super) fn sensitive(class: Sensitivity) -> Rule {
+        Rule(Scope::Sensitive(class))
+    }
+
+    /// Returns true if the rule, which allows, covers writing the protected file at this path.
+    /// `depth` is the number of names up to the file or folder that is protected: a rule on a
+    /// folder above it does not cover it.
+    pub(super) fn permits_protected(&self, names: &[String], depth: usize) -> bool {
+        match &self.0 {
+            Scope::Sensitive(Sensitivity::Protected) => true,
+            Scope::Path { names: own, write: true, .. } => {
+                own.len() >= depth && names.starts_with(own)
+            }
+            _ => false,
+        }
     }
 
     /// Creates the narrowest rule that permits a function's effect. The rule is on the resource
@@ -177,7 +215,17 @@ impl Rule {
                 Resource::Path { names, read: reads, write: writes, .. },
             ) => {
                 let covers = (*read && *reads) || (*write && *writes);
-                (covers && names.starts_with(own)).then_some((0, own.len(), 0))
+                (covers && names.starts_with(own)).then_some((0, own.len(), 1))
+            }
+            // A rule on the sensitive file or folder itself is more specific, and one on a folder
+            // above it is not. A rule that allows these files only replaces the one that does not.
+            (Scope::Sensitive(class), Resource::Path { names, read, write, whole }) => {
+                let covers = match class {
+                    Sensitivity::Private => *read,
+                    Sensitivity::Protected => *write,
+                };
+                let found = sensitive(*class, names, *whole).filter(|_| covers && restricts)?;
+                Some((0, found.depth, 0))
             }
             (Scope::Key(own), Resource::Key { key, whole }) => {
                 let covers = if restricts {
@@ -361,6 +409,8 @@ fn known(text: &str) -> Result<Scope, RuleError> {
     match text {
         "*" => return Ok(Scope::Everything),
         class::EGRESS => return Ok(Scope::Egress),
+        PRIVATE => return Ok(Scope::Sensitive(Sensitivity::Private)),
+        PROTECTED => return Ok(Scope::Sensitive(Sensitivity::Protected)),
         _ => {}
     }
     let functions = || crate::ALL.iter().flat_map(|capability| capability.functions);
@@ -452,6 +502,8 @@ impl fmt::Display for Rule {
         match &self.0 {
             Scope::Everything => f.write_str("*"),
             Scope::Egress => f.write_str(class::EGRESS),
+            Scope::Sensitive(Sensitivity::Private) => f.write_str(PRIVATE),
+            Scope::Sensitive(Sensitivity::Protected) => f.write_str(PROTECTED),
             Scope::Capability(name) | Scope::Function(name) => f.write_str(name),
             Scope::Host { host, port } => {
                 match host {

@@ -60,18 +60,19 @@ async fn show(name: &str, json: bool, setup: Setup) -> Result<(), Fault> {
         .load(&setup::tenant(&setup.config)?, name)
         .await
         .map_err(|error| Fault::usage(error).hint("`wattle agents list` shows the agents"))?;
+    let agent = AgentSpec { reference: None, ..agent.as_ref().clone() };
     let (complete, open) = with_placeholders(&agent, &setup);
     let (setup, settings) = setup.for_agent(&complete, &setup.settings(RUN_STEPS))?;
     let catalog = setup.host.catalog();
     let programs: Vec<&str> = catalog.iter().map(|entry| entry.name().as_str()).collect();
     if json {
-        let mut document = json!(*agent);
+        let mut document = json!(agent);
         let max_steps = settings.machine.max_steps;
         let more = json!({"programs": programs, "required_context": open, "max_steps": max_steps});
         super::extend(&mut document, more);
         return output::json(&document);
     }
-    let declared = toml::to_string_pretty(&*agent)
+    let declared = toml::to_string_pretty(&agent)
         .map_err(|error| Fault::failed(format!("failed to print the agent: {error}")))?;
     output::text(&visible(declared.trim_end()))?;
     let steps = match settings.machine.max_steps {

@@ -15,7 +15,7 @@ use wattle_agent::host::rt::{Diagnostic, Exit as Ended, Outcome, RunError, Signa
 
 use super::outputs::OutputFolder;
 use crate::args::ExecArgs;
-use crate::changes::{self, Fate};
+use crate::changes::{self, Fate, Rules};
 use crate::config::{Config, Layer, Origin as Source, Places};
 use crate::fault::{Exit, Fault};
 use crate::output::{BAD, DIM, paint, visible};
@@ -112,7 +112,8 @@ async fn compile_and_run(
     let in_session = session.is_some();
     let settle = async |succeeded: bool| {
         let fate = Fate::of(&setup.config, succeeded, in_session);
-        parts::settle_program(session.as_ref(), &files, newest, fate).await
+        let applying = (files.as_ref(), &Rules::of(&setup.config));
+        parts::settle_program(session.as_ref(), applying, newest, fate).await
     };
     let grants = setup.grants(setup.access(
         Arc::clone(&files),

@@ -11,7 +11,7 @@ use rustyline::{Completer, Helper, Highlighter, Hinter};
 use wattle_agent::host::shell::{Bounds, Session, Shell, Stdio, Stream};
 
 use crate::args::ShellArgs;
-use crate::changes::{self, Fate};
+use crate::changes::{self, Fate, Rules};
 use crate::config::{Config, Layer};
 use crate::fault::{Exit, Fault};
 use crate::line_editor::LineEditor;
@@ -68,7 +68,8 @@ async fn open_and_run(args: ShellArgs, config: Config) -> Result<Exit, Fault> {
         }
         None => converse(session, deadline).await?,
     };
-    changes::settle(&files, Fate::of(&setup.config, status == 0, false))?;
+    let fate = Fate::of(&setup.config, status == 0, false);
+    changes::settle(&files, &Rules::of(&setup.config), fate)?;
     Ok(Exit::Status(status))
 }
 

@@ -328,7 +328,7 @@ keys! {
     /// Maximum number of runs that a server drives at the same time. Additional runs are queued.
     serve_runs as "serve.runs" "WATTLE_SERVE_RUNS": NonZeroU32 = |_| budget(64), Class::Never;
     /// Maximum number of runs of a tenant that all servers of a store drive at the same time. By
-    /// default, there is no limit per tenant.
+    /// default, a tenant other than the server's own may have half of `serve.runs` on each server.
     serve_tenant as "serve.runs_per_tenant" "WATTLE_SERVE_RUNS_PER_TENANT": Option<NonZeroU32> = |_| None, Class::Never;
     /// Maximum number of queued runs of a tenant. Servers refuse additional runs.
     serve_queue as "serve.queue" "WATTLE_SERVE_QUEUE": NonZeroU32 = |_| budget(1_000), Class::Never;

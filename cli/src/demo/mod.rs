@@ -18,7 +18,7 @@ use wattle_agent::host::{RunParts, RunRequest, STEPS_FILE};
 use wattle_agent::{Host, Resources};
 
 use crate::args::DemoArgs;
-use crate::changes::{self, Fate};
+use crate::changes::{self, Fate, Rules};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, DIM, NAME, paint};
 use crate::progress::{Live, Mode};
@@ -171,6 +171,7 @@ async fn play(
     }
     changes::settle(
         &files,
+        &Rules::default(),
         Fate::Leave("in the overlay; your own runs apply them with `--apply`"),
     )?;
     let seen = seen.into_inner();

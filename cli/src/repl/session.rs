@@ -17,7 +17,7 @@ use super::interrupt::stoppable;
 use super::lines::{Line, Lines};
 use super::program::OpenProgram;
 use crate::ask::is_yes;
-use crate::changes::{self, Fate};
+use crate::changes::{self, Fate, Rules};
 use crate::config::Config;
 use crate::fault::{Exit, Fault};
 use crate::progress::{Live, Mode, RunView};
@@ -213,12 +213,13 @@ impl Session {
     pub(super) async fn offer(&mut self, lines: &mut Lines) -> Result<(), Fault> {
         match Fate::of(&self.setup.config, true, true) {
             Fate::Written => {
-                changes::settle(&self.files, Fate::Written)?;
+                changes::settle(&self.files, &self.rules(), Fate::Written)?;
                 self.files = self.setup.files()?;
                 return Ok(());
             }
             Fate::Apply => {
-                self.edit_changes(|files| changes::settle(files, Fate::Apply)).await?;
+                let rules = self.rules();
+                self.edit_changes(|files| changes::settle(files, &rules, Fate::Apply)).await?;
                 self.applied += 1;
                 return Ok(());
             }
@@ -229,7 +230,8 @@ impl Session {
             return Ok(());
         }
         self.declined = changes;
-        changes::settle(&self.files, Fate::Leave("in this session only; `/diff` shows them"))?;
+        let fate = Fate::Leave("in this session only; `/diff` shows them");
+        changes::settle(&self.files, &self.rules(), fate)?;
         self.ask(lines, "apply them to the workdir? [y/N] ").await
     }
 
@@ -259,7 +261,13 @@ impl Session {
     /// If some of these changes cannot be applied, or the session cannot be written.
     pub(super) async fn apply(&mut self, chosen: impl Fn(&Change) -> bool) -> Result<(), Fault> {
         self.applied += 1;
-        self.edit_changes(|files| changes::apply_chosen(files, chosen)).await
+        let rules = self.rules();
+        self.edit_changes(|files| changes::apply_chosen(files, &rules, chosen)).await
+    }
+
+    /// Returns the rules by which changes are applied.
+    fn rules(&self) -> Rules {
+        Rules::of(&self.setup.config)
     }
 
     /// Changes the session's changes of files in its overlay and in the store.

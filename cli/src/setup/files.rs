@@ -6,7 +6,7 @@ use wattle_agent::host::capability::files::Files;
 use wattle_agent::host::journal::{self, Lock, SharedJournal};
 
 use super::Session;
-use crate::changes::{self, Fate};
+use crate::changes::{self, Fate, Rules};
 use crate::fault::Fault;
 use crate::output;
 
@@ -107,11 +107,11 @@ impl Session {
 /// If the changes cannot be applied, or the store cannot be written.
 pub(crate) async fn settle_program(
     session: Option<&Session>,
-    files: &Files,
+    (files, rules): (&Files, &Rules),
     newest: i64,
     fate: Fate,
 ) -> Result<(), Fault> {
-    let settled = changes::settle(files, fate);
+    let settled = changes::settle(files, rules, fate);
     match (session, fate) {
         (None, _) | (_, Fate::Written) => {}
         (Some(session), Fate::Apply) => session.replace_changes(files, newest).await?,

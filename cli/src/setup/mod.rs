@@ -23,7 +23,7 @@ use wattle_agent::agents::{
 use wattle_agent::host::capability::ai::Budget;
 use wattle_agent::host::capability::egress::{Egress, Policy};
 use wattle_agent::host::capability::files::{Base, Files, OVERLAY_LIMIT};
-use wattle_agent::host::capability::policy::{NoApprover, Preflight};
+use wattle_agent::host::capability::policy::{Approver, NoApprover, Preflight};
 use wattle_agent::host::catalog::Folders;
 use wattle_agent::host::machine;
 use wattle_agent::host::moderation::{Classifier, MessageFilter, Moderation};
@@ -133,7 +133,7 @@ impl Setup {
             Some(collector) => host.with_collector(collector),
             None => host,
         };
-        let preflight = Arc::new(Preflight::new(config.policy.clone(), ask::terminal()));
+        let preflight = Arc::new(guard(&config, ask::terminal()));
         let agents = agents(&config);
         let setup = Setup { config, host, agents, preflight, context: BTreeMap::new() };
         Ok(setup.with_resolver())
@@ -382,13 +382,12 @@ impl Setup {
 
     /// Ends the approvals that the user gave for the rest of the session.
     pub(crate) fn forget_approvals(&mut self) {
-        self.preflight = Arc::new(Preflight::new(self.config.policy.clone(), ask::terminal()));
+        self.preflight = Arc::new(guard(&self.config, ask::terminal()));
     }
 
     /// Makes runs park at a call that needs approval instead of asking the user.
     pub(crate) fn park(&mut self) {
-        self.preflight =
-            Arc::new(Preflight::new(self.config.policy.clone(), Some(Arc::new(NoApprover))));
+        self.preflight = Arc::new(guard(&self.config, Some(Arc::new(NoApprover))));
     }
 
     /// Opens the store for the journal of runs. Returns `None` if no store is configured or, after
@@ -449,6 +448,13 @@ pub(crate) fn folders(config: &Config) -> Folders {
     let folders = Folders::open(&config.catalog.value, &|_| Ok(()));
     folders.catalog().problems().iter().for_each(|problem| output::warn(&problem.to_string()));
     folders
+}
+
+/// Creates the guard of programs. If they write to the workdir directly, it asks before they write
+/// protected files. Otherwise, the user is asked when the changes are applied.
+fn guard(config: &Config, approver: Option<Arc<dyn Approver>>) -> Preflight {
+    let guard = Preflight::new(config.policy.clone(), approver);
+    if config.writes_through() { guard.asking_about_protected_files() } else { guard }
 }
 
 /// Loads the agents in the configured folders and warns about invalid ones.

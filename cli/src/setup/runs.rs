@@ -1,5 +1,6 @@
 //! The runs that commands start: the service that drives them, and their components.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -7,6 +8,7 @@ use serde_json::Value as Json;
 use wattle_agent::Settings;
 use wattle_agent::agents::{AgentSpec, Agents};
 use wattle_agent::host::capability::files::Files;
+use wattle_agent::host::capability::secrets::Vault;
 use wattle_agent::host::journal::{KeptFiles, RunRequest};
 use wattle_agent::host::service::{AssembleFuture, RunAssembler, RunService, ServiceLimits};
 use wattle_agent::host::{Report, RunParts, Settle, TenantStore, UsageMeter};
@@ -15,8 +17,9 @@ use wattle_agent::output::OutputSettings;
 
 use super::files::rest;
 use super::{Session, Setup, check_keys, trace_dir};
-use crate::changes::{self, Fate};
+use crate::changes::{self, Fate, Rules};
 use crate::fault::Fault;
+use crate::output;
 
 /// The key under which a run's origin stores a session id that is only a label.
 pub(crate) const LABEL: &str = "label";
@@ -93,11 +96,12 @@ impl LocalAssembler {
         };
         let keeps_files = run.session.is_some() && files.is_overlay();
         let (files, failure) = (Arc::clone(files), Arc::clone(&self.failure));
+        let rules = Rules::of(&setup.config);
         let settle = fate.clone().filter(|_| !is_child).map(|fate| {
             Box::new(move |report: &Report| {
                 let fate = fate(report, keeps_files);
                 if let Some(fate) = fate
-                    && let Err(fault) = changes::settle(&files, fate)
+                    && let Err(fault) = changes::settle(&files, &rules, fate)
                 {
                     *failure.lock() = Some(fault);
                 }
@@ -133,6 +137,19 @@ impl RunAssembler for LocalAssembler {
         Box::pin(async move {
             let parts = self.parts(store, run, files.is_some()).await;
             parts.map_err(|fault| fault.to_string().into())
+        })
+    }
+
+    fn mask_secrets<'a>(
+        &'a self,
+        _: &'a TenantStore,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        let secrets = super::trusted::secrets(&self.runs.setup.config);
+        Box::pin(async move {
+            // If they cannot be read, the run fails when it starts.
+            if let Ok(secrets) = secrets {
+                _ = Vault::new(secrets).mask_in(output::mask()).await;
+            }
         })
     }
 

@@ -104,6 +104,7 @@ classes! {
     project
     provider
     secrets
+    sensitive
     server
     shell
     tenants

@@ -294,3 +294,30 @@ fn exec_confines_programs_to_the_root() {
         .code(3)
         .reports(&["nowhere", "--root"]);
 }
+
+#[test]
+fn changes_of_protected_files_are_left_out_without_a_terminal() {
+    let place = Place::new();
+    let program = "(fs.write \"Makefile\" \"all:\") (fs.write \".github/workflows/ci.yml\" \"x\") \
+                   (fs.write \"src/main.rs\" \"fn main() {}\") (out \"done\")";
+    place.write("a.wat", program);
+    let exec = ["exec", "a.wat", "--apply"];
+    let done = place.wattle(exec).run();
+    assert_eq!(done.code, 6, "{done:?}");
+    for words in [
+        "2 changes of protected files not applied:",
+        "created Makefile (4 bytes): a build file",
+        "created .github/workflows/ci.yml (1 byte): a workflow that a forge runs",
+        "created src/main.rs",
+        "--allow protected",
+    ] {
+        assert!(done.stderr.contains(words), "{words}: {}", done.stderr);
+    }
+    assert!(place.work().join("src/main.rs").exists());
+    assert!(!place.work().join("Makefile").exists() && !place.work().join(".github").exists());
+    let done = place.wattle(exec.iter().chain(&["--allow", "write:Makefile"])).run();
+    assert_eq!(done.code, 6, "{done:?}");
+    assert!(place.work().join("Makefile").exists() && !place.work().join(".github").exists());
+    assert_eq!(place.wattle(exec.iter().chain(&["--allow", "protected"])).run().code, 0);
+    assert!(place.work().join(".github/workflows/ci.yml").exists());
+}

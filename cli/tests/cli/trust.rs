@@ -2,9 +2,10 @@
 
 use std::process::Command;
 
+use serde_json::Value as Json;
 use wattle_tests::provider::{Answer, Provider};
 
-use crate::place::Place;
+use crate::place::{Call, Place};
 
 fn user_file(place: &Place, text: &str) {
     let folder = place.home().join(".config/wattle");
@@ -254,6 +255,20 @@ fn a_stored_secret_is_sent_only_to_its_host_and_is_in_no_file() {
     for (path, content) in place.files() {
         let found = content.windows(SECRET.len()).any(|bytes| bytes == SECRET.as_bytes());
         assert!(!found, "the secret is in {}", path.display());
+    }
+
+    // A message is recorded before its run begins.
+    let lines = [
+        serde_json::json!({"wattle_cassette": 1, "model": "recorded"}),
+        serde_json::json!({"reply": "ToolCall::Response(\"done\")"}),
+    ];
+    place.write("said.jsonl", lines.map(|line| format!("{line}\n")).concat());
+    let message = format!("repeat {SECRET}");
+    let run = ["run", &message, "--cassette", "said.jsonl", "--session", "t"];
+    place.wattle(run).run().code(0);
+    for (path, content) in place.files() {
+        let found = content.windows(SECRET.len()).any(|bytes| bytes == SECRET.as_bytes());
+        assert!(!found, "the secret of a message is in {}", path.display());
     }
 
     place.write(

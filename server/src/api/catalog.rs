@@ -83,7 +83,8 @@ struct Program {
     description: String,
     /// The part of the name before the first `_`.
     family: String,
-    /// `built-in`, or the path of the program's file.
+    /// `built-in`, or the program's file: its path for administrators of the server's own tenant,
+    /// and otherwise its name.
     origin: String,
     /// The arguments, in order.
     args: Vec<Argument>,
@@ -145,7 +146,7 @@ struct RunBody {
 
 async fn list(
     State(shared): State<Arc<Shared>>,
-    _: Caller,
+    caller: Caller,
     Query(query): Query<ListQuery>,
 ) -> Result<Json<ProgramList>, ApiError> {
     let catalog = shared.app.host().catalog();
@@ -154,7 +155,8 @@ async fn list(
         Some(words) => catalog.search(words),
         None => catalog.iter().collect(),
     };
-    let programs = found.into_iter().map(|entry| program(entry));
+    let shows_paths = shows_paths(&shared, &caller);
+    let programs = found.into_iter().map(|entry| program(entry, shows_paths));
     let is_wanted =
         |program: &Program| query.family.as_ref().is_none_or(|wanted| *wanted == program.family);
     Ok(Json(ProgramList { programs: programs.filter(is_wanted).collect() }))
@@ -162,7 +164,7 @@ async fn list(
 
 async fn show(
     State(shared): State<Arc<Shared>>,
-    _: Caller,
+    caller: Caller,
     Path(name): Path<String>,
 ) -> Result<Json<ProgramDetail>, ApiError> {
     let catalog = shared.app.host().catalog();
@@ -172,7 +174,7 @@ async fn show(
         fixtures: FixtureSet::from(&example.fixtures),
     };
     Ok(Json(ProgramDetail {
-        program: program(entry),
+        program: program(entry, shows_paths(&shared, &caller)),
         source: entry.source().to_string(),
         examples: entry.meta().examples.iter().map(example).collect(),
     }))
@@ -192,7 +194,13 @@ async fn run(
     perform(&shared, &caller, session_id, call).await.map(Json)
 }
 
-fn program(entry: &Entry) -> Program {
+/// Returns true if the caller may see where the operator keeps files.
+fn shows_paths(shared: &Shared, caller: &Caller) -> bool {
+    shared.is_operators(caller) && caller.require(Scope::Admin).is_ok()
+}
+
+/// Describes a program. Unless `shows_path` is true, only the name of its file is shown.
+fn program(entry: &Entry, shows_path: bool) -> Program {
     let (name, meta) = (entry.name().to_string(), entry.meta());
     let argument = |arg: &wattle_agent::host::catalog::Arg| Argument {
         name: arg.name.clone(),
@@ -207,6 +215,9 @@ fn program(entry: &Entry) -> Program {
         description: meta.description.clone(),
         origin: match entry.origin() {
             Origin::BuiltIn(_) => "built-in".to_owned(),
+            Origin::File(path) if !shows_path => {
+                path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+            }
             origin @ (Origin::File(_) | Origin::Agent(_)) => origin.to_string(),
         },
         args: meta.args.iter().map(argument).collect(),

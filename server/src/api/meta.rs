@@ -38,7 +38,8 @@ pub(crate) fn routes() -> Vec<Route> {
         .json::<Drain>(202, "The server drains. A request while it does changes nothing.")
         .errors(&[NOT_OPERATOR]),
         Route::new("GET", "/metrics", Scope::Read, get(metrics), "Returns counters.")
-            .media("application/openmetrics-text", "The counters in the OpenMetrics format."),
+            .media("application/openmetrics-text", "The counters in the OpenMetrics format.")
+            .errors(&[NOT_OPERATOR]),
         Route::new("GET", "/api/settings", Scope::Read, get(settings), "Returns the settings.")
             .json::<Settings>(200, "The settings, without secrets."),
         Route::new(
@@ -115,7 +116,7 @@ async fn drain(
     State(shared): State<Arc<Shared>>,
     caller: Caller,
 ) -> Result<(StatusCode, Json<Drain>), ApiError> {
-    if caller.store.tenant() != shared.app.own().store.tenant() {
+    if !shared.is_operators(&caller) {
         return Err(ApiError::not_operator());
     }
     if !shared.service.is_stopping() {
@@ -138,7 +139,10 @@ async fn ready(State(shared): State<Arc<Shared>>) -> Result<Json<Health>, ApiErr
     Ok(health().await)
 }
 
-async fn metrics(State(shared): State<Arc<Shared>>, _: Caller) -> Response {
+async fn metrics(State(shared): State<Arc<Shared>>, caller: Caller) -> Result<Response, ApiError> {
+    if !shared.is_operators(&caller) {
+        return Err(ApiError::not_operator());
+    }
     let queue = shared.app.own().store.file().queue_state().await;
     let queue = queue.inspect_err(|cause| tracing::error!(%cause, "the queue cannot be read"));
     let text = shared.metrics.text(&RunCounts {
@@ -147,7 +151,7 @@ async fn metrics(State(shared): State<Arc<Shared>>, _: Caller) -> Response {
         queue: queue.ok(),
     });
     let media = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(header::CONTENT_TYPE, media)], text).into_response()
+    Ok(([(header::CONTENT_TYPE, media)], text).into_response())
 }
 
 async fn settings(State(shared): State<Arc<Shared>>, caller: Caller) -> Json<Settings> {
@@ -171,8 +175,7 @@ async fn settings(State(shared): State<Arc<Shared>>, caller: Caller) -> Json<Set
 
 /// Returns the operator's settings that the caller may see, without secrets.
 fn operator_settings(shared: &Shared, caller: &Caller) -> Vec<SettingLine> {
-    let is_own = caller.store.tenant() == shared.app.own().store.tenant();
-    if !is_own || caller.require(Scope::Admin).is_err() {
+    if !shared.is_operators(caller) || caller.require(Scope::Admin).is_err() {
         return Vec::new();
     }
     let mask = shared.app.host().mask();

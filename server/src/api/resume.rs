@@ -209,15 +209,14 @@ async fn fork(
     let message = message.map(|message| message.0);
     caller.reserve(Stored::Fork(&id)).await?;
     let slot = slot(&shared, &caller)?;
-    let (service, store, memory) =
-        (shared.service.clone(), caller.store.clone(), caller.memory.clone());
+    let (of, store, memory) = (Arc::clone(&shared), caller.store.clone(), caller.memory.clone());
     // A client that disconnects does not leave an incomplete copy, which a server would drive.
     let fork = async move {
         let _memory = memory;
-        let (forked, active) = service.fork(&store, &id, step, message).await?;
+        let (forked, active) = of.service.fork(&store, &id, step, message).await?;
         // Nothing may fail from here on: a client would repeat the request.
         if let Some(run) = active {
-            held(run, slot);
+            held(&of, &store, run, slot);
         }
         let run = Started::running(forked.run.id, forked.run.session);
         Ok::<_, ApiError>(ForkedRun { run, state_restored: forked.is_state_restored })

@@ -1,6 +1,7 @@
 //! Routes for sessions: list, show, delete, fork, export.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{Request, State};
@@ -27,6 +28,10 @@ use crate::state::Shared;
 
 /// Maximum number of runs that are returned with a session.
 const MAX_RUNS: u32 = 100;
+/// Maximum time to wait for the end of the runs of a session that is deleted.
+const MAX_WAIT: Duration = Duration::from_secs(5);
+/// The reason for cancelling a run whose session is deleted.
+const DELETED: &str = "its session was deleted";
 /// Maximum length of a session's title, in characters.
 const TITLE_CHARS: usize = 80;
 
@@ -57,7 +62,7 @@ pub(crate) fn routes() -> Vec<Route> {
             session,
             Scope::Run,
             delete(remove),
-            "Deletes a session with its state and its files.",
+            "Cancels the runs of a session, and deletes it with its runs, state and files.",
         )
         .empty(204, "The session is deleted.")
         .errors(&[NOT_FOUND]),
@@ -213,15 +218,41 @@ async fn show(
 }
 
 async fn remove(
-    State(_): State<Arc<Shared>>,
+    State(shared): State<Arc<Shared>>,
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<StatusCode, ApiError> {
-    if SessionId::new(id.clone()).is_some() && caller.store.remove(&id).await? {
-        Ok(StatusCode::NO_CONTENT)
-    } else {
-        Err(ApiError::not_found("session", &id))
+    if SessionId::new(id.clone()).is_none() {
+        return Err(ApiError::not_found("session", &id));
     }
+    let of = Arc::clone(&shared);
+    let removed = async move {
+        end_runs(&of, &caller, &id).await?;
+        if caller.store.remove(&id).await? {
+            Ok(StatusCode::NO_CONTENT)
+        } else {
+            Err(ApiError::not_found("session", &id))
+        }
+    };
+    shared.finish(removed).await
+}
+
+/// Cancels the runs of a session and waits until they have ended, at most [`MAX_WAIT`].
+async fn end_runs(shared: &Shared, caller: &Caller, session: &str) -> Result<(), ApiError> {
+    let mut changes = shared.service.changes();
+    for run in caller.store.unended_runs(session).await? {
+        shared.service.cancel(&caller.store, &run, DELETED).await?;
+    }
+    let ended = async {
+        while !caller.store.unended_runs(session).await?.is_empty() {
+            if changes.changed().await.is_err() {
+                break;
+            }
+        }
+        Ok::<_, ApiError>(())
+    };
+    // A run that goes on in another process is removed with other ended runs.
+    tokio::time::timeout(MAX_WAIT, ended).await.unwrap_or(Ok(()))
 }
 
 async fn fork(

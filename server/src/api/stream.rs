@@ -121,8 +121,14 @@ async fn stream(
     // A frame is buffered until it is complete.
     let upgrade = upgrade.max_frame_size(MAX_MESSAGE).max_message_size(MAX_MESSAGE);
     Ok(upgrade.on_upgrade(async move |socket| {
-        let _held = held;
-        websocket(socket, events, shared.stopping.clone(), shared.limits.write_time).await;
+        let (_seat, stream) = held;
+        let following =
+            websocket(socket, events, shared.stopping.clone(), shared.limits.write_time);
+        let revoked = stream.as_ref().map(|slot| slot.revoked().clone()).unwrap_or_default();
+        tokio::select! {
+            () = following => {}
+            () = revoked.cancelled() => {}
+        }
     }))
 }
 

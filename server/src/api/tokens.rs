@@ -33,7 +33,7 @@ pub(crate) fn routes() -> Vec<Route> {
             "/api/tokens/{name}",
             Scope::Admin,
             delete(revoke),
-            "Revokes a token.",
+            "Revokes a token. Its streams end, and its active runs are cancelled.",
         )
         .empty(204, "The token is revoked.")
         .errors(&[NOT_FOUND]),
@@ -123,11 +123,12 @@ async fn create(
 }
 
 async fn revoke(
-    State(_): State<Arc<Shared>>,
+    State(shared): State<Arc<Shared>>,
     caller: Caller,
     Path(name): Path<String>,
 ) -> Result<StatusCode, ApiError> {
     if caller.store.revoke_token(&name).await? {
+        shared.quotas.notice_revoked();
         Ok(StatusCode::NO_CONTENT)
     } else {
         Err(ApiError::not_found("token", &name))

@@ -11,6 +11,7 @@
 //!   secrets, and denied calls.
 //! - `eval`: evaluations and the shipped suites.
 //! - `tokens`: token counts of programs in Wattle's language and in others.
+//! - `channels`: the table of the ways in which data can leave a run.
 //! - `arrows`: the dependencies between the crates.
 
 #![allow(
@@ -24,6 +25,7 @@
 mod agent_loop;
 mod arrows;
 mod catalog;
+mod channels;
 mod eval;
 mod first_edition;
 mod journal;

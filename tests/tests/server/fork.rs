@@ -1,8 +1,11 @@
 //! Tests forks of runs and of sessions.
 
 use serde_json::json;
+use wattle_agent::agents::Agents;
+use wattle_agent::host::catalog::Catalog;
 use wattle_server::TenantParts;
 
+use crate::api::wat;
 use crate::shares::{first_answer, new_token};
 use crate::world::{TOKEN, World, api, store};
 
@@ -30,6 +33,79 @@ async fn a_fork_of_a_run_has_no_more_steps_than_the_operator_allows() {
     }
     let runs = world.api("GET /api/runs", "").await.json();
     assert_eq!(runs["runs"].as_array().unwrap().len(), 1, "{runs}");
+}
+
+#[tokio::test]
+async fn a_fork_may_do_no_more_than_its_agent_may_do_now() {
+    let (store, folder) = (store(), tempfile::tempdir().unwrap());
+    let file = folder.path().join("clerk.toml");
+    let declare = |rest: &str| {
+        std::fs::write(&file, format!("name = \"clerk\"\nprompt = \"You are a clerk.\"\n{rest}"))
+            .unwrap();
+    };
+    let serve = async || {
+        let agents = Agents::open(&[folder.path().to_owned()]);
+        let (parts, programs) = (TenantParts::new(store.clone()), Catalog::built_in().into());
+        World::with_programs(programs, parts, |app| app.with_agents(agents), |_| {}).await
+    };
+    let calls = [
+        wat(r#"(fs.write "note" "text")"#),
+        wat(r#"(out (fs.read "note"))"#),
+        r#"ToolCall::Catalog("file_write", "note", "text")"#.to_owned(),
+    ];
+    declare("");
+    let mut world = serve().await;
+    let run = ended(&mut world, &json!({"prompt": "m", "agent": "clerk"})).await;
+    let fork = format!("POST /api/run/{run}/fork");
+    // For each declaration: the calls that are denied, and the reason.
+    for (rest, denied, why) in [
+        ("", [false, false, false], ""),
+        ("[policy]\ndeny = [\"fs.write\"]\n", [true, false, true], "fs.write"),
+        ("tools = [\"file_read\"]\n", [false, false, true], "program:file_write"),
+    ] {
+        declare(rest);
+        world.shutdown.cancel();
+        world.ended().await;
+        world = serve().await;
+        let forked = world.api(&fork, r#"{"step":0}"#).await;
+        assert_eq!(forked.head.status, 202, "{forked:?}");
+        let id = forked.json()["id"].as_str().unwrap().to_owned();
+        for (call, is_denied) in calls.iter().zip(denied) {
+            world.question().await.say(call);
+            let question = world.question().await;
+            let result = question.last();
+            assert_eq!(result.contains("denied"), is_denied, "{rest} {call}: {result}");
+            assert!(!is_denied || result.contains(why), "{rest} {call}: {result}");
+            question.say(&wat("(out 1)"));
+        }
+        world.question().await.respond("done");
+        world.until(&id, "done").await;
+    }
+    std::fs::remove_file(&file).unwrap();
+    world.shutdown.cancel();
+    world.ended().await;
+    world = serve().await;
+    let refused = world.api(&fork, r#"{"step":0}"#).await.refused(409, "no_agent");
+    assert!(refused.contains("`clerk`") && refused.contains("start a new run"), "{refused}");
+    assert_eq!(world.api("GET /api/runs", "").await.json()["runs"].as_array().unwrap().len(), 4);
+}
+
+#[tokio::test]
+async fn a_deleted_session_takes_its_runs_with_it() {
+    let mut world = World::new().await;
+    let run = ended(&mut world, &json!({"prompt": "m", "session_id": "s"})).await;
+    let active = world.start(&json!({"prompt": "m", "session_id": "s"})).await;
+    let question = world.question().await;
+    let queued = world.start(&json!({"prompt": "m", "session_id": "s"})).await;
+    assert_eq!(world.api("DELETE /api/sessions/s", "").await.head.status, 204);
+    question.abandoned().await;
+    for run in [run, active, queued] {
+        assert_eq!(world.api(&format!("GET /api/run/{run}"), "").await.head.status, 404, "{run}");
+        let fork = format!("POST /api/run/{run}/fork");
+        world.api(&fork, r#"{"step":0}"#).await.refused(404, "not_found");
+    }
+    world.no_question();
+    assert_eq!(world.api("GET /api/sessions/s", "").await.head.status, 404);
 }
 
 #[tokio::test]

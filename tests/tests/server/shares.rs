@@ -9,8 +9,8 @@ use wattle_agent::host::Integration;
 use wattle_agent::host::capability::kv::Backend as _;
 
 use crate::client::{Answer, Client};
-use crate::tenants::two_tenants;
-use crate::world::{TOKEN, World, api, store};
+use crate::tenants::{tenants_of, two_tenants};
+use crate::world::{TOKEN, World, api, message, store};
 
 /// Repeats a request until the response has the given status. Returns that response.
 async fn until(world: &World, request: &str, status: u16) -> Answer {
@@ -76,6 +76,58 @@ async fn programs_of_a_token_or_a_tenant_leave_slots_to_others() {
     world.ask(api(&third, "POST /api/test", &body)).await.refused(429, "too_many_programs");
     // Another tenant is not affected.
     assert_eq!(world.api(line, &short).await.head.status, 200);
+}
+
+#[tokio::test]
+async fn a_tenant_with_many_runs_leaves_slots_to_others_and_the_operator() {
+    let mut world = tenants_of(
+        &["bob", "carol"],
+        |app| app,
+        |settings| {
+            settings.limits.runs = 8;
+        },
+    )
+    .await;
+    let mut bobs = Vec::new();
+    for number in 0..10 {
+        let body = json!({"prompt": format!("bob {number}")}).to_string();
+        let started = world.ask(api("bobs-run", "POST /api/run", &body)).await;
+        bobs.push(started.json()["id"].as_str().unwrap().to_owned());
+    }
+    let mut questions = Vec::new();
+    for _ in 0..4 {
+        questions.push(world.question().await);
+    }
+    let (chat, v1) = (
+        message("now", "s"),
+        json!({
+            "model": "wattle",
+            "messages": [{"role": "user", "content": "now"}],
+        })
+        .to_string(),
+    );
+    for (line, body) in [("POST /chat", &chat), ("POST /v1/chat/completions", &v1)] {
+        let refused = world.ask(api("bobs-run", line, body)).await;
+        assert_eq!(refused.head.status, 429, "{refused:?}");
+        assert!(refused.head.get("retry-after").is_some(), "{line}");
+    }
+    // The messages and the background runs of others begin at once.
+    for token in ["carols-run", TOKEN] {
+        for (line, body) in [("POST /chat", &chat), ("POST /v1/chat/completions", &v1)] {
+            let mut client = begin(&world, &api(token, line, body)).await;
+            world.question().await.respond("hello");
+            assert_eq!(client.answer().await.head.status, 200, "{token} {line}");
+        }
+        let body = json!({"prompt": token}).to_string();
+        assert_eq!(world.ask(api(token, "POST /api/run", &body)).await.head.status, 202);
+        let question = world.question().await;
+        assert!(question.last().contains(token), "{}", question.last());
+        questions.push(question);
+    }
+    world.no_question();
+    // The tenant's next run begins once one of its own has ended.
+    questions.remove(0).respond("done");
+    assert!(world.question().await.last().contains("bob"));
 }
 
 #[tokio::test]

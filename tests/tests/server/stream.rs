@@ -255,7 +255,7 @@ async fn an_answer_arrives_in_pieces_each_with_its_time() {
     };
     assert_eq!(text("answer_delta").replace("I look first.", ""), "two |and |two");
     assert!(text("thought_delta").ends_with("add"), "{events:?}");
-    let certain = events.iter().filter(|event| event["type"] == "answer_delta");
-    assert_eq!(certain.last().unwrap()["certain"], true, "{events:?}");
+    let mut certain = events.iter().filter(|event| event["type"] == "answer_delta");
+    assert_eq!(certain.next_back().unwrap()["certain"], true, "{events:?}");
     assert!(events.iter().all(|event| event["ts"].as_u64().unwrap() > 0));
 }

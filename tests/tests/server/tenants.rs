@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Value as Json, json};
 use wattle_agent::Tenant;
 use wattle_agent::host::Scope;
+use wattle_agent::host::catalog::Folders;
 use wattle_agent::host::journal::{Journal as _, RunRequest};
 use wattle_server::{App, ServerSettings, TenantParts};
 use wattle_tests::empty_store;
@@ -23,12 +24,23 @@ pub(crate) async fn two_tenants_of(
     make: impl FnOnce(App) -> App,
     change: impl FnOnce(&mut ServerSettings),
 ) -> World {
+    tenants_of(&["bob"], make, change).await
+}
+
+/// Starts a server whose own tenant is `alice`, with tokens `NAMEs-SCOPE` for each other tenant.
+pub(crate) async fn tenants_of(
+    names: &[&str],
+    make: impl FnOnce(App) -> App,
+    change: impl FnOnce(&mut ServerSettings),
+) -> World {
     let file = empty_store();
-    let (alice, bob) =
-        (file.tenant(&Tenant::new("alice").unwrap()), file.tenant(&Tenant::new("bob").unwrap()));
-    for scope in Scope::ALL {
-        let (name, secret) = (scope.name(), format!("bobs-{}", scope.name()));
-        assert!(bob.add_token(name, scope, &secret).await.unwrap());
+    let alice = file.tenant(&Tenant::new("alice").unwrap());
+    for name in names {
+        let tenant = file.tenant(&Tenant::new(name).unwrap());
+        for scope in Scope::ALL {
+            let secret = format!("{name}s-{}", scope.name());
+            assert!(tenant.add_token(scope.name(), scope, &secret).await.unwrap());
+        }
     }
     let tenants = Arc::new(move |tenant: &Tenant| Ok(TenantParts::new(file.tenant(tenant))));
     let make = |app: App| make(app.with_tenants(tenants));
@@ -221,6 +233,74 @@ async fn a_revoked_token_opens_nothing() {
     assert!(!listed.contains(&token), "a secret is shown once");
     assert_eq!(world.api("DELETE /api/tokens/n", "").await.head.status, 204);
     world.ask(api(&token, "GET /api/runs", "")).await.refused(401, "unauthorized");
+}
+
+#[tokio::test]
+async fn a_revoked_token_ends_its_streams_and_its_runs() {
+    let mut world = two_tenants(|_| {}).await;
+    let created = world.api("POST /api/tokens", r#"{"name":"n","scope":"run"}"#).await.json();
+    let token = created["token"].as_str().unwrap().to_owned();
+    let started = world.ask(api(&token, "POST /api/run", r#"{"prompt":"m"}"#)).await.json();
+    let run = started["id"].as_str().unwrap().to_owned();
+    let question = world.question().await;
+    let mut clients = Vec::new();
+    for line in ["GET /api/runs/stream".to_owned(), format!("GET /api/run/{run}/stream")] {
+        let mut client = world.client().await;
+        client.send(api(&token, &line, "")).await;
+        assert_eq!(client.head().await.status, 200);
+        clients.push(client);
+    }
+    assert_eq!(world.api("DELETE /api/tokens/n", "").await.head.status, 204);
+    for client in &mut clients {
+        while client.any_frame().await.is_some() {}
+    }
+    question.abandoned().await;
+    let ended = world.until(&run, "cancelled").await;
+    assert!(ended.to_string().contains("revoked"), "{ended}");
+}
+
+#[tokio::test]
+async fn wrong_tokens_of_an_address_are_limited() {
+    let world = two_tenants(|_| {}).await;
+    let line = "GET /api/runs";
+    assert_eq!(world.ask(api("bobs-read", line, "")).await.head.status, 200);
+    for number in 0..30 {
+        let token = format!("guess-{number}");
+        world.ask(api(&token, line, "")).await.refused(401, "unauthorized");
+    }
+    // A token that is not known yet is refused without a look-up.
+    for token in ["guess-30", "bobs-run"] {
+        let refused = world.ask(api(token, line, "")).await;
+        assert!(refused.head.get("retry-after").is_some());
+        refused.refused(429, "rate_limited");
+    }
+    world.ask(api("guess-1", line, "")).await.refused(401, "unauthorized");
+    for token in ["bobs-read", crate::world::TOKEN] {
+        assert_eq!(world.ask(api(token, line, "")).await.head.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn a_tenant_sees_neither_metrics_nor_paths() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = ";;; name = \"greet\"\n;;; description = \"Greets\"\n(ret \"hello\")\n";
+    std::fs::write(folder.path().join("greet.wat"), program).unwrap();
+    let file = empty_store();
+    let bob = file.tenant(&Tenant::new("bob").unwrap());
+    assert!(bob.add_token("n", Scope::Admin, "bobs-admin").await.unwrap());
+    let tenants = Arc::new(move |tenant: &Tenant| Ok(TenantParts::new(file.tenant(tenant))));
+    let alice = TenantParts::new(bob.file().tenant(&Tenant::new("alice").unwrap()));
+    let make = |app: App| app.with_tenants(tenants);
+    let folders = Folders::open(&[folder.path()], &|_| Ok(()));
+    let world = World::with_programs(folders, alice, make, |_| {}).await;
+    world.ask(api("bobs-admin", "GET /metrics", "")).await.refused(403, "forbidden");
+    assert_eq!(world.api("GET /metrics", "").await.head.status, 200);
+    let path = folder.path().to_str().unwrap();
+    for line in ["GET /api/catalog", "GET /api/catalog/greet"] {
+        let shown = world.ask(api("bobs-admin", line, "")).await.body;
+        assert!(shown.contains("greet.wat") && !shown.contains(path), "{shown}");
+        assert!(world.api(line, "").await.body.contains(path));
+    }
 }
 
 #[tokio::test]

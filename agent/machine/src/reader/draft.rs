@@ -442,8 +442,8 @@ fn first_stage(text: &str, end: usize) -> Option<Stage> {
     let word = lone.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
     let is_kind =
         |kind: &&str| kind.get(..word.len()).is_some_and(|part| part.eq_ignore_ascii_case(word));
-    let may_be_kind = word == lone.trim_end()
-        && ["wat", "catalog", "fix", "response"].iter().any(|kind| is_kind(kind));
+    let may_be_kind =
+        word == lone.trim_end() && ["wat", "catalog", "fix", "response"].iter().any(is_kind);
     (!may_be_kind && !lone.is_empty()).then_some(Stage::Prose { at: end })
 }
 

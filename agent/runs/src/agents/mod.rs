@@ -21,6 +21,7 @@
 //! ```
 
 mod context;
+mod current;
 mod delegate;
 mod folder;
 mod parts;

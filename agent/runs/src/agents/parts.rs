@@ -95,6 +95,8 @@ pub enum AgentError {
     DelegateName(String, String),
     /// The agent does not exist.
     Unknown(UnknownAgent),
+    /// The agent of a recorded run does not exist any more.
+    Gone(UnknownAgent),
     /// The model cannot be used. The string is a message that names the model.
     Model(String),
     /// The name of an agent is invalid.
@@ -179,6 +181,11 @@ impl fmt::Display for AgentError {
                 write!(f, "the agent `{agent}`: the output: {why}")
             }
             AgentError::Unknown(why) => why.fmt(f),
+            AgentError::Gone(why) => write!(
+                f,
+                "the agent of this run was removed or cannot be used: {why}; declare it again, or \
+                 start a new run"
+            ),
             AgentError::Model(why) => f.write_str(why),
             AgentError::Engine(why) => write!(f, "failed to create the engine: {why}"),
         }

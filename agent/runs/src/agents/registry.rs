@@ -158,11 +158,16 @@ impl Agents {
         tenant: &Tenant,
         reference: &str,
     ) -> Result<Arc<AgentSpec>, UnknownAgent> {
+        let loaded = |agent: &AgentSpec, reference: &str| {
+            let reference = Some(reference.to_owned());
+            let is_built_in = *agent == AgentSpec::default();
+            Arc::new(AgentSpec { reference: reference.filter(|_| !is_built_in), ..agent.clone() })
+        };
         let mut tried = Vec::new();
         if let Some(resolver) = &self.0.resolver {
             match resolver.resolve(tenant, reference).await {
                 Ok(Some(agent)) => match self.complete(&agent) {
-                    Ok(agent) => return Ok(Arc::new(agent)),
+                    Ok(agent) => return Ok(loaded(&agent, reference)),
                     Err(why) => {
                         return Err(UnknownAgent::unresolved(reference, &why.to_string()));
                     }
@@ -177,17 +182,20 @@ impl Agents {
         }
         tried.push("the names".to_owned());
         if let Some(agent) = self.get(reference) {
-            return Ok(agent);
+            return Ok(loaded(&agent, reference));
         }
         tried.push("the titles".to_owned());
         let titled = |agent: &Arc<AgentSpec>| {
             !agent.title.is_empty() && agent.title.eq_ignore_ascii_case(reference.trim())
         };
-        self.list().into_iter().find(titled).ok_or_else(|| UnknownAgent {
-            reference: reference.to_owned(),
-            tried,
-            nearest: self.nearest(reference),
-        })
+        match self.list().into_iter().find(titled) {
+            Some(agent) => Ok(loaded(&agent, &agent.name)),
+            None => Err(UnknownAgent {
+                reference: reference.to_owned(),
+                tried,
+                nearest: self.nearest(reference),
+            }),
+        }
     }
 
     /// Returns the agent name that is most similar to `name`, or `None` if none is similar.

@@ -114,6 +114,10 @@ pub struct AgentSpec {
     /// The policies of the agents that delegated to this one. They apply in addition to `policy`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub narrowed_by: Vec<AgentPolicy>,
+    /// The reference with which the agent was [loaded](super::Agents::load), which finds its
+    /// declaration again. `None` for the built-in agent and for agents that were not loaded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference: Option<String>,
     /// Limits on the resources of a run.
     #[serde(default, skip_serializing_if = "AgentBudget::is_empty")]
     pub budget: AgentBudget,
@@ -156,6 +160,7 @@ impl AgentSpec {
             repair: None,
             policy: AgentPolicy::default(),
             narrowed_by: Vec::new(),
+            reference: None,
             budget: AgentBudget::default(),
             examples: Vec::new(),
         }
@@ -178,8 +183,7 @@ impl AgentSpec {
     #[must_use]
     pub fn delegated_by(&self, other: &AgentSpec) -> AgentSpec {
         let mut agent = self.clone();
-        let rules = other.narrowed_by.iter().chain([&other.policy]);
-        agent.narrowed_by.extend(rules.filter(|rules| !rules.is_empty()).cloned());
+        agent.narrow(other.narrowed_by.iter().chain([&other.policy]).cloned());
         for (key, value) in &other.context {
             agent.context.entry(key.clone()).or_insert_with(|| value.clone());
         }

@@ -125,6 +125,7 @@ impl RunService {
         release: bool,
         cancel: &Cancel,
     ) -> Result<RunHandle, AnswerError> {
+        self.current_agent(store, &record.start.origin).await.map_err(AnswerError::Agent)?;
         if record.status == Status::Parked || !answers.is_empty() {
             if child::unanswered(store, &record.id, answers).await?.is_empty() {
                 // The run is marked as open before its last answer is recorded. If this process
@@ -159,7 +160,7 @@ impl RunService {
             child::release_children(store, &run.id).await?;
         }
         let place = async {
-            let slot = self.slot()?;
+            let slot = self.slot_of(store, 1).await?;
             self.place(store, run.session.as_deref(), slot).await
         };
         let place = match place.await {

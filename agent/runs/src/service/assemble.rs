@@ -65,6 +65,12 @@ pub trait RunAssembler: Send + Sync {
         .boxed()
     }
 
+    /// Adds the secrets of a tenant to the host's mask, so that a message is encrypted if it contains
+    /// one. Called before a message is recorded. By default, there are no secrets.
+    fn mask_secrets<'a>(&'a self, _store: &'a TenantStore) -> BoxFuture<'a, ()> {
+        async {}.boxed()
+    }
+
     /// Returns the operator's limits for runs. By default, there are none. A forked run keeps the
     /// limits recorded for the original run, lowered to these limits if they are higher. For all
     /// other runs, [`assemble`](RunAssembler::assemble) applies the limits.

@@ -18,7 +18,7 @@ use super::error::AnswerError;
 use super::live::Outcome;
 use super::queue::Position;
 use super::{LiveRun, RunService};
-use crate::agents::Agents;
+use crate::agents::{AgentSpec, Agents};
 use crate::bug::{BUG, Bug, caught};
 use crate::cancel::Cancel;
 use crate::delegates::{ChildEnd, ChildError, ChildRequest, ChildRuns, SEPARATOR};
@@ -172,12 +172,19 @@ impl ServiceChildren {
         if request.tree.is_orphan() {
             return Err(ChildError::Refused(PARENT_LEFT.to_owned()));
         }
-        let known = self.store.run(&request.id).await?;
+        let mut known = self.store.run(&request.id).await?;
         if let Some(ended) = known.as_ref().filter(|run| run.status == Status::Ended) {
             return Self::ended(ended);
         }
-        let origin = match &known {
-            Some(run) => run.start.origin.clone(),
+        let origin = match &mut known {
+            Some(run) => {
+                let agent = self.service.current_agent(&self.store, &run.start.origin).await;
+                let agent = agent.map_err(ChildError::Unknown)?;
+                let parent = AgentSpec::of_origin(&self.parent.origin);
+                let parent = parent.map_err(ChildError::Refused)?;
+                agent.delegated_by(&parent).write_to(&mut run.start.origin);
+                run.start.origin.clone()
+            }
             None => {
                 let assembler = &self.service.0.assembler;
                 assembler.child_origin(&self.store, &self.parent, &request.agent).await?

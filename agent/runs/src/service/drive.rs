@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use serde_json::Value as Json;
 use wattle_capability::files::Files;
 use wattle_machine::Input;
 use wattle_store::{StoreError, Tenant, TenantStore};
@@ -16,6 +17,7 @@ use super::isolation::{Pass, isolation_of};
 use super::live::{LiveRun, Outcome};
 use super::queue::{Place, Position};
 use super::{RunHandle, RunService, handover};
+use crate::agents::AgentSpec;
 use crate::cancel::Cancel;
 use crate::delegates::SEPARATOR;
 use crate::durable::{self, RunOutcome};
@@ -286,7 +288,11 @@ impl RunService {
             pass.share().await;
         }
         self.refresh().await;
-        let assembled = self.0.assembler.assemble(store, &run, lineage.files.as_ref()).await;
+        let current = match self.current(store, &run, &lineage).await {
+            Ok(current) => current,
+            Err(why) => return self.refuse(&journal, &run, why, live).await,
+        };
+        let assembled = self.0.assembler.assemble(store, &current, lineage.files.as_ref()).await;
         let mut parts = match assembled {
             Ok(parts) => parts,
             Err(AssembleError::Store(cause)) if cause.is_outage() => return failed(&run.id, cause),
@@ -299,7 +305,7 @@ impl RunService {
             }
         }
         let tree = live.tree.get_or_init(|| lineage.tree.unwrap_or_default()).clone();
-        let mut parts = self.placed(store, &run, parts, tree, live);
+        let mut parts = self.placed(store, &current, parts, tree, live);
         let (settle, keeps_files) = (parts.settle.take(), parts.keeps_files);
         match durable::run(parts, &run, live, &journal).await {
             Ok(RunOutcome::Done(report)) => {
@@ -310,6 +316,36 @@ impl RunService {
             Err(cause) if cause.is_full() => self.end_full(&journal, &run.id, &cause, live).await,
             Err(cause) => failed(&run.id, cause),
         }
+    }
+
+    /// Returns the request of a run with its agent as it may be used now. That of a child run is
+    /// known when its parent starts or resumes it.
+    async fn current(
+        &self,
+        store: &TenantStore,
+        run: &RunRequest,
+        lineage: &Lineage,
+    ) -> Result<RunRequest, String> {
+        if lineage.tree.is_some() {
+            return Ok(run.clone());
+        }
+        let agent = self.current_agent(store, &run.origin).await?;
+        let mut current = run.clone();
+        agent.write_to(&mut current.origin);
+        Ok(current)
+    }
+
+    /// Returns the agent of a recorded run, [narrowed](crate::agents::Agents::narrowed) by its
+    /// current declaration.
+    pub(super) async fn current_agent(
+        &self,
+        store: &TenantStore,
+        origin: &Json,
+    ) -> Result<AgentSpec, String> {
+        let agent = AgentSpec::of_origin(origin)?;
+        let (agents, catalog) = (self.0.assembler.agents(), self.0.host.catalog());
+        let narrowed = agents.narrowed(store.tenant(), &agent, &catalog).await;
+        narrowed.map_err(|why| why.to_string())
     }
 
     /// Returns the parts of a run with those that belong to its place in the process.
@@ -389,9 +425,16 @@ impl RunService {
         }
         self.refresh().await;
         let (id, request) = (run.id.as_str(), RunRequest::of_run(run));
-        let assembled = self.0.assembler.assemble(store, &request, lineage.files.as_ref()).await;
-        let parts = match assembled {
-            Ok(parts) => parts,
+        let assembled = match self.current(store, &request, &lineage).await {
+            Ok(current) => {
+                let files = lineage.files.as_ref();
+                let parts = self.0.assembler.assemble(store, &current, files).await;
+                parts.map(|parts| (parts, current))
+            }
+            Err(why) => Err(why.into()),
+        };
+        let (parts, current) = match assembled {
+            Ok(assembled) => assembled,
             Err(AssembleError::Store(cause)) if cause.is_outage() => return failed(id, cause),
             Err(_) if live.cancel.is_cancelled() => return self.abort(&journal, run, live).await,
             Err(reason) => return failed(id, reason),
@@ -402,7 +445,7 @@ impl RunService {
             None => self.kept_tree(store, id).unwrap_or_default(),
         };
         let tree = live.tree.get_or_init(|| lineage.tree.unwrap_or_else(of_run)).clone();
-        let mut parts = self.placed(store, &request, parts, tree, live);
+        let mut parts = self.placed(store, &current, parts, tree, live);
         let (settle, keeps_files) = (parts.settle.take(), parts.keeps_files);
         let driving = durable::resume_locked(parts, id, &[], release, live, &journal);
         let mut driving = pin!(driving);

@@ -52,6 +52,9 @@ pub enum AnswerError {
     /// The run is active in another process.
     #[error("the run is under way in another process")]
     Held,
+    /// The run's agent no longer exists, or cannot be used.
+    #[error("{0}")]
+    Agent(String),
     /// The run has no such step.
     #[error("the run has {has} steps, and cannot be forked at step {asked}")]
     TooFar {

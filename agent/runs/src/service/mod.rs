@@ -29,6 +29,7 @@ mod live;
 mod queue;
 mod replica;
 mod resume;
+mod slots;
 mod start;
 mod tree;
 mod view;
@@ -38,7 +39,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -58,6 +59,7 @@ use crate::journal::{self, ForkedRun, Journal as _, ResumeError, RunFilter, Stat
 use isolation::Passes;
 use live::LiveRun;
 use queue::SessionQueues;
+use slots::Slots;
 use wattle_store::StoreError;
 use wattle_store::Tenant;
 use wattle_store::{Store, TenantStore};
@@ -100,8 +102,7 @@ struct Inner {
     host: Host,
     assembler: Arc<dyn RunAssembler>,
     limits: ServiceLimits,
-    /// The permits for active runs, one for each run that may be active at the same time.
-    slots: Arc<Semaphore>,
+    slots: Slots,
     sessions: SessionQueues,
     passes: Passes,
     /// The runs that this process no longer drives, although it could not record that.
@@ -129,8 +130,8 @@ impl RunService {
         RunService(Arc::new(Inner {
             host,
             assembler,
+            slots: Slots::new(limits.clone()),
             limits,
-            slots: Arc::new(Semaphore::new(limits.runs.min(Semaphore::MAX_PERMITS))),
             sessions: SessionQueues::default(),
             passes: Passes::default(),
             unpaused: Mutex::default(),
@@ -209,14 +210,16 @@ impl RunService {
         message: Option<String>,
     ) -> Result<(ForkedRun, Option<RunHandle>), AnswerError> {
         let of = store.run(run).await?.ok_or(AnswerError::Unknown)?;
+        self.current_agent(store, &of.start.origin).await.map_err(AnswerError::Agent)?;
         // The place is taken before the new run is recorded: any process would drive a recorded run
         // later, although the caller was refused.
-        let slot = self.slot_of(store).await?;
+        let slot = self.slot_of(store, 0).await?;
         let place = self.place(store, of.session.as_deref(), slot).await?;
         let journal: journal::SharedJournal = Arc::new(store.clone());
         let (id, limits) = (journal::new_id(), self.0.assembler.limits());
         // The run stays locked until it is driven, so that no other process takes it.
         let lock = journal::lock_run(store, &id).await?.ok_or(StartError::Stopping)?;
+        self.0.assembler.mask_secrets(store).await;
         let forked = journal::fork(&journal, &of, step, message, id.clone(), limits).await?;
         let (store, cancel) = (store.clone(), Cancel::new());
         let run = forked.run.clone();

@@ -12,6 +12,7 @@ use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use wattle_store::{StoreError, Tenant};
 
 use super::error::StartError;
+use super::slots::RunSlot;
 use crate::journal::{Lock, SharedJournal, lock_session};
 
 /// The key of a session: its tenant and its id.
@@ -45,7 +46,7 @@ pub(super) struct Place {
     /// The position in the session's queue.
     pub(super) position: Position,
     /// The slot that the run occupies in this process. A run that is being cancelled needs no slot.
-    pub(super) slot: Option<OwnedSemaphorePermit>,
+    pub(super) slot: Option<RunSlot>,
 }
 
 struct Member {

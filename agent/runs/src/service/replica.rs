@@ -5,7 +5,6 @@
 //! process queues a run or requests a cancellation. While runs wait, the tables are also read when
 //! a run of this process ends.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -17,6 +16,7 @@ use wattle_store::{
 use super::RunService;
 use super::drive::CLIENT_LOST;
 use super::queue::Place;
+use super::slots::Free;
 use crate::cancel::Cancel;
 use crate::journal::{self, Journal as _, Status};
 
@@ -85,13 +85,15 @@ impl RunService {
                 tracing::error!(run = id, %cause, "failed to cancel a run without its client");
             }
         }
-        let slots = self.0.slots.available_permits().min(BATCH);
+        let Free { slots, only, without } = self.0.slots.free();
         if slots == 0 || self.is_stopping() {
             return Ok(true);
         }
         let per_tenant = self.0.limits.runs_per_tenant.unwrap_or(usize::MAX);
         let offers = self.0.assembler.offers();
-        let look = QueueLook { limit: slots, per_tenant, offers: &offers };
+        let (only, without) = (only.as_ref(), without.as_slice());
+        let limit = slots.min(BATCH);
+        let look = QueueLook { limit, per_tenant, only, without, offers: &offers };
         let found = store.free_runs(look).await?;
         let waits = !found.is_empty() || store.has_queue().await?;
         for FreeRun { tenant, id } in found {
@@ -120,7 +122,7 @@ impl RunService {
 
     /// Drives a run that no process drives, if a slot is free.
     async fn take(&self, store: &TenantStore, run: &str) -> Result<(), StoreError> {
-        let Ok(slot) = Arc::clone(&self.0.slots).try_acquire_owned() else { return Ok(()) };
+        let Ok(slot) = self.0.slots.take(store.tenant()) else { return Ok(()) };
         // Another process may have been faster, so the run is read only after it is locked.
         let Some(lock) = journal::lock_run(store, run).await? else { return Ok(()) };
         if let Some(record) = store.run(run).await? {

@@ -1,7 +1,5 @@
 //! Resumption of runs whose process has ended.
 
-use std::sync::Arc;
-
 use wattle_store::{StoreError, TenantStore};
 
 use super::queue::Place;
@@ -94,7 +92,7 @@ async fn waiting_place(
 ) -> Option<Place> {
     let slot = tokio::select! {
         () = service.0.stopping.cancelled() => return None,
-        slot = Arc::clone(&service.0.slots).acquire_owned() => slot.ok()?,
+        slot = service.0.slots.wait(store.tenant()) => slot,
     };
     let position = service.0.sessions.queue(store.tenant(), session, usize::MAX).await.ok()?;
     Some(Place { position, slot: Some(slot) })

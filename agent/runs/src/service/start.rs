@@ -1,24 +1,26 @@
 //! The start of runs. A run starts immediately or waits in the store's queue.
 
-use std::sync::Arc;
-
-use tokio::sync::OwnedSemaphorePermit;
-use wattle_store::{TenantStore, Topic};
+use wattle_store::{Tenant, TenantStore, Topic};
 
 use super::error::StartError;
 use super::queue::Place;
+use super::slots::RunSlot;
 use super::{RunHandle, RunService};
 use crate::cancel::Cancel;
 use crate::journal::{self, Journal as _, RunRequest};
 
 /// The limits of a service.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceLimits {
     /// Maximum number of active runs in a process, including runs that wait for their turn in a
     /// session (default 64).
     pub runs: usize,
-    /// Maximum number of active runs per tenant, in all processes that share the store (default: no
-    /// limit). Concurrent requests may exceed it briefly.
+    /// The operator's tenant (default: none). If it is set, the other tenants share the process with
+    /// it: an eighth of `runs`, and at least one of four or more, is reserved for the operator.
+    pub operator: Option<Tenant>,
+    /// Maximum number of active runs per tenant, in all processes that share the store. Concurrent
+    /// requests may exceed it briefly. By default, each tenant except the operator may have half of
+    /// `runs` in each process, and there is no limit if there is no operator.
     pub runs_per_tenant: Option<usize>,
     /// Maximum number of queued runs per tenant (default 1,000).
     pub queued: usize,
@@ -28,7 +30,7 @@ pub struct ServiceLimits {
 
 impl Default for ServiceLimits {
     fn default() -> Self {
-        ServiceLimits { runs: 64, runs_per_tenant: None, queued: 1_000, waiting: 8 }
+        ServiceLimits { runs: 64, operator: None, runs_per_tenant: None, queued: 1_000, waiting: 8 }
     }
 }
 
@@ -47,7 +49,7 @@ impl RunService {
         request: RunRequest,
         cancel: &Cancel,
     ) -> Result<RunHandle, StartError> {
-        let slot = self.slot_of(store).await?;
+        let slot = self.slot_of(store, 0).await?;
         self.start_in(slot, store, request, cancel).await
     }
 
@@ -69,7 +71,7 @@ impl RunService {
             None => false,
         };
         if !waits {
-            match self.slot_of(store).await {
+            match self.slot_of(store, 0).await {
                 Ok(slot) => {
                     let handle = self.start_in(slot, store, request, &Cancel::new()).await?;
                     return Ok((handle.id.clone(), Some(handle)));
@@ -87,6 +89,7 @@ impl RunService {
         }
         let run = self.with_needs(request);
         let id = run.id.clone();
+        self.0.assembler.mask_secrets(store).await;
         store.enqueue(run).await?;
         self.0.queued.notify_one();
         store.file().wake(Topic::Queue);
@@ -100,7 +103,7 @@ impl RunService {
 
     async fn start_in(
         &self,
-        slot: OwnedSemaphorePermit,
+        slot: RunSlot,
         store: &TenantStore,
         request: RunRequest,
         cancel: &Cancel,
@@ -109,6 +112,7 @@ impl RunService {
         let run = self.with_needs(request);
         // The run is locked before it is queued, so that no other process takes it from the queue.
         let lock = journal::lock_run(store, &run.id).await?.ok_or(StartError::Stopping)?;
+        self.0.assembler.mask_secrets(store).await;
         store.enqueue(run.clone()).await?;
         Ok(self.drive_queued(store.clone(), run, place, lock, cancel))
     }
@@ -118,32 +122,30 @@ impl RunService {
         &self,
         store: &TenantStore,
         session: Option<&str>,
-        slot: OwnedSemaphorePermit,
+        slot: RunSlot,
     ) -> Result<Place, StartError> {
         let waiting = self.0.limits.waiting;
         let position = self.0.sessions.queue(store.tenant(), session, waiting).await?;
         Ok(Place { position, slot: Some(slot) })
     }
 
-    /// Reserves a slot for a new run of a tenant.
+    /// Takes a slot for a run of a tenant. `locked` is the number of this tenant's runs that the
+    /// caller has locked for it, which do not count as active yet.
     pub(super) async fn slot_of(
         &self,
         store: &TenantStore,
-    ) -> Result<OwnedSemaphorePermit, StartError> {
-        let slot = self.slot()?;
+        locked: usize,
+    ) -> Result<RunSlot, StartError> {
+        if self.is_stopping() {
+            return Err(StartError::Stopping);
+        }
+        let slot = self.0.slots.take(store.tenant())?;
         if let Some(limit) = self.0.limits.runs_per_tenant
-            && usize::try_from(store.load().await?.driven).is_ok_and(|driven| driven >= limit)
+            && let Ok(driven) = usize::try_from(store.load().await?.driven)
+            && driven >= limit.saturating_add(locked)
         {
             return Err(StartError::TenantBusy(limit));
         }
         Ok(slot)
-    }
-
-    pub(super) fn slot(&self) -> Result<OwnedSemaphorePermit, StartError> {
-        if self.is_stopping() {
-            return Err(StartError::Stopping);
-        }
-        let full = |_| StartError::TooManyRuns(self.0.limits.runs);
-        Arc::clone(&self.0.slots).try_acquire_owned().map_err(full)
     }
 }
