@@ -126,6 +126,22 @@ pub trait Guard: Send + Sync {
         target: Target,
         text: &str,
     ) -> Result<(), String>;
+
+    /// Decides like [`call`](Guard::call) about what one host call accesses. `_number` is the
+    /// number of the program's calls to this function so far, including this one, so that a guard can
+    /// permit a limited number of calls.
+    ///
+    /// # Errors
+    /// If the call is denied. The program receives the reason with the code `EACCESS`.
+    fn numbered_call(
+        &self,
+        _number: u64,
+        capability: &str,
+        function: &str,
+        (target, text): (Target, &str),
+    ) -> Result<(), String> {
+        self.call(capability, function, target, text)
+    }
 }
 
 /// A run's guard, bound to one function. The function asks the guard about resources that it

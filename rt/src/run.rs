@@ -220,8 +220,10 @@ impl Run {
     pub fn admit(&self, function: &str, target: Target, text: &str) -> Result<(), Failure> {
         let Some(guard) = self.grants.guard() else { return Ok(()) };
         let capability = function.split('.').next().unwrap_or_default();
+        let counted = self.calls.iter().find(|calls| calls.function == function);
+        let number = counted.map_or(0, |calls| calls.calls);
         guard
-            .call(capability, function, target, text)
+            .numbered_call(number, capability, function, (target, text))
             .map_err(|why| Failure::new(Code::EACCESS, why))
     }
 

@@ -27,6 +27,9 @@ pub struct Question {
     pub approves: ApprovalScope,
     /// The settings change that would make the question unnecessary.
     pub remedy: String,
+    /// Number of calls that an approval for this run permits: one for each call in the program's
+    /// text. `None` if it permits any number, because the effect does not leave the machine.
+    pub calls: Option<u32>,
 }
 
 /// A denied effect.
@@ -54,7 +57,11 @@ pub struct Touch {
 
 impl fmt::Display for Question {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` would {}", self.touch.function, self.touch.what)
+        write!(f, "`{}` would {}", self.touch.function, self.touch.what)?;
+        match self.calls {
+            Some(calls) if calls > 1 => write!(f, ", up to {calls} times"),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -195,12 +202,18 @@ impl Policy {
                 (Rule::all(function, *target), ApprovalScope::any(function, *target, prefix))
             }
         };
+        let target = match subject {
+            Subject::Nothing => None,
+            Subject::Known(target, ..) | Subject::Unknown(target, _) => Some(*target),
+        };
+        let calls = target.filter(|target| super::leaves_machine(*target)).map(|_| 1);
         let touch = Touch { function: function.to_owned(), what: what(function, subject), at };
         let remedy = self.remedy(&allow, ruling, permits);
         if ruling.verdict == Verdict::Ask {
             let same = |q: &Question| q.approves == approves && q.touch.function == touch.function;
-            if !decision.questions.iter().any(same) {
-                decision.questions.push(Question { touch, approves, remedy });
+            match decision.questions.iter_mut().find(|question| same(question)) {
+                Some(known) => known.calls = known.calls.map(|calls| calls.saturating_add(1)),
+                None => decision.questions.push(Question { touch, approves, remedy, calls }),
             }
         } else {
             let same =

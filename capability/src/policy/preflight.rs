@@ -3,13 +3,14 @@
 
 use std::fmt;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use wattle_rt::{Guard, GuardFuture, Preview, QuestionReply, Target, truncate};
 
 use super::decide::{Decision, Question, START};
 use super::resource::Resource;
-use super::{ApprovalScope, Directory, Policy, Rule, TouchedResource, Verdict};
+use super::{ApprovalScope, Directory, Policy, Rule, TouchedResource, Verdict, leaves_machine};
 use crate::sys::Context;
 
 /// The port to the user, who approves the effects of programs.
@@ -48,7 +49,8 @@ impl fmt::Display for Line {
 pub enum Answer {
     /// Denied: the program does not run. The string is the reason, which may be empty.
     No(String),
-    /// Approved for this run only.
+    /// Approved for this run of the program only, and for as many calls as the
+    /// [question](Question::calls) says.
     Yes,
     /// Approved for the rest of the session.
     Always,
@@ -96,9 +98,11 @@ pub struct Preflight {
     policy: Arc<Policy>,
     approver: Option<Arc<dyn Approver>>,
     always: Arc<Mutex<Vec<Approval>>>,
-    once: Vec<Approval>,
+    once: Vec<Once>,
     /// The programs and agents of the run. It is empty until a program starts.
     directory: Directory,
+    /// The number of the program's run in this process. It is 0 until a program starts.
+    number: u64,
     /// The values of the program's context, which no model sees. It is empty until a program starts.
     context: Context,
 }
@@ -108,6 +112,47 @@ pub struct Preflight {
 struct Approval {
     function: String,
     scope: ApprovalScope,
+}
+
+/// Number of programs that guards of this process let start, plus 1.
+static STARTED: AtomicU64 = AtomicU64::new(1);
+
+/// An approval for one run of a program. Clones share the number of calls.
+#[derive(Clone, Debug)]
+struct Once {
+    approval: Approval,
+    /// The calls that it permits, or `None` for any number.
+    limit: Option<Arc<Mutex<Limit>>>,
+}
+
+/// The rest of an approval for a number of calls.
+#[derive(Debug)]
+struct Limit {
+    left: u32,
+    /// The number of the last call that used the approval. Everything that this call accesses is
+    /// part of it.
+    last: Option<CallNumber>,
+}
+
+/// The number of a run of a program in this process, and the number of the call in it.
+type CallNumber = (u64, u64);
+
+impl Once {
+    /// Uses the approval for the call with this number. Returns false if it permits no further
+    /// calls.
+    fn spend(&self, number: CallNumber) -> bool {
+        let Some(limit) = &self.limit else { return true };
+        let mut limit = limit.lock().unwrap_or_else(PoisonError::into_inner);
+        if limit.last == Some(number) {
+            return true;
+        }
+        let is_permitted = limit.left > 0;
+        if is_permitted {
+            limit.left -= 1;
+            limit.last = Some(number);
+        }
+        is_permitted
+    }
 }
 
 impl Preflight {
@@ -121,6 +166,7 @@ impl Preflight {
             always: Arc::default(),
             once: Vec::new(),
             directory: Directory::default(),
+            number: 0,
             context: Context::default(),
         }
     }
@@ -136,7 +182,7 @@ impl Preflight {
     }
 
     fn has_approved(&self, fits: impl Fn(&Approval) -> bool) -> bool {
-        self.once.iter().any(&fits)
+        self.once.iter().any(|once| fits(&once.approval))
             || self.always.lock().unwrap_or_else(PoisonError::into_inner).iter().any(&fits)
     }
 
@@ -219,15 +265,19 @@ impl Preflight {
             QuestionReply::Unanswered => return Err(refused),
             QuestionReply::Pending(why) => return Err(why),
         };
-        let approvals = asked.iter().map(|(question, _)| Approval {
+        let approval = |question: &Question| Approval {
             function: question.touch.function.clone(),
             scope: question.approves.clone(),
-        });
+        };
+        let approvals = asked.iter().map(|(question, _)| approval(question));
         let mut decided = own;
         match answer {
             Answer::Later => return Err(denial(&text, "")),
             Answer::No(reason) => return Err(denial(&text, &reason)),
-            Answer::Yes => decided.once.extend(approvals),
+            Answer::Yes => decided.once.extend(asked.iter().map(|(question, _)| Once {
+                approval: approval(question),
+                limit: question.calls.map(|left| Arc::new(Mutex::new(Limit { left, last: None }))),
+            })),
             Answer::Always => {
                 self.always.lock().unwrap_or_else(PoisonError::into_inner).extend(approvals)
             }
@@ -286,7 +336,8 @@ impl Guard for Preflight {
             let context = context.as_deref().cloned().unwrap_or_default();
             let decided = self.decide(preview).await;
             let decided = decided.map_err(|why| without_values(&context, why))?;
-            Ok(Arc::new(Preflight { context, ..decided }) as Arc<dyn Guard>)
+            let number = STARTED.fetch_add(1, Ordering::Relaxed);
+            Ok(Arc::new(Preflight { context, number, ..decided }) as Arc<dyn Guard>)
         })
     }
 
@@ -321,7 +372,42 @@ impl Guard for Preflight {
         let refusal = format!("`{function}` may not {what}: {why}{rule}; {remedy}");
         Err(without_values(&self.context, refusal))
     }
+
+    fn numbered_call(
+        &self,
+        number: u64,
+        capability: &str,
+        function: &str,
+        (target, text): (Target, &str),
+    ) -> Result<(), String> {
+        self.call(capability, function, target, text)?;
+        if self.once.is_empty() || !leaves_machine(target) {
+            return Ok(());
+        }
+        let resource = Resource::of(target, text).map(|resource| self.directory.resolve(resource));
+        let touched = TouchedResource::of(target, resource.as_ref());
+        if self.policy.on(function, touched).verdict != Verdict::Ask {
+            return Ok(());
+        }
+        let fits = |approval: &Approval| {
+            approval.function == function
+                && approval.scope.contains(function, target, resource.as_ref())
+        };
+        let always = self.always.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_permitted = always.iter().any(fits)
+            || self
+                .once
+                .iter()
+                .any(|once| fits(&once.approval) && once.spend((self.number, number)));
+        drop(always);
+        let refusal = || format!("`{function}` may not touch {text:?}: {SPENT}");
+        if is_permitted { Ok(()) } else { Err(without_values(&self.context, refusal())) }
+    }
 }
+
+/// The denial of a call after the last one that the user approved.
+const SPENT: &str = "the user approved it for fewer calls; an approval for the session permits any \
+                     number";
 
 impl fmt::Debug for Preflight {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -209,6 +209,33 @@ async fn approvals_are_for_once_or_for_the_session() {
 }
 
 #[tokio::test]
+async fn an_approval_once_permits_as_many_calls_as_the_question_says() {
+    let post = r#"(out (http.post "https://a.example/" "data" ""))"#;
+    let many = format!(r#"(each $x (str.split "1,2,3" ",") {post})"#);
+    let write = r#"(each $x (str.split "1,2,3" ",") (fs.write "a" $x))"#;
+    for (source, rule, answer, succeeds, sent, question) in [
+        (many.as_str(), "http", Answer::Yes, false, 1, "reach https://a.example/ |"),
+        (many.as_str(), "http", Answer::Always, true, 3, "reach https://a.example/ |"),
+        (&format!("{post} {post}"), "http", Answer::Yes, true, 2, ", up to 2 times |"),
+        (&format!("{post} {many}"), "http", Answer::Yes, false, 2, ", up to 2 times |"),
+        // What does not leave the machine is not counted.
+        (write, "fs", Answer::Yes, true, 0, "write a |"),
+    ] {
+        let policy = Policy::new(Vec::new(), rules(&[rule]), Vec::new());
+        let world = World::asking(policy, &[answer]);
+        let outcome = world.run(source, &[]).await.unwrap();
+        assert_eq!(outcome.success(), succeeds, "{source}: {:?}", outcome.failure);
+        assert_eq!(world.web.0.lock().unwrap().len(), sent, "{source}");
+        let asked = world.person.questions.lock().unwrap().join("\n");
+        assert!(asked.contains(question), "{asked}");
+        if !succeeds {
+            let failure = format!("{:?}", outcome.failure);
+            assert!(failure.contains("the user approved it for fewer calls"), "{failure}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn an_approval_of_one_resource_covers_no_other() {
     let get = |key: &str| format!("(call $kv.get {key:?}) (drop) (drop) (i32.const 0)");
     let set = |key: &str| format!("(call $kv.set {key:?} \"v\")");
