@@ -66,8 +66,12 @@ impl Served {
 
     /// Starts a server and waits until it listens.
     fn spawn(mut command: Command) -> Served {
-        let mut served =
-            Served { child: command.spawn().unwrap(), address: String::new(), token: None, link: None };
+        let mut served = Served {
+            child: command.spawn().unwrap(),
+            address: String::new(),
+            token: None,
+            link: None,
+        };
         let mut lines = BufReader::new(served.child.stderr.take().unwrap()).lines();
         loop {
             let line = lines.next().expect("the server ended").unwrap();
@@ -310,7 +314,10 @@ fn a_server_without_a_model_starts_and_reports_what_is_missing() {
     let served = Served::spawn(command);
     let token = served.token.clone().unwrap();
     let settings = served.send(&token, "GET /api/settings", "").unwrap();
-    assert!(settings.contains(r#""model_problem":"no model is set up: `wattle init`"#), "{settings}");
+    assert!(
+        settings.contains(r#""model_problem":"no model is set up: `wattle init`"#),
+        "{settings}"
+    );
     let ran = served.send(&token, "POST /api/exec", r#"{"body":"(out (+ 1 2))"}"#).unwrap();
     assert!(ran.contains(r#""output":"3"#), "{ran}");
     let said = served.ask(&token, r#"{"message":"hello"}"#);

@@ -251,13 +251,19 @@ async fn the_requests_of_a_run_have_their_messages_their_answers_and_their_token
         let messages = request["messages"].as_array().unwrap();
         messages.iter().map(|message| message["role"].as_str().unwrap().to_owned()).collect()
     };
-    assert_eq!((&first["step"], &first["same"], roles(first)[0].as_str()), (&1.into(), &0.into(), "system"));
+    assert_eq!(
+        (&first["step"], &first["same"], roles(first)[0].as_str()),
+        (&1.into(), &0.into(), "system")
+    );
     assert!(first["messages"].to_string().contains("add one"), "{first}");
     assert!(first["answer"]["text"].as_str().unwrap().contains("(out (+ 1 1))"), "{first}");
     assert!(first["answer"]["usage"]["prompt"].is_u64(), "{first}");
     // The second request repeats no message of the first one.
     assert_eq!(second["same"], roles(first).len());
-    assert_eq!((&second["step"], roles(second)), (&2.into(), vec!["assistant".to_owned(), "user".to_owned()]));
+    assert_eq!(
+        (&second["step"], roles(second)),
+        (&2.into(), vec!["assistant".to_owned(), "user".to_owned()])
+    );
     assert!(second["answer"]["text"].as_str().unwrap().contains("done"), "{second}");
     world.api("GET /api/run/none/requests", "").await.refused(404, "not_found");
 }

@@ -62,10 +62,7 @@ pub struct FunctionView {
 ///
 /// # Errors
 /// If the journal cannot be read.
-pub async fn requests(
-    journal: &SharedJournal,
-    run: &str,
-) -> Result<Vec<RequestView>, StoreError> {
+pub async fn requests(journal: &SharedJournal, run: &str) -> Result<Vec<RequestView>, StoreError> {
     let mut views: Vec<RequestView> = Vec::new();
     for turn in journal.turns(run).await? {
         if let (Input::Answer(answer), Some(asked)) = (turn.input, views.last_mut()) {
