@@ -5,8 +5,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use wattle_agent::model::{
-    Delta, FunctionChoice, FunctionTool, Model, ModelError, ModelReply, ModelRequest,
-    ThinkingEffort,
+    FunctionChoice, FunctionTool, Model, ModelError, ModelReply, ModelRequest, ThinkingEffort,
 };
 use wattle_machine::{FunctionCall, Message};
 
@@ -145,18 +144,6 @@ impl Model for Scripted {
                 Some(reply) => Ok(reply),
                 None => std::future::pending().await,
             }
-        })
-    }
-
-    fn stream<'a>(
-        &'a self,
-        request: ModelRequest<'a>,
-        on_delta: &'a mut (dyn FnMut(Delta<'_>) + Send),
-    ) -> Pin<Box<dyn Future<Output = Result<ModelReply, ModelError>> + Send + 'a>> {
-        Box::pin(async move {
-            let reply = self.complete(request).await?;
-            on_delta(Delta::Text(&reply.text));
-            Ok(reply)
         })
     }
 }

@@ -40,6 +40,31 @@ pub enum Event {
         /// The part of the text, exactly as received.
         text: String,
     },
+    /// The next part of a thought arrived. The `thinking` event has the whole thought.
+    ThoughtDelta {
+        /// The step, counted from 1.
+        step: u32,
+        /// The part of the thought.
+        text: String,
+    },
+    /// The next part of the answer arrived. The parts since the last `answer_void`, joined, are the
+    /// beginning of the answer, and before the `response` event, all of it.
+    AnswerDelta {
+        /// The step, counted from 1.
+        step: u32,
+        /// The part of the answer.
+        text: String,
+        /// If true, this part and all parts before it are the answer, unless the model is asked again.
+        /// Otherwise, a call may follow. Absent if false.
+        #[serde(rename = "certain", default, skip_serializing_if = "std::ops::Not::not")]
+        is_certain: bool,
+    },
+    /// The parts of the answer so far belong to no answer: the model calls a program, or is asked
+    /// again.
+    AnswerVoid {
+        /// The step, counted from 1.
+        step: u32,
+    },
     /// A program is about to run.
     ToolStart {
         /// The step, counted from 1.
@@ -160,6 +185,20 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// Returns true if the event is part of an answer that is being written. Such events are not
+    /// recorded.
+    pub fn is_part(&self) -> bool {
+        matches!(
+            self,
+            Self::Delta { .. }
+                | Self::ThoughtDelta { .. }
+                | Self::AnswerDelta { .. }
+                | Self::AnswerVoid { .. }
+        )
+    }
+}
+
 /// An event with the identifiers and the time that the driver adds.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -169,8 +208,8 @@ pub struct Envelope {
     /// The run that a person or a client started. Differs from `run_id` only in a child run.
     pub root_run_id: String,
     /// The number of the event in its run. Recorded events are numbered consecutively. A live event
-    /// (a `delta`, or a `retry` after an interrupted answer) has the number of the previous
-    /// recorded event.
+    /// (a part of an answer, or a `retry` after an interrupted answer) has the number of the
+    /// previous recorded event.
     pub seq: u64,
     /// The time, in milliseconds since 1970-01-01T00:00:00Z.
     pub ts: u64,

@@ -79,7 +79,7 @@ pub use parts::{
     SystemPrompt, WithheldCapability,
 };
 pub use prompt::{EXAMPLE_PROGRAM, system_prompt};
-pub use reader::{Action, Note, Reading, read};
+pub use reader::{Action, AnswerPart, Draft, DraftPiece, Note, Reading, ShownAnswer, read};
 pub use recall::RecallContract;
 pub use request::{Dialect, FunctionChoice, ModelAnswer, Purpose, ThinkingEffort};
 pub use state::{Ask, Effect, Input, OnMaxSteps, Settings, Setup, State};

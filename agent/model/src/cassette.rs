@@ -37,7 +37,7 @@ use futures_util::future::{BoxFuture, ready};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use wattle_files::open_lines;
-use wattle_machine::{FunctionCall, Message, ProviderFields, Role, announced_nonce};
+use wattle_machine::{AnswerPart, FunctionCall, Message, ProviderFields, Role, announced_nonce};
 use wattle_rt::truncate;
 
 use super::{
@@ -375,11 +375,19 @@ impl Model for Cassette {
         on_delta: &'a mut (dyn FnMut(Delta<'_>) + Send),
     ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
         let reply = self.play(request.messages);
-        if let Ok(reply) = &reply {
-            reply
-                .text
-                .split_inclusive(char::is_whitespace)
-                .for_each(|word| on_delta(Delta::Text(word)));
+        for part in reply.iter().flat_map(ModelReply::parts) {
+            let (AnswerPart::Text(text)
+            | AnswerPart::Reasoning(text)
+            | AnswerPart::Call { arguments: text, .. }) = part;
+            for word in text.split_inclusive(char::is_whitespace) {
+                on_delta(Delta::Part(match part {
+                    AnswerPart::Text(_) => AnswerPart::Text(word),
+                    AnswerPart::Reasoning(_) => AnswerPart::Reasoning(word),
+                    AnswerPart::Call { index, name, .. } => {
+                        AnswerPart::Call { index, name, arguments: word }
+                    }
+                }));
+            }
         }
         ready(reply).boxed()
     }

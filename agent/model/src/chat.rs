@@ -253,12 +253,8 @@ impl ReplyBuilder for ChatBuilder {
         }
     }
 
-    fn text(&self) -> &str {
-        &self.reply.text
-    }
-
-    fn size(&self) -> usize {
-        self.reply.size()
+    fn partial(&self) -> &PartialReply {
+        &self.reply
     }
 
     fn is_done(&self) -> bool {

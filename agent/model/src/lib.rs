@@ -46,7 +46,7 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use serde::{Deserialize, Serialize};
 use wattle_egress::{Egress, Policy};
-use wattle_machine::{FunctionCall, ModelAnswer, ProviderFields, Usage};
+use wattle_machine::{AnswerPart, FunctionCall, ModelAnswer, ProviderFields, Usage};
 
 pub use cassette::{Cassette, Recorder};
 pub use dialect::DialectSetting;
@@ -102,15 +102,18 @@ pub trait Model: Send + Sync {
         request: ModelRequest<'a>,
     ) -> BoxFuture<'a, Result<ModelReply, ModelError>>;
 
-    /// Asks for the next message, passes its text to `on_delta` as it arrives, and returns the
-    /// complete message. By default, the whole text is passed in one piece.
+    /// Asks for the next message, passes its parts to `on_delta` as they arrive, and returns the
+    /// complete message. By default, each part is passed in one piece.
     fn stream<'a>(
         &'a self,
         request: ModelRequest<'a>,
         on_delta: &'a mut (dyn FnMut(Delta<'_>) + Send),
     ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
         let reply = self.complete(request);
-        async move { reply.await.inspect(|reply| on_delta(Delta::Text(&reply.text))) }.boxed()
+        async move {
+            reply.await.inspect(|reply| reply.parts().for_each(|part| on_delta(Delta::Part(part))))
+        }
+        .boxed()
     }
 
     /// Returns the embedding of a string, or an error if the model does not support embeddings.
@@ -168,9 +171,9 @@ impl<M: Model + ?Sized> Model for Arc<M> {
 /// An update to a message that is being streamed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delta<'a> {
-    /// The next piece of the text.
-    Text(&'a str),
-    /// The connection was lost, and the request is repeated. The text received so far must be
+    /// The next part of the message.
+    Part(AnswerPart<'a>),
+    /// The connection was lost, and the request is repeated. The parts received so far must be
     /// discarded.
     Restart,
 }
@@ -200,6 +203,24 @@ pub struct ModelReply {
 }
 
 impl ModelReply {
+    /// Returns the parts of the message: its reasoning, its text and its function calls.
+    pub fn parts(&self) -> impl Iterator<Item = AnswerPart<'_>> {
+        let texts = [
+            AnswerPart::Reasoning(self.reasoning.as_deref().unwrap_or_default()),
+            AnswerPart::Text(&self.text),
+        ];
+        let is_filled = |part: &AnswerPart<'_>| match part {
+            AnswerPart::Reasoning(text) | AnswerPart::Text(text) => !text.is_empty(),
+            AnswerPart::Call { .. } => true,
+        };
+        let calls = self.calls.iter().enumerate().map(|(index, call)| AnswerPart::Call {
+            index,
+            name: &call.name,
+            arguments: &call.arguments,
+        });
+        texts.into_iter().filter(is_filled).chain(calls)
+    }
+
     /// Converts the reply to the machine's input. `usage` is the priced usage of the request.
     #[must_use]
     pub fn into_answer(self, usage: Usage) -> ModelAnswer {

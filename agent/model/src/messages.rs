@@ -332,12 +332,8 @@ impl ReplyBuilder for MessagesBuilder {
         }
     }
 
-    fn text(&self) -> &str {
-        &self.reply.text
-    }
-
-    fn size(&self) -> usize {
-        self.reply.size()
+    fn partial(&self) -> &PartialReply {
+        &self.reply
     }
 
     fn is_done(&self) -> bool {

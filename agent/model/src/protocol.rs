@@ -55,11 +55,8 @@ pub(super) trait ReplyBuilder: Send {
     /// Adds the data of one event, or of a whole body, to the message.
     fn absorb(&mut self, frame: &str) -> Result<(), ReplyFault>;
 
-    /// Returns the text so far.
-    fn text(&self) -> &str;
-
-    /// Returns the size of the message so far, in bytes.
-    fn size(&self) -> usize;
+    /// Returns the parts of the message so far.
+    fn partial(&self) -> &PartialReply;
 
     /// Returns true if the provider marked the end of the stream.
     fn is_done(&self) -> bool;

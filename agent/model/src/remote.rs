@@ -11,6 +11,8 @@ use wattle_egress::{
     StreamedResponse, header,
 };
 
+use wattle_machine::AnswerPart;
+
 use super::endpoint::Endpoint;
 use super::error::{EndpointError, ModelError, RequestContext};
 use super::protocol::{OptionalFields, Protocol, ReplyFault, rejects_schema};
@@ -117,9 +119,9 @@ impl RemoteModel {
         loop {
             let fields = *self.fields.lock().unwrap_or_else(PoisonError::into_inner);
             let mut shown = false;
-            let mut show = |text: &str| {
+            let mut show = |part: AnswerPart<'_>| {
                 shown = true;
-                on_delta(Delta::Text(text));
+                on_delta(Delta::Part(part));
             };
             let failure = match self.attempt(&request, fields, stream, &mut show).await {
                 Ok(reply) => return Ok(reply),
@@ -164,7 +166,7 @@ impl RemoteModel {
         request: &ModelRequest<'_>,
         fields: OptionalFields,
         stream: bool,
-        show: &mut (dyn FnMut(&str) + Send),
+        show: &mut (dyn FnMut(AnswerPart<'_>) + Send),
     ) -> Result<ModelReply, FailedAttempt> {
         let Endpoint { model, quirks, .. } = &self.endpoint;
         let timeouts = request.timeouts.unwrap_or(self.timeouts);
@@ -198,9 +200,9 @@ impl RemoteModel {
         }
         let mut reader = ReplyReader::of(quirks);
         let mut head = Vec::new();
-        let mut show = |text: &str| {
+        let mut show = |part: AnswerPart<'_>| {
             if stream {
-                show(text);
+                show(part);
             }
         };
         while !reader.is_done() {

@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use wattle_machine::AnswerPart;
+
 use super::ModelReply;
 use super::chat::ChatBuilder;
 use super::endpoint::Quirks;
@@ -20,10 +22,17 @@ use super::protocol::{Protocol, ReplyBuilder, ReplyFault, admit_size};
 /// ```
 /// use wattle_model::ReplyReader;
 ///
+/// use wattle_machine::AnswerPart;
+///
 /// let mut shown = String::new();
+/// let mut show = |part: AnswerPart<'_>| {
+///     if let AnswerPart::Text(text) = part {
+///         shown += text;
+///     }
+/// };
 /// let mut reader = ReplyReader::chat_completions();
 /// let piece = b"data: {\"choices\":[{\"delta\":{\"content\":\"four\"}}]}\n\n";
-/// reader.push(piece, &mut |text| shown += text)?;
+/// reader.push(piece, &mut show)?;
 /// assert!(reader.finish(&mut |_| {}).unwrap_err().broke_off());
 /// assert_eq!(shown, "four");
 /// # Ok::<(), wattle_model::BadReply>(())
@@ -79,12 +88,16 @@ impl ReplyReader {
         Self { builder, frames: Frames::default() }
     }
 
-    /// Parses the next bytes and passes the text that they contain to `show`.
+    /// Parses the next bytes and passes the parts of the message that they contain to `show`.
     ///
     /// # Errors
     /// If the provider reports an error, or sends data that is not part of a message or exceeds a
     /// limit.
-    pub fn push(&mut self, piece: &[u8], show: &mut dyn FnMut(&str)) -> Result<(), BadReply> {
+    pub fn push(
+        &mut self,
+        piece: &[u8],
+        show: &mut dyn FnMut(AnswerPart<'_>),
+    ) -> Result<(), BadReply> {
         for frame in self.frames.push(piece).map_err(BadReply)? {
             if self.is_done() {
                 break;
@@ -104,12 +117,12 @@ impl ReplyReader {
         self.builder.is_whole()
     }
 
-    /// Ends the body and returns the message. Passes the remaining text to `show`.
+    /// Ends the body and returns the message. Passes the remaining parts to `show`.
     ///
     /// # Errors
     /// The same as for [`ReplyReader::push`]. Also fails if there is no message, or if its end is
     /// missing.
-    pub fn finish(mut self, show: &mut dyn FnMut(&str)) -> Result<ModelReply, BadReply> {
+    pub fn finish(mut self, show: &mut dyn FnMut(AnswerPart<'_>)) -> Result<ModelReply, BadReply> {
         let is_stream = self.frames.is_stream();
         let frames = std::mem::take(&mut self.frames);
         if !self.is_done()
@@ -130,13 +143,30 @@ impl ReplyReader {
         }
     }
 
-    fn take(&mut self, frame: &str, show: &mut dyn FnMut(&str)) -> Result<(), ReplyFault> {
-        let before = self.builder.text().len();
+    fn take(
+        &mut self,
+        frame: &str,
+        show: &mut dyn FnMut(AnswerPart<'_>),
+    ) -> Result<(), ReplyFault> {
+        let before = self.builder.partial();
+        let (text, reasoning) = (before.text.len(), before.reasoning.len());
+        let calls: Vec<usize> = before.calls.iter().map(|(_, call)| call.arguments.len()).collect();
         self.builder.absorb(frame)?;
-        admit_size(self.builder.size())?;
-        let piece = self.builder.text().get(before..).unwrap_or_default();
-        if !piece.is_empty() {
-            show(piece);
+        let now = self.builder.partial();
+        admit_size(now.size())?;
+        let new = |whole: &'_ str, shown: usize| whole.len() > shown;
+        if new(&now.reasoning, reasoning) {
+            show(AnswerPart::Reasoning(now.reasoning.get(reasoning..).unwrap_or_default()));
+        }
+        if new(&now.text, text) {
+            show(AnswerPart::Text(now.text.get(text..).unwrap_or_default()));
+        }
+        for (index, (_, call)) in now.calls.iter().enumerate() {
+            let shown = calls.get(index).copied();
+            if shown.is_none_or(|shown| call.arguments.len() > shown) {
+                let arguments = call.arguments.get(shown.unwrap_or(0)..).unwrap_or_default();
+                show(AnswerPart::Call { index, name: &call.name, arguments });
+            }
         }
         Ok(())
     }

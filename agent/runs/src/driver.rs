@@ -6,7 +6,7 @@ mod contribute;
 mod results;
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use futures_util::future::join_all;
@@ -14,8 +14,9 @@ use wattle_capability::fs::Fs;
 use wattle_capability::history::RunHistoryGrant;
 use wattle_catalog::Catalog;
 use wattle_machine::{
-    Ask, Call, Completion, Dialect, Effect, Ending, Event, Execution, FunctionTool, Input, Message,
-    ProgramFunction, Purpose, Role, Setup, State, TraitProgram, Usage, Verdict, step,
+    AnswerPart, Ask, Call, Completion, Dialect, Draft, DraftPiece, Effect, Ending, Event,
+    Execution, FunctionTool, Input, Message, ProgramFunction, Purpose, Role, Setup, ShownAnswer,
+    State, Stop, TraitProgram, Usage, Verdict, step,
 };
 use wattle_model::{Delta, FunctionChoice, ModelErrorKind, ModelRequest, ask_within};
 use wattle_rt::Grants;
@@ -130,7 +131,7 @@ pub(crate) async fn drive(
                 }
             }
         }
-        performer.done.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        lock(&performer.done).clear();
         let task_started = Instant::now();
         let input = tokio::select! {
             biased;
@@ -205,6 +206,19 @@ async fn expired(started: Instant, before: Duration, timeout: Option<Duration>) 
     }
 }
 
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns the event of a part of an unfinished answer.
+fn of_draft(step: u32, piece: DraftPiece) -> Event {
+    match piece {
+        DraftPiece::Thought(text) => Event::ThoughtDelta { step, text },
+        DraftPiece::Answer { text, is_certain } => Event::AnswerDelta { step, text, is_certain },
+        DraftPiece::Void => Event::AnswerVoid { step },
+    }
+}
+
 /// The task whose result the state machine is waiting for.
 enum Task {
     Moderate { message: String },
@@ -234,6 +248,10 @@ struct Performer<'a> {
     history: Arc<StepHistory>,
     /// The indices of the step's calls that have ended.
     done: Mutex<BTreeSet<usize>>,
+    /// The programs that the model may call.
+    programs: Arc<Vec<ProgramFunction>>,
+    /// The parts of the model's answer that were shown while it was written.
+    shown: Mutex<ShownAnswer>,
 }
 
 impl<'a> Performer<'a> {
@@ -274,11 +292,14 @@ impl<'a> Performer<'a> {
             spans,
             history,
             done: Mutex::default(),
+            programs: Arc::default(),
+            shown: Mutex::default(),
         }
     }
 
-    /// Offers the programs to the model as functions, in the native dialect only.
+    /// Offers the programs to the model, in the native dialect as functions.
     fn offer(&mut self, dialect: Dialect, programs: &Arc<Vec<ProgramFunction>>) {
+        self.programs = Arc::clone(programs);
         if dialect == Dialect::Native {
             self.functions = self.parts.host.shared().tools(programs);
         }
@@ -315,8 +336,36 @@ impl<'a> Performer<'a> {
                 events = self.stamp.number(events_of(&effects));
             }
         }
+        self.settle(state.steps(), &effects, first.saturating_sub(1));
         self.stamp.emit(&events);
         (state, effects)
+    }
+
+    /// Passes parts of the model's answer to the sink.
+    fn show(&self, step: u32, pieces: Vec<DraftPiece>) {
+        for piece in pieces {
+            lock(&self.shown).add(&piece);
+            self.stamp.live(of_draft(step, piece));
+        }
+    }
+
+    /// Passes the rest of the answer to the sink, or takes back what was shown if it is no answer.
+    /// `seq` is the sequence number of the previous recorded event.
+    fn settle(&self, step: u32, effects: &[Effect], seq: u64) {
+        let mut shown = lock(&self.shown);
+        let response = events_of(effects).find_map(|event| match event {
+            Event::Response { text, stop, .. } => Some((text.as_str(), *stop)),
+            _ => None,
+        });
+        if response.is_none()
+            && effects.iter().any(|effect| matches!(effect, Effect::Validate { .. }))
+        {
+            return;
+        }
+        let answer = response.filter(|(text, stop)| *stop == Stop::Answered || shown.begins(text));
+        for piece in std::mem::take(&mut *shown).settle(answer.map(|(text, _)| text)) {
+            self.stamp.live_after(seq, of_draft(step, piece));
+        }
     }
 
     /// Emits the events of the turn during which the run was stopped, unless they are already
@@ -418,9 +467,19 @@ impl<'a> Performer<'a> {
             timeouts: None,
         };
         let (step, mut restarts) = (ask.step, 0);
+        let new_draft = || Draft::new(ask.dialect, self.output.is_some(), &self.programs);
+        let mut draft = new_draft();
         let mut on_delta = |delta: Delta<'_>| match delta {
-            Delta::Text(text) => self.stamp.live(Event::Delta { step, text: text.to_owned() }),
+            Delta::Part(part) => {
+                if let AnswerPart::Text(text) = part {
+                    self.stamp.live(Event::Delta { step, text: text.to_owned() });
+                }
+                self.show(step, draft.push(part));
+            }
             Delta::Restart => {
+                draft = new_draft();
+                let shown = std::mem::take(&mut *lock(&self.shown));
+                self.show(step, shown.settle(None));
                 restarts += 1;
                 let error =
                     "the model's answer broke off; it is asked again from the beginning".to_owned();

@@ -39,6 +39,11 @@ impl RunOutput {
         }
     }
 
+    /// Returns true if the run has a required output.
+    pub(crate) fn is_some(&self) -> bool {
+        !matches!(self, RunOutput::None)
+    }
+
     /// Validates an answer on a separate thread, because validation against a large schema can be
     /// slow.
     pub(crate) async fn validate(&self, text: &str) -> Input {

@@ -67,7 +67,12 @@ impl<'a> Stamp<'a> {
 
     /// Passes a live event to the sink.
     pub(crate) fn live(&self, event: Event) {
-        self.sink.emit(&self.envelope(self.next().saturating_sub(1), event));
+        self.live_after(self.next().saturating_sub(1), event);
+    }
+
+    /// Passes a live event to the sink. `seq` is the sequence number of the previous recorded event.
+    pub(crate) fn live_after(&self, seq: u64, event: Event) {
+        self.sink.emit(&self.envelope(seq, event));
     }
 
     fn envelope(&self, seq: u64, event: Event) -> Envelope {

@@ -233,6 +233,9 @@ impl ReportBuilder {
             Event::Thinking { .. }
             | Event::Contributed { .. }
             | Event::Delta { .. }
+            | Event::ThoughtDelta { .. }
+            | Event::AnswerDelta { .. }
+            | Event::AnswerVoid { .. }
             | Event::Parked { .. }
             | Event::Moderated { .. }
             | Event::Recalled { .. }

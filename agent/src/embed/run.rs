@@ -29,9 +29,9 @@ use super::agent::Inner;
 use super::assemble::AgentRuns;
 use super::event::{Handler, RunEvent, RunEventKind, deliver};
 use super::middleware::{ModelCallRequest, NextCall, NextModelCall, RunState};
-use super::report::{Change, ReportBuilder, RunReport};
+use super::report::{Change, ReportBuilder, ReportStatus, RunReport};
 use super::runner::Gate;
-use super::stream::StreamQueue;
+use super::stream::{StreamItem, StreamQueue};
 use super::tool::RunTools;
 use crate::wiring::Resources;
 
@@ -192,6 +192,10 @@ impl AgentRun {
             }
         };
         self.notify(RunEventKind::RunEnded { status: report.status, text: report.text.clone() });
+        if let Some(stream) = self.stream.as_ref().filter(|_| report.status == ReportStatus::Failed)
+        {
+            stream.item(StreamItem::Error { error: report.text.clone() });
+        }
         report
     }
 
@@ -209,11 +213,17 @@ impl RunHooks for AgentRun {
         if let Some(gate) = &self.gate {
             gate.event(&envelope.event);
         }
-        if let Event::Delta { text, .. } = &envelope.event {
-            if let Some(stream) = &self.stream {
-                stream.delta(text);
+        let item = match &envelope.event {
+            Event::Delta { text, .. } => Some(StreamItem::Delta { delta: text.clone() }),
+            Event::ThoughtDelta { text, .. } => {
+                Some(StreamItem::Thinking { thinking: text.clone() })
             }
-            return;
+            Event::AnswerDelta { text, .. } => Some(StreamItem::Answer { answer: text.clone() }),
+            Event::AnswerVoid { step } => Some(StreamItem::Void { void: *step }),
+            _ => None,
+        };
+        if let (Some(stream), Some(item)) = (&self.stream, item) {
+            stream.item(item);
         }
         let changes = self.report().event(&envelope.event);
         for change in changes {

@@ -19,11 +19,33 @@ use super::report::RunReport;
 pub enum StreamItem {
     /// An event of the run.
     Event(Box<RunEvent>),
-    /// The next piece of the model's answer. After a [`Retry`](super::RunEventKind::Retry) event,
-    /// the answer starts again from the beginning.
+    /// The next piece of the model's text, as received. After a
+    /// [`Retry`](super::RunEventKind::Retry) event, the text starts again from the beginning.
     Delta {
         /// The piece of text. Consecutive unread pieces are joined.
         delta: String,
+    },
+    /// The next piece of a thought.
+    Thinking {
+        /// The piece of text. Consecutive unread pieces are joined.
+        thinking: String,
+    },
+    /// The next piece of the answer. The pieces after the last [`StreamItem::Void`], joined, are the
+    /// answer in the end.
+    Answer {
+        /// The piece of text. Consecutive unread pieces are joined.
+        answer: String,
+    },
+    /// The pieces of the answer so far belong to no answer: the model calls a program, or is asked
+    /// again.
+    Void {
+        /// The step, counted from 1.
+        void: u32,
+    },
+    /// The run failed. This is the last item.
+    Error {
+        /// The error message.
+        error: String,
     },
 }
 
@@ -95,12 +117,15 @@ impl StreamQueue {
         self.change(|state| state.items.push_back(StreamItem::Event(Box::new(event))));
     }
 
-    /// Adds a piece of an answer. If the last item in the queue is also a piece, the two are
-    /// joined.
-    pub(super) fn delta(&self, text: &str) {
-        self.change(|state| match state.items.back_mut() {
-            Some(StreamItem::Delta { delta }) => delta.push_str(text),
-            _ => state.items.push_back(StreamItem::Delta { delta: text.to_owned() }),
+    /// Adds an item other than an event. If the last item in the queue is a piece of the same text,
+    /// the two are joined.
+    pub(super) fn item(&self, item: StreamItem) {
+        use StreamItem::{Answer, Delta, Thinking};
+        self.change(|state| match (state.items.back_mut(), &item) {
+            (Some(Delta { delta: last }), Delta { delta: text })
+            | (Some(Thinking { thinking: last }), Thinking { thinking: text })
+            | (Some(Answer { answer: last }), Answer { answer: text }) => last.push_str(text),
+            _ => state.items.push_back(item),
         });
     }
 

@@ -10,7 +10,7 @@ use wattle_agent::model::{
     ApiKey, Cassette, Delta, Mask, Model, ModelError, ModelErrorKind, ModelReply, ModelRequest,
     Recorder, Timeouts, ask_within,
 };
-use wattle_machine::{Message, Usage};
+use wattle_machine::{AnswerPart, Message, Usage};
 
 const HEADER: &str = "{\"wattle_cassette\":1,\"model\":\"demo\"}\n";
 
@@ -52,7 +52,8 @@ async fn playback_streams() {
         Cassette::parse(&format!("{HEADER}{{\"reply\":\"a few  words\\nhere \"}}\n")).unwrap();
     let mut pieces = Vec::new();
     let mut take = |delta: Delta<'_>| match delta {
-        Delta::Text(text) => pieces.push(text.to_owned()),
+        Delta::Part(AnswerPart::Text(text)) => pieces.push(text.to_owned()),
+        Delta::Part(part) => pieces.push(format!("{part:?}")),
         Delta::Restart => pieces.push("restart".to_owned()),
     };
     let reply = model.stream(ModelRequest::new(&[]), &mut take).await.unwrap();

@@ -234,7 +234,10 @@ impl Local {
         run: &RunHandle,
         after: u64,
     ) -> Result<Exit, Fault> {
-        let live = Live::new(Mode::Command, self.setup.config.verbose.value);
+        // Files and pipes receive the text of the whole answer.
+        let shows_answer = !control.json && control.output.is_none() && output::is_styled();
+        let mode = if shows_answer { Mode::Answer } else { Mode::Command };
+        let live = Live::new(mode, self.setup.config.verbose.value);
         let show = |event: &Envelope| {
             if control.json {
                 return output::json(event);
@@ -286,9 +289,11 @@ impl Local {
             output::warn("the answer was cut off before its end in every attempt");
         }
         let exit = setup::exit_of(&report.ending);
-        let printed = print_answer(&report, exit, control.json, control.output.as_ref());
+        let (view, shown) = live.finish();
+        let is_shown = control.json || view.has_answer;
+        let printed = print_answer(&report, exit, is_shown, control.output.as_ref());
         self.setup.flush().await;
-        printed?;
+        shown.and(printed)?;
         if let Some(folder) = &control.artifacts {
             let each = report.artifacts.iter();
             folder.write_all(each.map(|one| (one.name.as_str(), &one.data[..])))?;
@@ -379,15 +384,15 @@ fn print_pending(parked: &ParkedRun, flags: &str) -> Exit {
     Exit::Parked
 }
 
-/// Prints a run's answer or writes it to `file`. If `json` is true and there is no file, prints
-/// nothing, because the events on stdout contain the answer.
+/// Prints a run's answer or writes it to `file`. If `is_shown` is true and there is no file, prints
+/// nothing, because stdout has the answer.
 ///
 /// # Errors
 /// If the run has no valid answer, or the answer cannot be written.
 fn print_answer(
     report: &Report,
     exit: Exit,
-    json: bool,
+    is_shown: bool,
     file: Option<&OutputFile>,
 ) -> Result<(), Fault> {
     let data = report.data().map(|data| format!("{data:#}"));
@@ -419,11 +424,8 @@ fn print_answer(
                     .hint("the answer is on stdout")
             })
         }
-        None if json => Ok(()),
-        // On a terminal, the answer is rendered. Files and pipes receive its text.
-        None if output::is_styled() && data.is_none() => {
-            output::styled(&output::markdown::render(text, output::width::layout()))
-        }
+        None if is_shown => Ok(()),
+        None if output::is_styled() && data.is_none() => output::markdown::print(text),
         None => output::text(text),
     }
 }

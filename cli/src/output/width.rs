@@ -4,11 +4,14 @@
 use std::io::{stderr, stdout};
 use std::os::fd::AsFd;
 
+use rustix::termios::{Winsize, tcgetwinsize};
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
 /// Assumed width, in columns, of a terminal that does not report its width.
 const USUAL: usize = 80;
+/// Assumed height, in rows, of a terminal that does not report its height.
+const USUAL_ROWS: usize = 24;
 /// Minimum width of a layout, in columns.
 const LEAST: usize = 20;
 /// Maximum width of a layout, in columns. Longer lines are hard to read.
@@ -16,10 +19,19 @@ const MOST: usize = 100;
 
 /// Returns the width of the terminal, in columns.
 pub(crate) fn columns() -> usize {
-    let of = |stream: &dyn AsFd| rustix::termios::tcgetwinsize(stream.as_fd()).ok();
-    let size = of(&stdout()).or_else(|| of(&stderr()));
-    let columns = size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0);
+    let columns = size().map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0);
     columns.unwrap_or(USUAL).max(LEAST)
+}
+
+/// Returns the height of the terminal, in rows.
+pub(crate) fn rows() -> usize {
+    let rows = size().map(|size| usize::from(size.ws_row)).filter(|rows| *rows > 0);
+    rows.unwrap_or(USUAL_ROWS)
+}
+
+fn size() -> Option<Winsize> {
+    let of = |stream: &dyn AsFd| tcgetwinsize(stream.as_fd()).ok();
+    of(&stdout()).or_else(|| of(&stderr()))
 }
 
 /// Returns the width of a layout, in columns: the width of the terminal, up to a readable maximum.

@@ -77,6 +77,8 @@ pub(crate) struct RunView {
     pub(crate) run: Option<String>,
     /// The calls in the run's steps.
     pub(crate) steps: Vec<Step>,
+    /// If true, the answer was printed.
+    pub(crate) has_answer: bool,
 }
 
 /// Updates the line for the call in progress until the view ends.

@@ -9,19 +9,24 @@ use super::answer::Answer;
 use super::line::{self, counted, spent, time};
 use super::step::{Step, StepResult};
 use crate::fault::Fault;
-use crate::output::width::{columns, fit, join, width};
+use crate::output::width::{columns, fit, join, rows, width};
 use crate::output::{self, BAD, DIM, NAME, WARN, paint, visible};
 
 /// The frames of the spinner.
 const FRAMES: &[&str] = &["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+
+/// Maximum number of lines of an unfinished block that are shown.
+const MOST_LINES: usize = 16;
 
 /// The kind of command that shows the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// A command that prints the answer itself.
     Command,
-    /// An interactive session. The view prints the answer to stdout while the model writes it. The
-    /// session has commands that show more about the run.
+    /// A command. The view prints the answer to stdout while the model writes it.
+    Answer,
+    /// An interactive session. The view prints the answer to stdout. The session has commands that
+    /// show more about the run.
     Session,
 }
 
@@ -35,6 +40,8 @@ pub(super) struct View {
     /// The model's incomplete text.
     draft: String,
     thought: String,
+    /// The parts of the next thought so far, joined.
+    thinking: String,
     repairs: Vec<String>,
     answer: Answer,
     frame: usize,
@@ -57,6 +64,7 @@ impl View {
             waiting: (now, 0),
             draft: String::new(),
             thought: String::new(),
+            thinking: String::new(),
             repairs: Vec::new(),
             answer: Answer::default(),
             frame: 0,
@@ -72,9 +80,12 @@ impl View {
         if !lines.is_empty() {
             output::note(lines.trim_end_matches('\n'));
         }
-        if let Event::Response { text, steps, usage, stop, .. } = event {
+        if let Event::Response { text, steps, usage, stop, data, .. } = event {
             self.end();
-            self.respond(text, *stop);
+            // A typed answer is printed in another form, by the command.
+            if data.is_none() {
+                self.respond(text, *stop);
+            }
             self.summarize(*stop, *steps, *usage);
         }
     }
@@ -85,15 +96,31 @@ impl View {
             Event::Delta { step, text } => {
                 self.waiting.1 = *step;
                 self.draft.push_str(text);
-                if self.mode == Mode::Session {
-                    let printed = self.answer.receive(&self.draft);
+            }
+            Event::ThoughtDelta { step, text } => {
+                self.waiting.1 = *step;
+                self.thinking.push_str(text);
+            }
+            Event::AnswerDelta { step, text, .. } => {
+                self.waiting.1 = *step;
+                // The thought is shown before the answer, and the event with it comes later.
+                let thought = std::mem::take(&mut self.thinking);
+                if self.prints_answer() && !thought.trim().is_empty() {
+                    thought.trim().clone_into(&mut self.thought);
+                    output::note(line::thought(&self.thought, self.verbose).trim_end_matches('\n'));
+                }
+                // Without styles, the answer is printed unchanged once it is complete.
+                if self.prints_answer() && output::is_styled() {
+                    let printed = self.answer.receive(text);
                     self.keep(printed);
                 }
             }
+            Event::AnswerVoid { .. } => self.answer.withdraw(),
             Event::Thinking { step, content } => {
                 self.wait(*step);
-                self.thought.clone_from(content);
-                return line::thought(content, self.verbose);
+                if std::mem::replace(&mut self.thought, content.clone()) != *content {
+                    return line::thought(content, self.verbose);
+                }
             }
             Event::ToolStart { step, call, label, body, args, .. } => {
                 self.wait(*step);
@@ -161,6 +188,7 @@ impl View {
     /// answer or program.
     fn wait(&mut self, step: u32) {
         self.draft.clear();
+        self.thinking.clear();
         self.waiting = (Instant::now(), step);
     }
 
@@ -187,10 +215,19 @@ impl View {
     }
 
     fn respond(&mut self, text: &str, stop: Stop) {
-        if self.mode == Mode::Session && stop != Stop::Cancelled && self.fault.is_none() {
-            let printed = self.answer.complete(text);
+        if self.prints_answer() && stop != Stop::Cancelled && self.fault.is_none() {
+            self.record.has_answer = true;
+            let printed = if output::is_styled() {
+                self.answer.complete(text)
+            } else {
+                output::text(&output::visible(text))
+            };
             self.keep(printed);
         }
+    }
+
+    fn prints_answer(&self) -> bool {
+        self.mode != Mode::Command
     }
 
     fn keep(&mut self, printed: Result<(), Fault>) {
@@ -250,8 +287,18 @@ impl View {
         let head = format!("{number}{seconds} s · {what}");
         let room = columns().saturating_sub(width(&head) + 6);
         let more = fit(&visible(more.trim()), room);
-        let more = if more.is_empty() { more } else { format!(" · {more}") };
-        output::transient(&format!("{} {head}{}", paint(NAME, frame), paint(DIM, &more)));
+        let unfinished = self.answer.unfinished();
+        let more = if more.is_empty() || !unfinished.is_empty() {
+            String::new()
+        } else {
+            format!(" · {more}")
+        };
+        let line = format!("{} {head}{}", paint(NAME, frame), paint(DIM, &more));
+        // The text must fit the screen, or its upper part would remain there.
+        let hidden = unfinished.len().saturating_sub(rows().saturating_sub(4).min(MOST_LINES));
+        let lines = unfinished.iter().skip(hidden).map(String::as_str);
+        let lines: Vec<&str> = lines.chain([line.as_str()]).collect();
+        output::transient(&lines.join("\n"));
         true
     }
 }

@@ -12,6 +12,9 @@ export { createRun } from './run-state.js';
 
 const MAX_DRAFT = 200_000;
 
+/** The events of an answer that is being written. They are not kept. */
+const PARTS = new Set(['delta', 'thought_delta', 'answer_delta', 'answer_void']);
+
 /**
  * Adds one event to the state. Returns the index of the first step of the root run that changed;
  * everything before it is as it was.
@@ -22,15 +25,16 @@ const MAX_DRAFT = 200_000;
  */
 export function applyEvent(run, event) {
   const lane = run.lanes.get(event.run_id) ?? openLane(run, event);
-  if (event.type !== 'delta') {
+  const isKept = !PARTS.has(event.type);
+  if (isKept) {
     run.last = Math.max(run.last, event.ts);
     run.lastSeq = Math.max(run.lastSeq, event.seq ?? 0);
   }
   if (!run.started) run.started = event.ts;
   const step = stepOf(run, lane, event);
-  if (step && event.type !== 'delta') step.events.push(event);
+  if (step && isKept) step.events.push(event);
   HANDLERS[event.type]?.(run, lane, step, event);
-  if (step && event.type !== 'delta') step.kept = step.draft.length;
+  if (step && isKept) step.kept = step.draft.length;
   if (lane.rootStep >= 0) return lane.rootStep;
   const index = step ? run.root.steps.indexOf(step, Math.max(0, step.number - 2)) : -1;
   return index >= 0 ? index : Math.max(0, run.root.steps.length - 2);
@@ -64,6 +68,7 @@ export function dropLive(run) {
     const step = lane.steps.at(-1);
     if (!step) continue;
     step.draft = step.draft.slice(0, step.kept);
+    step.written = step.thinking = '';
     step.attempts = step.attempts.filter((attempt) => !attempt.isLive);
   }
 }
@@ -90,6 +95,15 @@ const HANDLERS = {
   delta(_run, _lane, step, event) {
     if (step && step.draft.length < MAX_DRAFT) step.draft += event.text ?? '';
   },
+  thought_delta(_run, _lane, step, event) {
+    if (step && step.thinking.length < MAX_DRAFT) step.thinking += event.text ?? '';
+  },
+  answer_delta(_run, _lane, step, event) {
+    if (step && step.written.length < MAX_DRAFT) step.written += event.text ?? '';
+  },
+  answer_void(_run, _lane, step) {
+    if (step) step.written = '';
+  },
   thinking(_run, _lane, step, event) {
     if (!step) return;
     step.thought = event.content ?? '';
@@ -98,7 +112,7 @@ const HANDLERS = {
   tool_start(run, _lane, step, event) {
     if (!step) return;
     if (step.thinkEnd === null) step.thinkEnd = event.ts;
-    step.draft = '';
+    step.draft = step.written = '';
     const number = Number(event.call ?? 1);
     // A resumed run may announce a call again.
     const known = step.calls.find((call) => call.number === number);
@@ -133,7 +147,7 @@ const HANDLERS = {
     const body = open.find((call) => call.body !== null)?.body ?? event.body ?? null;
     step.attempts.push({ error: event.error ?? '', body, thought: step.thought, ts: event.ts, isLive: event.isLive ?? false });
     step.calls = step.calls.filter((call) => call.end !== null);
-    step.draft = '';
+    step.draft = step.written = step.thinking = '';
     step.thought = '';
     step.thinkEnd = null;
   },
@@ -226,7 +240,7 @@ function endLane(run, lane, ts, text, error = null) {
   step.thinkEnd ??= ts;
   step.isAnswer = text !== '';
   step.error = error;
-  step.draft = '';
+  step.draft = step.written = '';
   const isEmpty = !hasEnd && step.thought === '' && step.attempts.length === 0 && step.events.length === 0;
   if (isEmpty && lane.steps.length > 1) {
     lane.steps.pop();

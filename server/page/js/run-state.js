@@ -52,7 +52,9 @@
  * @property {number} start
  * @property {number|null} thinkEnd Null while the model writes.
  * @property {string} thought
- * @property {string} draft The model's answer so far, from live deltas.
+ * @property {string} draft The model's text so far, as received, from live deltas.
+ * @property {string} thinking The thought in it so far.
+ * @property {string} written The answer in it so far.
  * @property {number} kept The length of the draft before the newest kept event of the step.
  * @property {string|null} error Why the run failed in this step.
  * @property {boolean} isAnswer If true, the step gave the run's answer and ran no program.
@@ -111,7 +113,7 @@ export function addStep(run, lane, number, start) {
   /** @type {StepState} */
   const step = {
     key: lane === run.root ? String(number) : `${lane.runId}/${number}`, number, start, thinkEnd: null,
-    thought: '', draft: '', kept: 0, error: null, isAnswer: false, attempts: [], notes: [], calls: [], events: [],
+    thought: '', draft: '', thinking: '', written: '', kept: 0, error: null, isAnswer: false, attempts: [], notes: [], calls: [], events: [],
   };
   lane.steps.push(step);
   lane.byNumber.set(number, step);

@@ -51,37 +51,14 @@ export function activity(run) {
 }
 
 /**
- * Splits the model's raw answer, while it is written, into prose and a call.
+ * Returns the call in the model's text while it is written, other than the one that gives the answer.
  *
  * @param {string} draft
- * @returns {{prose: string, call: string}}
+ * @returns {string}
  */
-export function splitDraft(draft) {
-  const at = draft.indexOf('ToolCall::');
-  return at < 0 ? { prose: draft, call: '' } : { prose: draft.slice(0, at), call: draft.slice(at) };
-}
-
-const ATTACHED = /\n\nAttached files: (`[^`\n]+`(?:, `[^`\n]+`)*)$/;
-
-/**
- * Returns a message that names the files that were sent with it, for the model and for the chat.
- *
- * @param {string} text
- * @param {string[]} names
- */
-export function withAttachments(text, names) {
-  return names.length === 0 ? text : `${text}\n\nAttached files: ${names.map((name) => `\`${name.replaceAll('`', "'")}\``).join(', ')}`;
-}
-
-/**
- * Returns the text of a message, and the names of the files that were sent with it.
- *
- * @param {string} message
- * @returns {{text: string, names: string[]}}
- */
-export function splitAttachments(message) {
-  const found = ATTACHED.exec(message);
-  return found ? { text: message.slice(0, found.index), names: (found[1] ?? '').slice(1, -1).split('`, `') } : { text: message, names: [] };
+export function callDraft(draft) {
+  const at = draft.search(/ToolCall::(?!R|$)/);
+  return at < 0 ? '' : draft.slice(at);
 }
 
 /** @param {CallState} call */

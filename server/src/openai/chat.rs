@@ -293,17 +293,22 @@ impl Chunks {
             Ok(Piece::Progress(text)) => {
                 Some(self.head.chunk(&self.id, json!({"reasoning_content": text}), None))
             }
+            Ok(Piece::Text(text)) => {
+                Some(self.head.chunk(&self.id, json!({"content": text}), None))
+            }
             Ok(Piece::End(ended)) if ended.stop.is_none() => {
                 Some(self.fail(&ApiError::model_failed(&ended.text)).await)
             }
             Ok(Piece::End(ended)) => {
                 self.is_over = true;
+                let rest = self.run.answer.end(&ended.text);
                 if let (Some((caller, conversation)), Some(session)) =
                     (self.rest.take(), self.run.session.as_deref())
                 {
-                    conversation.remember(&caller, session, &ended.text).await;
+                    // The client sends back what it received.
+                    conversation.remember(&caller, session, &self.run.answer.sent).await;
                 }
-                self.ready = self.head.last(&self.id, &ended).collect();
+                self.ready = self.head.last(&self.id, &rest, &ended).collect();
                 self.ready.pop_front()
             }
             Err(error) => Some(self.fail(&error).await),
@@ -360,15 +365,11 @@ impl Head {
         Frame::default().data(chunk.to_string())
     }
 
-    /// Returns the last frames of a stream, starting with the answer's text.
-    fn last(&self, id: &str, ended: &Ended) -> impl Iterator<Item = Frame> + use<> {
+    /// Returns the last frames of a stream, starting with the rest of the answer.
+    fn last(&self, id: &str, rest: &str, ended: &Ended) -> impl Iterator<Item = Frame> + use<> {
+        let rest = (!rest.is_empty()).then(|| self.chunk(id, json!({"content": rest}), None));
         let usage = self.with_usage.then(|| self.frame(id, json!([]), Some(ended.usage.into())));
-        [
-            self.chunk(id, json!({"content": ended.text}), None),
-            self.chunk(id, json!({}), Some(ended.finish_reason())),
-        ]
-        .into_iter()
-        .chain(usage)
-        .chain([Frame::default().data("[DONE]")])
+        let end = self.chunk(id, json!({}), Some(ended.finish_reason()));
+        rest.into_iter().chain([end]).chain(usage).chain([Frame::default().data("[DONE]")])
     }
 }

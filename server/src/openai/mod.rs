@@ -13,7 +13,7 @@ mod task;
 use std::sync::Arc;
 
 use wattle_agent::host::RunRequest;
-use wattle_agent::host::machine::{Envelope, Event, Stop, Usage};
+use wattle_agent::host::machine::{Event, Stop, Usage};
 use wattle_agent::host::service::Follower;
 
 use crate::caller::Caller;
@@ -56,6 +56,9 @@ struct Completion {
     follower: Follower,
     /// The guard that cancels the run if the client disconnects before its end.
     guard: Option<CancelOnDrop>,
+    answer: StreamedAnswer,
+    /// If true, parts of the current thought were sent.
+    has_thought: bool,
 }
 
 /// The input of a completion's run.
@@ -88,8 +91,10 @@ async fn start(
 
 /// An update on a completion.
 enum Piece {
-    /// A line that describes the run's progress.
+    /// Text that describes the run's progress.
     Progress(String),
+    /// The next part of the answer.
+    Text(String),
     /// The completion's final state, sent after the run has ended.
     End(Ended),
 }
@@ -124,7 +129,8 @@ impl Completion {
         session: Option<String>,
     ) -> Completion {
         let follower = shared.service.follow(&caller.store, &run, 0);
-        Completion { run, session, follower, guard }
+        let answer = StreamedAnswer::default();
+        Completion { run, session, follower, guard, answer, has_thought: false }
     }
 
     /// Returns the next update. No update follows the end of the run. After an error, the run is
@@ -136,7 +142,7 @@ impl Completion {
             let Some(event) = event else {
                 return Err(ApiError::internal("the run has no end"));
             };
-            if let Some(piece) = piece(&event) {
+            if let Some(piece) = self.piece(&event.event) {
                 if matches!(piece, Piece::End(_))
                     && let Some(guard) = &mut self.guard
                 {
@@ -157,46 +163,145 @@ impl Completion {
     }
 }
 
-/// Returns the update for an event, or `None` if the client does not need one.
-fn piece(event: &Envelope) -> Option<Piece> {
-    Some(match &event.event {
-        Event::Thinking { content, .. } => Piece::Progress(format!("{content}\n")),
-        Event::ToolStart { label, description, .. } => {
-            if description.is_empty() {
-                Piece::Progress(format!("▸ {label}\n"))
-            } else {
-                Piece::Progress(format!("▸ {label}: {description}\n"))
+impl Completion {
+    /// Returns the update for an event, or `None` if the client does not need one.
+    fn piece(&mut self, event: &Event) -> Option<Piece> {
+        Some(match event {
+            Event::ThoughtDelta { text, .. } => {
+                self.has_thought = true;
+                Piece::Progress(text.clone())
+            }
+            // The client has the thought if its parts were sent.
+            Event::Thinking { .. } if std::mem::take(&mut self.has_thought) => {
+                Piece::Progress("\n".to_owned())
+            }
+            Event::Thinking { content, .. } => Piece::Progress(format!("{content}\n")),
+            Event::AnswerDelta { text, is_certain, .. } => {
+                return self.answer.add(text, *is_certain).map(Piece::Text);
+            }
+            Event::AnswerVoid { .. } => {
+                self.answer.withdraw();
+                return None;
+            }
+            Event::ToolStart { label, description, .. } => {
+                if description.is_empty() {
+                    Piece::Progress(format!("▸ {label}\n"))
+                } else {
+                    Piece::Progress(format!("▸ {label}: {description}\n"))
+                }
+            }
+            Event::ToolResult { success, dur_ms, .. } => {
+                let word = if *success { "ok" } else { "failed" };
+                Piece::Progress(format!("  {word}, {dur_ms} ms\n"))
+            }
+            Event::Retry { error, .. } => {
+                let line = error.lines().next().unwrap_or_default();
+                Piece::Progress(format!("  again: {line}\n"))
+            }
+            Event::Parked { call, question } => {
+                Piece::Progress(format!("waits for approval of call {call}: {question}\n"))
+            }
+            Event::Response { stop: Stop::InvalidOutput, .. } => {
+                let text = "the answer does not match the requested schema, and no correction does";
+                let (text, usage) = (text.to_owned(), Usage::default());
+                Piece::End(Ended { text, usage, stop: None })
+            }
+            Event::Response { text, usage, stop, data, .. } => {
+                // Clients parse the text, so only the JSON value is sent.
+                let text = data.as_ref().map_or_else(|| text.clone(), ToString::to_string);
+                Piece::End(Ended { text, usage: *usage, stop: Some(*stop) })
+            }
+            Event::Error { message } => {
+                let usage = Usage::default();
+                Piece::End(Ended { text: message.clone(), usage, stop: None })
+            }
+            Event::Delta { .. }
+            | Event::Moderated { .. }
+            | Event::Recalled { .. }
+            | Event::Contributed { .. }
+            | Event::Artifact { .. } => return None,
+        })
+    }
+}
+
+/// The answer of a streamed completion. Clients cannot take text back, so a part is sent only once it
+/// is certain.
+#[derive(Default)]
+struct StreamedAnswer {
+    /// The text that was sent.
+    sent: String,
+    /// The parts that are not certain yet, joined.
+    held: String,
+    /// If true, the text that was sent last is no answer.
+    is_withdrawn: bool,
+}
+
+/// The text between a part that turned out to be no answer and the answer.
+const AGAIN: &str = "\n\n(The answer broke off here and begins again.)\n\n";
+
+impl StreamedAnswer {
+    /// Adds a part. Returns the text to send.
+    fn add(&mut self, text: &str, is_certain: bool) -> Option<String> {
+        self.held.push_str(text);
+        is_certain.then(|| self.send())
+    }
+
+    fn withdraw(&mut self) {
+        self.held.clear();
+        self.is_withdrawn = !self.sent.is_empty();
+    }
+
+    fn send(&mut self) -> String {
+        let again = if std::mem::take(&mut self.is_withdrawn) { AGAIN } else { "" };
+        let text = format!("{again}{}", std::mem::take(&mut self.held));
+        self.sent.push_str(&text);
+        text
+    }
+
+    /// Returns the rest of the text that is sent for the answer `whole`.
+    fn end(&mut self, whole: &str) -> String {
+        let last = self.sent.rsplit(AGAIN).next().unwrap_or_default();
+        let (is_withdrawn, rest) = match whole.strip_prefix(last) {
+            Some(rest) if !self.is_withdrawn => (false, rest),
+            _ => (!self.sent.is_empty(), whole),
+        };
+        (self.is_withdrawn, self.held) = (is_withdrawn, rest.to_owned());
+        self.send()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the parts that are sent for some parts of an answer and its end.
+    fn sent(parts: &[Option<(&str, bool)>], whole: &str) -> (Vec<String>, String) {
+        let mut answer = StreamedAnswer::default();
+        let mut all = Vec::new();
+        for part in parts {
+            match part {
+                Some((text, is_certain)) => all.extend(answer.add(text, *is_certain)),
+                None => answer.withdraw(),
             }
         }
-        Event::ToolResult { success, dur_ms, .. } => {
-            let word = if *success { "ok" } else { "failed" };
-            Piece::Progress(format!("  {word}, {dur_ms} ms\n"))
-        }
-        Event::Retry { error, .. } => {
-            let line = error.lines().next().unwrap_or_default();
-            Piece::Progress(format!("  again: {line}\n"))
-        }
-        Event::Parked { call, question } => {
-            Piece::Progress(format!("waits for approval of call {call}: {question}\n"))
-        }
-        Event::Response { stop: Stop::InvalidOutput, .. } => {
-            let text = "the answer does not match the requested schema, and no correction does";
-            let (text, usage) = (text.to_owned(), Usage::default());
-            Piece::End(Ended { text, usage, stop: None })
-        }
-        Event::Response { text, usage, stop, data, .. } => {
-            // Clients parse the text, so only the JSON value is sent.
-            let text = data.as_ref().map_or_else(|| text.clone(), ToString::to_string);
-            Piece::End(Ended { text, usage: *usage, stop: Some(*stop) })
-        }
-        Event::Error { message } => {
-            let usage = Usage::default();
-            Piece::End(Ended { text: message.clone(), usage, stop: None })
-        }
-        Event::Delta { .. }
-        | Event::Moderated { .. }
-        | Event::Recalled { .. }
-        | Event::Contributed { .. }
-        | Event::Artifact { .. } => return None,
-    })
+        all.push(answer.end(whole));
+        (all, answer.sent)
+    }
+
+    #[test]
+    fn only_certain_text_is_sent_and_nothing_is_lost() {
+        let parts = |all: &[&str]| all.iter().map(|part| (*part).to_owned()).collect::<Vec<_>>();
+        let (all, text) = sent(&[Some(("two and ", true)), Some(("two", true))], "two and two");
+        assert_eq!((all, text.as_str()), (parts(&["two and ", "two", ""]), "two and two"));
+        let (all, _) = sent(&[Some(("two ", false)), Some(("and two", true))], "two and two");
+        assert_eq!(all, parts(&["two and two", ""]));
+        let (all, _) = sent(&[Some(("I look", false)), None, Some(("four", true))], "four");
+        assert_eq!(all, parts(&["four", ""]));
+        let (all, text) = sent(&[Some(("two", true)), None, Some(("four", true))], "four");
+        let again = format!("{AGAIN}four");
+        assert_eq!((all, text), (parts(&["two", &again, ""]), format!("two{again}")));
+        let (all, _) = sent(&[Some(("two", true))], "stopped");
+        assert_eq!(all, parts(&["two", &format!("{AGAIN}stopped")]));
+        assert_eq!(sent(&[], "four").0, parts(&["four"]));
+    }
 }

@@ -348,6 +348,13 @@ fn message(response: &str, status: &str, text: Option<&str>) -> Value {
     })
 }
 
+/// Returns the output item with the steps and thoughts of a response.
+fn reasoning(response: &str, text: Option<&str>) -> Value {
+    let summary: Vec<Value> =
+        text.map(|text| json!({"type": "summary_text", "text": text})).into_iter().collect();
+    json!({"type": "reasoning", "id": response.replacen(PREFIX, "rs_", 1), "summary": summary})
+}
+
 fn part(text: &str) -> Value {
     json!({"type": "output_text", "text": text, "annotations": []})
 }
@@ -361,6 +368,10 @@ struct Events {
     rest: Option<(Caller, Conversation)>,
     number: u64,
     ready: VecDeque<Frame>,
+    /// The reasoning that was sent, if there is any.
+    reasoning: Option<String>,
+    /// The index of the message among the items, once it has begun.
+    message: Option<usize>,
 }
 
 fn streaming(
@@ -369,7 +380,15 @@ fn streaming(
     pending: ResponseView,
     rest: Option<(Caller, Conversation)>,
 ) -> Response {
-    let mut events = Events { run, pending: None, rest, number: 0, ready: VecDeque::new() };
+    let mut events = Events {
+        run,
+        pending: None,
+        rest,
+        number: 0,
+        ready: VecDeque::new(),
+        reasoning: None,
+        message: None,
+    };
     events.push("response.created", json!({"response": pending}));
     events.push("response.in_progress", json!({"response": pending}));
     events.pending = Some(pending);
@@ -395,11 +414,24 @@ impl Events {
         while self.ready.is_empty() {
             let pending = self.pending.take()?;
             match self.run.next().await {
-                Ok(Piece::Progress(_)) => self.pending = Some(pending),
+                Ok(Piece::Progress(text)) => {
+                    self.reason(&pending.id, &text);
+                    self.pending = Some(pending);
+                }
+                Ok(Piece::Text(text)) => {
+                    self.write(&pending.id, &text);
+                    self.pending = Some(pending);
+                }
                 Ok(Piece::End(ended)) => {
+                    let rest = match ended.stop {
+                        Some(_) => self.run.answer.end(&ended.text),
+                        None => String::new(),
+                    };
+                    let text = self.run.answer.sent.clone();
+                    let ended = if ended.stop.is_some() { Ended { text, ..ended } } else { ended };
                     let session = self.run.session.as_deref();
                     remember(&mut self.rest, session, Some(&ended)).await;
-                    self.end(pending, &ended);
+                    self.end(pending, &rest, &ended);
                 }
                 Err(error) => {
                     remember(&mut self.rest, None, None).await;
@@ -410,33 +442,91 @@ impl Events {
         self.ready.pop_front()
     }
 
-    fn end(&mut self, pending: ResponseView, ended: &Ended) {
+    /// Sends a part of the reasoning. The first part begins the item.
+    fn reason(&mut self, id: &str, text: &str) {
+        if self.message.is_some() {
+            return;
+        }
+        let item = reasoning(id, None);
+        let at = in_item(&item, json!({"output_index": 0, "summary_index": 0}));
+        let before = self.reasoning.get_or_insert_default().len();
+        if before == 0 {
+            self.push("response.output_item.added", json!({"output_index": 0, "item": item}));
+            let part = json!({"type": "summary_text", "text": ""});
+            self.push("response.reasoning_summary_part.added", at(json!({"part": part})));
+        }
+        self.push("response.reasoning_summary_text.delta", at(json!({"delta": text})));
+        self.reasoning.get_or_insert_default().push_str(text);
+    }
+
+    /// Ends the reasoning. Returns its item.
+    fn end_reasoning(&mut self, id: &str) -> Option<Value> {
+        let text = self.reasoning.clone()?;
+        let item = reasoning(id, Some(&text));
+        let at = in_item(&item, json!({"output_index": 0, "summary_index": 0}));
+        self.push("response.reasoning_summary_text.done", at(json!({"text": text})));
+        let part = json!({"type": "summary_text", "text": text});
+        self.push("response.reasoning_summary_part.done", at(json!({"part": part})));
+        self.push("response.output_item.done", json!({"output_index": 0, "item": item}));
+        Some(item)
+    }
+
+    /// Sends a part of the answer. The first part begins the message.
+    fn write(&mut self, id: &str, text: &str) {
+        let index = match self.message {
+            Some(index) => index,
+            None => {
+                let index = usize::from(self.end_reasoning(id).is_some());
+                self.message = Some(index);
+                let item = message(id, "in_progress", None);
+                let at = in_item(&item, json!({"output_index": index, "content_index": 0}));
+                let added = json!({"output_index": index, "item": item});
+                self.push("response.output_item.added", added);
+                self.push("response.content_part.added", at(json!({"part": part("")})));
+                index
+            }
+        };
+        let item = message(id, "in_progress", None);
+        let at = in_item(&item, json!({"output_index": index, "content_index": 0}));
+        self.push("response.output_text.delta", at(json!({"delta": text, "logprobs": []})));
+    }
+
+    fn end(&mut self, pending: ResponseView, rest: &str, ended: &Ended) {
         let id = pending.id.clone();
-        let response = pending.ended(ended);
+        let mut response = pending.ended(ended);
         if ended.stop.is_none() {
             return self.push("response.failed", json!({"response": response}));
         }
-        let item = message(&id, "in_progress", None);
-        let item_id = item.get("id").cloned().unwrap_or_default();
-        let at = |more: Value| {
-            let mut at = json!({"item_id": item_id, "output_index": 0, "content_index": 0});
-            if let (Some(at), Some(more)) = (at.as_object_mut(), more.as_object()) {
-                at.extend(more.clone());
-            }
-            at
-        };
+        if self.message.is_none() || !rest.is_empty() {
+            self.write(&id, rest);
+        }
+        let index = self.message.unwrap_or_default();
         let text = ended.text.as_str();
-        self.push("response.output_item.added", json!({"output_index": 0, "item": item}));
-        self.push("response.content_part.added", at(json!({"part": part("")})));
-        self.push("response.output_text.delta", at(json!({"delta": text, "logprobs": []})));
+        let item = message(&id, "completed", Some(text));
+        let at = in_item(&item, json!({"output_index": index, "content_index": 0}));
         self.push("response.output_text.done", at(json!({"text": text, "logprobs": []})));
         self.push("response.content_part.done", at(json!({"part": part(text)})));
-        let item = message(&id, "completed", Some(text));
-        self.push("response.output_item.done", json!({"output_index": 0, "item": item}));
+        self.push("response.output_item.done", json!({"output_index": index, "item": item}));
+        if let Some(text) = &self.reasoning {
+            response.output.insert(0, reasoning(&id, Some(text)));
+        }
         let kind = match response.status.as_str() {
             "completed" => "response.completed",
             _ => "response.incomplete",
         };
         self.push(kind, json!({"response": response}));
+    }
+}
+
+/// Returns a function that adds the place in an item to the fields of an event.
+fn in_item(item: &Value, place: Value) -> impl Fn(Value) -> Value + use<> {
+    let id = item.get("id").cloned().unwrap_or_default();
+    move |more| {
+        let mut at = place.clone();
+        if let (Some(at), Some(more)) = (at.as_object_mut(), more.as_object()) {
+            at.insert("item_id".to_owned(), id.clone());
+            at.extend(more.clone());
+        }
+        at
     }
 }

@@ -6,6 +6,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use wattle_agent::host::machine::AnswerPart;
 use wattle_agent::model::{BadReply, ModelReply, ReplyReader};
 
 /// Reads a body in pieces of `piece` bytes and returns the result.
@@ -15,7 +16,11 @@ fn read(
     piece: usize,
 ) -> (Result<ModelReply, BadReply>, String) {
     let mut shown = String::new();
-    let mut show = |text: &str| shown.push_str(text);
+    let mut show = |part: AnswerPart<'_>| {
+        if let AnswerPart::Text(text) = part {
+            shown.push_str(text);
+        }
+    };
     for piece in body.chunks(piece) {
         if reader.is_done() {
             break;

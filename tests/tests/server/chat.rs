@@ -27,6 +27,7 @@ async fn events_are_streamed_during_the_run() {
     // The model's next request is still unanswered, so these events arrive before the run ends.
     let question = world.question().await;
     assert_eq!(client.event().await.unwrap()["type"], "delta");
+    assert_eq!(client.event().await.unwrap()["type"], "thought_delta");
     let thought = client.event().await.unwrap();
     assert_eq!((&thought["type"], &thought["content"]), (&"thinking".into(), &"keep it".into()));
     assert_eq!(client.event().await.unwrap()["type"], "tool_start");

@@ -251,6 +251,59 @@ async fn a_streamed_completion_has_progress_the_answer_and_usage() {
 }
 
 #[tokio::test]
+async fn a_marked_answer_is_streamed_and_plain_text_waits_for_its_end() {
+    let mut world = World::new().await;
+    let words = "word, |".repeat(40);
+    let marked = format!("ToolCall::Response(\"\"\"{words}end\"\"\")");
+    for (say, is_streamed) in [(marked, true), (format!("{words}end"), false)] {
+        let body = json!({"model": "wattle", "messages": [user("go")], "stream": true});
+        let mut client = world.client().await;
+        client.send(api(TOKEN, CHAT, &body.to_string())).await;
+        assert_eq!(client.head().await.status, 200);
+        world.question().await.say(&say);
+        let mut pieces = Vec::new();
+        while let Some(text) = client.data().await.filter(|text| text != "[DONE]") {
+            let chunk: Json = serde_json::from_str(&text).unwrap();
+            let content = chunk["choices"][0]["delta"]["content"].as_str().unwrap_or_default();
+            pieces.extend(Some(content.to_owned()).filter(|text| !text.is_empty()));
+        }
+        assert_eq!(pieces.concat(), format!("{words}end"));
+        // Pieces that arrive together are joined.
+        assert!(is_streamed || pieces.len() == 1, "{pieces:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_streamed_response_has_its_reasoning_and_its_text() {
+    let mut world = World::new().await;
+    let body = json!({"model": "wattle", "input": "go", "stream": true});
+    let mut client = world.client().await;
+    client.send(api(TOKEN, "POST /v1/responses", &body.to_string())).await;
+    assert_eq!(client.head().await.status, 200);
+    world.question().await.say(&wat("(out 1)"));
+    world.question().await.say("ToolCall::Response(\"\"\"two |and two\"\"\")");
+    let mut events: Vec<Json> = Vec::new();
+    while let Some(text) = client.data().await {
+        events.push(serde_json::from_str(&text).unwrap());
+    }
+    let joined = |kind: &str| -> String {
+        let of_kind = events.iter().filter(|event| event["type"] == kind);
+        of_kind.map(|event| event["delta"].as_str().unwrap()).collect()
+    };
+    let reasoning = joined("response.reasoning_summary_text.delta");
+    assert!(reasoning.contains("do it") && reasoning.contains("▸ wat"), "{reasoning}");
+    assert_eq!(joined("response.output_text.delta"), "two |and two");
+    let last = events.last().unwrap();
+    assert_eq!(last["type"], "response.completed");
+    let output = &last["response"]["output"];
+    assert_eq!((&output[0]["type"], &output[1]["type"]), (&"reasoning".into(), &"message".into()));
+    assert_eq!(output[0]["summary"][0]["text"], reasoning);
+    assert_eq!(output[1]["content"][0]["text"], "two |and two");
+    let numbers = events.iter().map(|event| event["sequence_number"].as_u64().unwrap());
+    assert!(numbers.zip(0..).all(|(number, expected)| number == expected), "{events:?}");
+}
+
+#[tokio::test]
 async fn a_client_that_disconnects_cancels_its_completion() {
     let mut world = World::new().await;
     for stream in [true, false] {

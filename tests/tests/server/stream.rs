@@ -11,8 +11,14 @@ use wattle_agent::host::Retention;
 use crate::api::wat;
 use crate::world::{TOKEN, World, bare, store};
 
+/// Returns true if an event is recorded, and not part of an answer that is being written.
+fn is_kept(event: &Json) -> bool {
+    let kind = event["type"].as_str().unwrap();
+    !["delta", "thought_delta", "answer_delta", "answer_void"].contains(&kind)
+}
+
 fn numbers(events: &[Json]) -> Vec<u64> {
-    let kept = events.iter().filter(|event| event["type"] != "delta");
+    let kept = events.iter().filter(|event| is_kept(event));
     kept.map(|event| event["seq"].as_u64().unwrap()).collect()
 }
 
@@ -171,7 +177,7 @@ async fn a_web_socket_has_the_same_events_and_then_done() {
     }
     assert_eq!(events.pop().unwrap(), json!({"type": "done"}));
     let whole = world.follow(&run, 0).await.events().await;
-    let kept: Vec<Json> = events.into_iter().filter(|event| event["type"] != "delta").collect();
+    let kept: Vec<Json> = events.into_iter().filter(is_kept).collect();
     assert_eq!(kept, whole);
 }
 
@@ -198,4 +204,25 @@ async fn the_frames_of_a_websocket_client_are_small() {
     let length = (15_u64 << 20).to_be_bytes();
     client.send([&[0x82_u8, 0xff][..], &length, b"mask"].concat()).await;
     client.closed().await;
+}
+
+#[tokio::test]
+async fn an_answer_arrives_in_pieces_each_with_its_time() {
+    let mut world = World::new().await;
+    let run = world.start(&json!({"prompt": "go"})).await;
+    world.question().await.say(&format!("I look first.|\n\n{}", wat("(out 1)")));
+    let question = world.question().await;
+    // This client comes while the model writes nothing, and gets no part of an earlier answer twice.
+    let mut follower = world.follow(&run, 0).await;
+    question.say("<reasoning>add</reasoning>\n|ToolCall::Response(\"\"\"two |and |two\"\"\")");
+    let events = follower.events().await;
+    let text = |kind: &str| -> String {
+        let of_kind = events.iter().filter(|event| event["type"] == kind);
+        of_kind.map(|event| event["text"].as_str().unwrap()).collect()
+    };
+    assert_eq!(text("answer_delta").replace("I look first.", ""), "two |and |two");
+    assert!(text("thought_delta").ends_with("add"), "{events:?}");
+    let certain = events.iter().filter(|event| event["type"] == "answer_delta");
+    assert_eq!(certain.last().unwrap()["certain"], true, "{events:?}");
+    assert!(events.iter().all(|event| event["ts"].as_u64().unwrap() > 0));
 }

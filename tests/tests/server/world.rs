@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use wattle_agent::host::TenantStore;
 use wattle_agent::host::capability::egress::{Egress, Policy};
 use wattle_agent::host::catalog::{Catalog, Folders};
-use wattle_agent::host::machine::{Message, Usage};
+use wattle_agent::host::machine::{AnswerPart, Message, Usage};
 use wattle_agent::host::rt::Limits as Bounds;
 use wattle_agent::model::{Cassette, Delta, Model, ModelError, ModelReply, ModelRequest};
 use wattle_agent::{Host, Settings, Tenant};
@@ -117,7 +117,8 @@ impl Model for Puppet {
         on_delta: &'a mut (dyn FnMut(Delta<'_>) + Send),
     ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
         let in_pieces = |reply: &ModelReply| {
-            reply.text.split_inclusive('|').for_each(|piece| on_delta(Delta::Text(piece)))
+            let pieces = reply.text.split_inclusive('|');
+            pieces.for_each(|piece| on_delta(Delta::Part(AnswerPart::Text(piece))));
         };
         self.ask(request).inspect_ok(in_pieces).boxed()
     }

@@ -26,10 +26,7 @@ pub(super) enum Meaning {
 pub(super) fn interpret(name: &str, text: &str, programs: &[ProgramFunction]) -> (Meaning, bool) {
     match json::arguments(text) {
         Ok(Lenient { value, is_open, .. }) => (interpret_value(name, value, programs), !is_open),
-        Err(_)
-            if known(name, programs) == Some(KnownFunction::Done)
-                && !text.trim_start().starts_with(['{', '[', '"']) =>
-        {
+        Err(_) if is_done(name, programs) && !text.trim_start().starts_with(['{', '[', '"']) => {
             (Meaning::Done(text.trim().to_owned()), true)
         }
         Err(why) => {
@@ -83,6 +80,11 @@ pub(crate) fn function_action(name: &str, text: &str) -> Action {
 /// Returns true if a function with this name exists.
 pub(crate) fn is_known(name: &str, programs: &[ProgramFunction]) -> bool {
     known(name, programs).is_some()
+}
+
+/// Returns true if a function with this name ends the run.
+pub(crate) fn is_done(name: &str, programs: &[ProgramFunction]) -> bool {
+    known(name, programs) == Some(KnownFunction::Done)
 }
 
 #[derive(PartialEq)]
@@ -236,12 +238,15 @@ fn trimmed(body: &str) -> String {
     inside.map_or(bare, |rest| rest.strip_suffix("```").unwrap_or(rest).trim()).to_owned()
 }
 
+/// The fields in which models put the answer.
+pub(crate) const ANSWER_FIELDS: &[&str] =
+    &["result", "answer", "response", "text", "message", "content"];
+
 /// Returns the answer from whichever field the model put it in.
 fn answer(value: Value) -> String {
     match value {
         Value::Object(mut fields) => {
-            let named = ["result", "answer", "response", "text", "message", "content"];
-            let found = named.iter().find_map(|name| fields.remove(*name));
+            let found = ANSWER_FIELDS.iter().find_map(|name| fields.remove(*name));
             found
                 .or_else(|| (fields.len() == 1).then(|| fields.values().next().cloned())?)
                 .map_or_else(String::new, |value| match value {

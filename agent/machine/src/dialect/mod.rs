@@ -17,7 +17,7 @@ mod text;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::arguments::{function_action, is_known};
+pub(crate) use self::arguments::{ANSWER_FIELDS, function_action, is_done, is_known};
 
 use crate::{
     call::Call,

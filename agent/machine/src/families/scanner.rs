@@ -36,7 +36,7 @@ pub(crate) enum MarkKind {
 pub enum Piece {
     /// The next text outside of thoughts.
     Text(String),
-    /// A thought.
+    /// A thought, or the next part of one.
     Thought(String),
     /// All texts so far belong to a thought, whose end was only found now.
     TextWasThought,
@@ -74,6 +74,8 @@ pub struct Scanner<'p> {
     shown_marks: usize,
     /// If true, the text before `shown` has an answer's start or a thought's end.
     has_ended_thought: bool,
+    /// If true, a thought is open at `shown`.
+    in_thought: bool,
 }
 
 impl<'p> Scanner<'p> {
@@ -81,7 +83,7 @@ impl<'p> Scanner<'p> {
     /// text, such as a JSON object, are calls only if they name a known program.
     pub fn new(programs: &'p [ProgramFunction]) -> Self {
         let state = Scan::new(programs);
-        Self { state, shown: 0, shown_marks: 0, has_ended_thought: false }
+        Self { state, shown: 0, shown_marks: 0, has_ended_thought: false, in_thought: false }
     }
 
     /// Adds text to the answer. Returns the pieces that it completes.
@@ -102,33 +104,34 @@ impl<'p> Scanner<'p> {
             let text = self.state.text.get(from..to).unwrap_or_default();
             (!text.is_empty()).then(|| text.to_owned())
         };
-        let settled = match self.state.thought {
-            Some(_) => self.state.marks.len().saturating_sub(1),
-            None => self.state.marks.len(),
-        };
+        // The opening of a thought that is ordinary text may be withdrawn.
+        let open = self.state.thought;
+        let is_certain = open.is_none_or(|open| !self.state.is_plain(open.form));
+        let settled = self.state.marks.len() - usize::from(!is_certain);
         let marks = self.state.marks.iter().enumerate().take(settled).skip(self.shown_marks);
-        let mut in_thought = false;
         for (at, mark) in marks {
             let before = text(self.shown, mark.start);
-            pieces.extend(before.map(if in_thought { Piece::Thought } else { Piece::Text }));
+            let kind = if self.in_thought { Piece::Thought } else { Piece::Text };
+            pieces.extend(before.map(kind));
             let is_first = !std::mem::replace(&mut self.has_ended_thought, true);
             match &mark.kind {
                 MarkKind::Open => {}
-                MarkKind::Close if in_thought || !is_first => {}
+                MarkKind::Close if self.in_thought || !is_first => {}
                 MarkKind::Close | MarkKind::Answer => pieces.push(Piece::TextWasThought),
                 MarkKind::Nothing => self.has_ended_thought = !is_first,
                 MarkKind::Calls { families, calls, .. } => pieces
                     .extend(calls.iter().map(|call| Piece::Call { families, call: call.clone() })),
             }
-            in_thought = matches!(mark.kind, MarkKind::Open);
-            (self.shown, self.shown_marks) = (mark.end, at + 1);
+            self.in_thought = matches!(mark.kind, MarkKind::Open);
+            (self.shown, self.shown_marks) = (self.shown.max(mark.end), at + 1);
         }
-        let end = match &self.state.thought {
+        let end = match open {
+            Some(open) if is_certain => open.settled(),
             Some(open) => open.start,
             None => self.state.at,
         };
         let rest = text(self.shown, end);
-        pieces.extend(rest.map(if in_thought || self.state.is_unclosed {
+        pieces.extend(rest.map(if self.in_thought || self.state.is_unclosed {
             Piece::Thought
         } else {
             Piece::Text
@@ -232,6 +235,21 @@ struct Thought {
     end: usize,
     /// The index of the name in [`THOUGHT_TAGS`], or after these, that of the form in [`CHANNELS`].
     form: usize,
+    /// The offset up to which the thought was searched for its end.
+    searched: usize,
+    /// The first closing tag with another name. It ends the thought if no other tag does.
+    other: Option<(usize, usize)>,
+}
+
+impl Thought {
+    fn new(start: usize, end: usize, form: usize) -> Self {
+        Self { start, end, form, searched: end, other: None }
+    }
+
+    /// Returns the offset up to which the text certainly belongs to the thought.
+    fn settled(&self) -> usize {
+        self.other.map_or(self.searched, |(start, _)| start)
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -302,7 +320,8 @@ impl<'p> Scan<'p> {
     fn run(&mut self, is_end: bool) {
         while self.at < self.text.len() || is_end && self.thought.is_some() {
             if self.step(is_end).is_err() {
-                let open = self.text.len() - self.at;
+                // A search for the end of a thought continues where it ended.
+                let open = if self.thought.is_some() { 0 } else { self.text.len() - self.at };
                 self.retry_at = self.text.len() + 1 + open / 8;
                 return;
             }
@@ -327,17 +346,22 @@ impl<'p> Scan<'p> {
     }
 
     /// Takes the next step in a thought.
-    fn in_thought(&mut self, thought: Thought, is_end: bool) -> Result<(), Stop> {
-        let from = thought.end;
+    fn in_thought(&mut self, mut thought: Thought, is_end: bool) -> Result<(), Stop> {
         let known = self.unended.get(thought.form).copied().unwrap_or(usize::MAX);
-        let own = if from >= known { Ok(None) } else { self.end_of(thought.form, from, is_end) };
+        let own = if thought.end >= known {
+            Ok(None)
+        } else {
+            let found = self.end_of(&mut thought, is_end);
+            self.thought = Some(thought);
+            found
+        };
         let found = match own? {
             Some(found) => Some(found),
             None => {
                 if let Some(unended) = self.unended.get_mut(thought.form) {
-                    *unended = from.min(*unended);
+                    *unended = thought.end.min(*unended);
                 }
-                if thought.form < THOUGHT_TAGS.len() { self.any_end(from) } else { None }
+                thought.other
             }
         };
         self.thought = None;
@@ -346,7 +370,7 @@ impl<'p> Scan<'p> {
                 self.add(start, end, MarkKind::Close);
                 self.is_fresh = true;
             }
-            None if self.channel(thought.form).is_some_and(is_plain_channel) => {
+            None if self.is_plain(thought.form) => {
                 self.marks.pop();
                 self.refused = Some(thought.start);
                 self.at = thought.start;
@@ -360,24 +384,26 @@ impl<'p> Scan<'p> {
         Ok(())
     }
 
+    /// Returns true if the opening of this form is ordinary text.
+    fn is_plain(&self, form: usize) -> bool {
+        self.channel(form).is_some_and(is_plain_channel)
+    }
+
     fn channel(&self, form: usize) -> Option<&'static Channel> {
         let at = form.checked_sub(THOUGHT_TAGS.len())?;
         CHANNELS.get(at).map(|form| &form.channel)
     }
 
-    /// Returns the end of a thought, or `None` if it is missing.
-    fn end_of(
-        &self,
-        form: usize,
-        from: usize,
-        is_end: bool,
-    ) -> Result<Option<(usize, usize)>, Stop> {
-        let found = match self.channel(form) {
+    /// Returns the end of a thought, or `None` if it is missing. Continues where the last search ended.
+    fn end_of(&self, thought: &mut Thought, is_end: bool) -> Result<Option<(usize, usize)>, Stop> {
+        let mut cursor = self.cursor(thought.searched, is_end);
+        let found = match self.channel(thought.form) {
             Some(Channel::Thought { closings, nexts, .. }) => {
-                self.first_of(closings, nexts, from, is_end)
+                first_of(closings, nexts, &mut cursor)
             }
-            _ => self.closing_tag(Some(form), from, is_end),
+            _ => self.closing_tag(thought, &mut cursor),
         };
+        thought.searched = cursor.at;
         match found {
             Ok(found) => Ok(Some(found)),
             Err(Stop::Not) => Ok(None),
@@ -385,43 +411,22 @@ impl<'p> Scan<'p> {
         }
     }
 
-    /// Returns the first of the patterns.
-    fn first_of(
-        &self,
-        closings: &[&str],
-        nexts: &[&str],
-        from: usize,
-        is_end: bool,
-    ) -> Result<(usize, usize), Stop> {
-        let mut cursor = self.cursor(from, is_end);
-        while let Some(offset) = cursor.rest().find(['<', '[', 'a', '◁', 'H']) {
-            cursor.at += offset;
-            let mut end = cursor;
-            if end.take_any(closings)? {
-                return Ok((cursor.at, end.at));
-            }
-            if end.take_any(nexts)? {
-                return Ok((cursor.at, cursor.at));
-            }
-            cursor.next()?;
-        }
-        Err(cursor.missing())
-    }
-
-    /// Returns the first closing tag with the name, or with any name.
+    /// Moves to the closing tag with the thought's name, and returns it.
     fn closing_tag(
         &self,
-        name: Option<usize>,
-        from: usize,
-        is_end: bool,
+        thought: &mut Thought,
+        cursor: &mut Cursor<'_>,
     ) -> Result<(usize, usize), Stop> {
-        let mut cursor = self.cursor(from, is_end);
         while let Some(offset) = cursor.rest().find('<') {
             cursor.at += offset;
-            match tag_at(cursor) {
-                Ok(tag) if tag.closes && name.is_none_or(|name| name == tag.name) => {
-                    if !self.is_enclosed(cursor.at, tag.end, is_end)? {
-                        return Ok((cursor.at, tag.end));
+            match tag_at(*cursor) {
+                Ok(tag) if tag.closes => {
+                    let found = (cursor.at, tag.end);
+                    if !self.is_enclosed(cursor.at, tag.end, cursor.is_end)? {
+                        if tag.name == thought.form {
+                            return Ok(found);
+                        }
+                        thought.other.get_or_insert(found);
                     }
                     cursor.at = tag.end;
                 }
@@ -429,12 +434,8 @@ impl<'p> Scan<'p> {
                 _ => cursor.at += 1,
             }
         }
+        cursor.at = self.text.len();
         Err(cursor.missing())
-    }
-
-    /// Returns the first closing tag of any name at the end of the text.
-    fn any_end(&self, from: usize) -> Option<(usize, usize)> {
-        self.closing_tag(None, from, true).ok()
     }
 
     /// Returns true if backticks or quotes enclose the range: it is only mentioned.
@@ -645,7 +646,7 @@ impl<'p> Scan<'p> {
                 return Ok(false);
             }
             self.add(start, end, MarkKind::Open);
-            self.thought = Some(Thought { start, end, form: name });
+            self.thought = Some(Thought::new(start, end, name));
         }
         Ok(true)
     }
@@ -744,7 +745,7 @@ impl<'p> Scan<'p> {
                 Channel::Thought { .. } => {
                     self.add(start, end, MarkKind::Open);
                     let form = THOUGHT_TAGS.len() + index;
-                    self.thought = Some(Thought { start, end, form });
+                    self.thought = Some(Thought::new(start, end, form));
                 }
                 Channel::Answer => {
                     self.add(start, end, MarkKind::Answer);
@@ -756,6 +757,27 @@ impl<'p> Scan<'p> {
         }
         Ok(false)
     }
+}
+
+/// Moves to the first of the patterns, and returns it.
+fn first_of(
+    closings: &[&str],
+    nexts: &[&str],
+    cursor: &mut Cursor<'_>,
+) -> Result<(usize, usize), Stop> {
+    while let Some(offset) = cursor.rest().find(['<', '[', 'a', '◁', 'H']) {
+        cursor.at += offset;
+        let mut end = *cursor;
+        if end.take_any(closings)? {
+            return Ok((cursor.at, end.at));
+        }
+        if end.take_any(nexts)? {
+            return Ok((cursor.at, cursor.at));
+        }
+        cursor.next()?;
+    }
+    cursor.at = cursor.text.len();
+    Err(cursor.missing())
 }
 
 fn is_plain_channel(channel: &Channel) -> bool {

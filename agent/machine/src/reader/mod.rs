@@ -12,6 +12,7 @@ mod answer;
 mod arguments;
 mod body;
 mod call;
+mod draft;
 mod header;
 mod quote;
 mod reading;
@@ -22,6 +23,7 @@ mod value;
 
 use std::borrow::Cow;
 
+pub use self::draft::{AnswerPart, Draft, DraftPiece, ShownAnswer};
 pub use self::reading::{Action, Note, Reading};
 use self::{
     header::Header,

@@ -3,7 +3,7 @@
 use super::text::{byte, char_at, run, slice};
 
 /// An opening quote.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Quote {
     /// Offset of the quoted content.
     pub(super) inside: usize,
@@ -131,15 +131,7 @@ pub(super) fn unescape(raw: &str) -> String {
     let mut rest = raw;
     while let Some((before, after)) = rest.split_once('\\') {
         out.push_str(before);
-        let known = match after.chars().next() {
-            Some('n') => Some(('\n', 1)),
-            Some('t') => Some(('\t', 1)),
-            Some('r') => Some(('\r', 1)),
-            Some(same @ ('"' | '\'' | '\\' | '/' | '`')) => Some((same, 1)),
-            Some('u') => unicode(after),
-            _ => None,
-        };
-        match known {
+        match escape(after) {
             Some((meant, length)) => {
                 out.push(meant);
                 rest = slice(after, length, after.len());
@@ -152,6 +144,19 @@ pub(super) fn unescape(raw: &str) -> String {
     }
     out.push_str(rest);
     out
+}
+
+/// Parses an escape after its backslash. Returns the character and the length of the parsed text, in
+/// bytes, or `None` if the escape is unknown.
+pub(super) fn escape(after: &str) -> Option<(char, usize)> {
+    match after.chars().next()? {
+        'n' => Some(('\n', 1)),
+        't' => Some(('\t', 1)),
+        'r' => Some(('\r', 1)),
+        same @ ('"' | '\'' | '\\' | '/' | '`') => Some((same, 1)),
+        'u' => unicode(after),
+        _ => None,
+    }
 }
 
 /// Parses an escape after its backslash: `uXXXX`, a surrogate pair `uXXXX\uXXXX`, or `u{X…}`.

@@ -78,7 +78,7 @@ fn program(lone: &str) -> Option<(String, Option<Note>)> {
 }
 
 /// Returns true if `body` is a program. `info` is the offset in `text` of the fence's language.
-fn is_program(text: &str, info: usize, body: &str) -> bool {
+pub(super) fn is_program(text: &str, info: usize, body: &str) -> bool {
     let first = slice(text, info, line_end(text, info)).trim();
     let tagged = ["wat", "wast", "wasm", "webassembly", "text/wat"]
         .iter()

@@ -35,7 +35,8 @@ fn outcome(dialect: Dialect, answer: &str) -> String {
     out
 }
 
-/// Returns the pieces of an answer that arrives in parts. Consecutive texts are joined.
+/// Returns the pieces of an answer that arrives in parts. Consecutive texts are joined, and so are
+/// the parts of a thought.
 fn pieces<'a>(parts: impl IntoIterator<Item = &'a str>) -> Vec<Piece> {
     let programs = programs();
     let mut scanner = Scanner::new(&programs);
@@ -44,7 +45,8 @@ fn pieces<'a>(parts: impl IntoIterator<Item = &'a str>) -> Vec<Piece> {
     let mut joined: Vec<Piece> = Vec::new();
     for piece in all {
         match (joined.last_mut(), piece) {
-            (Some(Piece::Text(last)), Piece::Text(text)) => last.push_str(&text),
+            (Some(Piece::Text(last)), Piece::Text(text))
+            | (Some(Piece::Thought(last)), Piece::Thought(text)) => last.push_str(&text),
             (_, piece) => joined.push(piece),
         }
     }

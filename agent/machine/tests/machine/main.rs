@@ -17,6 +17,7 @@
 )]
 
 mod answers;
+mod draft;
 mod event;
 mod families;
 mod hostile;

@@ -11,10 +11,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use wattle_machine::{Envelope, Event, Stop, Usage};
 
-/// Maximum number of bytes of a model's output that are searched for pieces of the answer. If the
-/// output is longer, the rest of the answer is sent in one piece once it is complete.
-const MAX_DRAFT: usize = 1 << 20;
-
 /// A chunk of a run's stream.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,7 +19,7 @@ pub enum Chunk {
     /// A piece of the answer.
     Chunk {
         /// Number of characters of the answer before this piece. If it is 0, a new answer starts:
-        /// discard all earlier pieces.
+        /// discard all earlier pieces. The piece may be empty.
         offset: u64,
         /// The piece.
         content: String,
@@ -104,8 +100,8 @@ pub struct ChunkEvent {
 /// use wattle_machine::{Envelope, Event};
 /// use wattle_runs::service::{Chunk, Chunks};
 ///
-/// let (run_id, text) = ("r".to_owned(), "ToolCall::Response(\"\"\"\nFour".to_owned());
-/// let event = Event::Delta { step: 1, text };
+/// let (run_id, text) = ("r".to_owned(), "Four".to_owned());
+/// let event = Event::AnswerDelta { step: 1, text, is_certain: false };
 /// let event = Envelope { root_run_id: run_id.clone(), run_id, seq: 1, ts: 0, event };
 /// let chunks = Chunks::default().next(&event);
 /// assert_eq!(chunks[0].chunk, Chunk::Chunk { offset: 0, content: "Four".into() });
@@ -119,7 +115,10 @@ pub struct Chunks {
 /// The converter's state for one run.
 #[derive(Debug, Default)]
 struct RunState {
-    draft: Draft,
+    /// The parts of the answer so far, joined.
+    answer: String,
+    /// The length of `answer`, in characters.
+    characters: u64,
     /// The ids and names of the calls in the latest step.
     calls: Vec<(String, String)>,
 }
@@ -142,14 +141,17 @@ impl Chunks {
 
 impl RunState {
     fn next(&mut self, event: &Event) -> Vec<Chunk> {
-        if let Event::Delta { step, text } = event {
-            return self.draft.add(*step, text).into_iter().collect();
-        }
-        if matches!(event, Event::ToolStart { .. } | Event::Retry { .. }) {
-            // The model's text is not an answer, or has been discarded.
-            self.draft = Draft::default();
-        }
         match event {
+            Event::AnswerDelta { text, .. } => {
+                let offset = self.characters;
+                self.characters += text.chars().count() as u64;
+                self.answer.push_str(text);
+                vec![Chunk::Chunk { offset, content: text.clone() }]
+            }
+            Event::AnswerVoid { .. } => {
+                (self.answer, self.characters) = (String::new(), 0);
+                vec![Chunk::nothing()]
+            }
             Event::Thinking { step, content } => {
                 vec![Chunk::Thinking { step: *step, content: content.clone() }]
             }
@@ -196,7 +198,7 @@ impl RunState {
                     usage: *usage,
                     session_id: session_id.clone(),
                 };
-                self.draft.rest(text).into_iter().chain([done]).collect()
+                self.rest(text).into_iter().chain([done]).collect()
             }
             Event::Error { message } => vec![
                 Chunk::Error { message: message.clone(), fatal: true },
@@ -214,111 +216,11 @@ impl RunState {
     }
 }
 
-impl Chunk {
-    /// Returns an empty chunk for use as a placeholder.
-    fn nothing() -> Chunk {
-        Chunk::Chunk { offset: 0, content: String::new() }
-    }
-}
-
-/// The model's output that has been received so far, and the answer that it contains.
-#[derive(Debug, Default)]
-struct Draft {
-    step: u32,
-    /// Size of all output received in this step, in bytes.
-    size: usize,
-    /// The received output that has not been read yet.
-    unread: String,
-    /// The part of the output in which `unread` starts.
-    part: Part,
-    /// The part of the answer that has been sent.
-    sent: String,
-    /// Length of `sent`, in characters.
-    characters: u64,
-}
-
-/// A part of a model's output.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Part {
-    /// The kind of the next part is not known yet.
-    #[default]
-    Start,
-    /// A thought that ends with this tag.
-    Thought(&'static str),
-    /// The arguments of `ToolCall::Response(`.
-    Call,
-    /// The whitespace between `"""` and the answer.
-    Opened,
-    /// The answer between `"""` quotation marks.
-    Quoted,
-    /// Output without a call so far. It is the answer if no call follows.
-    Plain,
-    /// Another call, or output after the answer.
-    Silent,
-}
-
-/// The start of any call in the text dialect.
-const CALL: &str = "ToolCall::";
-/// The start of the call whose argument is the answer.
-const ANSWER: &str = "ToolCall::Response(";
-/// The quotation marks around the answer in a `ToolCall::Response(` call.
-const QUOTES: &str = "\"\"\"";
-/// The opening and closing tags of thoughts.
-const THOUGHTS: [(&str, &str); 7] = [
-    ("<reasoning>", "</reasoning>"),
-    ("<reason>", "</reason>"),
-    ("<thinking>", "</thinking>"),
-    ("<think>", "</think>"),
-    ("<thoughts>", "</thoughts>"),
-    ("<thought>", "</thought>"),
-    ("<scratchpad>", "</scratchpad>"),
-];
-/// Maximum size of the whitespace held back at the end of an answer, in bytes.
-const MAX_SPACE: usize = 64;
-
-/// The next part, the number of bytes that were read, and the piece of the answer that these bytes
-/// contain.
-type Read<'a> = (Part, usize, &'a str);
-
-impl Draft {
-    /// Adds a piece of the model's output. Returns the piece of the answer that it completes, or
-    /// `None` if there is none.
-    fn add(&mut self, step: u32, piece: &str) -> Option<Chunk> {
-        if self.step != step {
-            *self = Draft { step, ..Draft::default() };
-        }
-        self.size = self.size.saturating_add(piece.len());
-        if self.size > MAX_DRAFT || self.part == Part::Silent {
-            (self.part, self.unread) = (Part::Silent, String::new());
-            return None;
-        }
-        self.unread.push_str(piece);
-        let (mut new, mut at) = (String::new(), 0);
-        while let Some((part, length, shown)) =
-            self.unread.get(at..).and_then(|rest| read(self.part, rest))
-        {
-            if (self.part, part) == (Part::Plain, Part::Start) {
-                // The text before a call is not the answer.
-                (self.sent, self.characters) = (String::new(), 0);
-                new.clear();
-            }
-            new.push_str(shown);
-            (self.part, at) = (part, at + length);
-        }
-        self.unread.drain(..at);
-        if new.is_empty() {
-            return None;
-        }
-        let offset = self.characters;
-        self.characters += new.chars().count() as u64;
-        self.sent.push_str(&new);
-        Some(Chunk::Chunk { offset, content: new })
-    }
-
-    /// Returns the part of the whole answer that has not been sent yet, or `None` if there is none.
-    /// If the text sent so far is not the beginning of the answer, returns the whole answer.
-    fn rest(self, answer: &str) -> Option<Chunk> {
-        match answer.strip_prefix(&self.sent) {
+impl RunState {
+    /// Returns the part of the whole answer that has not been sent yet, or `None` if there is none. If
+    /// the text sent so far is not the beginning of the answer, returns the whole answer.
+    fn rest(&self, answer: &str) -> Option<Chunk> {
+        match answer.strip_prefix(&self.answer) {
             Some("") => None,
             Some(rest) => Some(Chunk::Chunk { offset: self.characters, content: rest.to_owned() }),
             None => Some(Chunk::Chunk { offset: 0, content: answer.to_owned() }),
@@ -326,67 +228,11 @@ impl Draft {
     }
 }
 
-/// Continues reading `part` from `rest`, the unread output. Returns `None` if more output must be
-/// received first.
-fn read(part: Part, rest: &str) -> Option<Read<'_>> {
-    if matches!(part, Part::Start | Part::Call | Part::Opened) {
-        let space = rest.len() - rest.trim_start().len();
-        if space > 0 {
-            return Some((part, space, ""));
-        }
+impl Chunk {
+    /// Returns a chunk that starts a new answer.
+    fn nothing() -> Chunk {
+        Chunk::Chunk { offset: 0, content: String::new() }
     }
-    match part {
-        Part::Silent => None,
-        Part::Start => start(rest),
-        Part::Thought(close) => match rest.find(close) {
-            Some(end) => Some((Part::Start, end + close.len(), "")),
-            None => Some((part, rest.len() - held(rest, close), "")).filter(|read| read.1 > 0),
-        },
-        Part::Call if rest.starts_with(QUOTES) => Some((Part::Opened, QUOTES.len(), "")),
-        Part::Call if QUOTES.starts_with(rest) => None,
-        Part::Call => Some((Part::Silent, 0, "")),
-        Part::Opened => Some((Part::Quoted, 0, "")).filter(|_| !rest.is_empty()),
-        Part::Quoted => match rest.find(QUOTES) {
-            Some(end) => Some((Part::Silent, end, rest.get(..end)?.trim_end())),
-            None => shown(part, rest, QUOTES),
-        },
-        Part::Plain => match rest.find(CALL) {
-            Some(call) => Some((Part::Start, call, "")),
-            None => shown(part, rest, CALL),
-        },
-    }
-}
-
-/// Reads the beginning of the output. `rest` has no leading whitespace. Returns `None` if more
-/// output must be received first.
-fn start(rest: &str) -> Option<Read<'_>> {
-    if let Some((open, close)) = THOUGHTS.iter().find(|(open, _)| rest.starts_with(open)) {
-        return Some((Part::Thought(close), open.len(), ""));
-    }
-    if rest.starts_with(ANSWER) {
-        return Some((Part::Call, ANSWER.len(), ""));
-    }
-    let may_become = |whole: &str| whole.starts_with(rest);
-    if may_become(ANSWER) || THOUGHTS.iter().any(|(open, _)| may_become(open)) {
-        return None;
-    }
-    let part = if rest.starts_with(CALL) { Part::Silent } else { Part::Plain };
-    Some((part, 0, ""))
-}
-
-/// Returns the piece of the answer to send, or `None` if there is nothing to send yet. Holds back
-/// trailing whitespace, up to a limit, and characters that may be the beginning of `mark`.
-fn shown<'a>(part: Part, rest: &'a str, mark: &str) -> Option<Read<'a>> {
-    let known = rest.get(..rest.len() - held(rest, mark))?;
-    let trimmed = known.trim_end();
-    let piece = if known.len() - trimmed.len() > MAX_SPACE { known } else { trimmed };
-    (!piece.is_empty()).then_some((part, piece.len(), piece))
-}
-
-/// Returns the length, in bytes, of the longest suffix of `text` that is a prefix of `mark`.
-fn held(text: &str, mark: &str) -> usize {
-    let ends = |length: &usize| mark.get(..*length).is_some_and(|begin| text.ends_with(begin));
-    (1..mark.len()).rev().find(ends).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -20,8 +20,8 @@ use crate::tree::RunTree;
 
 /// Maximum number of recorded events that a run keeps in memory.
 const MAX_EVENTS: usize = 256;
-/// Maximum total size of the answers that a run keeps in memory, in bytes. A piece of an answer
-/// that would exceed this limit is dropped. Followers receive the whole answer with the event that
+/// Maximum total size of the answers that a run keeps in memory, in bytes. The pieces of an answer
+/// that would exceed this limit are dropped. Followers receive the whole answer with the event that
 /// records it.
 const MAX_ANSWER_BYTES: usize = 1 << 20;
 
@@ -77,12 +77,28 @@ struct Kept {
 #[derive(Default)]
 struct Answer {
     step: u32,
-    text: String,
-    /// Number of times that the answer was restarted.
+    /// The text as received, the thought, and the answer in it: one for each of [`PARTS`].
+    texts: [String; 3],
+    /// If true, the answer so far is certain.
+    is_certain: bool,
+    /// Number of times that the answer was taken back.
+    voids: u32,
+    /// Number of times that the model's text was restarted.
     restarts: u32,
     /// The latest restart event, or the answer's first piece if the answer was never restarted.
     first: Option<Arc<Envelope>>,
+    /// The time of the latest piece.
+    ts: u64,
+    /// If true, a piece was dropped, and so are all later ones.
+    is_cut: bool,
 }
+
+/// The events of the parts of an answer. The last argument is true if the answer is certain.
+const PARTS: [fn(u32, String, bool) -> Event; 3] = [
+    |step, text, _| Event::Delta { step, text },
+    |step, text, _| Event::ThoughtDelta { step, text },
+    |step, text, is_certain| Event::AnswerDelta { step, text, is_certain },
+];
 
 /// A follower's position in the current answer.
 #[derive(Clone, Copy, Debug, Default)]
@@ -90,8 +106,9 @@ pub(super) struct AnswerPosition {
     /// The sequence number of the recorded event before the answer.
     after: u64,
     restarts: u32,
-    /// Number of answer bytes that the follower has received.
-    offset: usize,
+    voids: u32,
+    /// Number of bytes of each text that the follower has received.
+    offsets: [usize; 3],
 }
 
 /// The new events for a follower, or the reason why there are none in memory.
@@ -212,42 +229,73 @@ impl LiveRun {
 }
 
 impl Answer {
-    /// Appends to `events` the restart and the text of this answer that a follower at `position`
-    /// has not received. `after` is the sequence number of the recorded event before the answer.
+    /// Appends to `events` what a follower at `position` has not received of this answer. `after` is
+    /// the sequence number of the recorded event before the answer.
     fn news(&self, after: u64, position: &mut AnswerPosition, events: &mut Vec<Arc<Envelope>>) {
         if position.after != after {
             *position = AnswerPosition { after, ..AnswerPosition::default() };
         }
         let Some(first) = &self.first else { return };
-        if position.restarts < self.restarts {
-            (position.restarts, position.offset) = (self.restarts, 0);
-            if matches!(first.event, Event::Retry { .. }) {
-                events.push(Arc::clone(first));
+        let mut push = |event| {
+            events.push(Arc::new(Envelope { event, ts: self.ts, ..first.as_ref().clone() }));
+        };
+        let [_, _, shown] = &mut position.offsets;
+        if position.voids < self.voids {
+            position.voids = self.voids;
+            if std::mem::take(shown) > 0 {
+                push(Event::AnswerVoid { step: self.step });
             }
         }
-        if let Some(rest) = self.text.get(position.offset..).filter(|rest| !rest.is_empty()) {
-            let event = Event::Delta { step: self.step, text: rest.to_owned() };
-            events.push(Arc::new(Envelope { event, ..first.as_ref().clone() }));
-            position.offset = self.text.len();
+        if position.restarts < self.restarts {
+            (position.restarts, position.offsets) = (self.restarts, [0; 3]);
+            if matches!(first.event, Event::Retry { .. }) {
+                push(first.event.clone());
+            }
+        }
+        let texts = self.texts.iter().zip(&mut position.offsets).zip(PARTS);
+        for ((text, offset), event) in texts {
+            if let Some(rest) = text.get(*offset..).filter(|rest| !rest.is_empty()) {
+                push(event(self.step, rest.to_owned(), self.is_certain));
+                *offset = text.len();
+            }
         }
     }
 
-    /// Adds a live event. A piece of the answer is dropped if it is longer than `room` bytes.
+    /// Returns the size of the texts, in bytes.
+    fn size(&self) -> usize {
+        self.texts.iter().map(String::len).sum()
+    }
+
+    /// Adds a live event. If a piece is longer than `room` bytes, it
+    /// and all later ones are dropped.
     fn add(&mut self, event: &Envelope, room: usize) {
-        match &event.event {
-            Event::Delta { step, text } => {
-                self.first.get_or_insert_with(|| Arc::new(event.clone()));
-                self.step = *step;
-                if text.len() <= room {
-                    self.text.push_str(text);
-                }
+        self.ts = event.ts;
+        let [raw, thought, answer] = &mut self.texts;
+        let (text, step, piece) = match &event.event {
+            Event::Delta { step, text } => (raw, *step, text.as_str()),
+            Event::ThoughtDelta { step, text } => (thought, *step, text.as_str()),
+            Event::AnswerDelta { step, text, is_certain } => {
+                self.is_certain = *is_certain;
+                (answer, *step, text.as_str())
+            }
+            Event::AnswerVoid { step } => {
+                answer.clear();
+                self.voids = self.voids.saturating_add(1);
+                (answer, *step, "")
             }
             _ => {
-                self.text.clear();
+                (self.texts, self.is_cut) = (<[String; 3]>::default(), false);
                 self.restarts = self.restarts.saturating_add(1);
                 self.first = Some(Arc::new(event.clone()));
+                return;
             }
+        };
+        self.step = step;
+        self.is_cut |= piece.len() > room;
+        if !self.is_cut {
+            text.push_str(piece);
         }
+        self.first.get_or_insert_with(|| Arc::new(event.clone()));
     }
 }
 
@@ -260,14 +308,14 @@ impl Sink for LiveRun {
             state.kept.push_back(Kept { event: Arc::new(event.clone()), answer });
             while state.kept.len() > MAX_EVENTS || state.answer_bytes > MAX_ANSWER_BYTES / 2 {
                 let Some(oldest) = state.kept.pop_front() else { break };
-                state.answer_bytes -= oldest.answer.text.len();
+                state.answer_bytes -= oldest.answer.size();
                 state.floor = oldest.event.seq;
             }
         } else {
-            let before = state.answer.text.len();
+            let before = state.answer.size();
             let room = MAX_ANSWER_BYTES.saturating_sub(state.answer_bytes);
             state.answer.add(event, room);
-            state.answer_bytes = state.answer_bytes - before + state.answer.text.len();
+            state.answer_bytes = state.answer_bytes - before + state.answer.size();
         }
         drop(state);
         self.version.send_replace(());

@@ -148,6 +148,7 @@ async fn middleware_asks_again_and_the_stream_begins_the_answer_anew() {
         items.push(match item {
             StreamItem::Delta { delta } => delta,
             StreamItem::Event(event) => super::name(&event),
+            _ => continue,
         });
     }
     let report = stream.result().await.unwrap();

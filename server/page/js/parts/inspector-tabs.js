@@ -23,7 +23,7 @@ const CUT = 1200;
  * @param {Row} row
  */
 export function drawThought(panel, _feed, { step }) {
-  const text = step.thought || step.draft;
+  const text = step.thought || step.thinking;
   const body = h('div', { class: 'markdown' });
   if (text) renderMarkdown(body, text);
   fill(panel,

@@ -77,7 +77,7 @@ export class Inspector {
     }
     const { step, call } = row;
     const hosts = feed.hostCalls.get(`${step.number}.${call?.number ?? step.calls[0]?.number ?? 1}`) ?? [];
-    const key = JSON.stringify([row.key, this.tab, step.events.length, step.draft.length, step.thinkEnd, step.error, hosts.length, feed.line.status, feed.state.answer?.length, call?.question]);
+    const key = JSON.stringify([row.key, this.tab, step.events.length, step.draft.length, step.thinking.length, step.thinkEnd, step.error, hosts.length, feed.line.status, feed.state.answer?.length, call?.question]);
     if (key === this.drawn) return;
     this.drawn = key;
     const name = row.note ? (row.note.artifact ? 'artifact' : 'note') : row.host ? row.host.function : call ? (call.source === 'wat' ? 'program' : call.label) : step.isAnswer ? 'answer' : 'think';

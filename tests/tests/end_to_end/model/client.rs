@@ -7,7 +7,7 @@ use wattle_agent::model::{
     resolve,
 };
 use wattle_capability::egress::{Egress, Policy};
-use wattle_machine::Message;
+use wattle_machine::{AnswerPart, Message};
 use wattle_tests::provider::Provider;
 
 pub(crate) const KEY: &str = "sk-very-secret-0123456789";
@@ -47,7 +47,8 @@ pub(crate) async fn complete(model: &dyn Model) -> Result<ModelReply, ModelError
 pub(crate) async fn stream(model: &dyn Model) -> (Result<ModelReply, ModelError>, String) {
     let mut shown = String::new();
     let mut take = |delta: Delta<'_>| match delta {
-        Delta::Text(text) => shown.push_str(text),
+        Delta::Part(AnswerPart::Text(text)) => shown.push_str(text),
+        Delta::Part(_) => {}
         Delta::Restart => shown.push('⟲'),
     };
     let reply = model.stream(ModelRequest::new(&question()), &mut take).await;

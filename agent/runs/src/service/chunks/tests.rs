@@ -1,4 +1,4 @@
-//! Tests of `Chunks` with model outputs that are split into pieces of every possible size.
+//! Tests of `Chunks`.
 
 use super::*;
 
@@ -7,7 +7,7 @@ fn event(seq: u64, event: Event) -> Envelope {
 }
 
 fn delta(text: &str) -> Envelope {
-    event(1, Event::Delta { step: 1, text: text.to_owned() })
+    event(1, Event::AnswerDelta { step: 1, text: text.to_owned(), is_certain: false })
 }
 
 fn response(text: &str) -> Envelope {
@@ -19,7 +19,6 @@ fn response(text: &str) -> Envelope {
 #[derive(Default)]
 struct Client {
     answer: String,
-    restarts: u32,
     done: Option<String>,
 }
 
@@ -29,7 +28,6 @@ impl Client {
             match chunk {
                 Chunk::Chunk { offset, content } => {
                     if offset == 0 {
-                        self.restarts += u32::from(!self.answer.is_empty());
                         self.answer.clear();
                     }
                     assert_eq!(self.answer.chars().count() as u64, offset);
@@ -42,59 +40,24 @@ impl Client {
     }
 }
 
-/// Passes a model's output to a client in pieces of at most `size` characters.
-fn receive(text: &str, size: usize, answer: &str) -> Client {
-    let (mut view, mut client) = (Chunks::default(), Client::default());
-    let letters: Vec<char> = text.chars().collect();
-    for piece in letters.chunks(size) {
-        client.receive(view.next(&delta(&piece.iter().collect::<String>())));
-    }
-    client.receive(view.next(&event(1, Event::Thinking { step: 1, content: "x".to_owned() })));
-    client.receive(view.next(&response(answer)));
-    client
-}
-
 #[test]
 fn the_pieces_of_an_answer_are_the_answer() {
-    for (text, answer) in [
-        (
-            "ToolCall::Response(\"\"\"\nFour – 4.\n\nSure \"\" of it.\n\"\"\")",
-            "Four – 4.\n\nSure \"\" of it.",
-        ),
-        ("<reasoning>a < b\"\"\"</reasoning>\n ToolCall::Response( \"\"\"yes\"\"\") more", "yes"),
-        (
-            "<think>ToolCall::Response(\"\"\"no\"\"\")</think>Plain text, and Tool\nwords.",
-            "Plain text, and Tool\nwords.",
-        ),
-        ("Four", "Four"),
-        ("ToolCall::Response(\"simple\")", "simple"),
-        ("<b>Bold</b>", "<b>Bold</b>"),
+    let void = || event(1, Event::AnswerVoid { step: 1 });
+    for (events, answer) in [
+        (vec![delta("Four – "), delta("4."), response("Four – 4.")], "Four – 4."),
+        (vec![response("Four")], "Four"),
+        (vec![delta("half"), response("stopped: cancelled")], "stopped: cancelled"),
+        (vec![delta("I look."), void(), delta("yes"), response("yes")], "yes"),
+        (vec![delta("some text"), void(), response("")], ""),
     ] {
-        for size in 1..=text.len() {
-            let client = receive(text, size, answer);
-            assert_eq!((client.answer.as_str(), client.restarts), (answer, 0), "{text} by {size}");
-            assert_eq!(client.done.as_deref(), Some(answer));
-        }
+        let (mut view, mut client) = (Chunks::default(), Client::default());
+        events.iter().for_each(|event| client.receive(view.next(event)));
+        assert_eq!((client.answer.as_str(), client.done.as_deref()), (answer, Some(answer)));
     }
 }
 
 #[test]
-fn an_answer_that_differs_from_what_was_received_begins_anew() {
-    for (text, answer) in [
-        ("I look first.\nToolCall::Response(\"\"\"yes\"\"\")", "yes"),
-        ("ToolCall::Response(\"\"\"half", "stopped: cancelled"),
-        ("some text", ""),
-    ] {
-        for size in 1..=text.len() {
-            let client = receive(text, size, answer);
-            assert_eq!(client.answer, answer, "{text} by {size}");
-            assert_eq!(client.done.as_deref(), Some(answer));
-        }
-    }
-}
-
-#[test]
-fn a_call_or_a_retry_makes_the_text_before_it_void() {
+fn a_call_and_a_retry_have_their_chunks() {
     let mut view = Chunks::default();
     let retry = |seq| {
         let error = "again".to_owned();
@@ -109,6 +72,8 @@ fn a_call_or_a_retry_makes_the_text_before_it_void() {
     };
     assert_eq!(offsets(view.next(&delta("one"))), [0]);
     assert_eq!(offsets(view.next(&delta("two"))), [3]);
+    let void = event(1, Event::AnswerVoid { step: 1 });
+    assert_eq!(offsets(view.next(&void)), [0]);
     let chunks = view.next(&retry(1));
     let error = Chunk::Error { message: "again".to_owned(), fatal: false };
     assert_eq!(chunks[0].chunk, error);
@@ -140,7 +105,6 @@ fn a_call_or_a_retry_makes_the_text_before_it_void() {
     });
     assert_eq!(json, expected);
     assert_eq!(serde_json::from_value::<ChunkEvent>(json).unwrap(), parked);
-    assert_eq!(offsets(view.next(&delta("new"))), [0]);
 }
 
 #[test]
@@ -150,23 +114,4 @@ fn a_failed_run_has_an_error_and_then_done() {
         chunks.iter().map(|one| serde_json::to_value(one).unwrap()).collect();
     assert_eq!((&kinds[0]["type"], &kinds[0]["fatal"]), (&"error".into(), &true.into()));
     assert_eq!((&kinds[1]["type"], &kinds[1]["stop"]), (&"done".into(), &Json::Null));
-}
-
-#[test]
-fn a_long_answer_is_sent_when_it_is_complete() {
-    let mut view = Chunks::default();
-    let half = "x".repeat(MAX_DRAFT / 2 + 1);
-    let (mut client, whole) = (Client::default(), half.repeat(2));
-    client.receive(view.next(&delta(&half)));
-    assert!(view.next(&delta(&half)).is_empty());
-    client.receive(view.next(&response(&whole)));
-    assert_eq!((client.answer == whole, client.restarts), (true, 0));
-    // Only a limited amount of trailing whitespace is held back.
-    let mut view = Chunks::default();
-    let mut client = Client::default();
-    client.receive(view.next(&delta("a")));
-    for _ in 0..200 {
-        client.receive(view.next(&delta(" ")));
-    }
-    assert!(client.answer.len() > 100);
 }
