@@ -50,12 +50,12 @@ pub use wattle_runs::{
 pub use wattle_store::journal::RunRequest;
 pub use wattle_store::{
     BlobStore, CopiedTable, CopyPhase, CopyProgress, DEFAULT_TENANT, ExportedSession, Finding,
-    Inspection, Integration, LazyMemory, LazySecrets, LazyState, NextDelta, Privacy, PruneError,
-    Pruned, QueueState, Retention, Rewind, S3Bucket, SESSION_ID, SameConversation, Scope,
-    SessionDeltas, SessionFiles, SessionFilesError, SessionLine, State, StateValue, StoreAddress,
-    StoreCopy, StoreError, StoreLimits, StoreStats, StoreTransaction, Stored, StoredMemory,
-    StoredSecrets, TableStats, TenantError, TenantStore, TokenLine, copy_store, create_folder,
-    is_session_id, ledger, now_ms, own_session, privacy,
+    Inspection, Integration, LazyMemory, LazySecrets, LazyState, MissingKey, NextDelta, Privacy,
+    PruneError, Pruned, QueueState, Retention, Rewind, S3Bucket, SESSION_ID, SameConversation,
+    Scope, SessionDeltas, SessionFiles, SessionFilesError, SessionLine, State, StateValue,
+    StoreAddress, StoreCopy, StoreError, StoreLimits, StoreStats, StoreTransaction, Stored,
+    StoredMemory, StoredSecrets, TableStats, TenantError, TenantStore, TokenLine, copy_store,
+    create_folder, is_session_id, ledger, now_ms, own_session, privacy,
 };
 
 pub use {

@@ -18,7 +18,7 @@ use wattle_agent::host::journal::{Journal as _, RunRequest};
 use wattle_agent::host::machine::Message;
 use wattle_agent::host::{StoreError, TenantStore};
 use wattle_agent::{Store, Tenant};
-use wattle_cases::postgres;
+use wattle_cases::{pooler, postgres};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -153,6 +153,45 @@ async fn a_schema_of_another_version_is_refused() {
             why.contains(&format!("it has version {version}")) && why.contains(expected),
             "{why}"
         );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[ignore = "needs PostgreSQL"]
+async fn a_pooler_by_transaction_is_refused_unless_the_url_names_it() {
+    let direct = postgres::own_url().unwrap();
+    let pooled = pooler::before(&direct);
+    let unnamed = of(&Store::connect(&pooled, HOUR).unwrap());
+    let why = patiently_checked(&unnamed).await.unwrap_err().to_string();
+    assert!(why.contains("hint: add `pooler=transaction`"), "{why}");
+
+    let named = Arc::new(Place::at(format!("{pooled}&pooler=transaction")));
+    let text = "a \\ backslash, \\x41 and 'quotes'";
+    let works: Vec<_> = (0..4)
+        .map(|task| {
+            let named = Arc::clone(&named);
+            tokio::spawn(async move {
+                let store = of(&named.open(HOUR));
+                for number in 0..20 {
+                    store.enqueue(queued(&format!("{task}-{number}"))).await.unwrap();
+                    let message = vec![Message::user(text)];
+                    store.extend(&format!("s{task}"), message).await.unwrap();
+                }
+                let set = Box::new(move |_| Ok(Some(text.as_bytes().to_vec())));
+                store.variables().update(format!("k{task}"), set).await.unwrap();
+            })
+        })
+        .collect();
+    for work in works {
+        work.await.unwrap();
+    }
+    let pooled = named.open(HOUR);
+    pooled.prune().await.unwrap();
+    for store in [of(&pooled), of(&Store::connect(&direct, HOUR).unwrap())] {
+        assert_eq!(store.queued().await.unwrap().len(), 80);
+        assert_eq!(store.sessions().await.unwrap().len(), 4);
+        let value = store.variables().get("k3".to_owned()).await.unwrap();
+        assert_eq!(value.as_deref(), Some(text.as_bytes()));
     }
 }
 

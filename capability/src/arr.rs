@@ -10,6 +10,7 @@ use wattle_rt::tape::RecordedValue;
 use wattle_rt::{Code, Failure, Record, Run, Value, capability, host, quote};
 
 use crate::QUOTED;
+use crate::decimal::Number;
 use crate::json::document::{Document, quoted};
 
 capability! {
@@ -58,17 +59,19 @@ capability! {
     #[prompt(signature)]
     fn slice(h: arr, start: int, end: opt_int) -> arr: arr ! EBOUND ENOMEM = slice;
 
-    /// Returns the sum of the items, which must be numbers; decimals are added exactly
+    /// Returns the sum of the items, which must be numbers; decimals are added exactly; EBOUND if a
+    /// float would change the digits of a whole sum
     #[example = r#"(ret (str.from_float (arr.sum (str.split "0.1 0.2 3" " ")) 1))"# => "3.3"]
     #[prompt(name)]
     fn sum(h: arr) -> x: float ! EBOUND EPARSE ENOMEM = numbers::sum;
 
-    /// Returns the smallest of the items, which must be numbers; EBOUND if there is none
+    /// Returns the smallest of the items, which must be numbers; EBOUND if there is none, or if a
+    /// float would change the digits of a whole number (`arr.sort` by "num" keeps them)
     #[example = r#"(ret (str.from_float (arr.min (str.split "10 9 -1" " ")) 0))"# => "-1"]
     #[prompt(omitted)]
     fn min(h: arr) -> x: float ! EBOUND EPARSE ENOMEM = numbers::min;
 
-    /// Returns the largest of the items, which must be numbers; EBOUND if there is none
+    /// Returns the largest of the items, which must be numbers; EBOUND as for `arr.min`
     #[example = r#"(ret (str.from_float (arr.max (str.split "10 9 -1" " ")) 0))"# => "10"]
     #[prompt(omitted)]
     fn max(h: arr) -> x: float ! EBOUND EPARSE ENOMEM = numbers::max;
@@ -250,30 +253,20 @@ impl<'a> Order<'a> {
     }
 }
 
-/// Parses a finite number, with optional surrounding whitespace. Returns `None` for any other text.
-pub(crate) fn number(text: &[u8]) -> Option<f64> {
-    std::str::from_utf8(text).ok()?.trim().parse::<f64>().ok().filter(|x| x.is_finite())
-}
-
-/// Pairs every item with its numeric value.
+/// Parses all items as numbers, which compare exactly.
 ///
 /// # Errors
 /// `EPARSE` if an item is not a number. The message quotes the first such item.
-pub(crate) fn numbered<T>(
-    items: Vec<T>,
-    text: impl Fn(&T) -> &[u8],
-) -> Result<Vec<(f64, T)>, Failure> {
-    items
-        .into_iter()
-        .enumerate()
-        .map(|(i, item)| match number(text(&item)) {
-            Some(number) => Ok((number, item)),
-            None => {
-                let shown = quote(&String::from_utf8_lossy(text(&item)), QUOTED);
-                Err(Failure::new(Code::EPARSE, format!("{shown} at index {i} is not a number")))
-            }
+pub(crate) fn numbers<'a>(
+    items: impl IntoIterator<Item = &'a [u8]>,
+) -> Result<Vec<Number<'a>>, Failure> {
+    let read = |(i, item): (usize, &'a [u8])| {
+        Number::read(item).ok_or_else(|| {
+            let shown = quote(&String::from_utf8_lossy(item), QUOTED);
+            Failure::new(Code::EPARSE, format!("{shown} at index {i} is not a number"))
         })
-        .collect()
+    };
+    items.into_iter().enumerate().map(read).collect()
 }
 
 fn new(run: &mut Run) -> Result<Handle, Failure> {
@@ -335,9 +328,10 @@ fn slice(run: &mut Run, h: i32, start: i32, end: Option<i32>) -> Result<Handle, 
 /// Scratch memory per item of a stable sort, in bytes.
 const SORT_SCRATCH: usize = size_of::<Vec<u8>>();
 
-/// Scratch memory per item of a sort by number, in bytes: the numbered items, the sort's buffer and
-/// the sorted copy. The copied bytes of the items are counted separately.
-const NUMBERED_SCRATCH: usize = 2 * size_of::<(f64, &Vec<u8>)>() + size_of::<Vec<u8>>();
+/// Scratch memory per item of a sort by number, in bytes: the numbers, the numbered items, the
+/// sort's buffer and the sorted copy. The copied bytes of the items are counted separately.
+const NUMBERED_SCRATCH: usize =
+    size_of::<Number<'_>>() + 2 * size_of::<(Number<'_>, &Vec<u8>)>() + size_of::<Vec<u8>>();
 
 /// Scratch memory per item for removing duplicates, in bytes: a hash set with free slots.
 const UNIQ_SCRATCH: usize = 2 * size_of::<(&[u8], bool)>();
@@ -365,8 +359,9 @@ fn sort_by(run: &mut Run, h: i32, by: &str) -> Result<(), Failure> {
     }
     let size = items.iter().map(|item| item.len() + NUMBERED_SCRATCH).sum();
     let _scratch = account.hold(size)?;
-    let mut keyed = numbered(items.iter().collect(), |item| item.as_slice())?;
-    order.sort(&mut keyed, |a, b| a.0.total_cmp(&b.0));
+    let mut keyed: Vec<_> =
+        numbers(items.iter().map(Vec::as_slice))?.into_iter().zip(items.iter()).collect();
+    order.sort(&mut keyed, |a, b| a.0.cmp(&b.0));
     *items = keyed.into_iter().map(|(_, item)| item.clone()).collect();
     Ok(())
 }
@@ -403,7 +398,7 @@ fn to_json(run: &mut Run, h: i32) -> Result<String, Failure> {
     crate::join_in_brackets(
         '[',
         ']',
-        items.iter().map(|item| quoted(&String::from_utf8_lossy(item))),
+        items.iter().map(|item| Ok(quoted(&String::from_utf8_lossy(item)))),
     )
 }
 

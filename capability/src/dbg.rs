@@ -6,6 +6,8 @@ use wattle_rt::abi::Untyped;
 use wattle_rt::{Code, Failure, Run, capability, quote};
 
 use crate::arr::{Arrays, Handle};
+use crate::decimal::Number;
+use crate::json::document;
 use crate::map::{self, Entry};
 
 capability! {
@@ -110,9 +112,7 @@ fn preview(bytes: &[u8], chars: usize) -> String {
 fn kind_of_text(text: &str) -> &'static str {
     const MAX_PARSED: usize = 64 << 10;
     let trimmed = text.trim();
-    let is_json = || {
-        trimmed.len() > MAX_PARSED || serde_json::from_str::<serde::de::IgnoredAny>(trimmed).is_ok()
-    };
+    let is_json = || trimmed.len() > MAX_PARSED || document::check(trimmed).is_ok();
     let starts_with = |prefixes: &[&str]| {
         prefixes
             .iter()
@@ -128,7 +128,7 @@ fn kind_of_text(text: &str) -> &'static str {
             "URL"
         }
         _ if trimmed.parse::<i64>().is_ok() => "text of an integer",
-        _ if trimmed.len() < 64 && trimmed.parse::<f64>().is_ok() => "text of a number",
+        _ if trimmed.len() < 64 && Number::read(trimmed.as_bytes()).is_some() => "text of a number",
         _ => "text",
     }
 }

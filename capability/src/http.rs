@@ -1,6 +1,7 @@
 //! `http`: HTTP requests, which pass through the egress guard. Headers and bodies may contain
 //! references to secrets (see [`secrets`](crate::secrets)).
 
+use std::borrow::Cow;
 use std::num::NonZeroUsize;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use wattle_rt::{
 use crate::arr::{Arrays, Handle};
 use crate::egress::{self, HeaderMap, HeaderName, HeaderValue, Method, Passage};
 pub use crate::egress::{Backend, Request, Response};
+use crate::json::document::Document;
 
 capability! {
     /// HTTP requests; a status of 400 or above, such as 404, fails with EREMOTE.
@@ -25,6 +27,13 @@ capability! {
     #[prompt(signature)]
     #[effect(reads)]
     async get(url: url) with Http -> ptr: bytes ! EREMOTE EACCESS ETIME EPARSE ENOMEM EBUDGET = get;
+
+    /// Like `http.get` with a form: "text", as without it, decodes text of up to 5 MiB to UTF-8 from
+    /// the charset of its content type; "bytes" leaves the body as it is
+    #[example = r#"(ret (http.get "https://example.com/" "bytes"))"# => "Example Domain"]
+    #[prompt(omitted)]
+    #[effect(reads)]
+    async get/2(url: url, form: opt_str) with Http -> ptr: bytes ! EREMOTE EACCESS ETIME EPARSE ENOMEM EBUDGET = get_in_form;
 
     /// Posts a body and returns the response body; sends an `Idempotency-Key` header that stays the
     /// same if the call is repeated after a crash, as `http.request` does for POST and PATCH unless
@@ -165,13 +174,17 @@ fn add_idempotency_key(run: &mut Run, request: &mut Request) -> Result<(), Failu
     Ok(())
 }
 
-/// Returns the body of a response with a status below 400. For any other status, fails with a
-/// message that quotes the body.
-fn successful_body(url: &str, answer: ChargedResponse) -> Result<Vec<u8>, Failure> {
+/// Returns the body of a response with a status below 400, as `decoded` if it is given. For any
+/// other status, fails with a message that quotes the body.
+fn successful_body(
+    url: &str,
+    answer: ChargedResponse,
+    decoded: Option<String>,
+) -> Result<Vec<u8>, Failure> {
     if answer.status.as_u16() < 400 {
-        return Ok(answer.response.body.into());
+        return Ok(decoded.map_or_else(|| answer.response.body.into(), String::into_bytes));
     }
-    let body = String::from_utf8_lossy(&answer.body);
+    let body = decoded.map_or_else(|| String::from_utf8_lossy(&answer.body), Cow::Owned);
     let quoted = truncate(body.trim(), 200);
     let detail = if quoted.is_empty() { String::new() } else { format!(": {quoted}") };
     Err(Failure::new(
@@ -185,7 +198,38 @@ fn get_request(url: &str) -> Request {
 }
 
 async fn get(http: Arc<Http>, run: &mut Run, url: String) -> Result<Vec<u8>, Failure> {
-    successful_body(&url, send(&http, run, "http.get", get_request(&url)).await?)
+    get_in_form(http, run, url, None).await
+}
+
+async fn get_in_form(
+    http: Arc<Http>,
+    run: &mut Run,
+    url: String,
+    form: Option<String>,
+) -> Result<Vec<u8>, Failure> {
+    let is_text = match form.as_deref() {
+        None | Some("" | "text") => true,
+        Some("bytes") => false,
+        Some(other) => {
+            let message = format!("the form is \"text\" or \"bytes\", not {other:?}");
+            return Err(Failure::new(Code::EPARSE, message));
+        }
+    };
+    let answer = send(&http, run, "http.get", get_request(&url)).await?;
+    let decoded =
+        if is_text { decoded(run.account(), &answer, run.deadline()).await? } else { None };
+    successful_body(&url, answer, decoded)
+}
+
+/// Returns the text of a response whose content type declares an encoding other than UTF-8.
+async fn decoded(
+    account: &Account,
+    answer: &Response,
+    until: Instant,
+) -> Result<Option<String>, Failure> {
+    let content_type = answer.headers.get(egress::header::CONTENT_TYPE);
+    let content_type = content_type.and_then(|value| value.to_str().ok()).unwrap_or_default();
+    crate::web::decoded(account, content_type, &answer.body, until).await
 }
 
 async fn get_all(http: Arc<Http>, run: &mut Run, urls: Unadmitted<i32>) -> Result<Handle, Failure> {
@@ -229,7 +273,10 @@ async fn fetch_item(backend: &dyn Backend, sender: &Sender, url: &[u8]) -> Strin
             Err(failure) => Err(failure),
             Ok(answer) => {
                 item.insert("status".to_owned(), answer.status.as_u16().into());
-                successful_body(url, answer)
+                match decoded(&sender.account, &answer, sender.until).await {
+                    Ok(decoded) => successful_body(url, answer, decoded),
+                    Err(failure) => Err(failure),
+                }
             }
         },
     };
@@ -256,7 +303,9 @@ async fn post(
     let mut request =
         Request { method: Method::POST, url: url.clone(), headers, body: body.into() };
     add_idempotency_key(run, &mut request)?;
-    successful_body(&url, send(&http, run, "http.post", request).await?)
+    let answer = send(&http, run, "http.post", request).await?;
+    let decoded = decoded(run.account(), &answer, run.deadline()).await?;
+    successful_body(&url, answer, decoded)
 }
 
 async fn request(
@@ -281,7 +330,10 @@ async fn request(
             _ => drop(shown.insert(name.as_str().to_owned(), value.into())),
         }
     }
-    let body = String::from_utf8_lossy(&answer.body);
+    let body = match decoded(run.account(), &answer, run.deadline()).await? {
+        Some(body) => body,
+        None => String::from_utf8_lossy(&answer.body).into_owned(),
+    };
     Ok(json!({"status": answer.status.as_u16(), "headers": shown, "body": body}).to_string())
 }
 
@@ -290,13 +342,16 @@ fn read_headers(json: &str) -> Result<HeaderMap, Failure> {
     if json.trim().is_empty() {
         return Ok(headers);
     }
-    let given: Map<String, Json> = serde_json::from_str(json).map_err(|e| {
-        Failure::new(Code::EPARSE, format!("the headers are not a JSON object: {e}"))
-    })?;
-    for (name, value) in given {
+    let bad =
+        |why: &str| Failure::new(Code::EPARSE, format!("the headers are not a JSON object: {why}"));
+    let given = match Document::read(json).map_err(|failure| bad(&failure.reason))? {
+        Document::Object(given) => given,
+        other => return Err(bad(&format!("the JSON is {}", other.a_kind()))),
+    };
+    for (name, value) in *given {
         let key = HeaderName::from_bytes(name.as_bytes())
             .map_err(|_| Failure::new(Code::EPARSE, format!("{name:?} is not a header name")))?;
-        headers.append(key, header_value(&name, &crate::json::plain(&value))?);
+        headers.append(key, header_value(&name, &value.plain())?);
     }
     Ok(headers)
 }

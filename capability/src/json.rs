@@ -88,11 +88,11 @@ capability! {
 
     /// Makes an object from a map: JSON values stay JSON, others become strings
     #[example = r#"(let $m (map.new)) (map.set $m "n" "1.50") (map.set $m "s" "x") (ret (json.make $m))"# => r#"{"n":1.50,"s":"x"}"#]
-    fn make(fields: map) -> ptr: str ! EBOUND ENOMEM = make;
+    fn make(fields: map) -> ptr: str ! EBOUND EPARSE ENOMEM = make;
 
     /// Makes a JSON array from an array, like `json.make`
     #[example = r#"(ret (json.make_arr (str.split "1 b {}" " ")))"# => r#"[1,"b",{}]"#]
-    fn make_arr(items: arr) -> ptr: str ! EBOUND ENOMEM = make_arr;
+    fn make_arr(items: arr) -> ptr: str ! EBOUND EPARSE ENOMEM = make_arr;
 
     /// Parses CSV with a header line into an array of objects of strings; EPARSE if a quote is
     /// unclosed or a row has too many fields
@@ -165,7 +165,7 @@ fn get(run: &mut Run, doc: &str, path: &str) -> Result<String, Failure> {
 fn set(run: &mut Run, doc: &str, path: &str, value: &str) -> Result<String, Failure> {
     let path = Path::read(path)?;
     let mut document = read(run, doc)?.clone();
-    path.put(&mut document, Document::read_or_text(value))?;
+    path.put(&mut document, Document::read_or_text(value)?)?;
     Ok(document.to_json())
 }
 
@@ -244,13 +244,13 @@ fn push(run: &mut Run, doc: &str, path: &str, value: &str) -> Result<String, Fai
     {
         return Err(not_an_array(path, found));
     }
-    parsed.after_last().put(&mut document, Document::read_or_text(value))?;
+    parsed.after_last().put(&mut document, Document::read_or_text(value)?)?;
     Ok(document.to_json())
 }
 
 /// Converts a map value or an array item to JSON. Text that is not JSON becomes a JSON string.
-fn part(text: &[u8]) -> String {
-    Document::read_or_text(&String::from_utf8_lossy(text)).to_json()
+fn part(text: &[u8]) -> Result<String, Failure> {
+    Ok(Document::read_or_text(&String::from_utf8_lossy(text))?.to_json())
 }
 
 fn make(run: &mut Run, fields: i32) -> Result<String, Failure> {
@@ -260,7 +260,7 @@ fn make(run: &mut Run, fields: i32) -> Result<String, Failure> {
         '}',
         fields
             .iter()
-            .map(|(key, value)| format!("{}:{}", document::quoted(key), part(&value.text()))),
+            .map(|(key, value)| Ok(format!("{}:{}", document::quoted(key), part(&value.text())?))),
     )
 }
 
@@ -296,12 +296,6 @@ fn from_typed_csv(
 
 fn to_csv(run: &mut Run, doc: &str, sep: Option<&str>) -> Result<String, Failure> {
     table::write(read(run, doc)?, sep)
-}
-
-/// Converts a serde value to the form that programs see: a string without its quotes, anything else
-/// as JSON. A number may lose its exact digits.
-pub(crate) fn plain(value: &serde_json::Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 #[cfg(test)]
@@ -380,7 +374,10 @@ mod tests {
             ),
         ] {
             let mut changed = Document::read(document).unwrap();
-            Path::read(path).unwrap().put(&mut changed, Document::read_or_text(value)).unwrap();
+            Path::read(path)
+                .unwrap()
+                .put(&mut changed, Document::read_or_text(value).unwrap())
+                .unwrap();
             assert_eq!(changed.to_json(), expected, "{document} {path}");
         }
         for (document, path) in [

@@ -127,14 +127,14 @@ fn too_large() -> Failure {
 fn join_in_brackets(
     open: char,
     close: char,
-    parts: impl Iterator<Item = String>,
+    parts: impl Iterator<Item = Result<String, Failure>>,
 ) -> Result<String, Failure> {
     let mut text = String::from(open);
     for part in parts {
         if text.len() > 1 {
             text.push(',');
         }
-        text.push_str(&part);
+        text.push_str(&part?);
         if text.len() > MAX_TEXT {
             return Err(too_large());
         }

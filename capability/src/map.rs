@@ -10,8 +10,8 @@ use wattle_rt::tape::RecordedValue;
 use wattle_rt::{Code, Failure, Record, Run, Value, capability, host, quote};
 
 use crate::QUOTED;
-use crate::arr::{Arrays, Handle as ArrHandle, Order, numbered};
-use crate::decimal::Decimal;
+use crate::arr::{Arrays, Handle as ArrHandle, Order, numbers};
+use crate::decimal::{Decimal, Number, float};
 use crate::json::document::{Document, quoted};
 
 capability! {
@@ -329,7 +329,7 @@ fn integer<T: FromStr>(key: &str, value: &Entry) -> Result<T, Failure> {
 
 fn incr_float(run: &mut Run, h: i32, key: &str, n: f64) -> Result<f64, Failure> {
     let old = of(run, h)?.get(key).map_or(Cow::Borrowed(&b"0"[..]), Entry::text);
-    let number = crate::arr::number(&old).ok_or_else(|| {
+    let number = float(&old).ok_or_else(|| {
         Failure::new(Code::EPARSE, format!("the map's value of {key:?} is not a number"))
     })?;
     let exact =
@@ -404,18 +404,21 @@ fn sort(run: &mut Run, h: i32, by: &str) -> Result<(), Failure> {
     let texts = map.iter().map(|(key, value)| (key.as_str(), value.text()));
     let mut entries: Vec<SortedEntry<'_>> = texts.enumerate().collect();
     // The charge covers the sorted entries and the sorted copy of the map.
-    let size = entries.iter().map(|(_, (_, value))| value.len() + 2 * ENTRY).sum();
+    let entry = 2 * ENTRY + 2 * size_of::<(Number<'_>, usize)>();
+    let size = entries.iter().map(|(_, (_, value))| value.len() + entry).sum();
     let _scratch = account.hold(size)?;
-    match order.by {
-        "key" => order.sort(&mut entries, |a, b| a.1.0.cmp(b.1.0)),
-        "value" => order.sort(&mut entries, |a, b| a.1.1.cmp(&b.1.1)),
-        _ => {
-            let mut keyed = numbered(entries, |(_, (_, value))| value)?;
-            order.sort(&mut keyed, |a, b| a.0.total_cmp(&b.0));
-            entries = keyed.into_iter().map(|(_, entry)| entry).collect();
-        }
-    }
-    let places: Vec<usize> = entries.into_iter().map(|(at, _)| at).collect();
+    let places: Vec<usize> = if order.by == "num" {
+        let numbers = numbers(entries.iter().map(|(_, (_, value))| value.as_ref()))?;
+        let mut keyed: Vec<_> = numbers.into_iter().zip(0..).collect();
+        order.sort(&mut keyed, |a, b| a.0.cmp(&b.0));
+        keyed.into_iter().map(|(_, at)| at).collect()
+    } else {
+        order.sort(&mut entries, |a, b| match order.by {
+            "key" => a.1.0.cmp(b.1.0),
+            _ => a.1.1.cmp(&b.1.1),
+        });
+        entries.into_iter().map(|(at, _)| at).collect()
+    };
     let mut old: Vec<Option<(String, Entry)>> = std::mem::take(map).into_iter().map(Some).collect();
     *map = places.into_iter().filter_map(|at| old.get_mut(at)?.take()).collect();
     Ok(())
@@ -426,7 +429,9 @@ fn to_json(run: &mut Run, h: i32) -> Result<String, Failure> {
     crate::join_in_brackets(
         '{',
         '}',
-        of(run, h)?.iter().map(|(key, value)| format!("{}:{}", quoted(key), text(&value.text()))),
+        of(run, h)?
+            .iter()
+            .map(|(key, value)| Ok(format!("{}:{}", quoted(key), text(&value.text())))),
     )
 }
 

@@ -18,6 +18,7 @@ use wattle_rt::{
 
 use crate::PortFuture;
 use crate::arr::{Arrays, Handle};
+use crate::json::document::Document;
 
 pub(crate) use team::Team;
 
@@ -190,9 +191,12 @@ fn parse_call(text: &[u8]) -> Result<(String, Vec<String>), Failure> {
             ),
         )
     };
-    let parts: Vec<serde_json::Value> =
-        serde_json::from_slice(text).map_err(|error| wrong(&error.to_string()))?;
-    let mut parts = parts.iter().map(crate::json::plain);
+    let document = Document::read(&String::from_utf8_lossy(text));
+    let parts = match document.map_err(|failure| wrong(&failure.reason))? {
+        Document::Array(parts) => parts,
+        other => return Err(wrong(&format!("it is {}", other.a_kind()))),
+    };
+    let mut parts = parts.iter().map(Document::plain);
     let program = parts.next().ok_or_else(|| wrong("it has no program"))?;
     Ok((program, parts.collect()))
 }

@@ -59,6 +59,8 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 /// Maximum memory for the conversion of a page to text, in bytes.
 pub(crate) const CONVERSION: usize = guest::MEMORY;
 
+pub(crate) use guest::decoded;
+
 /// Maximum length of a query, in characters.
 const MAX_QUERY: usize = 400;
 

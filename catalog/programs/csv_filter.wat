@@ -48,6 +48,14 @@
 ;;; files = { "a.csv" = "n\n1\n2\n3\n" }
 ;;; results = ["n\n1\n2\n"]
 ;;; [[example]]
+;;; args = ["a.csv", "id", ">", "9007199254740992"]
+;;; files = { "a.csv" = "id\n9007199254740992\n9007199254740993\n9007199254740991\n9.007199254740993e15\n" }
+;;; results = ["id\n9007199254740993\n9.007199254740993e15\n"]
+;;; [[example]]
+;;; args = ["a.csv", "n", ">=", "1000"]
+;;; files = { "a.csv" = "n\n1e3\n999.99999999999999999999\n1000.0\nnan\ninf\n" }
+;;; results = ["n\n1e3\n1000.0\n"]
+;;; [[example]]
 ;;; args = ["a.csv", "n", ">", "two"]
 ;;; files = { "a.csv" = "n\n1\n" }
 ;;; code = "EPARSE"
@@ -65,24 +73,37 @@
 (argv 3 $wanted)
 (unless (arr.len (str.match $test "^(=|!=|<=?|>=?|contains)$"))
   (fail EPARSE "the test is one of = != < <= > >= contains, not {}" $test))
-(catch $limit $err (float $wanted))
-(when (and $err (arr.len (str.match $test "^[<>]"))) (fail $err (fmt "not a number: {}" $wanted)))
+(let $compares (arr.len (str.match $test "^[<>]")))
+;; A sort of two texts compares numbers of any length exactly, and keeps equal ones in place.
+(let $pair (arr $wanted $wanted))
+(catch $err (arr.sort $pair "num"))
+(when (and $err $compares) (fail $err (fmt "not a number: {}" $wanted)))
 (let $found (arr.new))
 (each $row (arr.from_json (json.from_csv (fs.read (arg 0)) (arg 4)))
   (catch $value $err (json.get $row $place))
   (when $err
     (fail $err
       (fmt "no column {}; the columns are: {}" (arg 1) (str.join (json.keys $row "") ", "))))
-  (catch $x $err (float $value))
+  (let $at_most 0)
+  (let $at_least 0)
+  (when $compares
+    (arr.set $pair 0 $value)
+    (arr.set $pair 1 $wanted)
+    (catch $err (arr.sort $pair "num"))
+    (when $err (continue))
+    (set $at_most (str.eq (at $pair 0) $value))
+    (arr.set $pair 0 $wanted)
+    (arr.set $pair 1 $value)
+    (arr.sort $pair "num")
+    (set $at_least (str.eq (at $pair 0) $wanted)))
   (when
     (cond
       ((str.eq $test "=") (str.eq $value $wanted))
       ((str.eq $test "!=") (not (str.eq $value $wanted)))
       ((str.eq $test "contains") (str.contains $value $wanted))
-      ($err 0)
-      ((str.eq $test "<") (< $x $limit))
-      ((str.eq $test "<=") (<= $x $limit))
-      ((str.eq $test ">") (> $x $limit))
-      (else (>= $x $limit)))
+      ((str.eq $test "<") (not $at_least))
+      ((str.eq $test "<=") $at_most)
+      ((str.eq $test ">") (not $at_most))
+      (else $at_least))
     (arr.push $found $row)))
 (ret (json.to_csv (json.make_arr $found) (arg 4)))

@@ -25,6 +25,12 @@
 ;;; files = { "a.csv" = "n\n100\n-200" }
 ;;; results = ["-100"]
 ;;; [[example]]
+;;; args = ["a.csv", "n"]
+;;; files = { "a.csv" = "n\n9007199254740993\n0\n" }
+;;; code = "EBOUND"
+;;; reason = "\"9007199254740993\" has more digits than a float; `arr.sort` by \"num\" compares and keeps all digits"
+;;; results = []
+;;; [[example]]
 ;;; args = ["a.csv", "price"]
 ;;; files = { "a.csv" = "name,price\npen,two\n" }
 ;;; code = "EPARSE"
@@ -38,12 +44,14 @@
 ;;; results = []
 
 (let $place (fmt "[\"{}\"]" (arg 1)))
-(let $sum 0.0)
+(let $numbers (arr.new))
 (each $row (arr.from_json (json.from_csv (fs.read (arg 0)) (arg 2)))
   (let $value
     (default (json.get $row $place)
       (fail ENOENT
         (fmt "no column {}; the columns are: {}" (arg 1) (str.join (json.keys $row "") ", ")))))
   (when (len (str.trim $value))
-    (+= $sum (default (float $value) (fail EPARSE "not a number: {}" $value)))))
-(ret (str.replace_re (fmt "{.6}" $sum) r"\.?0+$" ""))
+    (catch $number $err (float $value))
+    (when $err (fail EPARSE "not a number: {}" $value))
+    (arr.push $numbers $value)))
+(ret (str.replace_re (fmt "{.6}" (arr.sum $numbers)) r"\.?0+$" ""))

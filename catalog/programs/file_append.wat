@@ -1,6 +1,6 @@
 ;;; name = "file_append"
 ;;; description = "Append a text to the end of a file"
-;;; returns = "`appended N bytes to PATH`"
+;;; returns = "`appended N bytes to PATH`; line breaks become CRLF if all of the file's are"
 ;;; uses = ["fs", "str"]
 ;;; tags = ["log", "add"]
 ;;; [[args]]
@@ -21,9 +21,38 @@
 ;;; results = ["appended 4 bytes to new/log.txt"]
 ;;; files_after = { "new/log.txt" = "one\n" }
 ;;; [[example]]
+;;; args = ["log.txt", "two\nthree\n"]
+;;; files = { "log.txt" = "one\r\n" }
+;;; results = ["appended 12 bytes to log.txt (with its CRLF line ends)"]
+;;; files_after = { "log.txt" = "one\r\ntwo\r\nthree\r\n" }
+;;; [[example]]
+;;; args = ["log.txt", "three\n"]
+;;; files = { "log.txt" = "one\r\ntwo\n" }
+;;; results = ["appended 6 bytes to log.txt"]
+;;; files_after = { "log.txt" = "one\r\ntwo\nthree\n" }
+;;; [[example]]
+;;; args = ["log.txt", "b\n"]
+;;; files = { "log.txt" = "a\rb\r" }
+;;; results = ["appended 2 bytes to log.txt"]
+;;; files_after = { "log.txt" = "a\rb\rb\n" }
+;;; [[example]]
+;;; args = ["log.txt", "two\r\nthree\n"]
+;;; files = { "log.txt" = "one\r\n" }
+;;; results = ["appended 11 bytes to log.txt"]
+;;; files_after = { "log.txt" = "one\r\ntwo\r\nthree\n" }
+;;; [[example]]
 ;;; args = ["../outside.txt", "x"]
 ;;; code = "EACCESS"
 ;;; results = []
 
-(fs.append (arg 0) (arg 1))
-(ret "appended {} bytes to {}" (len (arg 1)) (arg 0))
+(let $text (arg 1))
+(let $note "")
+(when (and (str.contains $text "\n") (not (str.contains $text "\r\n")))
+  (catch $old $e (fs.read (arg 0)))
+  (unless $e
+    (catch $rest $e (str.replace $old "\r\n" ""))
+    (when (and (not $e) (str.contains $old "\r\n") (not (str.contains $rest "\n")))
+      (set $text (str.replace $text "\n" "\r\n"))
+      (set $note " (with its CRLF line ends)"))))
+(fs.append (arg 0) $text)
+(ret "appended {} bytes to {}{}" (len $text) (arg 0) $note)

@@ -1,6 +1,6 @@
 ;;; name = "file_replace"
 ;;; description = "Replace a text in one file or in all files that a glob matches"
-;;; returns = "`3 replacements in 2 of 4 files`, then for each changed file `PATH: COUNT`; for a file that cannot be read the reason; ENOENT if none contains the text"
+;;; returns = "`3 replacements in 2 of 4 files`, then for each changed file `PATH: COUNT`; for a file that cannot be read the reason; ENOENT if none contains the text; a line break matches LF and CRLF, and each file keeps its own"
 ;;; uses = ["fs", "str", "arr"]
 ;;; tags = ["edit", "substitute", "change", "glob"]
 ;;; [[args]]
@@ -40,6 +40,62 @@
 ;;; results = []
 ;;; files_after = { "a.txt" = "red car\n" }
 ;;; [[example]]
+;;; args = ["a.txt", "two\nthree", "2\n3\n4"]
+;;; files = { "a.txt" = "one\r\ntwo\r\nthree\r\n" }
+;;; results = ["1 replacements in 1 of 1 files\na.txt: 1 (with its CRLF line ends)"]
+;;; files_after = { "a.txt" = "one\r\n2\r\n3\r\n4\r\n" }
+;;; [[example]]
+;;; args = ["a.txt", "two", "2\n3"]
+;;; files = { "a.txt" = "one\r\ntwo\r\n" }
+;;; results = ["1 replacements in 1 of 1 files\na.txt: 1 (with its CRLF line ends)"]
+;;; files_after = { "a.txt" = "one\r\n2\r\n3\r\n" }
+;;; [[example]]
+;;; args = ["a.txt", "two", "2"]
+;;; files = { "a.txt" = "one\r\ntwo\r\n" }
+;;; results = ["1 replacements in 1 of 1 files\na.txt: 1"]
+;;; files_after = { "a.txt" = "one\r\n2\r\n" }
+;;; [[example]]
+;;; args = ["a.txt", "b\nc", "x\ny"]
+;;; files = { "a.txt" = "a\nb\r\nc\nd\r\nb\nc\ne\r\nf" }
+;;; results = ["2 replacements in 1 of 1 files\na.txt: 2 (with its mixed line ends)"]
+;;; files_after = { "a.txt" = "a\nx\r\ny\nd\r\nx\ny\ne\r\nf" }
+;;; [[example]]
+;;; args = ["a.txt", "b\nc\n", "", "first"]
+;;; files = { "a.txt" = "a\nb\r\nc\r\nb\nc\r\nf" }
+;;; results = ["1 replacements in 1 of 1 files\na.txt: 1 (with its mixed line ends)"]
+;;; files_after = { "a.txt" = "a\nb\nc\r\nf" }
+;;; [[example]]
+;;; args = ["a.txt", "b\r\nc", "x\r\ny"]
+;;; files = { "a.txt" = "a\nb\nc\n" }
+;;; results = ["1 replacements in 1 of 1 files\na.txt: 1 (with its LF line ends)"]
+;;; files_after = { "a.txt" = "a\nx\ny\n" }
+;;; [[example]]
+;;; args = ["a.txt", "b\nc", "x\ny"]
+;;; files = { "a.txt" = "a\rb\r\nc\rd\r\n" }
+;;; results = ["1 replacements in 1 of 1 files\na.txt: 1 (with its CRLF line ends)"]
+;;; files_after = { "a.txt" = "a\rx\r\ny\rd\r\n" }
+;;; [[example]]
+;;; args = ["a.txt", "a\nb", "x"]
+;;; files = { "a.txt" = "a\rb\r" }
+;;; code = "ENOENT"
+;;; results = []
+;;; files_after = { "a.txt" = "a\rb\r" }
+;;; [[example]]
+;;; args = ["*.txt", "a\nb", "x\ny"]
+;;; files = { "a.txt" = "a\r\nb", "b.txt" = "a\nb", "c.txt" = "a\nb\r\n" }
+;;; results = ["3 replacements in 3 of 3 files\na.txt: 1 (with its CRLF line ends)\nb.txt: 1\nc.txt: 1 (with its mixed line ends)"]
+;;; files_after = { "a.txt" = "x\r\ny", "b.txt" = "x\ny", "c.txt" = "x\ny\r\n" }
+;;; [[example]]
+;;; args = ["a.txt", "\r\n", "\n"]
+;;; files = { "a.txt" = "a\r\nb\r\n" }
+;;; results = ["2 replacements in 1 of 1 files\na.txt: 2"]
+;;; files_after = { "a.txt" = "a\nb\n" }
+;;; [[example]]
+;;; args = ["a.txt", "\n", "\r\n"]
+;;; files = { "a.txt" = "a\nb\n" }
+;;; results = ["2 replacements in 1 of 1 files\na.txt: 2"]
+;;; files_after = { "a.txt" = "a\r\nb\r\n" }
+;;; [[example]]
 ;;; args = ["pages/[id].txt", "red", "blue"]
 ;;; files = { "pages/[id].txt" = "red", "pages/i.txt" = "red" }
 ;;; results = ["1 replacements in 1 of 1 files\npages/[id].txt: 1"]
@@ -59,6 +115,38 @@
 ;;; results = []
 ;;; files_after = { "a.txt" = "red" }
 
+;; Returns a text with a line end of its own after each line: those of the lines of the file from
+;; a line on. $file is the file, split at LF.
+(func $with_ends (param $text i32) (param $file i32) (param $from i32) (result i32)
+  (let $lines (str.split $text "\n"))
+  (let $i 0)
+  (while (< $i (- (arr.len $lines) 1))
+    (when (str.ends (arr.get $file (+ $from $i)) "\r")
+      (arr.set $lines $i (str.cat (arr.get $lines $i) "\r")))
+    (+= $i 1))
+  (str.join $lines "\n"))
+
+;; Returns the parts of a file that has both line ends, joined by the new text. The parts and both
+;; texts have LF only. The new text gets the line end at its place.
+(func $joined (param $text i32) (param $parts i32) (param $old i32) (param $new i32) (result i32)
+  (let $file (str.split $text "\n"))
+  (let $skipped (- (arr.len (str.split $old "\n")) 1))
+  (let $line 0)
+  (let $all "")
+  (let $i 0)
+  (while (< $i (arr.len $parts))
+    (when $i
+      (let $last (- (arr.len $file) 2))
+      (let $place (if (< $line $last) $line $last))
+      (append $all
+        (if (str.ends (arr.get $file $place) "\r") (str.replace $new "\n" "\r\n") $new))
+      (+= $line $skipped))
+    (let $part (arr.get $parts $i))
+    (append $all ($with_ends $part $file $line))
+    (+= $line (- (arr.len (str.split $part "\n")) 1))
+    (+= $i 1))
+  $all)
+
 (let ($files $old $new $mode) (args))
 (let $first (= $mode "first"))
 (when (not (or $first (= $mode "all"))) (fail EPARSE "mode is all or first, not {}" $mode))
@@ -68,23 +156,49 @@
 (let $report "")
 (let $total 0)
 (let $changed 0)
+(let $flat_old (str.replace $old "\r\n" "\n"))
+(let $flat_new (str.replace $new "\r\n" "\n"))
 (each $path $paths
   (catch $parts $e $why (str.split (fs.read $path) $old))
   (when $e
     (when (= (len $paths) 1) (fail $e $why))
     (append $report "\n{}: {}" $path $why)
     (continue))
+  (let $text (str.join $parts $old))
+  ;; A text with CRLF that is in the file is meant as it is. Otherwise, line breaks match both ends.
+  (let $explicit (str.contains $old "\r\n"))
+  (let $breaks (or (str.contains $flat_old "\n") (str.contains $flat_new "\n")))
+  (let $flat
+    (and $breaks
+      (if $explicit (= (len $parts) 1) (str.contains $text "\r\n"))))
+  (let $from $old)
+  (let $to $new)
+  (when $flat
+    (set $parts (str.split (str.replace $text "\r\n" "\n") $flat_old))
+    (set $from $flat_old)
+    (set $to $flat_new))
   (let $count (- (len $parts) 1))
   (unless $count (continue))
-  (let $text (str.join $parts $new))
   (when $first
-    (set $text (fmt "{}{}{}" (at $parts 0) $new (str.join (arr.slice $parts 1) $old)))
+    (set $parts (arr (at $parts 0) (str.join (arr.slice $parts 1) $from)))
     (set $count 1))
+  (let $note "")
+  (cond
+    ((not $flat) (set $text (str.join $parts $to)))
+    ((not (str.contains $text "\r\n"))
+     (set $text (str.join $parts $to))
+     (set $note " (with its LF line ends)"))
+    ((str.contains (str.replace $text "\r\n" "") "\n")
+     (set $text ($joined $text $parts $from $to))
+     (set $note " (with its mixed line ends)"))
+    (else
+      (set $text (str.replace (str.join $parts $to) "\n" "\r\n"))
+      (set $note " (with its CRLF line ends)")))
   (catch $e $why (fs.write $path $text))
   (when $e (fail $e (fmt "{}; changed before that: {} files{}" $why $changed $report)))
   (+= $total $count)
   (+= $changed 1)
-  (append $report "\n{}: {}" $path $count))
+  (append $report "\n{}: {}{}" $path $count $note))
 (unless $total
   (fail ENOENT "{} does not contain the text; nothing is changed{}" $files $report))
 (ret "{} replacements in {} of {} files{}" $total $changed (len $paths) $report)

@@ -17,12 +17,17 @@
 ;;; results = ["saved 8 bytes to in/data.csv"]
 ;;; files_after = { "in/data.csv" = "a,b\n1,2\n" }
 ;;; [[example]]
+;;; args = ["https://example.org/data.csv", "data.csv"]
+;;; http = [{ url = "https://example.org/data.csv", headers = { content-type = "text/csv; charset=iso-8859-1" }, body = "é\n" }]
+;;; results = ["saved 3 bytes to data.csv"]
+;;; files_after = { "data.csv" = "é\n" }
+;;; [[example]]
 ;;; args = ["https://example.org/gone.csv", "data.csv"]
 ;;; files = { "data.csv" = "as before" }
 ;;; http = [{ url = "https://example.org/gone.csv", status = 410 }]
 ;;; code = "EREMOTE"
 ;;; files_after = { "data.csv" = "as before" }
 
-(let $body (http.get (arg 0)))
+(let $body (http.get (arg 0) "bytes"))
 (fs.write (arg 1) $body)
 (ret "saved {} bytes to {}" (len $body) (arg 1))

@@ -26,6 +26,10 @@
 ;;; http = [{ url = "https://api.example/rates", body = ' {"a": "é"} ' }]
 ;;; results = ['{"a":"é"}']
 ;;; [[example]]
+;;; args = ["https://api.example/rates", ".a"]
+;;; http = [{ url = "https://api.example/rates", headers = { content-type = "application/json; charset=ISO-8859-1" }, body = '{"a": "é"}' }]
+;;; results = ["Ã©"]
+;;; [[example]]
 ;;; args = ["https://api.example/rates", ".rates["]
 ;;; http = [{ url = "https://api.example/rates", body = '{"rates":{"EUR":0.90}}' }]
 ;;; code = "EPARSE"

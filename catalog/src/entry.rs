@@ -70,7 +70,7 @@ impl Entry {
     /// origin and the line.
     pub fn parse(text: &str, origin: Origin) -> Result<Entry, Problem> {
         // A byte order mark would become part of the program.
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let text = wattle_rt::without_bom(text);
         match front::read(text) {
             Ok(front) => Ok(Entry {
                 name: front.name,

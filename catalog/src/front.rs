@@ -44,7 +44,7 @@ pub(crate) fn read(text: &str) -> Result<Front, LineFault> {
 /// Returns true if a string contains front matter: the first line that is neither empty nor a plain
 /// comment starts with `;;;`.
 pub(crate) fn is_there(text: &str) -> bool {
-    let mut lines = text.trim_start_matches('\u{feff}').lines().map(str::trim_start);
+    let mut lines = wattle_rt::without_bom(text).lines().map(str::trim_start);
     let is_comment =
         |line: &&str| line.is_empty() || (line.starts_with(";;") && !line.starts_with(";;;"));
     lines.find(|line| !is_comment(line)).is_some_and(|line| line.starts_with(";;;"))
@@ -53,7 +53,7 @@ pub(crate) fn is_there(text: &str) -> bool {
 /// Splits a file into the comments before its front matter, the front matter as TOML, and the body.
 /// Returns `None` if there is no front matter.
 pub(crate) fn split(text: &str) -> Option<(String, String, &str)> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let text = wattle_rt::without_bom(text);
     let block = block(text).ok()?;
     let (front, body) = text.split_at_checked(block.end)?;
     let (above, toml) = notes(front);

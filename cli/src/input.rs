@@ -3,6 +3,8 @@
 use std::io::Read;
 use std::path::Path;
 
+use wattle_agent::host::rt::decode_text;
+
 use crate::fault::Fault;
 
 /// Maximum size of a prompt, a program or a model's answer, in bytes.
@@ -56,7 +58,7 @@ fn bounded(from: impl Read, shown: &str) -> Result<Vec<u8>, Fault> {
 }
 
 fn utf8(bytes: Vec<u8>, shown: &str) -> Result<String, Fault> {
-    String::from_utf8(bytes).map_err(|error| {
+    decode_text(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         Fault::usage(format!("{shown} is not UTF-8 (byte {at})")).hint("save it as UTF-8")
     })

@@ -26,6 +26,7 @@ mod trust;
 mod undone;
 mod walls;
 
+use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
@@ -48,22 +49,28 @@ pub fn main() -> ExitCode {
             std::backtrace::BacktraceStatus::Captured => format!("\n{trace}"),
             _ => String::new(),
         };
-        output::fault(
-            &Fault::failed(format!("{panic}{trace}")).hint("this is a bug; please report it"),
-        );
+        output::fault(&threads::denied(&panic.to_string()).unwrap_or_else(|| {
+            Fault::failed(format!("{panic}{trace}")).hint("this is a bug; please report it")
+        }));
     }));
     let cli = match Cli::parse_checked(std::env::args_os()) {
         Ok(cli) => cli,
         Err(error) => return print_usage(&error),
     };
     log(&cli);
-    perform(cli)
-        .unwrap_or_else(|fault| {
-            output::fault(&fault);
-            fault.exit()
-        })
-        .into()
+    let done = std::panic::catch_unwind(AssertUnwindSafe(|| perform(cli)));
+    let Ok(done) = done else {
+        return if threads::are_denied() { Exit::Configuration.into() } else { PANICKED.into() };
+    };
+    done.unwrap_or_else(|fault| {
+        output::fault(&fault);
+        fault.exit()
+    })
+    .into()
 }
+
+/// The exit code after a panic, as of every Rust program.
+const PANICKED: u8 = 101;
 
 /// Returns the settings of a project file that take effect without trust, as lines such as
 /// `max_steps = 3`. Each line is paired with a flag that is true if the setting needs trust. A fuzz

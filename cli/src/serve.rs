@@ -17,14 +17,10 @@ use crate::args::ServeArgs;
 use crate::config::{Config, Layer, Origin, Places, Value as _};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, DIM, paint};
-use crate::setup::{self, Setup, trusted, variable};
+use crate::setup::{self, EXEC_VARIABLE, Setup, TOKEN_VARIABLE, trusted, variable};
 use crate::walls::{self, Needs};
 use crate::{threads, trust};
 
-/// The environment variable that contains the operator's API token.
-const TOKEN_VARIABLE: &str = "WATTLE_TOKEN";
-/// The environment variable that allows clients to request trusted runs.
-const EXEC_VARIABLE: &str = "WATTLE_AGENT_EXEC";
 /// Maximum size of a store that is checked before the server starts, in bytes. That takes less than
 /// a second.
 const CHECKED_AT_START: u64 = 256 << 20;
@@ -47,11 +43,20 @@ async fn listen(args: ServeArgs, config: Config) -> Result<Exit, Fault> {
     let listen = resolve(&args.listen).await?;
     let ServerToken { token, in_link } = token(listen)?;
     let link = in_link.then(|| format!("#token={}", token.reveal()));
+    setup::warnings(&setup.config).iter().for_each(|warning| output::warn(warning));
+    let limits = within_open_files(limits(&setup.config))?;
+    ignore_signals()?;
 
     let host = setup.host.clone();
     tokio::spawn(async move { host.warm().await });
     let settings = setup.run_settings(STEPS, &model)?;
+    let store = setup::store(&setup.config)?;
+    // A database that is down may come back. A URL that cannot work does not.
+    store.check().await.or_else(|cause| if cause.is_outage() { Ok(()) } else { Err(cause) })?;
+    setup::check_keys(&setup.config, store.file(), None).await?;
     let own = parts(&setup)?;
+    // The store remembers the keys that were created just now.
+    setup::check_keys(&setup.config, store.file(), Some(store.tenant())).await?;
     // The server itself checks a larger file while it runs.
     own.store.file().check_structure(CHECKED_AT_START).await?;
     let models = setup.models(Arc::clone(&model));
@@ -73,7 +78,7 @@ async fn listen(args: ServeArgs, config: Config) -> Result<Exit, Fault> {
     let settings = ServerSettings {
         allowed_hosts: args.allow_name,
         allowed_origins: args.allow_origin,
-        limits: limits(&setup.config),
+        limits,
         ..ServerSettings::new(listen, token)
     };
     let hint = "name another address with `--listen ADDRESS:PORT`; port 0 takes a free one";
@@ -142,6 +147,71 @@ fn limits(config: &Config) -> Limits {
         queued: number(config.serve_queue.value),
         ..Limits::default()
     }
+}
+
+/// Number of files that the server itself opens, such as those of the store.
+const OWN_FILES: usize = 64;
+/// Number of files that a run opens at most: connections, and files of the workdir and of its trace.
+const FILES_OF_RUN: usize = 8;
+
+/// Raises the limit on open files as far as the system allows, and lowers the limits of the server so
+/// that it stays below: connections and runs are refused or wait then, and none fails halfway.
+///
+/// # Errors
+/// If the limit is too low for a server.
+fn within_open_files(limits: Limits) -> Result<Limits, Fault> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    const RAISE: &str = "raise it with `ulimit -n`, with `LimitNOFILE=` of the unit, or with the \
+                         option `--ulimit` of the container";
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    // If the limit cannot be raised, the current one applies.
+    let raised = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+    let Some(files) = (if raised.is_ok() { maximum } else { current }) else { return Ok(limits) };
+    let Some(rest) = usize::try_from(files).unwrap_or(usize::MAX).checked_sub(OWN_FILES) else {
+        let message = format!("the process may open {files} files, too few for a server");
+        return Err(Fault::configuration(message).hint(RAISE));
+    };
+    let half = rest / 2;
+    let (connections, runs) = (limits.connections, limits.runs);
+    let limits = Limits {
+        connections: connections.min(Limits::connections_within(half)).max(1),
+        runs: runs.min(half / FILES_OF_RUN).max(1),
+        ..limits
+    };
+    if limits.connections < connections || limits.runs < runs {
+        output::warn(&format!(
+            "the process may open {files} files, which is enough for {} connections and {} runs: \
+             {RAISE}",
+            limits.connections, limits.runs
+        ));
+    }
+    Ok(limits)
+}
+
+/// Keeps the process alive when it receives a signal that ends other programs by default. There is
+/// nothing to reload: programs and agents are read again when their files change.
+///
+/// # Errors
+/// If the system does not deliver signals to the process.
+fn ignore_signals() -> Result<(), Fault> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let ignored = [
+        ("SIGHUP", SignalKind::hangup()),
+        ("SIGUSR1", SignalKind::user_defined1()),
+        ("SIGUSR2", SignalKind::user_defined2()),
+    ];
+    for (name, kind) in ignored {
+        let mut received = signal(kind).map_err(Fault::failed)?;
+        tokio::spawn(async move {
+            while received.recv().await.is_some() {
+                output::note(&format!(
+                    "{name} changes nothing: programs and agents are read again when their files \
+                     change, and settings when the server starts"
+                ));
+            }
+        });
+    }
+    Ok(())
 }
 
 /// Returns the data that the settings page shows: the settings, and the folders of the catalog.
@@ -267,7 +337,13 @@ fn kept() -> Result<ServerToken, Fault> {
         Err(error) => return Err(failed("read", &error.to_string())),
     }
     let token = Token::generate().map_err(Fault::failed)?;
-    create_private(&path, token.reveal()).map_err(|error| failed("write", &error.to_string()))?;
+    create_private(&path, token.reveal()).map_err(|error| {
+        // Another start would refuse a file without a whole token, for example after a full disk.
+        if error.kind() != ErrorKind::AlreadyExists {
+            drop(std::fs::remove_file(&path));
+        }
+        failed("write", &error.to_string())
+    })?;
     output::note(&format!(
         "token: {} {}",
         token.reveal(),

@@ -8,6 +8,7 @@ use std::io;
 use std::path::Path;
 
 use wattle_agent::host::capability::files::read_regular_file;
+use wattle_agent::host::rt::decode_text;
 
 use crate::error::EvalError;
 
@@ -18,7 +19,7 @@ use crate::error::EvalError;
 pub(crate) fn read(path: &Path, max: u64) -> Result<Option<String>, EvalError> {
     let failed = |why: io::Error| EvalError::load(path, why);
     let Some(bytes) = read_regular_file(path, max).map_err(failed)? else { return Ok(None) };
-    let text = String::from_utf8(bytes).map_err(|_| EvalError::load(path, "it is not UTF-8"))?;
+    let text = decode_text(bytes).map_err(|_| EvalError::load(path, "it is not UTF-8"))?;
     Ok(Some(text))
 }
 

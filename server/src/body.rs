@@ -5,6 +5,7 @@ use axum::http::header;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
+use wattle_agent::host::rt::without_bom;
 
 use crate::caller::Caller;
 use crate::error::ApiError;
@@ -84,7 +85,7 @@ fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
         ApiError::not_json(format!("the body is not UTF-8 at byte {}", cause.valid_up_to()))
     })?;
     // The syntax is checked first, so that errors about fields imply a valid document.
-    let document: serde_json::Value = serde_json::from_str(text)
+    let document: serde_json::Value = serde_json::from_str(without_bom(text))
         .map_err(|cause| ApiError::not_json(format!("the body is not JSON: {cause}")))?;
     serde_path_to_error::deserialize(document).map_err(|error| {
         let path = error.path().to_string();
@@ -116,6 +117,8 @@ mod tests {
     #[test]
     fn an_error_names_the_fault() {
         let deep = "[".repeat(100_000);
+        let marked = "\u{feff}{\"message\":\"m\"}";
+        assert_eq!(parse::<Body>(marked.as_bytes()).unwrap().message, "m");
         for (body, words) in [
             (&b""[..], "the body is empty"),
             (b" \n", "the body is empty"),

@@ -1,19 +1,21 @@
 //! Serves a connection within its limits.
 
 use std::io;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use futures_util::FutureExt;
-use hyper::body::Incoming;
+use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -26,6 +28,7 @@ use tower::Service;
 
 use crate::auth;
 use crate::error::ApiError;
+use crate::gate::is_for_state;
 use crate::metrics::Metrics;
 use crate::settings::Limits;
 use crate::state::Shared;
@@ -40,9 +43,6 @@ const RESERVED_HEAD_TIME: Duration = Duration::from_secs(2);
 /// Maximum idle time of a connection before the system probes its peer.
 #[cfg(target_os = "linux")]
 const MAX_IDLE: Duration = Duration::from_secs(3_600);
-
-/// The routes that every client may use over a reserved connection.
-const STATE_ROUTES: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
 
 /// A slot for one connection of the server. It becomes free when all of its clones are dropped.
 #[derive(Clone)]
@@ -79,9 +79,8 @@ pub(crate) async fn admit(
     next: Next,
 ) -> Response {
     let is_reserved = request.extensions().get::<Seat>().is_some_and(|seat| seat.is_reserved);
-    let is_admitted = !is_reserved
-        || STATE_ROUTES.contains(&request.uri().path())
-        || auth::is_own(&shared, request.headers());
+    let is_admitted =
+        !is_reserved || is_for_state(&request) || auth::is_own(&shared, request.headers());
     if is_admitted {
         next.run(request).await
     } else {
@@ -138,12 +137,23 @@ pub(crate) async fn serve(stream: TcpStream, shared: Arc<Shared>, router: Router
         let (mut router, is_upgraded) = (router.clone(), Arc::clone(&is_upgraded));
         let pace = Arc::clone(&pace);
         async move {
-            let response = router.call(request.map(Body::new)).await;
-            response.inspect(|response| {
+            let is_read = Arc::new(AtomicBool::new(request.body().is_end_stream()));
+            let tracked = |body| Body::new(Tracked { body, is_read: Arc::clone(&is_read) });
+            let response = router.call(request.map(tracked)).await;
+            response.map(|mut response| {
+                // The rest of the body would be read as the next request, so the connection ends. The
+                // client must know, or it sends that request in vain.
+                if !is_read.load(Ordering::Relaxed)
+                    && response.status() != StatusCode::SWITCHING_PROTOCOLS
+                {
+                    let close = HeaderValue::from_static("close");
+                    response.headers_mut().insert(header::CONNECTION, close);
+                }
                 pace.start(is_finite(response.status(), response.headers()));
                 if response.status() == StatusCode::SWITCHING_PROTOCOLS {
                     is_upgraded.store(true, Ordering::Relaxed);
                 }
+                response
             })
         }
         .boxed()
@@ -175,6 +185,36 @@ pub(crate) async fn serve(stream: TcpStream, shared: Arc<Shared>, router: Router
         Some(error) if unheard => refuse(&stream, &error).await,
         _ if is_stopping => {}
         _ => linger(&stream).await,
+    }
+}
+
+/// The body of a request, which notes when it has been read to its end.
+struct Tracked {
+    body: Incoming,
+    is_read: Arc<AtomicBool>,
+}
+
+impl HttpBody for Tracked {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        if matches!(polled, Poll::Ready(None)) || self.body.is_end_stream() {
+            self.is_read.store(true, Ordering::Relaxed);
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 

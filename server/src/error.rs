@@ -108,9 +108,12 @@ impl ApiError {
             .hint("start the server with `--allow-origin` and that origin to permit it")
     }
 
-    pub(crate) fn no_route(path: &str) -> Self {
+    /// Creates the error for a path that no route has. `nearest` is the method and the path of the
+    /// route that the client probably meant.
+    pub(crate) fn no_route(path: &str, nearest: Option<(&str, &str)>) -> Self {
+        let nearest = nearest.map(|(method, path)| format!("did you mean `{method} {path}`? "));
         ApiError::new(StatusCode::NOT_FOUND, "not_found", format!("no route `{path}`"))
-            .hint("`GET /openapi.json` lists the routes")
+            .hint(nearest.unwrap_or_default() + "`GET /openapi.json` lists the routes")
     }
 
     /// Creates the error for an unknown id. Resources of other tenants count as unknown.

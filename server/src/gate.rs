@@ -4,13 +4,22 @@ use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use crate::error::ApiError;
 use crate::names::{HostName, Origin};
 use crate::settings::ServerSettings;
+
+/// The routes for the server's state, which probes and monitoring request. Every client may use them
+/// over a reserved connection and under any host name.
+const STATE_ROUTES: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
+
+/// Returns true if the request is for the server's state.
+pub(crate) fn is_for_state(request: &Request) -> bool {
+    STATE_ROUTES.contains(&request.uri().path())
+}
 
 /// The accepted host names and origins.
 pub(crate) struct Gate {
@@ -39,13 +48,16 @@ impl Gate {
         Gate { hosts: (!open).then_some(hosts), origins: settings.allowed_origins.clone() }
     }
 
-    /// Returns the authority of the request. Fails if its host name is not accepted.
-    fn authority(&self, request: &Request) -> Result<Authority, ApiError> {
+    /// Returns the authority of the request. Fails if its host name is not accepted. Requests for
+    /// the server's state may have any name, because probes use the address, and none if they use
+    /// HTTP/1.0.
+    fn authority(&self, request: &Request) -> Result<Option<Authority>, ApiError> {
         let mut given = request.headers().get_all(header::HOST).iter();
         let (host, more) = (given.next(), given.next());
         if more.is_some() {
             return Err(ApiError::bad_host());
         }
+        let is_for_state = is_for_state(request);
         // A request target in absolute form overrides the header `Host`. An HTTP/1.0 request may
         // omit the header.
         let authority = match (request.uri().authority(), host) {
@@ -53,12 +65,17 @@ impl Gate {
             (None, Some(host)) => {
                 Authority::try_from(host.as_bytes()).map_err(|_| ApiError::bad_host())?
             }
+            (None, None) if is_for_state && request.version() == Version::HTTP_10 => {
+                return Ok(None);
+            }
             (None, None) => return Err(ApiError::bad_host()),
         };
         let name = HostName::of(&authority).ok_or_else(ApiError::bad_host)?;
         match &self.hosts {
-            Some(hosts) if !hosts.contains(&name) => Err(ApiError::host_not_allowed(&name)),
-            _ => Ok(authority),
+            Some(hosts) if !is_for_state && !hosts.contains(&name) => {
+                Err(ApiError::host_not_allowed(&name))
+            }
+            _ => Ok(Some(authority)),
         }
     }
 
@@ -73,14 +90,18 @@ impl Gate {
         Ok(())
     }
 
-    fn caller(&self, headers: &HeaderMap, authority: &Authority) -> Result<Caller, ApiError> {
+    fn caller(
+        &self,
+        headers: &HeaderMap,
+        authority: Option<&Authority>,
+    ) -> Result<Caller, ApiError> {
         let Some(value) = headers.get(header::ORIGIN) else { return Ok(Caller::Own) };
         let text = String::from_utf8_lossy(value.as_bytes());
         let refused = || ApiError::origin_not_allowed(&text);
         let origin: Origin = text.parse().map_err(|_| refused())?;
         if self.origins.contains(&origin) {
             Ok(Caller::Listed(value.clone()))
-        } else if origin.is_of(authority) {
+        } else if authority.is_some_and(|authority| origin.is_of(authority)) {
             Ok(Caller::Own)
         } else {
             Err(refused())
@@ -93,7 +114,7 @@ impl Gate {
 pub(crate) async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
     let checked = gate.authority(&request).and_then(|authority| {
         Gate::unambiguous(request.headers())?;
-        gate.caller(request.headers(), &authority)
+        gate.caller(request.headers(), authority.as_ref())
     });
     let caller = match checked {
         Ok(caller) => caller,

@@ -40,6 +40,7 @@ mod gate;
 mod memory;
 mod metrics;
 mod names;
+mod nearest;
 mod openai;
 mod openapi;
 mod operator;

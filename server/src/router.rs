@@ -11,9 +11,14 @@ use axum::routing::get;
 use tokio::time::Instant;
 
 use crate::error::ApiError;
+use crate::nearest::nearest;
 use crate::route::{Protection, Route};
 use crate::state::Shared;
 use crate::{api, auth, connection, gate, openai, openapi, page};
+
+/// The methods and paths of all routes.
+static ROUTES: LazyLock<Vec<(&str, &str)>> =
+    LazyLock::new(|| routes().iter().map(|route| (route.method, route.path)).collect());
 
 static DOCUMENT: LazyLock<String> = LazyLock::new(|| openapi::document(&routes()));
 
@@ -72,7 +77,14 @@ async fn measure(State(shared): State<Arc<Shared>>, request: Request, next: Next
 }
 
 async fn not_found(request: Request) -> ApiError {
-    ApiError::no_route(request.uri().path())
+    let path = request.uri().path();
+    let known: Vec<&str> = ROUTES.iter().map(|(_, path)| *path).collect();
+    let nearest = nearest(path, &known).and_then(|nearest| {
+        let mut of_path = ROUTES.iter().filter(|(_, path)| *path == nearest);
+        let own = of_path.clone().find(|(method, _)| request.method() == method);
+        own.or_else(|| of_path.next()).copied()
+    });
+    ApiError::no_route(path, nearest)
 }
 
 async fn method_not_allowed(request: Request) -> ApiError {

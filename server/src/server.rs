@@ -24,12 +24,6 @@ const LAST_CALL: Duration = Duration::from_secs(5);
 /// Delay after a failure to accept a connection, for example because file descriptors or memory ran
 /// out.
 const STARVED: Duration = Duration::from_millis(100);
-/// Maximum number of excess connections that receive an error. Additional connections are closed
-/// without a response.
-const REFUSALS: usize = 64;
-/// Number of additional connections that are reserved for requests for the server's state and
-/// requests with the server's own token.
-const RESERVED: usize = 32;
 
 /// A listening server. It accepts connections once it [runs](Server::run).
 pub struct Server {
@@ -122,8 +116,8 @@ async fn accept(
         connections: Arc::new(Semaphore::new(
             shared.limits.connections.min(Semaphore::MAX_PERMITS),
         )),
-        reserved: Arc::new(Semaphore::new(RESERVED)),
-        refusals: Arc::new(Semaphore::new(REFUSALS)),
+        reserved: Arc::new(Semaphore::new(shared.limits.reserved())),
+        refusals: Arc::new(Semaphore::new(shared.limits.refusals())),
     };
     loop {
         let accepted = tokio::select! {

@@ -93,6 +93,35 @@ pub struct Limits {
     pub grace: Duration,
 }
 
+/// Number of additional connections that are reserved for requests for the server's state and
+/// requests with the server's own token.
+const RESERVED: usize = 32;
+/// Maximum number of excess connections that receive an error. Additional connections are closed
+/// without a response.
+const REFUSALS: usize = 64;
+/// The same numbers for a server that accepts only few connections.
+const FEW: usize = 8;
+
+impl Limits {
+    /// Returns the maximum number of connections for which these many open sockets suffice,
+    /// including the reserved connections and the refused ones.
+    #[must_use]
+    pub fn connections_within(sockets: usize) -> usize {
+        let few = (sockets / 3).min(sockets.saturating_sub(2 * FEW)).min(REFUSALS);
+        few.max(sockets.saturating_sub(RESERVED + REFUSALS))
+    }
+
+    /// Returns the number of reserved connections.
+    pub(crate) fn reserved(&self) -> usize {
+        RESERVED.min(self.connections.max(FEW))
+    }
+
+    /// Returns the maximum number of excess connections that receive an error.
+    pub(crate) fn refusals(&self) -> usize {
+        REFUSALS.min(self.connections.max(FEW))
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Limits {

@@ -162,7 +162,8 @@ pub(crate) fn sse(
     frames(events, heartbeat)
 }
 
-/// Returns a response that streams server-sent events.
+/// Returns a response that streams server-sent events. This is the only place that creates such a
+/// response, so all streams have the same headers.
 pub(crate) fn frames(
     frames: impl Stream<Item = Frame> + Send + 'static,
     heartbeat: Duration,

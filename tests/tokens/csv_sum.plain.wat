@@ -3,7 +3,7 @@
 (argv 2 $separator)
 (local $place i32) (local $err i32) (local $bad i32) (local $sum f64) (local $row i32) (local $text i32)
 (local $json i32) (local $rows i32) (local $i i32) (local $value i32) (local $field i32)
-(local $x f64) (local $line i32) (local $keys i32) (local $joined i32) (local $changed i32)
+(local $x f64) (local $numbers i32) (local $line i32) (local $keys i32) (local $joined i32) (local $changed i32)
 (call $str.cat "[\"" (local.get $column))
 (local.set $err) (local.set $place) (check $err)
 (call $str.cat (local.get $place) "\"]")
@@ -14,6 +14,7 @@
 (local.set $err) (local.set $json) (check $err)
 (call $arr.from_json (local.get $json))
 (local.set $err) (local.set $rows) (check $err)
+(local.set $numbers (call $arr.new))
 (block $done
   (loop $next
     (br_if $done (i32.ge_s (local.get $i) (call $arr.len (local.get $rows))))
@@ -45,8 +46,10 @@
         (call $str.cat "not a number: " (local.get $value))
         (local.set $err) (local.set $line) (check $err)
         (return (call $sys.fail (local.get $bad) (local.get $line)))))
-    (local.set $sum (f64.add (local.get $sum) (local.get $x)))
+    (check (call $arr.push (local.get $numbers) (local.get $value)))
     (br $next)))
+(call $arr.sum (local.get $numbers))
+(local.set $err) (local.set $sum) (check $err)
 (call $str.replace_re (call $str.from_float (local.get $sum) (i32.const 6)) "\\.?0+$" "")
 (local.set $err) (local.set $changed) (check $err)
 (resv $changed)

@@ -1,4 +1,5 @@
 import csv
+from decimal import Decimal, InvalidOperation
 
 path, column, separator = args
 total = 0
@@ -11,7 +12,9 @@ with open(path, newline="", encoding="utf-8-sig") as file:
         if not value:
             continue
         try:
-            total += float(value)
-        except ValueError:
+            total += Decimal(value)
+        except InvalidOperation:
             fail("EPARSE", f"not a number: {value}")
+if total == int(total) != int(float(total)):
+    fail("EBOUND")
 out(f"{total:.6f}".rstrip("0").rstrip("."))

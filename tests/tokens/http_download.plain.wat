@@ -1,7 +1,7 @@
 (argv 0 $url)
 (argv 1 $path)
 (local $body i32) (local $err i32) (local $line i32)
-(call $http.get (local.get $url))
+(call $http.get/2 (local.get $url) "bytes")
 (local.set $err) (local.set $body) (check $err)
 (check (call $fs.write (local.get $path) (local.get $body)))
 (call $str.cat "saved " (call $str.from_int (call $str.len (local.get $body))))

@@ -1,3 +1,5 @@
+from decimal import Decimal
+
 text, by = args
-key = float if by.endswith("num") else None
+key = Decimal if by.endswith("num") else None
 out("\n".join(sorted(text.splitlines(), key=key, reverse=by.startswith("-"))))

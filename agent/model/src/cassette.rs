@@ -328,13 +328,10 @@ impl Cassette {
 
 fn read_header(first: Option<(usize, &str)>) -> Result<Header, ModelError> {
     let (at, line) = first.ok_or_else(|| ModelError::bad_recording(1, "the file is empty"))?;
-    let header: Header =
-        serde_json::from_str(line.trim_start_matches('\u{feff}')).map_err(|why| {
-            ModelError::bad_recording(
-                at,
-                &format!("it is not a header `{{\"wattle_cassette\":1,…}}`: {why}"),
-            )
-        })?;
+    let header: Header = serde_json::from_str(wattle_rt::without_bom(line)).map_err(|why| {
+        let why = format!("it is not a header `{{\"wattle_cassette\":1,…}}`: {why}");
+        ModelError::bad_recording(at, &why)
+    })?;
     if header.wattle_cassette != VERSION {
         let why = format!(
             "version {} is unknown, this program reads version {VERSION}",

@@ -7,7 +7,7 @@ use super::protocol::ReplyFault;
 /// Extracts the message from an error body in any of the known layouts. Returns `None` if the text
 /// is not JSON or has no message.
 pub(super) fn error_message(body: &str) -> Option<String> {
-    let value: Value = serde_json::from_str(body.trim_start_matches('\u{feff}').trim()).ok()?;
+    let value: Value = serde_json::from_str(wattle_rt::without_bom(body).trim()).ok()?;
     let value = value.as_array().and_then(|list| list.first()).unwrap_or(&value);
     ["error", "message", "detail", "errors", "msg"]
         .iter()

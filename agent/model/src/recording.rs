@@ -28,5 +28,5 @@ pub(super) fn read_open(file: &File) -> io::Result<String> {
 }
 
 fn text(bytes: Vec<u8>) -> io::Result<String> {
-    String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8"))
+    wattle_rt::decode_text(bytes).map_err(|_| io::Error::other("it is not UTF-8"))
 }

@@ -55,7 +55,7 @@ impl EventParser {
     fn end_line(&mut self) -> Option<String> {
         let line = std::mem::take(&mut self.line);
         let line = String::from_utf8_lossy(&line);
-        let line = line.strip_prefix('\u{feff}').unwrap_or(&line);
+        let line = wattle_rt::without_bom(&line);
         if line.is_empty() {
             return self.data.take();
         }

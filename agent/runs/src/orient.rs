@@ -165,7 +165,7 @@ fn first_lines(bytes: &[u8]) -> Option<Vec<String>> {
         }
         Err(_) => return None,
     };
-    let text = text.trim_start_matches('\u{feff}');
+    let text = wattle_rt::without_bom(text);
     if text.contains('\0') || text.trim().is_empty() {
         return None;
     }

@@ -2,7 +2,7 @@
 //! tenant.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -59,7 +59,9 @@ impl Store {
     ///
     /// The URL has the form `postgres://USER:PASSWORD@HOST:PORT/DATABASE`, with the parameters
     /// `sslmode` (`disable`, `prefer`, `require`, `verify-full`), `sslrootcert` (a file of trusted
-    /// certificates) and `schema` (default `wattle`).
+    /// certificates), `schema` (default `wattle`) and `pooler` (`transaction`, if the URL leads to a
+    /// pooler that gives each transaction another session; replicas then find each other's changes by
+    /// polling only).
     ///
     /// # Errors
     /// If the URL is invalid.
@@ -74,6 +76,12 @@ impl Store {
     #[must_use]
     pub fn shown_url(url: &str) -> String {
         db::postgres::shown(url)
+    }
+
+    /// Returns the file of trusted certificates that a store's URL names, if any.
+    #[must_use]
+    pub fn certificates_of_url(url: &str) -> Option<PathBuf> {
+        db::postgres::certificates(url)
     }
 
     /// Creates an in-memory store.

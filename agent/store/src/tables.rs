@@ -378,6 +378,12 @@ pub(super) const TABLES: &[Table] = &[
         )
         .clustered()
     },
+    // The fingerprints of the tenants' keys, which are outside of the store.
+    Table {
+        base: "0",
+        ..Table::new("tenant_key", 2, &[name("tenant"), name("kind"), name("fingerprint")])
+            .clustered()
+    },
     // Objects outside the database.
     Table {
         indexes: &[("blob_of_content", "tenant, digest", "")],

@@ -436,6 +436,8 @@ const WITHOUT_DATA: &[&str] = &[
     "Store::keeping",
     "Store::inspect",
     "Store::check",
+    "Store::check_keys",
+    "Store::accept_keys",
     "Store::check_structure",
     "Store::keep_tidy",
     "Store::prunable",

@@ -13,31 +13,45 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::{Certificate, Proxy};
 use url::Url;
 
 pub use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 pub use reqwest::{Method, StatusCode};
 
+use crate::environment::Environment;
 use crate::error::EgressError;
 use crate::policy::Reach;
-use crate::resolve::{Resolver, check};
+use crate::resolve::{Resolver, check, lacks_files, starved};
 
 /// The HTTP clients: one for each [`Reach`] and scheme, each with its own resolver and its own pool
 /// of connections.
 ///
 /// A pooled connection is reused only for requests with the same reach. It therefore always leads
 /// to an address that the reach permits, even if the name resolves to other addresses later. Each
-/// resolver checks addresses for one reach, so it need not know the port of the request. Plain HTTP
+/// resolver checks addresses for one reach, so it need not know the port of the request. If a proxy
+/// leads to an endpoint, the resolver resolves and checks the proxy's name. Plain HTTP
 /// has separate clients because it needs no certificates: its clients start faster, and work on
 /// systems without certificates.
 pub(crate) struct Clients {
     resolver: Arc<dyn Resolver>,
-    pools: [OnceLock<Result<reqwest::Client, String>>; 4],
+    environment: OnceLock<Environment>,
+    pools: [OnceLock<Result<reqwest::Client, String>>; 6],
 }
 
 impl Clients {
     pub(crate) fn new(resolver: Arc<dyn Resolver>) -> Self {
-        Self { resolver, pools: Default::default() }
+        Self { resolver, environment: OnceLock::new(), pools: Default::default() }
+    }
+
+    /// Creates clients with the same resolver and another environment.
+    pub(crate) fn with_environment(&self, environment: Environment) -> Self {
+        let environment = OnceLock::from(environment);
+        Self { environment, ..Self::new(Arc::clone(&self.resolver)) }
+    }
+
+    pub(crate) fn environment(&self) -> &Environment {
+        self.environment.get_or_init(Environment::of_process)
     }
 
     /// Sends a request to an HTTP or HTTPS URL. Returns the response once its headers have arrived.
@@ -53,29 +67,39 @@ impl Clients {
     ) -> Result<IncompleteResponse, EgressError> {
         let client = self.client(reach, &url)?;
         let wants_length = matches!(method, Method::POST | Method::PUT | Method::PATCH);
-        let mut request = reqwest::Request::new(method, url.clone());
-        *request.headers_mut() = headers;
-        if !body.is_empty() || wants_length {
-            *request.body_mut() = Some(body.into());
+        loop {
+            let mut request = reqwest::Request::new(method.clone(), url.clone());
+            *request.headers_mut() = headers.clone();
+            if !body.is_empty() || wants_length {
+                *request.body_mut() = Some(body.clone().into());
+            }
+            match client.execute(request).await {
+                // Nothing was sent, and others close their files.
+                Err(why) if why.is_connect() && is_starved(&why) => starved().await,
+                sent => {
+                    let sent = sent.map(IncompleteResponse);
+                    return sent.map_err(|why| classify_error(&url, limit, &why));
+                }
+            }
         }
-        client
-            .execute(request)
-            .await
-            .map(IncompleteResponse)
-            .map_err(|why| classify_error(&url, limit, &why))
     }
 
     fn client(&self, reach: Reach, url: &Url) -> Result<&reqwest::Client, EgressError> {
         let tls = url.scheme() == "https";
-        let [plain, plain_named, secure, secure_named] = &self.pools;
+        let [plain, plain_named, plain_endpoint, secure, secure_named, secure_endpoint] =
+            &self.pools;
         let pool = match (tls, reach) {
             (false, Reach::Public) => plain,
             (false, Reach::Named) => plain_named,
+            (false, Reach::Endpoint) => plain_endpoint,
             (true, Reach::Public) => secure,
             (true, Reach::Named) => secure_named,
+            (true, Reach::Endpoint) => secure_endpoint,
         };
+        let environment = self.environment();
         pool.get_or_init(|| {
-            build_client(CheckedResolver { inner: Arc::clone(&self.resolver), reach }, tls)
+            let inner = Arc::clone(&self.resolver);
+            build_client(CheckedResolver { inner, reach }, tls, environment)
         })
         .as_ref()
         .map_err(|why| EgressError::no_client(why))
@@ -125,9 +149,14 @@ impl Resolve for CheckedResolver {
     }
 }
 
-/// Builds a client that ignores proxy settings in the environment, keeps no cookies, and neither
-/// retries requests nor follows redirects.
-fn build_client(resolver: CheckedResolver, tls: bool) -> Result<reqwest::Client, String> {
+/// Builds a client that keeps no cookies, and neither retries requests nor follows redirects. Only a
+/// client for endpoints uses the proxies and certificates of the environment.
+fn build_client(
+    resolver: CheckedResolver,
+    tls: bool,
+    environment: &Environment,
+) -> Result<reqwest::Client, String> {
+    let is_for_endpoints = resolver.reach == Reach::Endpoint;
     // The HTTP library has no cryptography of its own. The call fails if the application has
     // already chosen a provider for the process. In that case, that provider is used.
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -141,7 +170,25 @@ fn build_client(resolver: CheckedResolver, tls: bool) -> Result<reqwest::Client,
         .pool_max_idle_per_host(8)
         .user_agent(concat!("wattle/", env!("CARGO_PKG_VERSION")))
         .dns_resolver(Arc::new(resolver));
-    let builder = if tls { builder.https_only(true) } else { builder.tls_certs_only([]) };
+    let roots = match is_for_endpoints {
+        true if tls || environment.needs_roots() => environment.endpoint_roots()?,
+        false if tls => environment.program_roots()?,
+        _ => Some(Vec::new()),
+    };
+    let builder = match roots {
+        // A system's bundle may contain certificates that the library rejects.
+        Some(roots) => {
+            builder.tls_certs_only(roots.iter().filter_map(|der| Certificate::from_der(der).ok()))
+        }
+        None => builder,
+    };
+    let builder = builder.https_only(tls);
+    let builder = if is_for_endpoints {
+        let environment = environment.clone();
+        builder.proxy(Proxy::custom(move |url| environment.proxy_url(url).cloned()))
+    } else {
+        builder
+    };
     builder.build().map_err(|why| {
         let mut cause: &dyn Error = &why;
         while let Some(next) = cause.source() {
@@ -149,6 +196,19 @@ fn build_client(resolver: CheckedResolver, tls: bool) -> Result<reqwest::Client,
         }
         cause.to_string()
     })
+}
+
+/// Returns true if a connection was not opened because the process or the system has too many open
+/// files.
+fn is_starved(why: &(dyn Error + 'static)) -> bool {
+    let mut cause = Some(why);
+    while let Some(error) = cause {
+        if error.downcast_ref::<std::io::Error>().is_some_and(lacks_files) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }
 
 /// Converts an error from the HTTP library into an [`EgressError`]. Returns an error from the

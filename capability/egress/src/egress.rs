@@ -6,6 +6,7 @@ use url::Url;
 
 use crate::client::Clients;
 use crate::endpoint::EndpointClient;
+use crate::environment::Environment;
 use crate::error::EgressError;
 use crate::exchange::{Exchange, StreamedResponse};
 use crate::passage::Outgoing;
@@ -33,6 +34,13 @@ impl Egress {
         Self { clients: Arc::new(Clients::new(Arc::new(resolver))), policy: Arc::new(policy) }
     }
 
+    /// Returns a client whose endpoints use the proxies and certificates of this environment,
+    /// instead of those of the process.
+    #[must_use]
+    pub fn with_environment(self, environment: Environment) -> Self {
+        Self { clients: Arc::new(self.clients.with_environment(environment)), ..self }
+    }
+
     /// Returns a client that shares the resolver and the connections but has another policy.
     pub fn with_policy(&self, policy: Policy) -> Self {
         Self { clients: Arc::clone(&self.clients), policy: Arc::new(policy) }
@@ -56,9 +64,16 @@ impl Egress {
     /// `url` (its scheme, host and port), even if the host is not public.
     ///
     /// # Errors
-    /// If the URL has no host, its scheme is neither HTTP nor HTTPS, or it contains credentials.
+    /// If the URL has no host, its scheme is neither HTTP nor HTTPS, or it contains credentials. Also
+    /// if the environment names an invalid proxy.
     pub fn endpoint(&self, url: &Url) -> Result<EndpointClient, EgressError> {
+        self.environment().check()?;
         EndpointClient::new(Arc::clone(&self.clients), url, self.policy.limits)
+    }
+
+    /// Returns the environment whose proxies and certificates apply to endpoints.
+    pub fn environment(&self) -> &Environment {
+        self.clients.environment()
     }
 
     /// Sends a request, follows redirects, and reads the whole response. A response with a status

@@ -16,7 +16,8 @@ use crate::secrets::Cleaner;
 /// A client for the one origin that the operator configured.
 ///
 /// The origin need not be public: a model may run on this machine. All other rules apply. Redirects
-/// are not followed: if an endpoint moves, the operator must correct its URL.
+/// are not followed: if an endpoint moves, the operator must correct its URL. The proxies and
+/// certificates of the [`Environment`](crate::Environment) apply.
 #[derive(Clone)]
 pub struct EndpointClient {
     clients: Arc<Clients>,
@@ -75,7 +76,7 @@ impl EndpointClient {
             ));
         }
         let exchange = Exchange::start(self.limits);
-        let response = exchange.perform(&self.clients, Reach::Named, &hop).await?;
+        let response = exchange.perform(&self.clients, Reach::Endpoint, &hop).await?;
         match location(response.status, &response.headers) {
             Some(to) => Err(EgressError::endpoint_moved(&hop.url, to.unwrap_or_default())),
             None => Ok(response),

@@ -212,6 +212,10 @@ messages! {
         "redirect to an invalid location: {why}";
     no_client(why: &str) => Connect,
         "failed to set up the HTTP client: {why}; https needs the system's CA certificates";
+    no_proxy(variable: &str) => Connect,
+        "the variable `{variable}` does not contain the URL of a proxy, such as \
+         `http://proxy.example:3128`; the schemes are http, https, socks4, socks4a, socks5 and \
+         socks5h";
     unconnected(url: &Url, why: &str) => Connect,
         "failed to connect to {url}: {why}", url = origin_of(url), why = truncate(why, 200);
     broken(url: &Url, why: &str) => Broken,

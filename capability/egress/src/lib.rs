@@ -10,8 +10,8 @@
 //! A request is allowed if its scheme is HTTP or HTTPS, its URL contains no credentials, and its
 //! host is public or allowed by the operator. A name is resolved once and every address is checked.
 //! The connection goes to a checked address, while `Host` and SNI keep the name. Every redirect is
-//! a new request. Size and time are limited. The client takes no proxy, cookies or credentials from
-//! the environment.
+//! a new request. Size and time are limited. A program's request takes no proxy, certificates, cookies
+//! or credentials from the environment; the operator's endpoints use its proxies and certificates.
 //!
 //! ```
 //! use wattle_egress::{Egress, Policy};
@@ -33,6 +33,7 @@
 //! # Modules
 //! Each module imports only modules listed above it.
 //! - `address`, `host`, `error`, `policy`, `resolve`: the rules for hosts and addresses.
+//! - `environment`: the proxies and certificates of the environment.
 //! - `client`: the HTTP client.
 //! - `request`, `redirect`: a request and its redirects.
 //! - `secrets`: references to secrets, and the removal of secrets from responses.
@@ -45,6 +46,7 @@ mod backend;
 mod client;
 mod egress;
 mod endpoint;
+mod environment;
 mod error;
 mod exchange;
 mod host;
@@ -59,6 +61,7 @@ pub use address::{Class, classify};
 pub use client::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 pub use egress::Egress;
 pub use endpoint::EndpointClient;
+pub use environment::Environment;
 pub use error::{EgressError, EgressErrorKind};
 pub use exchange::StreamedResponse;
 pub use host::{DomainPattern, HostRule, RuleError};

@@ -47,6 +47,9 @@ pub(crate) enum Reach {
     /// All addresses except metadata, multicast and broadcast addresses. Applies to a host that the
     /// operator allowed explicitly.
     Named,
+    /// The same addresses, for the operator's own endpoints. They alone use the proxies and
+    /// certificates of the environment.
+    Endpoint,
 }
 
 impl Reach {
@@ -55,7 +58,9 @@ impl Reach {
     pub(crate) fn refuses(self, address: IpAddr) -> Option<Class> {
         classify(address).filter(|class| match self {
             Reach::Public => true,
-            Reach::Named => matches!(class, Class::Metadata | Class::Multicast | Class::Broadcast),
+            Reach::Named | Reach::Endpoint => {
+                matches!(class, Class::Metadata | Class::Multicast | Class::Broadcast)
+            }
         })
     }
 }

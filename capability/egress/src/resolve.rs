@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::IpAddr;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -23,10 +24,25 @@ impl Resolver for SystemResolver {
     fn resolve(&self, name: &str) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
         let name = name.to_owned();
         async move {
-            Ok(tokio::net::lookup_host((name, 0)).await?.map(|found| found.ip()).collect())
+            loop {
+                match tokio::net::lookup_host((name.as_str(), 0)).await {
+                    Err(why) if lacks_files(&why) => starved().await,
+                    found => return Ok(found?.map(|found| found.ip()).collect()),
+                }
+            }
         }
         .boxed()
     }
+}
+
+/// Returns true if the process or the system has too many open files (`EMFILE`, `ENFILE`).
+pub(crate) fn lacks_files(why: &io::Error) -> bool {
+    matches!(why.raw_os_error(), Some(23 | 24))
+}
+
+/// Waits a little for others to close their files. The time limit of the request ends the wait.
+pub(crate) async fn starved() {
+    tokio::time::sleep(Duration::from_millis(50)).await;
 }
 
 /// Checks and returns the addresses of a name. Fails if any of the addresses is denied: a name with

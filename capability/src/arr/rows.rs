@@ -5,8 +5,9 @@ use std::cmp::Ordering;
 
 use wattle_rt::{Code, Failure, Run, quote};
 
-use super::{Arrays, Handle, Order, number};
+use super::{Arrays, Handle, Order};
 use crate::QUOTED;
+use crate::decimal::Number;
 use crate::json::MEMORY_PER_BYTE;
 use crate::json::document::Document;
 use crate::json::path::Path;
@@ -16,7 +17,8 @@ use crate::json::path::Path;
 enum Key {
     Null,
     Bool(bool),
-    Number(f64),
+    /// A number as written.
+    Number(String),
     Text(String),
 }
 
@@ -35,7 +37,9 @@ impl Key {
 fn compare(a: &Key, b: &Key) -> Ordering {
     match (a, b) {
         (Key::Bool(a), Key::Bool(b)) => a.cmp(b),
-        (Key::Number(a), Key::Number(b)) => a.total_cmp(b),
+        (Key::Number(a), Key::Number(b)) => {
+            Number::read(a.as_bytes()).cmp(&Number::read(b.as_bytes()))
+        }
         (Key::Text(a), Key::Text(b)) => a.cmp(b),
         _ => a.rank().cmp(&b.rank()),
     }
@@ -87,13 +91,17 @@ pub(super) fn sort(run: &mut Run, h: i32, key: &str, by: Option<&str>) -> Result
 }
 
 /// Returns true if a string is a JSON object or array.
-fn is_json(text: &str) -> bool {
-    text.trim_start().starts_with(['{', '[']) && Document::read(text).is_ok()
+///
+/// # Errors
+/// If it is JSON that cannot be kept, such as an object that repeats a key.
+fn is_json(text: &str) -> Result<bool, Failure> {
+    let is_open = text.trim_start().starts_with(['{', '[']);
+    Ok(is_open && !matches!(Document::read_or_text(text)?, Document::Text(_)))
 }
 
 /// Parses a key: a path if the first row is JSON, and a column number otherwise.
 fn field<'k>(first: &[u8], key: &'k str) -> Result<Field<'k>, Failure> {
-    if is_json(&String::from_utf8_lossy(first)) {
+    if is_json(&String::from_utf8_lossy(first))? {
         return Path::read(key).map(Field::Path);
     }
     key.trim().parse().map(|column| Field::Column(column, key)).map_err(|_| {
@@ -130,18 +138,19 @@ fn typed(value: Document, by: &str, at: usize) -> Result<Key, Failure> {
         "text" => return Ok(Key::Text(value.plain())),
         "num" => {
             let text = value.plain();
-            return number(text.as_bytes()).map(Key::Number).ok_or_else(|| {
-                let shown = quote(&text, QUOTED);
-                let message = format!("the row at index {at}: {shown} is not a number");
-                Failure::new(Code::EPARSE, message)
-            });
+            if Number::read(text.as_bytes()).is_some() {
+                return Ok(Key::Number(text));
+            }
+            let shown = quote(&text, QUOTED);
+            let message = format!("the row at index {at}: {shown} is not a number");
+            return Err(Failure::new(Code::EPARSE, message));
         }
         _ => {}
     }
     Ok(match value {
         Document::Null => Key::Null,
         Document::Bool(yes) => Key::Bool(yes),
-        Document::Number(number) => Key::Number(number.parse().unwrap_or(f64::INFINITY)),
+        Document::Number(number) => Key::Number(number.into_string()),
         Document::Text(text) => Key::Text(text),
         other => Key::Text(other.to_json()),
     })

@@ -41,7 +41,7 @@ pub(super) async fn glob(
         Err(_) => Err(Failure::new(Code::ECANCEL, "the host is shutting down")),
     };
     let (found, skipped) = found?;
-    skipped.iter().for_each(|why| run.log(&format!("fs.glob: skipped a folder: {why}")));
+    skipped.iter().for_each(|why| run.log(&format!("fs.glob: skipped: {why}")));
     Arrays::make(run, found)
 }
 
@@ -61,12 +61,12 @@ struct Search<'f> {
     files: &'f Files,
     stop: &'f Stop,
     found: BTreeSet<String>,
-    /// The reasons why folders were skipped.
+    /// The reasons why files and folders were skipped.
     skipped: Vec<String>,
     listed: usize,
 }
 
-/// Maximum number of skipped folders that are logged.
+/// Maximum number of skipped files and folders that are logged.
 const MAX_SKIPPED: usize = 20;
 
 impl<'f> Search<'f> {
@@ -122,6 +122,8 @@ impl<'f> Search<'f> {
                 }
                 // Links are not followed: their targets are found at their own paths.
                 (Segment::Folders, EntryKind::File) if is_last && !folders => self.add(path)?,
+                // The name of an entry of another kind may be one that cannot be used.
+                (_, EntryKind::Other) if is_last => self.check(&path, folders, true)?,
                 (Segment::Folders, _) => {}
                 (_, EntryKind::File) if is_last && !folders => self.add(path)?,
                 (_, EntryKind::File | EntryKind::Other) => {}

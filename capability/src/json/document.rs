@@ -22,7 +22,7 @@ pub(crate) enum Document {
     Number(Box<str>),
     Text(String),
     Array(Vec<Document>),
-    /// The fields, in source order. If a key is repeated, the last value is kept.
+    /// The fields, in source order.
     Object(Box<IndexMap<String, Document, RandomState>>),
 }
 
@@ -30,47 +30,22 @@ impl Document {
     /// Parses exactly one JSON value.
     ///
     /// # Errors
-    /// `EPARSE` with the line and column if the text is not JSON or is nested too deeply; `ENOMEM`
-    /// if it contains too many values.
+    /// `EPARSE` with the line and column if the text is not JSON, is nested too deeply or repeats a
+    /// key in an object; `ENOMEM` if it contains too many values.
     pub(crate) fn read(text: &str) -> Result<Document, Failure> {
-        let mut lexer = SliceLexer::new(text.as_bytes());
-        let mut left = MAX_VALUES;
-        let read = lexer.exactly_one(SliceLexer::ws_peek, |next, lexer| {
-            value(next, lexer, MAX_DEPTH, &mut left)
-        });
-        read.map_err(|bad| {
-            if left == 0 {
-                let message = "the document has more than 1,000,000 values; split it with \
-                               `json.query` or `str.lines` first";
-                return Failure::new(Code::ENOMEM, message);
-            }
-            let why = match bad {
-                Bad::Depth => format!("values are nested deeper than {MAX_DEPTH}"),
-                Bad::Token(Expect::Value) if text.trim().is_empty() => {
-                    "the text is empty".to_owned()
-                }
-                other => other.to_string(),
-            };
-            let at = text.len() - lexer.as_slice().len();
-            // `each` over a JSON array that is a string visits its characters, the first of which
-            // is a bracket.
-            let hint = match text.trim() {
-                "[" | "{" => {
-                    "; it is a single character: `each` over a string visits its characters, and \
-                     `(arr.from_json DOC)` is an array of the items of a JSON array"
-                }
-                _ => "",
-            };
-            Failure::new(
-                Code::EPARSE,
-                format!("the text is not JSON: {}: {why}{hint}", position(text, at)),
-            )
-        })
+        read(text, Limits { values: MAX_VALUES, keep: true }).map_err(Fault::into_failure)
     }
 
-    /// Parses JSON. Input that is not JSON becomes a string.
-    pub(crate) fn read_or_text(text: &str) -> Document {
-        Document::read(text).unwrap_or_else(|_| Document::Text(text.to_owned()))
+    /// Parses JSON. Text that is not JSON becomes a string.
+    ///
+    /// # Errors
+    /// Like [`Document::read`], if the text is JSON that cannot be kept: it is nested too deeply,
+    /// repeats a key or has too many values.
+    pub(crate) fn read_or_text(text: &str) -> Result<Document, Failure> {
+        match read(text, Limits { values: MAX_VALUES, keep: true }) {
+            Err(Fault::NotJson(_)) => Ok(Document::Text(text.to_owned())),
+            read => read.map_err(Fault::into_failure),
+        }
     }
 
     /// Returns the value in the form that programs see: a string without its quotes, anything else
@@ -150,47 +125,152 @@ impl Document {
     }
 }
 
-fn value(
-    next: u8,
-    lexer: &mut SliceLexer<'_>,
-    depth: usize,
-    left: &mut usize,
-) -> Result<Document, Bad> {
-    *left = left
-        .checked_sub(1)
-        .filter(|left| *left > 0)
-        .ok_or(Bad::Depth)
-        .inspect_err(|_| *left = 0)?;
-    let deeper = depth.checked_sub(1).ok_or(Bad::Depth)?;
-    Ok(match next {
-        b'a'..=b'z' => match lexer.null_or_bool().ok_or(Expect::Value)? {
-            None => Document::Null,
-            Some(yes) => Document::Bool(yes),
-        },
-        b'0'..=b'9' | b'-' => Document::Number(lexer.num_string().validated()?.0.into()),
-        b'"' => Document::Text(lexer.discarded().str_string().map_err(Bad::Str)?.into_owned()),
-        b'[' => {
-            let mut items = Vec::new();
-            lexer.discarded().seq(b']', SliceLexer::ws_peek, |next, lexer| {
-                items.push(value(next, lexer, deeper, left)?);
-                Ok::<_, Bad>(())
-            })?;
-            Document::Array(items)
+/// Checks that a text is exactly one JSON value that [`Document::read`] accepts, of any number of
+/// values. Keeps only the keys of the objects that are open.
+///
+/// # Errors
+/// `EPARSE`, like [`Document::read`].
+pub(crate) fn check(text: &str) -> Result<(), Failure> {
+    let limits = Limits { values: usize::MAX, keep: false };
+    read(text, limits).map(drop).map_err(Fault::into_failure)
+}
+
+/// What a reader accepts besides the grammar of JSON, which all readers share.
+#[derive(Clone, Copy)]
+struct Limits {
+    /// Maximum number of values.
+    values: usize,
+    /// If false, the values are only checked: arrays and objects are returned empty.
+    keep: bool,
+}
+
+/// The reason why a text cannot be read.
+enum Fault {
+    NotJson(Failure),
+    /// The text may be JSON, but it is nested too deeply, repeats a key or has too many values.
+    Refused(Failure),
+}
+
+impl Fault {
+    fn into_failure(self) -> Failure {
+        match self {
+            Fault::NotJson(failure) | Fault::Refused(failure) => failure,
         }
-        b'{' => {
-            let mut fields = IndexMap::default();
-            lexer.discarded().seq(b'}', SliceLexer::ws_peek, |next, lexer| {
-                lexer.expect(|_| Some(next), b'"').ok_or(Expect::String)?;
-                let key = lexer.str_string().map_err(Bad::Str)?.into_owned();
-                lexer.expect(SliceLexer::ws_peek, b':').ok_or(Expect::Colon)?;
-                let next = lexer.ws_peek().ok_or(Expect::Value)?;
-                fields.insert(key, value(next, lexer, deeper, left)?);
-                Ok::<_, Bad>(())
-            })?;
-            Document::Object(Box::new(fields))
+    }
+}
+
+/// Parses exactly one JSON value.
+fn read(text: &str, limits: Limits) -> Result<Document, Fault> {
+    let text = wattle_rt::without_bom(text);
+    let mut lexer = SliceLexer::new(text.as_bytes());
+    let mut reader = Reader { left: limits.values, keep: limits.keep, repeated: None };
+    let read =
+        lexer.exactly_one(SliceLexer::ws_peek, |next, lexer| reader.value(next, lexer, MAX_DEPTH));
+    let bad = match read {
+        Ok(document) => return Ok(document),
+        Err(bad) => bad,
+    };
+    let at = text.len() - lexer.as_slice().len();
+    let failed = |at: usize, why: &str| {
+        Failure::new(Code::EPARSE, format!("the text is not JSON: {}: {why}", position(text, at)))
+    };
+    if reader.left == 0 {
+        let message = "the document has more than 1,000,000 values; split it with `json.query` or \
+                       `str.lines` first";
+        return Err(Fault::Refused(Failure::new(Code::ENOMEM, message)));
+    }
+    if let Some(RepeatedKey { key, left }) = reader.repeated {
+        let key = wattle_rt::quote(&key, crate::QUOTED);
+        let why = format!("the key {key} is repeated in its object");
+        return Err(Fault::Refused(failed(text.len() - left - 1, &why)));
+    }
+    Err(match bad {
+        Bad::Depth => {
+            Fault::Refused(failed(at, &format!("values are nested deeper than {MAX_DEPTH}")))
         }
-        _ => Err(Expect::Value)?,
+        Bad::Token(Expect::Value) if text.trim().is_empty() => {
+            Fault::NotJson(failed(at, "the text is empty"))
+        }
+        // `each` over a JSON array that is a string visits its characters, the first of which is a
+        // bracket.
+        other if matches!(text.trim(), "[" | "{") => Fault::NotJson(failed(
+            at,
+            &format!(
+                "{other}; it is a single character: `each` over a string visits its characters, \
+                 and `(arr.from_json DOC)` is an array of the items of a JSON array"
+            ),
+        )),
+        other => Fault::NotJson(failed(at, &other.to_string())),
     })
+}
+
+/// The state of parsing one text.
+struct Reader {
+    /// Number of values that may follow.
+    left: usize,
+    keep: bool,
+    /// The first key that an object repeats.
+    repeated: Option<RepeatedKey>,
+}
+
+struct RepeatedKey {
+    key: String,
+    /// Number of bytes from the key's first character to the end of the text.
+    left: usize,
+}
+
+impl Reader {
+    /// Parses a value that starts with the byte `next`.
+    fn value(
+        &mut self,
+        next: u8,
+        lexer: &mut SliceLexer<'_>,
+        depth: usize,
+    ) -> Result<Document, Bad> {
+        self.left = self.left.saturating_sub(1);
+        if self.left == 0 {
+            return Err(Bad::Depth);
+        }
+        let deeper = depth.checked_sub(1).ok_or(Bad::Depth)?;
+        Ok(match next {
+            b'a'..=b'z' => match lexer.null_or_bool().ok_or(Expect::Value)? {
+                None => Document::Null,
+                Some(yes) => Document::Bool(yes),
+            },
+            b'0'..=b'9' | b'-' => Document::Number(lexer.num_string().validated()?.0.into()),
+            b'"' => Document::Text(lexer.discarded().str_string().map_err(Bad::Str)?.into_owned()),
+            b'[' => {
+                let mut items = Vec::new();
+                lexer.discarded().seq(b']', SliceLexer::ws_peek, |next, lexer| {
+                    let item = self.value(next, lexer, deeper)?;
+                    if self.keep {
+                        items.push(item);
+                    }
+                    Ok::<_, Bad>(())
+                })?;
+                Document::Array(items)
+            }
+            b'{' => {
+                let mut fields = IndexMap::default();
+                lexer.discarded().seq(b'}', SliceLexer::ws_peek, |next, lexer| {
+                    lexer.expect(|_| Some(next), b'"').ok_or(Expect::String)?;
+                    let left = lexer.as_slice().len();
+                    let key = lexer.str_string().map_err(Bad::Str)?.into_owned();
+                    if fields.contains_key(&key) {
+                        self.repeated = Some(RepeatedKey { key, left });
+                        return Err(Bad::Depth);
+                    }
+                    lexer.expect(SliceLexer::ws_peek, b':').ok_or(Expect::Colon)?;
+                    let next = lexer.ws_peek().ok_or(Expect::Value)?;
+                    let value = self.value(next, lexer, deeper)?;
+                    fields.insert(key, if self.keep { value } else { Document::Null });
+                    Ok::<_, Bad>(())
+                })?;
+                Document::Object(Box::new(fields))
+            }
+            _ => Err(Expect::Value)?,
+        })
+    }
 }
 
 /// Converts a byte offset to a line and a column, such as `line 2, column 5`. Lines and columns are
@@ -258,9 +338,9 @@ mod tests {
         ] {
             assert_eq!(rewritten(text).as_deref(), Ok(text));
         }
+        assert_eq!(rewritten("\u{feff}{\"a\": 1}").unwrap(), r#"{"a":1}"#);
         assert_eq!(rewritten(" { \"a\" : [ 1 , 2 ] } \n").unwrap(), r#"{"a":[1,2]}"#);
         assert_eq!(rewritten(r#""\u00e4\ud834\udd1e\/""#).unwrap(), "\"ä𝄞/\"");
-        assert_eq!(rewritten(r#"{"a":1,"b":2,"a":3}"#).unwrap(), r#"{"a":3,"b":2}"#);
     }
 
     #[test]
@@ -289,13 +369,34 @@ mod tests {
             ("\"a", "line 1, column 3"),
             ("\"\t\"", "line 1"),
             ("\"\\ud800\"", "line 1"),
+            ("\"\\ud800\\u0041\"", "line 1"),
+            ("\"\\udc00\"", "line 1"),
+            ("[NaN]", "line 1, column 2"),
+            ("[-NaN]", "line 1, column 3"),
+            ("Infinity", "line 1, column 1"),
+            ("[1, -Infinity]", "line 1, column 6"),
+            ("[1 // one\n]", "line 1, column 4"),
+            ("{\"a\":1,\"b\":2,\"a\":3}", "line 1, column 14: the key \"a\" is repeated"),
+            ("[{\"a\":{\"b\":1,\n\"b\":1}}]", "line 2, column 1: the key \"b\" is repeated"),
+            ("{\"\\u0061\":1,\"a\":2}", "line 1, column 13: the key \"a\" is repeated"),
             ("1 2", "line 1, column 3"),
             ("[1] x", "line 1, column 5"),
         ] {
             let failure = Document::read(text).unwrap_err();
             assert_eq!(failure.code, Code::EPARSE);
             assert!(failure.reason.contains(words), "{text:?}: {}", failure.reason);
+            assert_eq!(check(text), Err(failure), "{text:?}");
         }
+    }
+
+    #[test]
+    fn text_that_is_not_json_is_a_string_and_json_that_is_refused_is_not() {
+        let read = |text: &str| Document::read_or_text(text).map(|document| document.to_json());
+        for (text, json) in [("NaN", "\"NaN\""), ("{a}", "\"{a}\""), ("1.10", "1.10")] {
+            assert_eq!(read(text).as_deref(), Ok(json));
+        }
+        assert_eq!(read("{\"a\":1,\"a\":2}").unwrap_err().code, Code::EPARSE);
+        assert_eq!(read(&"[".repeat(1_000)).unwrap_err().code, Code::EPARSE);
     }
 
     #[test]
@@ -311,5 +412,7 @@ mod tests {
         assert_eq!(Document::read(&"{\"a\":".repeat(1 << 20)).unwrap_err().code, Code::EPARSE);
         let wide = format!("[{}0]", "0,".repeat(MAX_VALUES));
         assert_eq!(Document::read(&wide).unwrap_err().code, Code::ENOMEM);
+        assert_eq!(check(&wide), Ok(()));
+        assert!(check(&nested(MAX_DEPTH)).is_ok() && check(&nested(MAX_DEPTH + 1)).is_err());
     }
 }

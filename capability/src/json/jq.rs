@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use wattle_rt::tape::RecordedValue;
 use wattle_rt::{Account, Code, Failure, GuestBounds, GuestFault, Run, quote};
 
-use super::MAX_DOCUMENT;
+use super::{MAX_DOCUMENT, document};
 use crate::QUOTED;
 use crate::guests::LazyGuest;
 use crate::map;
@@ -35,7 +35,8 @@ pub(super) async fn query_with(
         Some(map) => variables(run, map)?,
         None => "{}".to_owned(),
     };
-    apply(run.account(), &vars, &filter, doc.as_bytes(), now, run.deadline()).await
+    let doc = wattle_rt::without_bom(&doc).as_bytes();
+    apply(run.account(), &vars, &filter, doc, now, run.deadline()).await
 }
 
 /// Returns the time that the filter's `now` returns, in milliseconds since 1970. The time is the
@@ -79,6 +80,19 @@ pub async fn jq(filter: &str, doc: &[u8], now: f64, deadline: Instant) -> Result
     apply(&Account::of_process(usize::MAX), "{}", filter, doc, now, deadline).await
 }
 
+/// Memory for checking a document, in bytes per byte of its source: the keys of its open objects.
+const CHECK_MEMORY: usize = 16;
+
+/// Checks that a document is JSON, as all functions on JSON do.
+fn check(account: &Account, doc: &[u8]) -> Result<(), Failure> {
+    let _held = account.hold(doc.len().saturating_mul(CHECK_MEMORY).min(MAX_MEMORY))?;
+    let text = std::str::from_utf8(doc).map_err(|error| {
+        let place = error.valid_up_to();
+        Failure::new(Code::EPARSE, format!("the text is not JSON: byte {place} is not UTF-8"))
+    })?;
+    document::check(text)
+}
+
 async fn apply(
     account: &Account,
     vars: &str,
@@ -101,6 +115,8 @@ async fn apply(
         );
         return Err(Failure::new(Code::ENOMEM, message));
     }
+    // jq itself also reads NaN, comments and repeated keys.
+    check(account, doc)?;
     if vars.len() > MAX_DOCUMENT {
         let message = format!("the variables have {} bytes, more than 16 MiB", vars.len());
         return Err(Failure::new(Code::ENOMEM, message));

@@ -53,7 +53,7 @@ fn types_numbers(types: Option<&str>) -> Result<bool, Failure> {
 /// `ENOMEM` if the document would be too large.
 pub(super) fn read(text: &str, sep: Option<&str>, types: Option<&str>) -> Result<String, Failure> {
     let numbers = types_numbers(types)?;
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let text = wattle_rt::without_bom(text);
     let whole = [text.as_bytes(), END].concat();
     let mut rows = ReaderBuilder::new()
         .delimiter(separator(sep)?)

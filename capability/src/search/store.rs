@@ -331,7 +331,7 @@ pub(super) fn text_of(data: &[u8]) -> Option<&str> {
         return None;
     }
     let text = std::str::from_utf8(data).ok()?;
-    Some(text.strip_prefix('\u{feff}').unwrap_or(text))
+    Some(wattle_rt::without_bom(text))
 }
 
 /// Removes the snapshots in `gone`, and any snapshots that no run has seen within [`RETENTION`].

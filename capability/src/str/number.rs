@@ -48,14 +48,14 @@ pub(super) fn to_long(_: &mut Run, s: &str) -> Result<i64, Failure> {
 fn decimal(s: &str) -> &'static str {
     let digits = s.trim().trim_start_matches(['-', '+']);
     let is_integer = digits.bytes().all(|byte| byte.is_ascii_digit());
-    match crate::arr::number(s.as_bytes()) {
+    match crate::decimal::float(s.as_bytes()) {
         Some(_) if !is_integer => "; a decimal number is read by `(float …)`",
         _ => "",
     }
 }
 
 pub(super) fn to_float(_: &mut Run, s: &str) -> Result<f64, Failure> {
-    crate::arr::number(s.as_bytes()).ok_or_else(|| {
+    crate::decimal::float(s.as_bytes()).ok_or_else(|| {
         Failure::new(
             Code::EPARSE,
             format!("{} is not a decimal number that fits a float", quote(s, QUOTED)),

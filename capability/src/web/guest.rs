@@ -1,6 +1,7 @@
 //! The guest that converts untrusted content: web pages, text in any encoding, and search engine
 //! responses. The host itself does not decode or parse this content.
 
+use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value as Json, json};
@@ -131,6 +132,63 @@ pub(super) async fn results(
     }
 }
 
+/// Returns the text of a body whose content type declares an encoding other than UTF-8. Returns
+/// `None` if there is nothing to decode: the body is no text, its content type declares no such
+/// encoding, or it is longer than [`PAGE_BYTES`].
+///
+/// # Errors
+/// If the conversion takes too much time or memory.
+pub(crate) async fn decoded(
+    account: &Account,
+    content_type: &str,
+    body: &[u8],
+    until: Instant,
+) -> Result<Option<String>, Failure> {
+    let Some(label) = declared_charset(content_type) else { return Ok(None) };
+    // These encodings write other characters as ASCII.
+    let hides = label.starts_with("utf-16") || body.contains(&0x1b);
+    if matches!(label.as_str(), "utf-8" | "utf8")
+        || body.len() > PAGE_BYTES
+        || (body.is_ascii() && !hides)
+    {
+        return Ok(None);
+    }
+    let request = json!({"entry": "decode", "label": label});
+    let answer = ask(account, &request, body, STRUCTURE, until).await;
+    let answer = answer.map_err(|fault| too_expensive(fault, "to decode the body"))?;
+    Ok(Some(String::from_utf8_lossy(&answer.output).into_owned()))
+}
+
+/// Returns the label of the encoding that the content type of a text declares, in lower case.
+fn declared_charset(content_type: &str) -> Option<String> {
+    let content_type = content_type.to_ascii_lowercase();
+    let (kind, parameters) = content_type.split_once(';')?;
+    let kind = kind.trim();
+    let is_text = kind.starts_with("text/")
+        || ["json", "xml", "javascript", "ecmascript", "yaml", "toml", "csv", "sql"]
+            .iter()
+            .any(|text| kind.ends_with(text));
+    if !is_text {
+        return None;
+    }
+    parameters.split(';').find_map(|parameter| {
+        let (name, value) = parameter.split_once('=')?;
+        let label = value.trim().trim_matches(['"', '\'']);
+        (name.trim() == "charset" && !label.is_empty()).then(|| label.to_owned())
+    })
+}
+
+/// Returns a page for the guest, which takes the encoding that a page declares. A page that is
+/// already UTF-8 gets a byte-order mark: it may have been decoded, and still declare the encoding
+/// that it was in.
+fn marked(html: &[u8]) -> Cow<'_, [u8]> {
+    const MARK: &[u8] = b"\xef\xbb\xbf";
+    if html.is_ascii() || html.starts_with(MARK) || std::str::from_utf8(html).is_err() {
+        return Cow::Borrowed(html);
+    }
+    Cow::Owned([MARK, html].concat())
+}
+
 /// Returns the visible text of a page. If parsing the page takes too much memory or time, returns
 /// the page with only its tags removed.
 pub(crate) async fn page_text(
@@ -139,6 +197,7 @@ pub(crate) async fn page_text(
     until: Instant,
 ) -> Result<String, Failure> {
     let request = |plain: bool| json!({"entry": "page_text", "plain": plain});
+    let html = &marked(html);
     let answer = match ask(account, &request(false), html, STRUCTURE, until).await {
         Err(GuestFault::Time | GuestFault::Stack | GuestFault::Memory | GuestFault::Crash) => {
             ask(account, &request(true), html, PLAIN, until).await
@@ -157,7 +216,7 @@ pub(crate) async fn links(
     until: Instant,
 ) -> Result<Vec<String>, Failure> {
     let request = json!({"entry": "links", "base": base});
-    let answer = ask(account, &request, html, STRUCTURE, until).await;
+    let answer = ask(account, &request, &marked(html), STRUCTURE, until).await;
     list(answer.map_err(|fault| too_expensive(fault, "to read the page's links"))?)
 }
 
@@ -171,7 +230,7 @@ pub(crate) async fn select(
     until: Instant,
 ) -> Result<Vec<String>, Failure> {
     let request = json!({"entry": "select", "css": css, "attribute": attribute});
-    let answer = ask(account, &request, html, STRUCTURE, until).await;
+    let answer = ask(account, &request, &marked(html), STRUCTURE, until).await;
     list(answer.map_err(|fault| too_expensive(fault, "to search the page"))?)
 }
 

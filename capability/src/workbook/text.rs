@@ -87,6 +87,7 @@ pub(super) fn read(text: &str) -> Result<Book, Failure> {
         );
         return Err(Failure::new(Code::EBOUND, message));
     }
+    let text = wattle_rt::without_bom(text);
     if org::is_org(text) {
         return org::read(text);
     }

@@ -53,7 +53,10 @@ fn every_function_has_a_schema_and_a_page() {
 fn each_guest_is_built_from_the_sources_that_are_committed_with_it() {
     use sha2::{Digest as _, Sha256};
     let top = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
-    for (guest, expected) in [("jq", "json/jq.source"), ("pages", "web/pages.source")] {
+    for (guest, patches, expected) in [
+        ("jq", &["patches/jaq-json.patch"][..], "json/jq.source"),
+        ("pages", &[], "web/pages.source"),
+    ] {
         let sources = format!("{top}/shell/toolbox/{guest}/src");
         let sources = std::fs::read_dir(sources)
             .unwrap()
@@ -62,8 +65,10 @@ fn each_guest_is_built_from_the_sources_that_are_committed_with_it() {
         files.sort();
         let own = ["Cargo.toml", "Cargo.lock"].into_iter().map(str::to_owned).chain(files);
         let shared = ["Cargo.toml", "src/lib.rs"].map(|file| format!("guest/{file}"));
+        let own = own.map(|file| format!("{guest}/{file}"));
+        let patches = patches.iter().map(|&file| file.to_owned());
         let mut hash = Sha256::new();
-        for file in shared.into_iter().chain(own.map(|file| format!("{guest}/{file}"))) {
+        for file in shared.into_iter().chain(own).chain(patches) {
             hash.update(std::fs::read(format!("{top}/shell/toolbox/{file}")).unwrap());
         }
         let found: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();

@@ -23,6 +23,8 @@ pub(crate) enum StoreCommand {
     Vacuum(StoreArgs),
     /// Show the rows, the sizes and the runs of a store
     Stats(StoreArgs),
+    /// Go on with the keys that are here, without the lost ones
+    AcceptKeys(StoreArgs),
 }
 
 /// Arguments of the commands for one store.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
-use wattle_agent::host::capability::egress::{Limits, Request};
+use wattle_agent::host::capability::egress::{EgressError, Limits, Request};
 use wattle_agent::host::capability::files::Files;
 use wattle_agent::host::{Privacy, privacy};
 use wattle_agent::model::{ApiKey, CLASS_PREFIX};
@@ -36,7 +36,7 @@ pub(crate) fn doctor(args: DoctorArgs, flags: &[Layer]) -> Result<Exit, Fault> {
 
 async fn run_checks(args: DoctorArgs, config: Config, walls: Walls) -> Result<Exit, Fault> {
     let setup = Setup::new(config)?;
-    let checks: [(&str, Found); 9] = [
+    let checks: [(&str, Found); 10] = [
         ("engine", engine(&setup).await),
         ("catalog", catalog(&setup).await),
         ("root", root(&setup)),
@@ -46,6 +46,7 @@ async fn run_checks(args: DoctorArgs, config: Config, walls: Walls) -> Result<Ex
         ("search", search(&setup)),
         ("secrets", secrets(&setup)),
         ("walls", Ok(walls.to_string())),
+        ("warnings", Ok(warnings(&setup))),
     ];
     let sound = checks.iter().all(|(_, found)| found.is_ok());
     if args.json {
@@ -110,6 +111,14 @@ async fn catalog(setup: &Setup) -> Found {
             problems.join("\n"),
             "fix the files, or remove their folder from the settings; `wattle check FILE` explains",
         ))
+    }
+}
+
+/// Returns the warnings about settings that work.
+fn warnings(setup: &Setup) -> String {
+    match setup::warnings(&setup.config) {
+        found if found.is_empty() => "none".to_owned(),
+        found => found.join("\n"),
     }
 }
 
@@ -268,9 +277,19 @@ async fn endpoint(setup: &Setup) -> Found {
     let endpoint = endpoint.endpoint;
     let url = format!("{}/models", endpoint.base_url.as_str().trim_end_matches('/'));
     let limits = Limits { time: PATIENCE, ..Limits::default() };
-    let unreachable = |error| wrong(error, "is the server running, and is `--base-url` right?");
+    let unreachable =
+        |error: EgressError| wrong(error, "is the server running, and is `--base-url` right?");
     let client =
         setup.host.egress().endpoint(&endpoint.base_url).map_err(unreachable)?.with_limits(limits);
-    let answer = client.start(Request::get(url)).await.map_err(unreachable)?;
-    Ok(format!("{} answers (status {})", endpoint.base_url, answer.status.as_u16()))
+    let route = setup.host.egress().environment().route(&endpoint.base_url);
+    let route = route.map(|route| format!(" {route}")).unwrap_or_default();
+    let answer = client.start(Request::get(url)).await;
+    let answer = answer.map_err(|why| match route.as_str() {
+        "" => unreachable(why),
+        _ => wrong(
+            format!("{why}, asked{route}"),
+            "is the proxy right? `NO_PROXY` lists hosts to reach without it",
+        ),
+    })?;
+    Ok(format!("{} answers{route} (status {})", endpoint.base_url, answer.status.as_u16()))
 }

@@ -7,6 +7,7 @@ use wattle_agent::host::capability::memory::{
     Item, MAX_ITEMS, Memory as _, MemoryText, NewItem, Scope,
 };
 use wattle_agent::host::capability::search::Query;
+use wattle_agent::host::rt::decode_text;
 
 use crate::args::MemoryCommand;
 use crate::config::Layer;
@@ -50,7 +51,7 @@ pub(crate) async fn memory(command: MemoryCommand, flags: &[Layer]) -> Result<()
 }
 
 fn from_stdin() -> Result<String, Fault> {
-    String::from_utf8(input::stdin()?).map_err(|_| Fault::usage("an item is text in UTF-8"))
+    decode_text(input::stdin()?).map_err(|_| Fault::usage("an item is text in UTF-8"))
 }
 
 /// Prints the items, one per line or as a JSON array.

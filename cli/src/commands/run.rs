@@ -14,6 +14,7 @@ use wattle_agent::host::journal::{
     SharedJournal,
 };
 use wattle_agent::host::machine::{Bound, Ending, Envelope, Event};
+use wattle_agent::host::rt::decode_text;
 use wattle_agent::host::service::{AnswerError, Outcome, RunHandle, RunService};
 use wattle_agent::host::{Report, TenantStore};
 use wattle_agent::model::Model;
@@ -99,7 +100,7 @@ fn answers(args: &RunArgs) -> Vec<(String, Approval)> {
 /// Starts a new run and follows it. If `is_label` is true, the session is only a label.
 async fn begin(
     control: &RunControl,
-    setup: Setup,
+    mut setup: Setup,
     prompt: &str,
     is_label: bool,
     output: Option<OutputSettings>,
@@ -118,6 +119,7 @@ async fn begin(
         // Without a store, the record of the run is lost when the process ends.
         None => setup.journal().map_or_else(|| setup.memory(), Ok)?,
     };
+    setup::check_keys(&setup.config, store.file(), Some(store.tenant())).await?;
     let mut origin = setup.origin(&*setup.agent().await?);
     if let (Some(label), Some(origin)) = (label, origin.as_object_mut()) {
         origin.insert(LABEL.to_owned(), label.into());
@@ -436,7 +438,8 @@ fn output_schema(path: &Path) -> Result<OutputSettings, Fault> {
         |why: &str| Fault::usage(format!("failed to read the schema `{}`: {why}", path.display()));
     let bytes = regular_file::of_user(path, regular_file::LARGEST).map_err(|why| wrong(&why))?;
     let bytes = bytes.ok_or_else(|| wrong("there is no such file"))?;
-    let schema: Json = serde_json::from_slice(&bytes).map_err(|why| wrong(&why.to_string()))?;
+    let text = decode_text(bytes).map_err(|_| wrong("it is not UTF-8"))?;
+    let schema: Json = serde_json::from_str(&text).map_err(|why| wrong(&why.to_string()))?;
     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("answer");
     let name = stem.replace(|c: char| !c.is_ascii_alphanumeric() && c != '-', "_");
     let schema = OutputSchema::new(name, schema).map_err(|why| wrong(&why.to_string()))?;

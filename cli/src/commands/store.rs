@@ -23,6 +23,7 @@ pub(crate) async fn store(command: StoreCommand, flags: &[Layer]) -> Result<Exit
         StoreCommand::Check(args) => return check(args, flags).await,
         StoreCommand::Vacuum(args) => vacuum(args, flags).await?,
         StoreCommand::Stats(args) => stats(args, flags).await?,
+        StoreCommand::AcceptKeys(args) => accept_keys(args, flags).await?,
     }
     Ok(Exit::Done)
 }
@@ -110,6 +111,20 @@ async fn check(args: StoreArgs, flags: &[Layer]) -> Result<Exit, Fault> {
     let rows = counted(found.rows, "row");
     output::note(&format!("{rows} checked, {}", counted(found.findings.len(), "finding")));
     Ok(exit)
+}
+
+async fn accept_keys(args: StoreArgs, flags: &[Layer]) -> Result<(), Fault> {
+    let (config, store) = open(&args, flags)?;
+    let Some(keys) = setup::keys(&config) else { return Err(Fault::failed("there are no keys")) };
+    let forgotten = store.accept_keys(&keys).await?;
+    let lines: Vec<String> = forgotten.iter().map(ToString::to_string).collect();
+    if args.json {
+        return output::json(&serde_json::json!({"forgotten": lines}));
+    }
+    if lines.is_empty() {
+        output::note("the store knows all keys that are here");
+    }
+    lines.iter().try_for_each(|line| output::text(&visible(&format!("accepted: {line}"))))
 }
 
 async fn vacuum(args: StoreArgs, flags: &[Layer]) -> Result<(), Fault> {

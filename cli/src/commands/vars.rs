@@ -29,7 +29,10 @@ pub(crate) async fn vars(command: VarsCommand, flags: &[Layer]) -> Result<(), Fa
             let value = std::str::from_utf8(&value)
                 .map_err(|_| Fault::usage("a secret is text in UTF-8"))?;
             let value = value.strip_suffix('\n').unwrap_or(value);
-            secrets()?.set(&name, value, host).await.map_err(Fault::usage)
+            let store = setup::store(&config)?;
+            setup::check_keys(&config, store.file(), Some(store.tenant())).await?;
+            secrets()?.set(&name, value, host).await.map_err(Fault::usage)?;
+            setup::check_keys(&config, store.file(), Some(store.tenant())).await
         }
         VarsCommand::Set { name, value, .. } => {
             if name.is_empty() {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use wattle_agent::host::rt::truncate;
+use wattle_agent::host::rt::{decode_text, truncate};
 
 use super::{File, KEYS, Kind, Layer, Places, regular_file};
 use crate::fault::Fault;
@@ -45,7 +45,7 @@ const EXCERPT: usize = 400;
 /// # Errors
 /// If the bytes are not UTF-8 or not TOML.
 pub(super) fn table(bytes: Vec<u8>, path: &Path) -> Result<toml::Table, Fault> {
-    let text = String::from_utf8(bytes).map_err(|_| unreadable(path, "it is not UTF-8"))?;
+    let text = decode_text(bytes).map_err(|_| unreadable(path, "it is not UTF-8"))?;
     let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
         let whole = error.to_string();
         if whole.chars().count() > EXCERPT {

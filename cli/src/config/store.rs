@@ -36,6 +36,20 @@ impl StoreLocation {
         }
     }
 
+    /// Returns the file of trusted certificates that the URL of a database names.
+    pub(crate) fn certificates(&self) -> Option<PathBuf> {
+        match self {
+            StoreLocation::File(_) => None,
+            StoreLocation::Database(url) => Store::certificates_of_url(url),
+        }
+    }
+
+    /// Returns true if the URL of a database names a pooler by transaction.
+    pub(crate) fn is_pooled(&self) -> bool {
+        let StoreLocation::Database(url) = self else { return false };
+        Url::parse(url).is_ok_and(|url| url.query_pairs().any(|(key, _)| key == "pooler"))
+    }
+
     /// Returns the path of the file, or `None` for a database.
     pub(crate) fn file(&self) -> Option<&Path> {
         match self {

@@ -93,6 +93,9 @@ macro_rules! keys {
             granted: is_granted!($($granted)?),
         },)*];
 
+        /// The environment variables of all settings.
+        pub(crate) const VARIABLES: &[&str] = &[$($variable,)*];
+
         /// Returns the options for which `accepts` returns true for their group, in the order of
         /// the help.
         pub(crate) fn options(accepts: &dyn Fn(Group) -> bool) -> Vec<clap::Arg> {
@@ -313,6 +316,9 @@ keys! {
     limits_received as "limits.received_mb" "WATTLE_LIMITS_RECEIVED_MB": NonZeroU32 = |_| mebibytes(AccountLimits::default().received), Class::Narrows(class::at_most);
     /// Maximum memory of all runs and requests in the process, in MiB.
     limits_process as "limits.process_memory_mb" "WATTLE_LIMITS_PROCESS_MEMORY_MB": NonZeroU32 = |_| mebibytes(Limits::default().process_memory as u64), Class::Narrows(class::at_most);
+    /// Maximum number of programs that run at the same time in the process. Each reserves 8 GiB of
+    /// addresses, which are not memory.
+    limits_programs as "limits.programs" "WATTLE_LIMITS_PROGRAMS": NonZeroU32 = |_| budget(Limits::default().instances.into()), Class::Narrows(class::at_most);
     /// Maximum size of the record of a run in the store, in MiB: its turns, calls and events.
     limits_run_store as "limits.run_store_mb" "WATTLE_LIMITS_RUN_STORE_MB": NonZeroU32 = |_| mebibytes(StoreLimits::default().run), Class::Narrows(class::at_most);
     /// Maximum size of all data of a tenant in the store, in MiB.

@@ -44,7 +44,17 @@ impl Setup {
     pub(crate) fn signer(&self) -> Result<Option<Arc<Signer>>, Fault> {
         let tenant = tenant(&self.config)?;
         let signer = keys(&self.config).map(|keys| keys.signer(tenant.as_str()).map(Arc::new));
-        signer.transpose().map_err(Fault::configuration)
+        signer.transpose().map_err(|error| {
+            let fault = Fault::configuration(&error);
+            if error.is_denied() {
+                fault.hint(
+                    "set `XDG_DATA_HOME` to a folder that can be written, or name a store in one \
+                     with `--store FILE`",
+                )
+            } else {
+                fault
+            }
+        })
     }
 
     /// Returns the additional capabilities of a trusted run in the workdir.

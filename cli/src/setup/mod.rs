@@ -8,12 +8,14 @@ mod remote;
 mod runs;
 mod store;
 pub(crate) mod trusted;
+mod warnings;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::process::{Resource, getrlimit};
 use serde_json::{Value as Json, json};
 use wattle_agent::agents::{
     AgentBase, AgentError, AgentParts, AgentSpec, Agents, DEFAULT_AGENT, ProgramResolver,
@@ -41,12 +43,14 @@ pub(crate) use models::{client, endpoint};
 pub(crate) use remote::{SHORT_KEY, engine, mask_key, variable};
 pub(crate) use runs::{LABEL, LocalAssembler, LocalRuns};
 pub(crate) use store::{
-    close_stores, host_files, keys, mask_settings, may_have_secrets, store, store_if_there,
-    stored_secrets, tenant, trace_dir, traces_of,
+    check_keys, close_stores, host_files, keys, keys_folder, mask_settings, may_have_secrets,
+    store, store_if_there, stored_secrets, tenant, trace_dir, traces_of,
 };
 
+pub(crate) use warnings::{EXEC_VARIABLE, TOKEN_VARIABLE, warnings};
+
 use remote::collector;
-use store::location;
+use store::{location, usable_keys};
 
 /// Default maximum number of steps per run.
 pub(crate) const RUN_STEPS: u32 = 12;
@@ -98,7 +102,9 @@ impl Setup {
     /// # Errors
     /// The same as for [`new`](Setup::new).
     pub(crate) fn for_one_program(config: Config) -> Result<Setup, Fault> {
-        let limits = Limits { instances: INSTANCES_FOR_ONE_PROGRAM, ..limits(&config) };
+        let limits = limits(&config);
+        let instances = limits.instances.min(INSTANCES_FOR_ONE_PROGRAM);
+        let limits = Limits { instances, ..limits };
         Setup::with_limits(config, limits)
     }
 
@@ -107,7 +113,18 @@ impl Setup {
         let egress =
             Egress::new(Policy { allow: config.allow_host.value.clone(), ..Policy::default() });
         let engine = engine(&config, &egress);
-        let mut host = Host::new(limits, folders, egress).map_err(Fault::failed)?;
+        let mut host = Host::new(limits, folders, egress).map_err(|error| {
+            match getrlimit(Resource::As).current {
+                // The engine reserves addresses, not memory, for each program.
+                Some(bytes) => Fault::configuration(error).hint(format!(
+                    "the process may use {} MiB of addresses (`ulimit -v`, `LimitAS=`): remove this \
+                     limit, or lower `limits.programs`, since each program takes 8 GiB of them; \
+                     `limits.process_memory_mb` limits the memory",
+                    bytes >> 20
+                )),
+                None => Fault::failed(error),
+            }
+        })?;
         if let Some(folder) = Places::of_user().cache {
             host = host.with_cache(&folder).map_err(Fault::failed)?;
         }
@@ -375,12 +392,20 @@ impl Setup {
     }
 
     /// Opens the store for the journal of runs. Returns `None` if no store is configured or, after
-    /// a warning, if the store cannot be opened.
-    pub(crate) fn journal(&self) -> Option<TenantStore> {
+    /// a warning, if the store or the folder of the keys cannot be used. The setup has no store
+    /// afterwards, so that its runs are neither recorded nor signed.
+    pub(crate) fn journal(&mut self) -> Option<TenantStore> {
         location(&self.config).ok()?;
-        store(&self.config)
+        let opened =
+            store(&self.config).and_then(|store| usable_keys(&self.config).map(|()| store));
+        opened
             .inspect_err(|fault| {
-                output::warn(&format!("the run is not recorded: {}", fault.message()))
+                output::warn(&format!(
+                    "the run is neither recorded nor signed: {}; set `XDG_DATA_HOME` to a folder \
+                     that can be written, or name a store in one with `--store FILE`",
+                    fault.message()
+                ));
+                self.config.store.value = None;
             })
             .ok()
     }
@@ -410,7 +435,12 @@ fn limits(config: &Config) -> Limits {
         cpu: config.limits_cpu.value.0,
         received: u64::from(config.limits_received.value.get()) << 20,
     };
-    Limits { run, process_memory: bytes(config.limits_process.value), ..Limits::default() }
+    Limits {
+        run,
+        process_memory: bytes(config.limits_process.value),
+        instances: config.limits_programs.value.get(),
+        ..Limits::default()
+    }
 }
 
 /// Loads the built-in programs and the programs in the configured folders and warns about invalid

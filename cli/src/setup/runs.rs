@@ -14,7 +14,7 @@ use wattle_agent::model::{Model, Models};
 use wattle_agent::output::OutputSettings;
 
 use super::files::rest;
-use super::{Session, Setup, trace_dir};
+use super::{Session, Setup, check_keys, trace_dir};
 use crate::changes::{self, Fate};
 use crate::fault::Fault;
 
@@ -72,6 +72,9 @@ impl LocalAssembler {
         is_child: bool,
     ) -> Result<RunParts, Fault> {
         let LocalRuns { setup, model, settings, output, files, fate } = &self.runs;
+        check_keys(&setup.config, store.file(), Some(store.tenant())).await?;
+        let signer = setup.signer()?;
+        check_keys(&setup.config, store.file(), Some(store.tenant())).await?;
         let agent = AgentSpec::of_origin(&run.origin).map_err(Fault::failed)?;
         let (setup, settings) = setup.for_agent(&agent, settings)?;
         let model = &agent.open_model(&*self.models, model).map_err(Fault::configuration)?;
@@ -111,7 +114,7 @@ impl LocalAssembler {
             meter,
             trace_dir: trace_dir(&setup.config, &setup.config.root.value),
             label: run.origin.get(LABEL).and_then(Json::as_str).map(str::to_owned),
-            signer: setup.signer()?,
+            signer,
             output: output.clone().filter(|_| !is_child),
             keeps_files,
             settle,

@@ -217,7 +217,64 @@ pub(crate) fn may_have_secrets(config: &Config) -> bool {
 /// Returns a handle to the tenants' keys. They are stored next to the store's file or, for a
 /// database, next to the default store. Returns `None` if there is no store.
 pub(crate) fn keys(config: &Config) -> Option<Keys> {
-    Some(Keys::new(location(config).ok()?.folder()?.join("keys")))
+    keys_folder(config).map(Keys::new)
+}
+
+/// Returns the folder of the tenants' keys, or `None` if there is no store.
+pub(crate) fn keys_folder(config: &Config) -> Option<PathBuf> {
+    Some(location(config).ok()?.folder()?.join("keys"))
+}
+
+/// Checks that the keys are those that the store knows, and makes it remember new ones. Checks the
+/// keys of all tenants, or of one tenant.
+///
+/// # Errors
+/// If a key that the store knows is missing or is another one.
+pub(crate) async fn check_keys(
+    config: &Config,
+    store: &Store,
+    tenant: Option<&Tenant>,
+) -> Result<(), Fault> {
+    let Some((keys, folder)) = keys(config).zip(keys_folder(config)) else { return Ok(()) };
+    let missing = match store.check_keys(&keys, tenant).await {
+        // A database that is down may come back.
+        Err(cause) if cause.is_outage() => return Ok(()),
+        checked => checked?,
+    };
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let count = missing.len();
+    let mut lost: Vec<String> = missing.iter().take(SHOWN_KEYS).map(ToString::to_string).collect();
+    if count > SHOWN_KEYS {
+        lost.push(format!("and {} more", count - SHOWN_KEYS));
+    }
+    let message = format!(
+        "the keys in `{}` are not those of the store: {}",
+        folder.display(),
+        lost.join("; ")
+    );
+    Err(Fault::configuration(message).hint(
+        "put the folder back from a back-up, or give all replicas the same one; to go on without \
+         these keys, run `wattle store accept-keys`: stored secrets and encrypted records cannot be \
+         read any more then, and new traces have another signature",
+    ))
+}
+
+/// Maximum number of missing keys in a message.
+const SHOWN_KEYS: usize = 4;
+
+/// Checks that the tenant's signing key can be read or created. Does not create it.
+///
+/// # Errors
+/// If the tenant's name is invalid, or the system denies access to the folder of the keys.
+pub(super) fn usable_keys(config: &Config) -> Result<(), Fault> {
+    let tenant = tenant(config)?;
+    match keys(config).map(|keys| keys.check_usable(tenant.as_str())) {
+        Some(Err(error)) if error.is_denied() => Err(Fault::configuration(error)),
+        // Other errors, such as a key that others can read, end the run.
+        _ => Ok(()),
+    }
 }
 
 /// Returns the host's own files. If such files are inside a workdir, runs can read but not change

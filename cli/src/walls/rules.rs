@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use wattle_agent::host::capability::egress::Environment;
 use wattle_agent::host::capability::git::find_git;
 use wattle_agent::host::create_folder;
 
@@ -88,19 +89,17 @@ const PROGRAMS: &[&str] = &["/usr", "/bin", "/lib", "/lib64"];
 /// The other files that `git` and `ssh` read.
 const PROGRAMS_READ: &[&str] = &["/etc/ssh", "/etc/alternatives", "/etc/gnutls"];
 
-/// The environment variables that contain the paths of the operator's certificates.
-const CERTIFICATES: &[&str] = &["SSL_CERT_FILE", "SSL_CERT_DIR"];
-
 /// Returns the rules for a command with these settings. Creates Wattle's own folders if they are
 /// missing, because a rule needs an existing path.
 pub(super) fn rules(config: &Config, needs: &Needs, places: &Places) -> Vec<Rule> {
     let mut rules = Rules::default();
     rules.add(Reach::Read, SYSTEM);
-    rules.add(Reach::Read, CERTIFICATES.iter().filter_map(std::env::var_os));
+    rules.add(Reach::Read, Environment::of_process().certificate_paths());
     rules.add(Reach::Device, DEVICES);
 
     let workdir = if needs.workdir_stays { Reach::Read } else { Reach::Write };
     rules.add(workdir, [&config.root.value]);
+    rules.add(Reach::Read, config.store.value.as_ref().and_then(StoreLocation::certificates));
     let store = config.store.value.as_ref().and_then(StoreLocation::folder);
     let store = store.map(|folder| folder_of(&folder.join("keys")));
     let blobs = config.blobs.value.as_ref().and_then(BlobLocation::folder).map(Path::to_owned);
@@ -217,6 +216,11 @@ mod tests {
         {
             assert!(plain.iter().all(|rule| rule.path != Path::new(hidden)), "{hidden}");
         }
+        let url = format!("postgres://db/x?sslrootcert={}", at("ca.pem"));
+        let store = Some(Some(url.parse().unwrap()));
+        let database = crate::trust::gather(&[Layer { store, ..Layer::default() }]).unwrap();
+        let database = rules(&database, &Needs::default(), &places);
+        assert!(paths(&database, Reach::Read).contains(&&*at("ca.pem")));
         let stays = rules(&config, &Needs { workdir_stays: true, ..Needs::default() }, &places);
         assert!(paths(&stays, Reach::Read).contains(&&*at("work")));
         let trusted = rules(&config, &Needs { trusted: true, ..Needs::default() }, &places);

@@ -142,6 +142,15 @@ fn the_search_engine_is_set_like_other_settings() {
         .run()
         .code(1)
         .reports(&["the variable `MY_KEY` is empty"]);
+    let warned = place.wattle(["doctor", "--json"]).env("WATTLE_MODLE", "m");
+    let warned: Json =
+        serde_json::from_str(&warned.env("WATTLE_TOKEN", "abcde").run().stdout).unwrap();
+    let checks = warned["checks"].as_array().unwrap().clone();
+    let warnings = checks.into_iter().find(|check| check["name"] == "warnings").unwrap();
+    let found = warnings["found"].as_str().unwrap();
+    assert!(found.contains("`WATTLE_MODLE`") && found.contains("`WATTLE_MODEL`?"), "{found}");
+    assert!(found.contains("has 5 characters") && !found.contains("abcde"), "{found}");
+    assert!(!found.contains("MY_KEY"), "{found}");
     let bare = Place::new();
     let engine = |call: Call| {
         let json: Json = serde_json::from_str(&call.run().code(1).stdout).unwrap();

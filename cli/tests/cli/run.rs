@@ -28,11 +28,32 @@ fn response(text: &str) -> String {
 }
 
 #[test]
+fn without_a_folder_for_records_or_keys_a_run_goes_on_with_one_warning() {
+    let place = Place::new();
+    let provider = Provider::answering(|_| Answer::text(response("fine")));
+    let url = provider.base_url();
+    let args = ["run", "hello", "--base-url", &url, "--model", "m"];
+    // Nobody can create a folder there, not even root.
+    let nowhere = place.wattle(args).env("HOME", "/proc/nowhere").env("WATTLE_STORE", "").run();
+    let keys = place.home().join(".local/share/wattle/keys");
+    std::fs::create_dir_all(keys.parent().unwrap()).unwrap();
+    std::fs::write(&keys, "a file in place of the folder of the keys").unwrap();
+    let without_keys = place.wattle(args).env("WATTLE_STORE", "").run();
+    for done in [nowhere, without_keys] {
+        let done = done.code(0).reports(&["neither recorded nor signed", "XDG_DATA_HOME"]);
+        assert_eq!(done.stdout, "fine\n");
+        assert_eq!(done.stderr.matches("warning:").count(), 1, "{}", done.stderr);
+    }
+}
+
+#[test]
 fn an_answer_with_a_schema_is_printed_as_json() {
     let place = Place::new();
     place.write(
         "count.json",
-        r#"{"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}"#,
+        // Some editors write a byte order mark.
+        "\u{feff}{\"type\": \"object\", \"properties\": {\"n\": {\"type\": \"integer\"}}, \
+         \"required\": [\"n\"]}",
     );
     let args = ["count", "--output-schema", "count.json"];
     let provider = Provider::start(["four", "```json\n{\"n\":4}\n```"].map(Answer::text));

@@ -1,5 +1,7 @@
 //! Tests of `wattle store` and `wattle prune`.
 
+use wattle_tests::provider::{Answer, Provider};
+
 use crate::place::{Done, Place};
 
 fn wattle(place: &Place, args: &[&str]) -> Done {
@@ -22,7 +24,7 @@ fn a_store_is_copied_and_used_at_its_new_place() {
     let place = filled();
     let url = wattle_cases::postgres::url().unwrap_or_else(|| "m.db".to_owned());
     let there = wattle(&place, &["store", "copy", "s.db", &url]).code(0);
-    assert_eq!(there.stdout.lines().count(), 22, "{there:?}");
+    assert_eq!(there.stdout.lines().count(), 23, "{there:?}");
     assert!(there.stdout.contains("variable               1 rows  "), "{there:?}");
     assert!(there.stderr.contains("both stores have the same content"), "{there:?}");
     let back = wattle(&place, &["store", "copy", &url, "b.db", "--json"]).code(0);
@@ -38,6 +40,44 @@ fn a_store_is_copied_and_used_at_its_new_place() {
     let again = wattle(&place, &["store", "copy", "s.db", "b.db"]).code(1);
     again.reports(&["it has content", "hint: name a new or an empty store"]);
     wattle(&place, &["store", "copy", "none.db", "c.db"]).code(1).reports(&["no such file"]);
+}
+
+#[test]
+fn lost_or_other_keys_are_refused_until_they_are_accepted() {
+    let place = Place::new();
+    let provider = Provider::answering(|_| Answer::text("ToolCall::Response(\"fine\")"));
+    let url = provider.base_url();
+    let model = ["--base-url", &url, "--model", "m"];
+    let run = || place.wattle([&["run", "hello"][..], &model].concat()).run();
+    let set = ["vars", "set", "api", "-", "--secret", "--host", "a.example"];
+    let set = || place.wattle(set).stdin("s3cret-0123456789").run();
+    set().code(0);
+    run().code(0);
+    let data = place.home().join(".local/share/wattle");
+    let (keys, away) = (data.join("keys"), data.join("away"));
+    let serve = || place.wattle([&["serve", "--listen", "127.0.0.1:0"][..], &model].concat()).run();
+    std::fs::rename(&keys, &away).unwrap();
+    for refused in [run(), set(), serve()] {
+        refused.code(3).reports(&[
+            "the key of the secrets and encrypted records of tenant `default` is missing",
+            "the key that signs the traces of tenant `default` is missing",
+            "hint: put the folder back",
+            "`wattle store accept-keys`",
+        ]);
+    }
+    assert!(!keys.exists() || std::fs::read_dir(&keys).unwrap().next().is_none(), "no new keys");
+    std::fs::remove_dir_all(&keys).ok();
+    std::fs::rename(&away, &keys).unwrap();
+    run().code(0);
+
+    std::fs::rename(&keys, &away).unwrap();
+    let accepted = place.wattle(["store", "accept-keys"]).run().code(0).stdout;
+    assert_eq!(accepted.lines().count(), 2, "{accepted}");
+    run().code(0);
+    // The new key is known now, and the old one is another.
+    std::fs::remove_dir_all(&keys).unwrap();
+    std::fs::rename(&away, &keys).unwrap();
+    run().code(3).reports(&["the key that signs the traces of tenant `default` is another one"]);
 }
 
 #[test]

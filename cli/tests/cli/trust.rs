@@ -163,6 +163,24 @@ fn short_keys_and_secrets_are_reported_by_doctor() {
 }
 
 #[test]
+fn doctor_names_the_proxy_of_the_endpoint() {
+    let place = Place::new();
+    let proxy = Provider::start([Answer::body("[]")]);
+    let address = format!("http://me:word@{}", proxy.host());
+    let args = ["doctor", "--json", "--base-url", "http://model.example/v1", "--model", "m"];
+    let found = |call: Call| {
+        let json: Json = serde_json::from_str(&call.run().stdout).unwrap();
+        let checks = json["checks"].as_array().unwrap().clone();
+        checks.into_iter().find(|check| check["name"] == "endpoint").unwrap()
+    };
+    let check = found(place.wattle(args).env("http_proxy", &address));
+    let expected = format!("answers through http://{} (http_proxy)", proxy.host());
+    assert!(check["found"].as_str().unwrap().contains(&expected), "{check}");
+    let check = found(place.wattle(args).env("ALL_PROXY", "nonsense://x"));
+    assert!(check["found"].as_str().unwrap().contains("`ALL_PROXY`"), "{check}");
+}
+
+#[test]
 fn a_proxy_of_the_environment_is_not_used() {
     use std::io::{Read, Write};
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

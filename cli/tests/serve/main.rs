@@ -9,6 +9,7 @@
     reason = "tests may panic"
 )]
 
+mod limits;
 mod load;
 mod manual;
 mod poison;

@@ -13,6 +13,7 @@
 //!
 //! The crate knows host functions only by their [`Signature`] and does not depend on an engine.
 
+mod bom;
 mod call_effect;
 mod check;
 mod code;
@@ -30,6 +31,7 @@ use std::time::Duration;
 
 use foldhash::fast::RandomState;
 
+pub use self::bom::{decode_text, without_bom};
 pub use self::call_effect::CallEffect;
 pub use self::check::render::Role;
 pub use self::check::{FixResult, check, fix};

@@ -147,7 +147,10 @@ function stream(world, run, last, isTree, response) {
     if ((event.type === 'response' || event.type === 'error') && event.run_id === run.id) response.end();
   };
   for (const event of run.events) if (event.seq > after && !response.destroyed) send(event);
-  if (run.draft.length > 0 && !response.destroyed) send({ run_id: run.id, root_run_id: run.id, ts: Date.now(), ...run.draft[0], text: run.draft.map((one) => one.text).join('') });
+  for (const type of new Set(run.draft.map((one) => one.type))) {
+    const parts = run.draft.filter((one) => one.type === type);
+    if (!response.destroyed) send({ run_id: run.id, root_run_id: run.id, ts: Date.now(), ...parts[0], text: parts.map((one) => one.text).join('') });
+  }
   if (isDone() && run.reason === null) return response.end();
   run.bus.on('event', send);
   const beat = setInterval(() => response.write(': heartbeat\n\n'), 15_000);

@@ -33,8 +33,20 @@ const USAGE = { prompt: 3980, completion: 230, cached: 3900, cost: 0.004 };
 
 /** @typedef {{wait?: number, event?: Record<string, any>, calls?: any[], artifact?: string, park?: {call: string, question: string}, end?: Record<string, any>}} Beat */
 
+/** The events of an answer that is being written. A server does not number or keep them. */
+export const PARTS = new Set(['delta', 'thought_delta', 'answer_delta', 'answer_void']);
+
 function* typed(step, text, pause = 18) {
-  for (const piece of text.match(/[\s\S]{1,7}/g) ?? []) yield { wait: pause, event: { type: 'delta', step, text: piece } };
+  const call = text.indexOf('ToolCall::');
+  const end = call < 0 ? text.length : call;
+  let at = 0;
+  for (const piece of text.match(/[\s\S]{1,7}/g) ?? []) {
+    yield { wait: pause, event: { type: 'delta', step, text: piece } };
+    const shown = text.slice(at, Math.min(at + piece.length, end));
+    if (shown) yield { wait: 0, event: { type: 'answer_delta', step, text: shown } };
+    if (at < end && at + piece.length > end) yield { wait: 0, event: { type: 'answer_void', step } };
+    at += piece.length;
+  }
 }
 
 function host(step, program, number, name, args, result, effect = 'read', error = null) {

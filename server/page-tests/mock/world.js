@@ -1,6 +1,6 @@
 // The state of the mock server: sessions, runs with their events, and the catalog.
 import { EventEmitter } from 'node:events';
-import { scriptFor } from './scripts.js';
+import { PARTS, scriptFor } from './scripts.js';
 
 const SALES_CSV = 'day,region,units\n2026-03-01,north,12\n2026-03-01,east,20\n2026-03-02,south,9\n';
 let ids = 0;
@@ -64,7 +64,7 @@ export class World {
   playAll(run) {
     for (let beat = run.script.next(); !beat.done; beat = run.script.next()) {
       run.clock += beat.value.wait ?? 1;
-      if (beat.value.event?.type === 'delta') continue;
+      if (PARTS.has(beat.value.event?.type)) continue;
       this.beat(run, beat.value);
       if (beat.value.park) return;
     }
@@ -94,10 +94,11 @@ export class World {
   }
 
   emit(run, event) {
-    const isDelta = event.type === 'delta';
+    const isDelta = PARTS.has(event.type);
     if (!isDelta) run.seq += 1;
-    // A stream that begins later sends the answer so far as one event.
+    // A stream that begins later sends the texts so far as one event each.
     run.draft = isDelta ? [...run.draft, event] : [];
+    if (event.type === 'answer_void') run.draft = run.draft.filter((one) => !one.type.startsWith('answer_'));
     const envelope = { run_id: run.id, root_run_id: run.id, seq: isDelta ? undefined : run.seq, ts: Math.round(run.clock), ...event };
     run.updated = run.clock;
     if (envelope.run_id === run.id) this.track(run, envelope);

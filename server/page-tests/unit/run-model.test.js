@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { applyEvent, createRun, dropLive, expectStep } from '../../page/js/run-model.js';
 import { axisMarks, barOf, RunRows } from '../../page/js/run-rows.js';
-import { approval, artifacts, long, parallel, sales } from '../mock/scripts.js';
+import { approval, artifacts, long, parallel, PARTS, sales } from '../mock/scripts.js';
 
 /** Plays a script of the mock server into a run, and returns the run. */
 function play(script, id = 'R') {
@@ -13,7 +13,7 @@ function play(script, id = 'R') {
     ts += wait;
     const one = event ?? (park && { type: 'parked', ...park });
     if (!one) continue;
-    const isDelta = one.type === 'delta';
+    const isDelta = PARTS.has(one.type);
     if (!isDelta) seq += 1;
     applyEvent(run, { run_id: id, root_run_id: id, ts, ...(isDelta ? {} : { seq }), ...one });
     if (park) break;
@@ -53,6 +53,23 @@ test('a retry drops the draft of its step', () => {
   event({ type: 'retry', seq: 1, attempt: 2, error: 'the answer broke off' });
   assert.equal(run.root.steps[0].draft, '');
   assert.equal(run.root.steps[0].attempts[0].body, null);
+});
+
+test('an answer that a call follows is taken back', () => {
+  const run = createRun('R', 0);
+  const event = (more) => applyEvent(run, { run_id: 'R', root_run_id: 'R', ts: 1, step: 1, ...more });
+  event({ type: 'thought_delta', text: 'add ' });
+  event({ type: 'thought_delta', text: 'them' });
+  event({ type: 'answer_delta', text: 'I look first.' });
+  const [step] = run.root.steps;
+  assert.deepEqual([step.thinking, step.written, step.events], ['add them', 'I look first.', []]);
+  event({ type: 'answer_void' });
+  assert.equal(step.written, '');
+  event({ type: 'answer_delta', text: 'four' });
+  event({ type: 'answer_delta', text: ' and more' });
+  assert.equal(step.written, 'four and more');
+  dropLive(run);
+  assert.equal(step.written, '');
 });
 
 test('live events that a stream sends again are not doubled', () => {

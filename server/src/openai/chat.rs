@@ -1,12 +1,11 @@
 //! `POST /v1/chat/completions`: answers a conversation with a run.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
-use axum::response::sse::{Event as Frame, KeepAlive, Sse};
+use axum::response::sse::Event as Frame;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use futures_util::stream;
@@ -26,6 +25,7 @@ use crate::field::SessionId;
 use crate::route::Route;
 use crate::route::{BUSY, FULL, INVALID, NOT_FOUND, NOT_JSON};
 use crate::state::Shared;
+use crate::stream::frames;
 
 /// The header with the id of the session that the conversation continues.
 const SESSION: HeaderName = HeaderName::from_static("x-session-id");
@@ -273,12 +273,11 @@ fn streaming(
         ready: [first].into(),
         is_over: false,
     };
-    let frames = stream::unfold(chunks, |mut chunks| async {
+    let chunks = stream::unfold(chunks, |mut chunks| async {
         let frame = chunks.next().await?;
-        Some((Ok::<_, Infallible>(frame), chunks))
+        Some((frame, chunks))
     });
-    let keep_alive = KeepAlive::new().interval(shared.limits.heartbeat).text("heartbeat");
-    Sse::new(frames).keep_alive(keep_alive).into_response()
+    frames(chunks, shared.limits.heartbeat)
 }
 
 impl Chunks {

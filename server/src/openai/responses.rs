@@ -1,12 +1,11 @@
 //! `POST /v1/responses` and `GET /v1/responses/{id}`: runs as responses of the OpenAI API.
 
 use std::collections::VecDeque;
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Request, State};
-use axum::response::sse::{Event as Frame, KeepAlive, Sse};
+use axum::response::sse::Event as Frame;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use futures_util::stream;
@@ -29,6 +28,7 @@ use crate::path::Path;
 use crate::route::Route;
 use crate::route::{BUSY, FULL, INVALID, NOT_FOUND, NOT_JSON};
 use crate::state::Shared;
+use crate::stream::frames;
 
 /// The prefix of a response's id. The run's id follows.
 const PREFIX: &str = "resp_";
@@ -392,12 +392,11 @@ fn streaming(
     events.push("response.created", json!({"response": pending}));
     events.push("response.in_progress", json!({"response": pending}));
     events.pending = Some(pending);
-    let frames = stream::unfold(events, |mut events| async {
+    let events = stream::unfold(events, |mut events| async {
         let frame = events.next().await?;
-        Some((Ok::<_, Infallible>(frame), events))
+        Some((frame, events))
     });
-    let keep_alive = KeepAlive::new().interval(shared.limits.heartbeat).text("heartbeat");
-    Sse::new(frames).keep_alive(keep_alive).into_response()
+    frames(events, shared.limits.heartbeat)
 }
 
 impl Events {

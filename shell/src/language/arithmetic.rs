@@ -388,8 +388,9 @@ impl Evaluator<'_> {
             self.at += 1;
         }
         let text = self.text_since(start);
-        number(&text)
-            .ok_or_else(|| format!("{text}: not a number (bases are written as 0x1f, 017, 2#101)"))
+        number(&text).map_err(|fault| {
+            format!("{}: {} (error token is \"{text}\")", self.excerpt(), fault.message())
+        })
     }
 
     fn lvalue(&mut self) -> Result<Option<Lvalue>, String> {
@@ -434,7 +435,7 @@ impl Evaluator<'_> {
         };
         self.effort.spend_on(&text)?;
         let text = text.trim();
-        if let Some(value) = number(text) {
+        if let Ok(value) = number(text) {
             return Ok(value);
         }
         evaluate_within(text, self.shell, self.effort)
@@ -463,10 +464,34 @@ fn power(base: i64, exponent: i64) -> i64 {
     result
 }
 
-/// Parses a number: decimal, `0x…`, `0…`, or `base#digits`. Returns `None` for any other string.
-fn number(text: &str) -> Option<i64> {
+/// The reason why a word that starts with a digit is not a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NumberFault {
+    /// The base is not between 2 and 64.
+    Base,
+    /// A digit is not below the base.
+    Digit,
+    /// Nothing follows the base.
+    Empty,
+}
+
+impl NumberFault {
+    fn message(self) -> &'static str {
+        match self {
+            NumberFault::Base => "invalid arithmetic base",
+            NumberFault::Digit => {
+                "value too great for base (write decimal numbers without leading zeros, or 10#08)"
+            }
+            NumberFault::Empty => "invalid integer constant",
+        }
+    }
+}
+
+/// Parses a number: decimal, `0x…`, `0…`, or `base#digits`.
+fn number(text: &str) -> Result<i64, NumberFault> {
     let (base, digits) = if let Some((base, digits)) = text.split_once('#') {
-        (base.parse().ok().filter(|base| (2..=64).contains(base))?, digits)
+        let base = base.parse().ok().filter(|base| (2..=64).contains(base));
+        (base.ok_or(NumberFault::Base)?, digits)
     } else if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         (16, digits)
     } else if text.len() > 1 && text.starts_with('0') {
@@ -475,7 +500,8 @@ fn number(text: &str) -> Option<i64> {
         (10_u32, text)
     };
     if digits.is_empty() {
-        return (base == 8).then_some(0);
+        // As in bash, `0x` is 0, like `00`.
+        return if text.starts_with('0') { Ok(0) } else { Err(NumberFault::Empty) };
     }
     digits.chars().try_fold(0_i64, |value, c| {
         let digit = match c {
@@ -485,8 +511,11 @@ fn number(text: &str) -> Option<i64> {
             'A'..='Z' => c as u32 - 'A' as u32 + 36,
             '@' => 62,
             '_' => 63,
-            _ => return None,
+            _ => return Err(NumberFault::Digit),
         };
-        (digit < base).then(|| value.wrapping_mul(i64::from(base)).wrapping_add(i64::from(digit)))
+        if digit >= base {
+            return Err(NumberFault::Digit);
+        }
+        Ok(value.wrapping_mul(i64::from(base)).wrapping_add(i64::from(digit)))
     })
 }

@@ -22,6 +22,8 @@ pub(crate) struct Item {
     pub(crate) chain: Arc<Chain>,
     /// The job's source in the form that `jobs` prints, if the chain ends with `&`.
     pub(crate) background: Option<String>,
+    /// If true, the chain starts on a later line than the one where the chain before it ends.
+    pub(crate) starts_line: bool,
 }
 
 /// Pipelines joined by `&&` and `||`.

@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use wattle_capability::files::EntryKind;
 
 use super::ast::{Command, Redirect, Simple};
-use super::builtins::{self, is_builtin};
+use super::builtins::{self, Arguments, is_builtin};
 use super::exec::Body;
 use super::interpreter::{Attempt, Flow, Interpreter, Jump, Stop, usage};
 use super::run::Run;
@@ -149,8 +149,12 @@ impl Interpreter {
         let ExpandedWord::Text(name) = first else { return Ok(false) };
         self.trace(simple, &name, &given).await;
         if let Err(stop) = self.redirect(redirects).await {
-            self.report_failure(stop).await?;
-            return Ok(false);
+            let is_own = self.definitions.functions.contains_key(&name) || is_builtin(&name);
+            return match self.report_failure(stop).await {
+                // As in bash, the redirections of another command are expanded in its own process.
+                Err(Jump::Abandon) if !is_own => Ok(false),
+                reported => reported.map(|_| false),
+            };
         }
         let mut settings = Vec::new();
         for assignment in &simple.assignments {
@@ -293,10 +297,13 @@ impl Interpreter {
     /// Runs `exec`. Without words, makes its redirections permanent. With words, runs them as the
     /// last command of this shell.
     async fn exec(&mut self, settings: Vec<Setting>, given: Vec<ExpandedWord>) -> Flow<bool> {
-        let mut words = texts(given);
-        if words.first().is_some_and(|word| word == "--") {
-            words.remove(0);
-        }
+        let mut words = match Arguments::parse(texts(given), "la:") {
+            Ok(given) => given.words,
+            Err(stop) => {
+                self.report_failure(stop).await?;
+                return Ok(false);
+            }
+        };
         if words.is_empty() {
             self.last.status = 0;
             self.descriptors.persistent.clear();

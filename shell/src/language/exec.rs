@@ -9,7 +9,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
 use super::ast::{
-    Arm, CaseEnd, Chain, Command, Connector, Kind, List, Pipeline, Target, TimeFormat, Word,
+    Arm, CaseEnd, Chain, Command, Connector, Item, Kind, List, Pipeline, Target, TimeFormat, Word,
 };
 use super::expand::words_size;
 use super::interpreter::{Flow, Interpreter, Jump, Stop};
@@ -32,7 +32,10 @@ const FIRST_DESCRIPTOR: u32 = 63;
 
 /// A part of a script that a task can own.
 pub(super) enum Body {
+    /// The commands of a construct.
     List(Arc<List>),
+    /// The lines of a script.
+    Lines(Arc<List>),
     Command(Arc<Command>),
 }
 
@@ -49,14 +52,39 @@ impl Interpreter {
     pub(crate) fn list<'a>(&'a mut self, list: &'a List) -> BoxFuture<'a, Flow> {
         async move {
             for item in &list.items {
-                match &item.background {
-                    Some(text) => self.start_job(Arc::clone(&item.chain), text.clone()).await?,
-                    None => self.chain(&item.chain).await?,
+                self.item(item).await?;
+            }
+            Ok(())
+        }
+        .boxed()
+    }
+
+    /// Runs the lines of a script, of `eval`, or of a trap. A line that is abandoned ends there, and
+    /// the next line runs. In a copy of a shell, it ends the copy, as in bash.
+    pub(crate) fn lines<'a>(&'a mut self, list: &'a List) -> BoxFuture<'a, Flow> {
+        async move {
+            let mut abandoned = false;
+            for item in &list.items {
+                if abandoned && !item.starts_line {
+                    continue;
+                }
+                abandoned = false;
+                match self.item(item).await {
+                    Err(Jump::Abandon) if !self.lifecycle.forked => abandoned = true,
+                    ran => ran?,
                 }
             }
             Ok(())
         }
         .boxed()
+    }
+
+    /// Runs a chain, or starts it as a background job.
+    async fn item(&mut self, item: &Item) -> Flow {
+        match &item.background {
+            Some(text) => self.start_job(Arc::clone(&item.chain), text.clone()).await,
+            None => self.chain(&item.chain).await,
+        }
     }
 
     /// Runs pipelines joined by `&&` and `||`.
@@ -132,8 +160,7 @@ impl Interpreter {
                         Ok(()) => self.compound(kind).await,
                         Err(stop) => {
                             self.descriptors.open.clone_from(&before);
-                            self.report_failure(stop).await?;
-                            Ok(())
+                            self.report_failure(stop).await.map(drop)
                         }
                     };
                     self.descriptors.open = before;
@@ -159,8 +186,17 @@ impl Interpreter {
 
     /// Runs a list one nesting level deeper.
     pub(crate) async fn nested(&mut self, list: &Arc<List>) -> Flow {
+        self.nested_body(Body::List(Arc::clone(list))).await
+    }
+
+    /// Runs the lines of a script one nesting level deeper.
+    pub(crate) async fn nested_lines(&mut self, list: List) -> Flow {
+        self.nested_body(Body::Lines(Arc::new(list))).await
+    }
+
+    async fn nested_body(&mut self, body: Body) -> Flow {
         self.enter_level()?;
-        let ran = self.with_stack(Body::List(Arc::clone(list))).await;
+        let ran = self.with_stack(body).await;
         self.execution.depth -= 1;
         ran
     }
@@ -203,6 +239,7 @@ impl Interpreter {
     async fn body(&mut self, body: &Body) -> Flow {
         match body {
             Body::List(list) => self.list(list).await,
+            Body::Lines(list) => self.lines(list).await,
             Body::Command(command) => self.command(command).await,
         }
     }
@@ -217,7 +254,7 @@ impl Interpreter {
         let line = self.execution.line;
         match parse::parse(text, line, &self.run.trees) {
             Ok(list) => {
-                let ran = self.nested(&Arc::new(list)).await;
+                let ran = self.nested_lines(list).await;
                 self.execution.line = line;
                 ran
             }
@@ -248,7 +285,7 @@ impl Interpreter {
     /// Runs a list as this shell's whole script and ends the shell.
     pub(super) async fn run_to_end(&mut self, list: &List) {
         // The list has set the status, even if a jump such as `exit` ended it.
-        let _ = self.list(list).await;
+        let _ = self.lines(list).await;
         self.finish().await;
     }
 }
@@ -409,11 +446,7 @@ impl Interpreter {
             Kind::Test(test) => {
                 self.last.status = match self.conditional(test).await {
                     Ok(truth) => u8::from(!truth),
-                    Err(Stop::Failed { message, .. }) => {
-                        self.report(&message).await;
-                        2
-                    }
-                    Err(Stop::Jump(jump)) => return Err(jump),
+                    Err(stop) => self.report_failure(stop).await?,
                 };
                 Ok(())
             }
@@ -421,10 +454,7 @@ impl Interpreter {
                 let text = self.text(word).await?;
                 self.last.status = match arithmetic::evaluate(&text, self) {
                     Ok(value) => u8::from(value == 0),
-                    Err(message) => {
-                        self.report(&format!("((: {message}")).await;
-                        1
-                    }
+                    Err(message) => self.failed(1, &format!("((: {message}")).await?,
                 };
                 Ok(())
             }
@@ -527,7 +557,11 @@ impl Interpreter {
     async fn for_loop(&mut self, name: &str, words: Vec<String>, body: &List) -> Flow {
         self.last.status = 0;
         for word in words {
-            self.set_or_exit(name, word).await?;
+            // As in bash, a readonly variable ends only the loop.
+            if let Err(stop) = self.set(name, word).await {
+                self.report_failure(stop).await?;
+                break;
+            }
             if !self.iterate(body).await? {
                 break;
             }
@@ -535,38 +569,39 @@ impl Interpreter {
         Ok(())
     }
 
-    /// Sets a variable. If it cannot be set, exits the shell, as bash does.
-    async fn set_or_exit(&mut self, name: &str, text: String) -> Flow {
-        let set = self.set(name, text).await;
-        self.or_exit(set).await
-    }
-
     async fn count_loop(&mut self, start: &Word, test: &Word, step: &Word, body: &List) -> Flow {
-        self.evaluate_part(start).await?;
         let mut status = 0;
-        loop {
-            if !test.parts.is_empty() && self.evaluate_part(test).await? == 0 {
-                break;
+        let mut runs = self.evaluate_part(start).await?.is_some();
+        while runs {
+            match self.evaluate_part(test).await? {
+                Some(0) => break,
+                Some(_) => {}
+                None => return Ok(()),
             }
             let go_on = self.iterate(body).await?;
             status = self.last.status;
             if !go_on {
                 break;
             }
-            self.evaluate_part(step).await?;
+            runs = self.evaluate_part(step).await?.is_some();
         }
-        self.last.status = status;
+        if runs {
+            self.last.status = status;
+        }
         Ok(())
     }
 
     /// Evaluates one of the three expressions of `for (( ; ; ))`. An empty expression has the value
-    /// 1.
-    async fn evaluate_part(&mut self, word: &Word) -> Flow<i64> {
+    /// 1. Reports an invalid expression and returns `None`: as in bash, it ends only the loop.
+    async fn evaluate_part(&mut self, word: &Word) -> Flow<Option<i64>> {
         let text = self.text(word).await?;
         if text.trim().is_empty() {
-            return Ok(1);
+            return Ok(Some(1));
         }
-        self.arithmetic(&text).await
+        match arithmetic::evaluate(&text, self) {
+            Ok(value) => Ok(Some(value)),
+            Err(message) => self.failed(1, &format!("((: {message}")).await.map(|_| None),
+        }
     }
 
     async fn case(&mut self, word: &Word, arms: &[Arm]) -> Flow {
@@ -580,8 +615,10 @@ impl Interpreter {
                     break;
                 }
                 let pattern = self.pattern(pattern, false, self.options.nocasematch).await?;
-                let matches = self.matches(&pattern, &text);
-                chosen = self.or_exit(matches).await?;
+                chosen = match self.matches(&pattern, &text) {
+                    Ok(matches) => matches,
+                    Err(message) => return Err(self.fail(&message).await),
+                };
             }
             if !chosen {
                 continue;
@@ -627,8 +664,12 @@ impl Interpreter {
                 .ok()
                 .and_then(|number| words.get(number.wrapping_sub(1)).cloned())
                 .unwrap_or_default();
-            self.set_or_exit("REPLY", answer).await?;
-            self.set_or_exit(name, chosen).await?;
+            for (name, text) in [("REPLY", answer), (name, chosen)] {
+                if let Err(stop) = self.set(name, text).await {
+                    self.report_failure(stop).await?;
+                    return Ok(());
+                }
+            }
             if !self.iterate(body).await? {
                 return Ok(());
             }

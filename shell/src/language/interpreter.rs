@@ -116,6 +116,8 @@ pub(crate) struct Execution {
     /// Number of enclosing constructs that check for failure, such as `if` and `&&`. While it is
     /// not 0, `set -e` has no effect.
     pub(crate) errexit_suspended: u32,
+    /// If true, a required variable is not set. The shell exits when that is reported.
+    pub(crate) is_missing: bool,
 }
 
 /// The lifecycle state of a shell: when it started, whether it is a subshell, and whether it has
@@ -127,6 +129,8 @@ pub(crate) struct Lifecycle {
     /// If true, this is not the shell of a session, but a stage, a subshell, a job or a nested
     /// shell. It exits if a command writes to a pipe without a reader.
     pub(crate) subshell: bool,
+    /// If true, this is a copy of another shell: a stage, a subshell, or a job.
+    pub(crate) forked: bool,
     /// If true, `exit` ended the shell.
     pub(crate) exited: bool,
 }
@@ -140,6 +144,10 @@ pub(crate) enum Jump {
     Continue(u32),
     /// `return` from a function or a sourced script.
     Return,
+    /// The end of the current line of the script, because one of its expressions or assignments is
+    /// invalid. A line is a list of commands up to a newline outside of them. In a subshell, ends
+    /// the subshell. The failure is already reported and its status is set.
+    Abandon,
     /// The exit of the shell. Its status is already set.
     Exit,
 }
@@ -156,6 +164,8 @@ pub(crate) enum Stop {
         status: u8,
         message: String,
     },
+    /// A failure that is not reported yet, and that abandons the rest of the line. Its status is 1.
+    Abandoned(String),
 }
 
 /// Result of an operation that may fail.
@@ -234,7 +244,12 @@ impl Interpreter {
             last: LastCommand::default(),
             jobs: Jobs::default(),
             execution: Execution { line: 1, script, ..Execution::default() },
-            lifecycle: Lifecycle { started: Instant::now(), subshell: false, exited: false },
+            lifecycle: Lifecycle {
+                started: Instant::now(),
+                subshell: false,
+                forked: false,
+                exited: false,
+            },
             random: fastrand::Rng::new(),
         };
         for (name, value) in VARIABLES {
@@ -265,6 +280,7 @@ impl Interpreter {
     pub(crate) fn fork(&self) -> Interpreter {
         let mut copy = self.clone();
         copy.lifecycle.subshell = true;
+        copy.lifecycle.forked = true;
         // As in bash, a subshell does not repeat the numbers of its parent.
         copy.random = fastrand::Rng::new();
         let traps = &mut copy.definitions.traps;
@@ -407,22 +423,38 @@ impl Interpreter {
     pub(crate) async fn report_failure(&mut self, stop: Stop) -> Flow<u8> {
         match stop {
             Stop::Jump(jump) => Err(jump),
-            Stop::Failed { status, message } => {
-                self.report(&message).await;
-                self.last.status = status;
-                Ok(status)
+            Stop::Failed { status, message } => self.failed(status, &message).await,
+            Stop::Abandoned(message) => Err(self.abandon(&message).await),
+        }
+    }
+
+    /// Reports an error, and sets `$?` to the status and returns it. If a required variable is not
+    /// set, exits the shell with the same status as `bash -c`.
+    pub(crate) async fn failed(&mut self, status: u8, message: &str) -> Flow<u8> {
+        self.report(message).await;
+        self.last.status = status;
+        if !std::mem::take(&mut self.execution.is_missing) {
+            return Ok(status);
+        }
+        self.last.status = if self.options.errexit || self.lifecycle.forked { 1 } else { 127 };
+        Err(Jump::Exit)
+    }
+
+    /// Returns the value of an operation. If it failed, reports the failure and abandons the rest
+    /// of the line, as bash does.
+    pub(crate) async fn or_abandon<T>(&mut self, attempt: Result<T, impl Into<Stop>>) -> Flow<T> {
+        match attempt.map_err(Into::into) {
+            Ok(value) => Ok(value),
+            Err(Stop::Jump(jump)) => Err(jump),
+            Err(Stop::Failed { message, .. } | Stop::Abandoned(message)) => {
+                Err(self.abandon(&message).await)
             }
         }
     }
 
-    /// Returns the value of an operation. If it failed, reports the failure and exits the shell, as
-    /// bash does.
-    pub(crate) async fn or_exit<T>(&mut self, attempt: Result<T, impl Into<Stop>>) -> Flow<T> {
-        match attempt.map_err(Into::into) {
-            Ok(value) => Ok(value),
-            Err(Stop::Jump(jump)) => Err(jump),
-            Err(Stop::Failed { message, .. }) => Err(self.fail(&message).await),
-        }
+    /// Reports an error. Returns the jump that abandons the rest of the line, with status 1.
+    pub(crate) async fn abandon(&mut self, message: &str) -> Jump {
+        self.failed(1, message).await.err().unwrap_or(Jump::Abandon)
     }
 
     /// Reports an error. Returns the jump that exits the shell, with status 1.

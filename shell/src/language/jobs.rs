@@ -16,17 +16,40 @@ struct Job {
     status: u8,
 }
 
+/// A running job of the shell that this one is a copy of.
+#[derive(Clone, Debug)]
+struct InheritedJob {
+    number: usize,
+    pid: u32,
+    text: Option<Text>,
+}
+
+/// A job that has ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EndedJob {
+    pub(crate) pid: u32,
+    pub(crate) status: u8,
+}
+
 /// The jobs of one shell. A clone has no jobs, because a job belongs to the shell that
-/// started it.
+/// started it. It only lists those that were running, as in `$(jobs -p)`.
 #[derive(Debug, Default)]
 pub(crate) struct Jobs {
     list: Vec<Job>,
+    inherited: Vec<InheritedJob>,
     last: Option<u32>,
 }
 
 impl Clone for Jobs {
     fn clone(&self) -> Jobs {
-        Jobs { list: Vec::new(), last: self.last }
+        let mut inherited = self.inherited.clone();
+        for job in &self.list {
+            if job.number > 0 && job.task.as_ref().is_some_and(Task::is_running) {
+                let (number, pid, text) = (job.number, job.pid, job.text.clone());
+                inherited.push(InheritedJob { number, pid, text });
+            }
+        }
+        Jobs { list: Vec::new(), inherited, last: self.last }
     }
 }
 
@@ -89,22 +112,39 @@ impl Jobs {
         self.list.iter().any(|job| job.task.is_some())
     }
 
-    /// Returns the output lines of `jobs` and removes the jobs that have ended.
-    pub(crate) async fn lines(&mut self) -> Vec<String> {
+    /// Returns the output lines of `jobs`, or only those of the running jobs. Removes the jobs that
+    /// have ended.
+    pub(crate) async fn lines(&mut self, running: bool) -> Vec<String> {
         self.update().await;
-        let lines = self.list.iter().filter(|job| job.number > 0).map(|job| {
-            let state = match (&job.task, job.status) {
-                (Some(_), _) => "Running".to_owned(),
-                (None, 0) => "Done".to_owned(),
-                (None, status) => format!("Exit {status}"),
-            };
-            let ampersand = if job.task.is_some() { " &" } else { "" };
-            let text = job.text.as_deref().unwrap_or_default();
-            format!("[{}]   {state:<24}{text}{ampersand}", job.number)
-        });
-        let lines = lines.collect();
-        self.list.retain(|job| job.task.is_some());
+        let line = |number: usize, state: &str, text: &Option<Text>, end: &str| {
+            let text = text.as_deref().unwrap_or_default();
+            format!("[{number}]   {state:<24}{text}{end}")
+        };
+        let inherited = self.inherited.iter();
+        let mut lines: Vec<String> =
+            inherited.map(|job| line(job.number, "Running", &job.text, " &")).collect();
+        for job in self.list.iter().filter(|job| job.number > 0) {
+            match (&job.task, job.status) {
+                (Some(_), _) => lines.push(line(job.number, "Running", &job.text, " &")),
+                (None, _) if running => {}
+                (None, 0) => lines.push(line(job.number, "Done", &job.text, "")),
+                (None, status) => {
+                    lines.push(line(job.number, &format!("Exit {status}"), &job.text, ""));
+                }
+            }
+        }
+        if !running {
+            self.list.retain(|job| job.task.is_some());
+        }
         lines
+    }
+
+    /// Returns the pids of the jobs that are running.
+    pub(crate) async fn pids(&mut self) -> Vec<u32> {
+        self.update().await;
+        let jobs = self.list.iter().filter(|job| job.number > 0 && job.task.is_some());
+        let inherited = self.inherited.iter().map(|job| job.pid);
+        inherited.chain(jobs.map(|job| job.pid)).collect()
     }
 
     async fn update(&mut self) {
@@ -115,22 +155,21 @@ impl Jobs {
         .await;
     }
 
-    /// Waits for the job at an index, removes it and returns its status.
-    async fn wait_at(&mut self, index: usize) -> Option<u8> {
+    /// Waits for the job at an index and removes it.
+    async fn wait_at(&mut self, index: usize) -> Option<EndedJob> {
         let job = self.list.get_mut(index)?;
         if let Some(task) = &mut job.task {
             let status = std::future::poll_fn(|context| task.poll_end(context)).await;
             job.status = status.unwrap_or(137);
             job.task = None;
         }
-        let status = job.status;
+        let ended = EndedJob { pid: job.pid, status: job.status };
         self.list.remove(index);
-        Some(status)
+        Some(ended)
     }
 
-    /// Waits for the job that a word names and returns its status, or `None` if there is no such
-    /// job.
-    pub(crate) async fn wait_for(&mut self, word: &str) -> Option<u8> {
+    /// Waits for the job that a word names. Returns `None` if there is no such job.
+    pub(crate) async fn wait_for(&mut self, word: &str) -> Option<EndedJob> {
         let index = self.find(word)?;
         self.wait_at(index).await
     }
@@ -142,9 +181,8 @@ impl Jobs {
         }
     }
 
-    /// Waits for the job that ends first, removes it and returns its status, or `None` if there are
-    /// no jobs.
-    pub(crate) async fn wait_any(&mut self) -> Option<u8> {
+    /// Waits for the job that ends first and removes it. Returns `None` if there are no jobs.
+    pub(crate) async fn wait_any(&mut self) -> Option<EndedJob> {
         if self.list.is_empty() {
             return None;
         }
@@ -156,7 +194,8 @@ impl Jobs {
             }
         })
         .await;
-        Some(self.list.remove(index).status)
+        let job = self.list.remove(index);
+        Some(EndedJob { pid: job.pid, status: job.status })
     }
 
     /// Waits until one of the running jobs ends. Keeps its status for `wait`.

@@ -297,7 +297,7 @@ async fn run_line(
         }
     };
     // The list has set the status, even if a jump such as `exit` ended it.
-    let _ = interpreter.list(&list).await;
+    let _ = interpreter.lines(&list).await;
     if whole || interpreter.lifecycle.exited {
         interpreter.finish().await;
     }

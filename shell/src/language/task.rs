@@ -73,6 +73,11 @@ impl<T: 'static> Task<T> {
         std::pin::Pin::new(&mut self.ended).poll(context).map(Result::ok)
     }
 
+    /// Returns true if the task has not ended yet.
+    pub(crate) fn is_running(&self) -> bool {
+        self.ended.is_empty()
+    }
+
     /// Cancels the task and waits until it has stopped.
     pub(crate) async fn cancel(self) {
         let Task { ended, guard } = self;

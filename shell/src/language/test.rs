@@ -70,18 +70,18 @@ impl Interpreter {
 
     /// Compares two numbers. In `[[ ]]`, both sides are arithmetic expressions.
     fn compare(&mut self, left: &str, operator: &str, right: &str) -> Result<bool, String> {
-        let left = arithmetic::evaluate(left, self)?;
-        let right = arithmetic::evaluate(right, self)?;
+        let about = |message| format!("[[: {message}");
+        let left = arithmetic::evaluate(left, self).map_err(about)?;
+        let right = arithmetic::evaluate(right, self).map_err(about)?;
         Ok(compare_numbers(left, operator, right))
     }
 
     /// Evaluates `=~` and sets `BASH_REMATCH`.
     fn regex_match(&mut self, text: &str, regex: &str) -> Attempt<bool> {
-        let regex = self
-            .run
-            .patterns
-            .regex(regex, self.options.nocasematch)
-            .map_err(|message| format!("[[: the regular expression is not valid: {message}"))?;
+        let regex =
+            self.run.patterns.regex(regex, self.options.nocasematch).map_err(|message| {
+                usage(format!("[[: the regular expression is not valid: {message}"))
+            })?;
         let found = regex.captures(text);
         let groups = found.iter().flat_map(|found| found.iter());
         let groups = groups.map(|group| group.map_or("", |group| group.as_str()).to_owned());
@@ -111,7 +111,10 @@ impl Interpreter {
             "-v" => {
                 return match split_index(text) {
                     (name, Some("@" | "*")) => Ok(!self.list_of(name).is_empty()),
-                    (name, Some(index)) => Ok(self.element(name, index)?.is_some()),
+                    (name, Some(index)) => {
+                        let element = self.element(name, index);
+                        Ok(element.map_err(|error| error.to_string())?.is_some())
+                    }
                     (name, None) => Ok(self.value(name).is_some()),
                 };
             }

@@ -69,7 +69,11 @@ impl Interpreter {
     }
 
     /// Returns the value of an array element. Fails with a message if the index is invalid.
-    pub(crate) fn element(&mut self, name: &str, index: &str) -> Result<Option<String>, String> {
+    pub(crate) fn element(
+        &mut self,
+        name: &str,
+        index: &str,
+    ) -> Result<Option<String>, AssignError> {
         let mut effort = Effort::default();
         let value = self.element_within(name, index, &mut effort);
         self.run.charge(effort.steps());
@@ -83,7 +87,7 @@ impl Interpreter {
         name: &str,
         index: &str,
         effort: &mut Effort,
-    ) -> Result<Option<String>, String> {
+    ) -> Result<Option<String>, AssignError> {
         if name == "FUNCNAME" {
             let position = evaluate_within(index, self, effort)?;
             return Ok(usize::try_from(position)
@@ -101,7 +105,7 @@ impl Interpreter {
                 if position < 0 {
                     position = position.saturating_add(past(&list));
                     if position < 0 {
-                        return Err(format!("{name}: bad array subscript"));
+                        return Err(AssignError::Subscript(name.to_owned()));
                     }
                 }
                 Ok(list.get(&position).map(|text| text.to_string()))
@@ -109,10 +113,10 @@ impl Interpreter {
         }
     }
 
-    /// Performs an assignment. If it fails, reports the error and exits the shell, as bash does.
+    /// Performs an assignment. If it fails, reports the error and abandons the line, as bash does.
     pub(crate) async fn assign(&mut self, setting: Setting) -> Flow {
         let assigned = self.try_assign(setting).await;
-        self.or_exit(assigned).await
+        self.or_abandon(assigned).await
     }
 
     /// Performs an assignment.
@@ -128,6 +132,7 @@ impl Interpreter {
     pub(crate) fn assign_failure(&mut self, error: AssignError) -> Stop {
         match error {
             AssignError::Full(_) => self.exceed(error.to_string()).into(),
+            AssignError::Arithmetic(message) => Stop::Abandoned(message),
             error => error.to_string().into(),
         }
     }
@@ -290,9 +295,12 @@ impl Interpreter {
     ) -> Result<Option<String>, String> {
         let value = match index {
             None => self.value(name),
-            Some(index) => self.element_within(name, index, effort)?,
+            Some(index) => {
+                self.element_within(name, index, effort).map_err(|error| error.to_string())?
+            }
         };
         if value.is_none() && self.options.nounset {
+            self.execution.is_missing = true;
             return Err(format!("{name}: unbound variable"));
         }
         Ok(value)

@@ -24,6 +24,8 @@ pub(crate) enum AssignError {
     ReadOnly(String),
     Full(Full),
     Index(String),
+    /// An index counts back beyond the first element of the array with this name.
+    Subscript(String),
     Name(String),
     /// An arithmetic expression is invalid. The string contains the message.
     Arithmetic(String),
@@ -37,6 +39,7 @@ impl fmt::Display for AssignError {
                 write!(f, "variables hold {full}: write to a file instead")
             }
             AssignError::Index(index) => write!(f, "[{index}]: bad array subscript"),
+            AssignError::Subscript(name) => write!(f, "{name}: bad array subscript"),
             AssignError::Name(name) => write!(f, "`{name}': not a valid identifier"),
             AssignError::Arithmetic(message) => f.write_str(message),
         }

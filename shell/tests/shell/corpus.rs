@@ -226,5 +226,6 @@ macro_rules! corpus {
 }
 
 corpus! {
-    words expansion control functions redirection options text scripts commands awk sed grep gawk jq
+    words expansion control functions redirection options arguments errors text scripts commands awk
+    sed grep gawk jq
 }

@@ -26,6 +26,7 @@
 #![allow(clippy::panic, reason = "only tests use this crate, and a test fails by panicking")]
 
 pub mod guests;
+pub mod pooler;
 pub mod postgres;
 
 use std::fs;

@@ -47,7 +47,8 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         let (status, _) = answer(engine, body);
         assert!(matches!(status, status::DONE | status::NO_RESULTS));
     }
-    let page: [&[u8]; 4] = [
+    let page: [&[u8]; 5] = [
+        br#"{"entry":"decode","label":"shift_jis"}"#,
         br#"{"entry":"page_text","plain":false}"#,
         br#"{"entry":"page_text","plain":true}"#,
         br#"{"entry":"links","base":"https://a.example/b/c"}"#,

@@ -49,7 +49,7 @@ async fn a_loopback_server_answers_to_its_own_names_only() {
         "wattle.internal",
         "wattle.internal.:80",
     ] {
-        let answer = world.ask(bare("GET /healthz", &[&format!("Host: {host}")])).await;
+        let answer = world.ask(bare("GET /", &[&format!("Host: {host}")])).await;
         assert_eq!(answer.head.status, 200, "{host}");
     }
     for host in [
@@ -60,7 +60,7 @@ async fn a_loopback_server_answers_to_its_own_names_only() {
         "127.0.0.2",
         "[::2]",
     ] {
-        let answer = world.ask(bare("GET /healthz", &[&format!("Host: {host}")])).await;
+        let answer = world.ask(bare("GET /", &[&format!("Host: {host}")])).await;
         let message = answer.refused(403, "host_not_allowed");
         assert!(message.contains(host.split(":8787").next().unwrap()), "{message}");
     }
@@ -75,8 +75,33 @@ async fn a_loopback_server_answers_to_its_own_names_only() {
         world.ask(bare("GET /healthz", hosts)).await.refused(400, "bad_request");
     }
     // The host in the request line takes precedence over the `Host` header.
-    let answer = world.ask(bare("GET http://evil.example/healthz", &["Host: localhost"])).await;
+    let answer = world.ask(bare("GET http://evil.example/", &["Host: localhost"])).await;
     answer.refused(403, "host_not_allowed");
+}
+
+#[tokio::test]
+async fn probes_reach_the_servers_state_by_any_name_and_without_one() {
+    let world = World::with(|settings| {
+        settings.allowed_hosts = vec!["wattle.internal".parse().unwrap()];
+    })
+    .await;
+    let auth = format!("Authorization: Bearer {TOKEN}");
+    for path in ["/healthz", "/readyz", "/metrics"] {
+        let line = format!("GET {path}");
+        for host in ["wattle.internal", "10.0.0.1:8787", "[fd00::1]", "my_service:8787"] {
+            let answer = world.ask(bare(&line, &[&format!("Host: {host}"), &auth])).await;
+            assert_eq!(answer.head.status, 200, "{path} {host}");
+        }
+        let old = format!("{line} HTTP/1.0\r\n{auth}\r\n\r\n");
+        assert_eq!(world.ask(&old).await.head.status, 200, "{path}");
+        // Pages of other sites still may not read it.
+        let page = bare(&line, &["Host: 10.0.0.1", "Origin: http://evil.example", &auth]);
+        world.ask(page).await.refused(403, "origin_not_allowed");
+        let page = old.replace(&auth, &format!("{auth}\r\nOrigin: http://evil.example"));
+        world.ask(page).await.refused(403, "origin_not_allowed");
+    }
+    world.ask("GET / HTTP/1.0\r\n\r\n").await.refused(400, "bad_request");
+    world.ask(bare("GET /metrics", &["Host: 10.0.0.1"])).await.refused(401, "unauthorized");
 }
 
 #[tokio::test]
@@ -138,6 +163,17 @@ async fn unknown_paths_and_methods_are_errors() {
         let answer = world.ask(bare(&format!("GET {path}"), &["Host: localhost", &auth])).await;
         assert!(answer.refused(404, "not_found").contains(path), "{answer:?}");
     }
+    for (line, hint) in [
+        ("GET /v1/models/", "did you mean `GET /v1/models`?"),
+        ("GET //v1/models", "did you mean `GET /v1/models`?"),
+        ("GET /models", "did you mean `GET /v1/models`?"),
+        ("POST /chat/completions", "did you mean `POST /v1/chat/completions`?"),
+        ("POST /v1/response", "did you mean `POST /v1/responses`?"),
+    ] {
+        let answer = world.ask(bare(line, &["Host: localhost"])).await;
+        answer.refused(404, "not_found");
+        assert!(answer.body.contains(hint), "{line}: {answer:?}");
+    }
     for (line, allow) in [
         ("GET /chat", "POST"),
         ("DELETE /chat", "POST"),
@@ -147,6 +183,27 @@ async fn unknown_paths_and_methods_are_errors() {
         let answer = world.ask(bare(line, &["Host: localhost", &auth])).await;
         answer.refused(405, "method_not_allowed");
         assert_eq!(answer.head.get("allow"), Some(allow), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_before_the_body_was_read_closes_the_connection_and_says_so() {
+    let world = World::new().await;
+    let refused = post(&message("hello", "s")).replace(TOKEN, "wrong");
+    let mut client = world.client().await;
+    client.send(&refused).await;
+    let answer = client.answer().await;
+    answer.refused(401, "unauthorized");
+    assert_eq!(answer.head.get("connection"), Some("close"));
+    client.closed().await;
+    // Nothing of these requests is left.
+    for request in [post("{}"), bare("GET /none", &["Host: localhost"])] {
+        let mut client = world.client().await;
+        for _ in 0..2 {
+            client.send(&request).await;
+            let answer = client.answer().await;
+            assert!(answer.head.status > 400 && answer.head.get("connection").is_none());
+        }
     }
 }
 
@@ -184,8 +241,8 @@ async fn a_server_on_another_address_answers_to_every_name_by_default() {
         |settings: &mut wattle_server::ServerSettings| settings.listen = ([0, 0, 0, 0], 0).into();
     let mut world = World::with(everywhere).await;
     world.address.set_ip([127, 0, 0, 1].into());
-    let health = bare("GET /healthz", &["Host: wattle.example"]);
-    assert_eq!(world.ask(&health).await.head.status, 200);
+    let page = bare("GET /", &["Host: wattle.example"]);
+    assert_eq!(world.ask(&page).await.head.status, 200);
 
     let mut world = World::with(|settings| {
         everywhere(settings);
@@ -193,7 +250,7 @@ async fn a_server_on_another_address_answers_to_every_name_by_default() {
     })
     .await;
     world.address.set_ip([127, 0, 0, 1].into());
-    world.ask(&health).await.refused(403, "host_not_allowed");
+    world.ask(&page).await.refused(403, "host_not_allowed");
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 use wattle_agent::host::Retention;
 
 use crate::api::wat;
-use crate::world::{TOKEN, World, bare, store};
+use crate::world::{TOKEN, World, api, bare, store};
 
 /// Returns true if an event is recorded, and not part of an answer that is being written.
 fn is_kept(event: &Json) -> bool {
@@ -57,6 +57,39 @@ async fn a_client_that_comes_back_gets_every_event_once() {
     assert_eq!(numbers(&whole), all, "the record has the same events");
     let page = world.api(&format!("GET /api/run/{run}/events?after=2&limit=2"), "").await.json();
     assert_eq!((&page["last"], &page["done"]), (&4.into(), &false.into()));
+}
+
+#[tokio::test]
+async fn every_stream_has_the_headers_of_a_stream() {
+    let world = World::new().await;
+    let run = world.start(&json!({"prompt": "go"})).await;
+    let integration = r#"{"name":"ask"}"#;
+    assert_eq!(world.api("POST /api/integrations", integration).await.head.status, 201);
+    let chat = json!({
+        "model": "wattle", "stream": true, "messages": [{"role": "user", "content": "hello"}],
+    });
+    let response = json!({"model": "wattle", "stream": true, "input": "hello"});
+    for (line, body) in [
+        ("POST /chat", json!({"message": "hello", "session_id": "a"}).to_string()),
+        ("POST /v1/chat/completions", chat.to_string()),
+        ("POST /v1/responses", response.to_string()),
+        ("POST /i/ask/chat", json!({"message": "hello"}).to_string()),
+        ("GET /api/runs/stream", String::new()),
+        (&format!("GET /api/run/{run}/stream"), String::new()),
+        (&format!("GET /api/run/{run}/stream?tree=true"), String::new()),
+    ] {
+        let mut client = world.client().await;
+        client.send(api(TOKEN, line, &body)).await;
+        let head = client.head().await;
+        assert_eq!(head.status, 200, "{line}");
+        for (name, value) in [
+            ("content-type", "text/event-stream"),
+            ("cache-control", "no-store"),
+            ("x-accel-buffering", "no"),
+        ] {
+            assert_eq!(head.get(name), Some(value), "{line}: {name}");
+        }
+    }
 }
 
 #[tokio::test]

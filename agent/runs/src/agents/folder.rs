@@ -252,6 +252,7 @@ fn parse<T: Declaration>(path: &Path, bytes: &[u8]) -> Result<T, AgentProblem> {
         return Err(problem(format!("it is larger than {} KiB", MAX_FILE >> 10)));
     }
     let text = std::str::from_utf8(bytes).map_err(|_| problem("it is not UTF-8".to_owned()))?;
+    let text = wattle_rt::without_bom(text);
     T::parse(text).map_err(|SpecError { line, message }| AgentProblem { line, ..problem(message) })
 }
 

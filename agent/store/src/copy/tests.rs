@@ -86,6 +86,7 @@ fn fill_session(transaction: &mut Transaction<'_>, n: i64, words: bool) -> Resul
     put("changed", params![tenant, format!("r{n}/1"), None::<i64>])?;
     put("changed", params![tenant, format!("r{n}/2"), bytes])?;
     put("secret", params![tenant, "token", "[]", bytes, bytes])?;
+    put("tenant_key", params![tenant, "encryption", "0123456789abcdef"])?;
     let object = format!("object{n}");
     put("blob", params![object, tenant, "digest", 9_i64, n, "ready"])?;
     put("session_file", params![number, tenant, session, "[]", None::<i64>])?;

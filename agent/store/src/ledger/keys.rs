@@ -19,6 +19,41 @@ pub struct Keys {
     folder: PathBuf,
 }
 
+/// The kind of a tenant's key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum KeyKind {
+    /// The key that signs the tenant's traces.
+    Signing,
+    /// The key that encrypts the tenant's secrets, and records with secrets.
+    Encryption,
+}
+
+impl KeyKind {
+    /// All kinds.
+    pub(crate) const ALL: [KeyKind; 2] = [KeyKind::Signing, KeyKind::Encryption];
+
+    /// Returns the name of the kind in a store.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            KeyKind::Signing => "signing",
+            KeyKind::Encryption => "encryption",
+        }
+    }
+
+    /// Returns the kind with this name in a store.
+    pub(crate) fn of_name(name: &str) -> Option<KeyKind> {
+        KeyKind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// Returns the extension of the key's file.
+    fn extension(self) -> &'static str {
+        match self {
+            KeyKind::Signing => "key",
+            KeyKind::Encryption => "cipher",
+        }
+    }
+}
+
 /// A failure to read or create a key.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to {what} the key of tenant `{tenant}` in `{}`: {cause}", .path.display())]
@@ -27,6 +62,15 @@ pub struct KeyError {
     tenant: String,
     path: PathBuf,
     cause: Box<dyn std::error::Error + Send + Sync>,
+}
+
+impl KeyError {
+    /// Returns true if the system denies access to the key or its folder, for example because the
+    /// file system is read-only.
+    #[must_use]
+    pub fn is_denied(&self) -> bool {
+        self.cause.is::<std::io::Error>()
+    }
 }
 
 /// A tenant's secret signing key. It is never printed, and its memory is cleared when it is
@@ -76,7 +120,7 @@ impl Keys {
     /// If the folder cannot be written, or the key file is invalid, belongs to another tenant, or
     /// can be read by other users.
     pub fn signer(&self, tenant: &str) -> Result<Signer, KeyError> {
-        let key = SigningKey::from_bytes(&self.seed(tenant, "key")?);
+        let key = SigningKey::from_bytes(&self.seed(tenant, KeyKind::Signing)?);
         let pin = self.path(tenant, "pub");
         if !pin.exists() {
             let public = Some(hex(key.verifying_key().as_bytes()));
@@ -97,18 +141,61 @@ impl Keys {
     /// # Errors
     /// The same as for [`Keys::signer`].
     pub fn cipher(&self, tenant: &str) -> Result<Cipher, KeyError> {
-        self.seed(tenant, "cipher").map(|seed| Cipher(XChaCha20Poly1305::new(&seed.into())))
+        self.seed(tenant, KeyKind::Encryption)
+            .map(|seed| Cipher(XChaCha20Poly1305::new(&seed.into())))
     }
 
     /// Returns true if the tenant has a key that encrypts secrets. Without this key, no secret can
     /// be read.
     #[must_use]
     pub fn has_cipher(&self, tenant: &str) -> bool {
-        self.path(tenant, "cipher").exists()
+        self.path(tenant, KeyKind::Encryption.extension()).exists()
     }
 
-    fn seed(&self, tenant: &str, kind: &str) -> Result<Hash, KeyError> {
-        let path = self.path(tenant, kind);
+    /// Checks that the tenant's signing key can be read, or that it is absent and can be created.
+    /// Creates the folder only.
+    ///
+    /// # Errors
+    /// The same as for [`Keys::signer`].
+    pub fn check_usable(&self, tenant: &str) -> Result<(), KeyError> {
+        let path = self.path(tenant, KeyKind::Signing.extension());
+        let is_writable = || -> Result<(), Cause> {
+            create_folder(&self.folder)?;
+            rustix::fs::access(&self.folder, rustix::fs::Access::WRITE_OK)
+                .map_err(std::io::Error::from)?;
+            Ok(())
+        };
+        let checked = match self.secret(tenant, &path) {
+            Ok(Some(_)) => Ok(()),
+            Ok(None) => is_writable(),
+            Err(cause) => Err(cause),
+        };
+        checked.map_err(|cause| KeyError { what: "use", tenant: tenant.to_owned(), path, cause })
+    }
+
+    /// Returns 16 hexadecimal digits that identify a tenant's key without revealing it, or `None` if
+    /// the tenant has no such key. Creates nothing.
+    pub(crate) fn fingerprint(
+        &self,
+        tenant: &str,
+        kind: KeyKind,
+    ) -> Result<Option<String>, KeyError> {
+        let path = self.path(tenant, kind.extension());
+        let seed = self.secret(tenant, &path);
+        let seed = seed.map_err(|cause| KeyError {
+            what: "read",
+            tenant: tenant.to_owned(),
+            path,
+            cause,
+        })?;
+        Ok(seed.map(|seed| {
+            let digest = hex(&of(&[b"wattle fingerprint of a key\0", &seed[..]].concat()));
+            digest.get(..16).unwrap_or_default().to_owned()
+        }))
+    }
+
+    fn seed(&self, tenant: &str, kind: KeyKind) -> Result<Hash, KeyError> {
+        let path = self.path(tenant, kind.extension());
         restrict_folder(&self.folder);
         let seed = match self.secret(tenant, &path) {
             Ok(Some(seed)) => Ok(seed),

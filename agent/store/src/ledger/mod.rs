@@ -42,7 +42,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 pub use finding::Finding;
-pub use keys::{Cipher, KeyError, Keys, PublicKey, Signer};
+pub use keys::{Cipher, KeyError, KeyKind, Keys, PublicKey, Signer};
 pub use recorder::Recorder;
 pub use recorder::lines_of;
 pub use verify::{Pins, Verdict, Verification, VerifyError, verify};

@@ -76,9 +76,13 @@ impl EntryInfo {
     }
 }
 
+/// The description of an entry whose name is not UTF-8. Such an entry is listed and not used.
+pub(crate) const NAME_NOT_UTF8: &str =
+    "an entry whose name is not UTF-8 (`\\xe8` stands for a byte), which has to be renamed first";
+
 /// An entry in a folder of the base.
 pub(crate) struct Child {
-    /// The name, with replacement characters if it is not UTF-8.
+    /// The name. A byte that is not UTF-8 is written as `\xe8`.
     pub(crate) name: String,
     /// If true, the name on disk is not UTF-8.
     pub(crate) not_utf8: bool,
@@ -259,7 +263,7 @@ impl Base {
             let (name, not_utf8) = match std::str::from_utf8(bytes) {
                 Ok("." | "..") => continue,
                 Ok(name) => (name.to_owned(), false),
-                Err(_) => (String::from_utf8_lossy(bytes).into_owned(), true),
+                Err(_) => (escaped(bytes), true),
             };
             if !not_utf8 && (!filter(&name) || (!hidden && hides(&name))) {
                 continue;
@@ -277,7 +281,7 @@ impl Base {
                 return Ok(None);
             }
             let entry = if not_utf8 {
-                EntryInfo::Other("an entry whose name is not UTF-8")
+                EntryInfo::Other(NAME_NOT_UTF8)
             } else {
                 let target = || {
                     Ok(rustix::fs::readlinkat(folder.fd()?, entry.file_name(), Vec::new())?
@@ -295,6 +299,16 @@ impl fmt::Debug for Base {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Base").finish_non_exhaustive()
     }
+}
+
+/// Returns a name with each byte that is not UTF-8 written as `\xe8`.
+fn escaped(name: &[u8]) -> String {
+    let mut text = String::new();
+    for chunk in name.utf8_chunks() {
+        text.push_str(chunk.valid());
+        text.extend(chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}")));
+    }
+    text
 }
 
 fn entry_info(meta: &Meta, target: impl FnOnce() -> io::Result<Vec<u8>>) -> EntryInfo {

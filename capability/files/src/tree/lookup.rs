@@ -2,7 +2,7 @@
 
 use super::Tree;
 use crate::ENTRY_LIMIT;
-use crate::base::EntryInfo;
+use crate::base::{EntryInfo, NAME_NOT_UTF8};
 use crate::entry::{Entry, EntryKind, Stat};
 use crate::error::FilesError;
 use crate::host_files::is_host_written;
@@ -77,7 +77,8 @@ pub(crate) fn read_link(tree: &dyn Tree, path: &RunPath) -> Result<String, Files
     }
 }
 
-/// Returns the error for a path that does not exist. It lists the entries of the nearest existing
+/// Returns the error for a path that does not exist, or that names an entry whose name is not
+/// UTF-8. For a path that does not exist, it lists the entries of the nearest existing
 /// folder, with the most similar names first.
 pub(crate) fn missing(tree: &dyn Tree, path: &RunPath) -> FilesError {
     let mut folder = RunPath::top();
@@ -93,8 +94,21 @@ pub(crate) fn missing(tree: &dyn Tree, path: &RunPath) -> FilesError {
             _ => break,
         }
     }
+    if has_unreadable_name(tree, &folder, &wanted) {
+        return FilesError::special(Intent::Read, path, NAME_NOT_UTF8);
+    }
     let (names, more) = similar_names(tree, &folder, &wanted);
     FilesError::not_found(path, &folder, &names, more)
+}
+
+/// Returns true if a folder lists an entry under this name whose name on disk is not UTF-8.
+fn has_unreadable_name(tree: &dyn Tree, folder: &RunPath, name: &str) -> bool {
+    let is_escaped = name.contains("\\x");
+    let listed = is_escaped.then(|| shown_children(tree, folder, ENTRY_LIMIT).ok().flatten());
+    listed.flatten().is_some_and(|children| {
+        let is_unreadable = |entry: &EntryInfo| matches!(entry, EntryInfo::Other(NAME_NOT_UTF8));
+        children.iter().any(|(child, entry)| child == name && is_unreadable(entry))
+    })
 }
 
 /// Returns a few of the names in a folder, and a flag that is true if the folder contains more. If

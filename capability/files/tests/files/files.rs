@@ -343,7 +343,19 @@ fn names_that_are_not_utf8_are_shown_and_left_alone() {
     for files in [Files::overlay(Some(base(&dir)), OVERLAY_LIMIT), Files::write_through(base(&dir))]
     {
         let list = files.list("d").unwrap();
-        assert_eq!((list[0].name.as_str(), list[0].kind), ("f\u{fffd}", EntryKind::Other));
+        assert_eq!((list[0].name.as_str(), list[0].kind), ("f\\xff", EntryKind::Other));
+        for error in [
+            files.read("d/f\\xff").unwrap_err(),
+            files.stat("d/f\\xff").unwrap_err(),
+            files.list("d/f\\xff").unwrap_err(),
+            files.stat_link("d/f\\xff").unwrap_err(),
+            files.rename("d/f\\xff", "g").unwrap_err(),
+            files.remove("d/f\\xff").unwrap_err(),
+        ] {
+            assert_eq!(error.kind(), ErrorKind::Special, "{error}");
+            assert!(error.to_string().contains("name is not UTF-8"), "{error}");
+        }
+        assert!(files.read("d/f\\xfe").unwrap_err().is_not_found());
         assert!(files.read("d/f\u{fffd}").unwrap_err().is_not_found());
         assert_eq!(files.remove("d").unwrap_err().kind(), ErrorKind::NotEmpty);
         for result in [files.remove_all("d"), files.rename("d", "e")] {

@@ -128,6 +128,17 @@ async fn calls_fail_independently() {
 }
 
 #[tokio::test]
+async fn calls_are_read_like_all_json() {
+    let digits = r#"["two!",123456789012345678901234567890]"#;
+    let repeated = r#"["upper",{"a":1,"a":2}]"#;
+    let calls = json!([digits, repeated]).to_string();
+    let outcome = World::new().run(RUN, &[&calls]).await.unwrap();
+    let items = json(&outcome).to_string();
+    assert!(items.contains("123456789012345678901234567890"), "{items}");
+    assert!(items.contains(r#"the key \\\"a\\\" is repeated"#), "{items}");
+}
+
+#[tokio::test]
 async fn nesting_is_limited_to_three_levels_and_never_deadlocks() {
     let world = Arc::new(World::with(Limits { instances: 2, ..Limits::default() }));
     let (code, why) = failure(&world.run(MAP, &["deeper", "[\"x\"]"]).await.unwrap());

@@ -277,3 +277,37 @@ async fn refusals_and_errors_are_reported() {
     let outcome = fetch_granted(&guarded, &first.base, "0").await;
     failed(&outcome, Code::EACCESS, "the policy denies it");
 }
+
+#[tokio::test]
+async fn answers_are_decoded_by_their_content_type() {
+    const GET: &str = "(ret (http.get? (arg 0)))";
+    const BYTES: &str = "(ret (str.hex_encode? (http.get? (arg 0) \"bytes\")))";
+    const JSON: &str = "(ret (json.query? (http.get? (arg 0)) \".a\"))";
+    const REQUEST: &str = "(ret (json.get? (http.request? \"GET\" (arg 0) 0 \"\") \"body\"))";
+    const POST: &str = "(ret (http.post? (arg 0) \"\" \"\"))";
+    const ALL: &str = "(ret (json.get? (at (http.get_all? (arr (arg 0))) 0) \"body\"))";
+    const TEXT: &str = "(ret (html.text? (http.get? (arg 0))))";
+    for (program, kind, body, expected) in [
+        (JSON, "application/json; charset=iso-8859-1", &b"{\"a\":\"caf\xe9\"}"[..], "café"),
+        (JSON, "application/problem+json;Charset=\"Latin1\"", b"{\"a\":\"\xfc\"}", "ü"),
+        (JSON, "text/plain; charset=utf-16le", b"{\0\"\0a\0\"\0:\0\"\0\xe9\0\"\0}\0", "é"),
+        (GET, "text/csv; header=present; charset=windows-1252", b"\x80,1\r\n \n", "€,1\r\n \n"),
+        (GET, "text/plain; charset=shift_jis", b"\x83\x65\n", "テ\n"),
+        (GET, "text/plain; charset=utf-8", "é\n".as_bytes(), "é\n"),
+        (GET, "text/plain; charset=iso-8859-1", b"plain \n", "plain \n"),
+        (GET, "application/json", "\"é\"".as_bytes(), "\"é\""),
+        (REQUEST, "text/plain; charset=iso-8859-1", b"caf\xe9", "café"),
+        (POST, "text/plain; charset=iso-8859-1", b"caf\xe9", "café"),
+        (ALL, "text/plain; charset=iso-8859-1", b"caf\xe9", "café"),
+        (TEXT, "text/html; charset=iso-8859-1", b"<meta charset=iso-8859-1><p>caf\xe9", "café"),
+        (TEXT, "text/html", b"<meta charset=iso-8859-1><p>caf\xe9", "café"),
+        (BYTES, "text/plain; charset=iso-8859-1", b"caf\xe9", "636166e9"),
+    ] {
+        let server = serve(vec![answer("200 OK", &format!("content-type: {kind}\r\n"), body)]);
+        let url = format!("{}/a", server.base);
+        let grants = Arc::new(grants(&[&server]));
+        let outcome = World::new().run_granted(program, &[&url], &grants).await.unwrap();
+        assert!(outcome.success(), "{kind}: {:?}", outcome.failure);
+        assert_eq!(outcome.texts()[0], expected, "{program} {kind}");
+    }
+}

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use wattle_agent::host::DialectSetting;
+use wattle_agent::host::rt::without_bom;
 use wattle_agent::model::Model;
 use wattle_eval::{
     Answers, Approach, Attempt, Contender, Earlier, EvalError, Evaluation, Pairing, Plan, Results,
@@ -203,7 +204,7 @@ fn load(args: &EvalArgs, config: &Config) -> Result<Suite, Fault> {
         let text = std::fs::read_to_string(path).map_err(|why| {
             Fault::usage(format!("failed to read the preamble `{}`: {why}", path.display()))
         })?;
-        suite.set_preamble(text);
+        suite.set_preamble(without_bom(&text).to_owned());
     }
     if let Some(part) = &args.filter {
         suite.filter(part);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::Arguments;
 use crate::language::interpreter::{Attempt, Interpreter, Stop, usage};
 use crate::language::variables::{
     AssignError, CaseFold, ExpandedWord, Setting, SettingValue, Value, Variable, is_name, past,
@@ -87,7 +88,10 @@ impl Interpreter {
                         return Err(usage(format!("{word}: invalid option `{letter}`")));
                     }
                 }
-                _ => rest.push(one),
+                _ => {
+                    in_options = false;
+                    rest.push(one);
+                }
             }
         }
         if builtin == "local" && self.execution.calls.is_empty() {
@@ -236,37 +240,31 @@ impl Interpreter {
     }
 
     pub(super) async fn unset(&mut self, words: Vec<String>) -> Attempt<u8> {
-        let mut functions = false;
-        let mut variables = false;
-        let mut reference = false;
+        let given = Arguments::parse(words, "fnv")?;
+        let functions = given.has('f');
+        let variables = given.has('v');
+        if functions && variables {
+            return Err("cannot simultaneously unset a function and a variable".into());
+        }
         let mut status = 0;
-        for word in words {
-            match word.as_str() {
-                "-f" => functions = true,
-                "-v" => variables = true,
-                "-n" => reference = true,
-                "--" => {}
-                name => {
-                    let function = functions
-                        || (!variables
-                            && self.variables.get_itself(name).is_none()
-                            && self.definitions.functions.contains_key(name));
-                    if function {
-                        Arc::make_mut(&mut self.definitions.functions).remove(name);
-                        continue;
-                    }
-                    self.checkpoint().await?;
-                    if let Err(message) = self.unset_one(name, reference) {
-                        status = 1;
-                        self.report(&format!("unset: {message}")).await;
-                    }
-                }
+        for name in &given.words {
+            let function = functions
+                || (!variables
+                    && self.variables.get_itself(name).is_none()
+                    && self.definitions.functions.contains_key(name));
+            if function {
+                Arc::make_mut(&mut self.definitions.functions).remove(name);
+                continue;
+            }
+            self.checkpoint().await?;
+            if let Err(message) = self.unset_one(name, given.has('n')) {
+                status = self.failed(1, &format!("unset: {message}")).await?;
             }
         }
         Ok(status)
     }
 
-    fn unset_one(&mut self, name: &str, reference: bool) -> Result<(), String> {
+    pub(super) fn unset_one(&mut self, name: &str, reference: bool) -> Result<(), String> {
         let Some((array, index)) = name.strip_suffix(']').and_then(|text| text.split_once('['))
         else {
             if !is_name(name) {

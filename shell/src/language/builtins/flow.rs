@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::{Arguments, after_dashes};
 use crate::language::interpreter::{Attempt, Interpreter, Jump, Stop, usage};
 use crate::language::{arithmetic, escape, parse};
 use crate::stream::{Device, OpenMode};
@@ -15,7 +16,7 @@ const SIGNALS: [&str; 18] = [
 
 impl Interpreter {
     pub(super) async fn break_or_continue(&mut self, name: &str, words: &[String]) -> Attempt<u8> {
-        let count = match words.first().map(|word| (word, word.parse::<u32>())) {
+        let count = match after_dashes(words).first().map(|word| (word, word.parse::<u32>())) {
             None => 1,
             Some((_, Ok(count))) if count > 0 => count,
             Some((word, _)) => {
@@ -37,7 +38,7 @@ impl Interpreter {
         if name == "return" && self.execution.calls.is_empty() && self.execution.sourced == 0 {
             return Err("can only `return' from a function or sourced script".into());
         }
-        if let Some(word) = words.first() {
+        if let Some(word) = after_dashes(words).first() {
             self.last.status = match word.trim().parse::<i64>() {
                 Ok(status) => (status & 0xff) as u8,
                 Err(_) => {
@@ -53,15 +54,15 @@ impl Interpreter {
         Err(Jump::Exit.into())
     }
 
-    pub(super) async fn eval(&mut self, words: &[String]) -> Attempt<u8> {
+    pub(super) async fn eval(&mut self, words: Vec<String>) -> Attempt<u8> {
+        let words = Arguments::parse(words, "")?.words;
         self.last.status = 0;
         self.evaluate(&words.join(" ")).await?;
         Ok(self.last.status)
     }
 
     pub(super) async fn source(&mut self, words: Vec<String>) -> Attempt<u8> {
-        let mut words = words.into_iter().peekable();
-        words.next_if(|word| word == "--");
+        let mut words = Arguments::parse(words, "")?.words.into_iter();
         let Some(path) = words.next() else {
             return Err(usage("filename argument required"));
         };
@@ -80,10 +81,10 @@ impl Interpreter {
                 self.report(&message).await;
                 return Ok(1);
             }
-            Err(jump) => return Err(jump),
+            Err(stop) => return Err(stop),
         };
         let list = match parse::parse(&text, 1, &self.run.trees) {
-            Ok(list) => Arc::new(list),
+            Ok(list) => list,
             Err(error) => {
                 self.report(&format!("{path}: {error}")).await;
                 return Ok(2);
@@ -98,7 +99,7 @@ impl Interpreter {
         let line = self.execution.line;
         self.last.status = 0;
         self.execution.sourced += 1;
-        let ran = self.nested(&list).await;
+        let ran = self.nested_lines(list).await;
         self.execution.sourced -= 1;
         self.execution.line = line;
         if let Some(before) = before {
@@ -111,7 +112,7 @@ impl Interpreter {
     }
 
     pub(super) fn shift(&mut self, words: &[String]) -> Attempt<u8> {
-        let count = words.first().map_or(Ok(1), |word| word.parse::<usize>());
+        let count = after_dashes(words).first().map_or(Ok(1), |word| word.parse::<usize>());
         let count = count.map_err(|_| "numeric argument required")?;
         if count > self.parameters.arguments.len() {
             return Ok(1);
@@ -121,6 +122,7 @@ impl Interpreter {
     }
 
     pub(super) async fn let_builtin(&mut self, words: &[String]) -> Attempt<u8> {
+        let words = after_dashes(words);
         if words.is_empty() {
             return Err("expression expected".into());
         }
@@ -133,10 +135,13 @@ impl Interpreter {
     }
 
     pub(super) async fn trap(&mut self, words: Vec<String>) -> Attempt<u8> {
-        let mut words = words.into_iter().peekable();
-        words.next_if(|word| word == "--");
-        if words.peek().is_none_or(|word| word == "-p") {
-            words.next();
+        let given = Arguments::parse(words, "lp")?;
+        if given.has('l') {
+            return Ok(self.print("EXIT ERR INT TERM HUP QUIT PIPE USR1 USR2\n").await?);
+        }
+        let print = given.has('p') || given.words.is_empty();
+        let mut words = given.words.into_iter();
+        if print {
             let chosen: Vec<String> = words.map(|word| signal(&word)).collect();
             let text: String = self
                 .definitions
@@ -146,9 +151,6 @@ impl Interpreter {
                 .map(|(name, action)| format!("trap -- {} {name}\n", escape::quoted(action)))
                 .collect();
             return Ok(self.print(text).await?);
-        }
-        if words.peek().is_some_and(|word| word == "-l") {
-            return Ok(self.print("EXIT ERR INT TERM HUP QUIT PIPE USR1 USR2\n").await?);
         }
         let Some(action) = words.next() else { return Ok(0) };
         let signals: Vec<String> = words.collect();

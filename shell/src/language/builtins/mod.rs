@@ -1,5 +1,6 @@
 //! The builtins: commands that the shell runs itself.
 
+mod arguments;
 mod declare;
 mod flow;
 mod names;
@@ -12,6 +13,8 @@ use wattle_capability::files::EntryKind;
 use super::escape::{Dialect, unescape};
 use super::interpreter::{Attempt, Flow, Interpreter, Stop, usage};
 use super::variables::{ExpandedWord, texts};
+pub(super) use arguments::Arguments;
+use arguments::after_dashes;
 pub(crate) use names::help_text;
 
 macro_rules! builtins {
@@ -54,7 +57,7 @@ builtins! {
     "dirs" "lists the folders of pushd" => shell.folder_stack("dirs", texts(given)).await;
     "disown" "accepted: jobs end with the line" => Ok(0);
     "echo" "prints its arguments: -n -e -E" => shell.echo(texts(given)).await;
-    "eval" "runs its arguments as a script" => shell.eval(&texts(given)).await;
+    "eval" "runs its arguments as a script" => shell.eval(texts(given)).await;
     "exec" "makes redirections permanent; with a command, runs it as the last one"
         => shell.command_builtin("exec", texts(given)).await;
     "exit" "ends the shell" => shell.return_or_exit("exit", &texts(given)).await;
@@ -63,16 +66,16 @@ builtins! {
     "getopts" "parses options of the arguments" => shell.getopts(texts(given)).await;
     "hash" "accepted: commands have no paths to remember" => Ok(0);
     "help" "lists builtins and commands, or describes a builtin" => shell.help(texts(given)).await;
-    "jobs" "lists background jobs" => shell.jobs_builtin().await;
+    "jobs" "lists background jobs: -p -r -s" => shell.jobs_builtin(texts(given)).await;
     "kill" "ends background jobs: %1, or the number of $!" => shell.kill(texts(given)).await;
     "let" "evaluates arithmetic" => shell.let_builtin(&texts(given)).await;
     "local" "creates local variables of a function" => shell.declare("local", given).await;
-    "mapfile" "reads lines into an array: -t -n -s -O -d -u" => shell.mapfile(texts(given)).await;
+    "mapfile" "reads lines into an array: -t -n -s -O -d -u -C -c" => shell.mapfile(texts(given)).await;
     "popd" "returns to the folder before pushd" => shell.folder_stack("popd", texts(given)).await;
     "printf" "prints its arguments by a format: -v" => shell.printf(texts(given)).await;
     "pushd" "changes the folder and remembers the current one"
         => shell.folder_stack("pushd", texts(given)).await;
-    "pwd" "prints the working folder" => shell.pwd().await;
+    "pwd" "prints the working folder" => shell.pwd_builtin(texts(given)).await;
     "read" "reads a line into variables: -r -a -d -n -N -p -s -t -u"
         => shell.read_builtin(texts(given)).await;
     "readarray" "same as mapfile" => shell.mapfile(texts(given)).await;
@@ -122,9 +125,9 @@ impl Interpreter {
                     "readarray" => "mapfile",
                     name => name,
                 };
-                self.report(&format!("{name}: {message}")).await;
-                Ok(status)
+                self.failed(status, &format!("{name}: {message}")).await
             }
+            Err(Stop::Abandoned(message)) => Err(self.abandon(&format!("{name}: {message}")).await),
         }
     }
 
@@ -161,8 +164,7 @@ impl Interpreter {
     }
 
     async fn cd(&mut self, words: Vec<String>) -> Attempt<u8> {
-        let mut words =
-            words.into_iter().filter(|word| !matches!(word.as_str(), "-P" | "-L" | "--" | "-e"));
+        let mut words = Arguments::parse(words, "LPe@")?.words.into_iter();
         let word = words.next();
         if words.next().is_some() {
             return Err("too many arguments".into());
@@ -180,6 +182,11 @@ impl Interpreter {
             Some(path) => self.enter(path).await?,
         }
         Ok(0)
+    }
+
+    async fn pwd_builtin(&mut self, words: Vec<String>) -> Attempt<u8> {
+        Arguments::parse(words, "LP")?;
+        self.pwd().await
     }
 
     async fn pwd(&mut self) -> Attempt<u8> {
@@ -266,32 +273,45 @@ impl Interpreter {
     }
 
     async fn wait(&mut self, words: Vec<String>) -> Attempt<u8> {
+        let given = Arguments::parse(words, "fnp:")?;
         let mut status = 0;
-        let mut named = false;
-        for word in words {
-            if word == "-n" {
-                return Ok(self.jobs.wait_any().await.unwrap_or(127));
-            }
-            if word.starts_with('-') {
-                continue;
-            }
-            named = true;
-            status = match self.jobs.wait_for(&word).await {
-                Some(status) => status,
-                None => {
-                    self.report(&format!("wait: {word}: no such job of this shell")).await;
-                    127
-                }
-            };
-        }
-        if !named {
+        let mut last = None;
+        if given.has('n') {
+            last = self.jobs.wait_any().await;
+            status = last.map_or(127, |ended| ended.status);
+        } else if given.words.is_empty() {
             self.jobs.wait_all().await;
+        } else {
+            for word in &given.words {
+                last = self.jobs.wait_for(word).await;
+                status = last.map_or(127, |ended| ended.status);
+                if last.is_none() {
+                    self.report(&format!("wait: {word}: no such job of this shell")).await;
+                }
+            }
+        }
+        if let Some(name) = given.value('p') {
+            self.unset_one(name, false)?;
+            if let Some(ended) = last {
+                self.set(name, ended.pid.to_string()).await?;
+            }
         }
         Ok(status)
     }
 
-    async fn jobs_builtin(&mut self) -> Attempt<u8> {
-        let lines = self.jobs.lines().await;
+    async fn jobs_builtin(&mut self, words: Vec<String>) -> Attempt<u8> {
+        let given = Arguments::parse(words, "lpnrs")?;
+        // No job is ever stopped.
+        if given.has('s') {
+            return Ok(0);
+        }
+        if given.has('p') {
+            let pids = self.jobs.pids().await;
+            return Ok(self
+                .print(pids.iter().map(|pid| format!("{pid}\n")).collect::<String>())
+                .await?);
+        }
+        let lines = self.jobs.lines(given.has('r')).await;
         for line in lines {
             self.print(format!("{line}\n")).await?;
         }
@@ -308,7 +328,9 @@ impl Interpreter {
                 signal = words.next().unwrap_or_default();
             }
             Some(word) if word.starts_with('-') => {
-                signal = word.trim_start_matches('-').to_owned();
+                let name = word.trim_start_matches('-');
+                let attached = name.strip_prefix(['s', 'n']).filter(|name| !name.is_empty());
+                signal = attached.unwrap_or(name).to_owned();
                 words.next();
             }
             _ => {}
@@ -330,7 +352,7 @@ impl Interpreter {
     }
 
     async fn getopts(&mut self, words: Vec<String>) -> Attempt<u8> {
-        let mut words = words.into_iter();
+        let mut words = Arguments::parse(words, "")?.words.into_iter();
         let (Some(letters), Some(name)) = (words.next(), words.next()) else {
             return Err(usage("usage: getopts optstring name [arg ...]"));
         };

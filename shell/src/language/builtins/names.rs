@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use wattle_rt::truncate;
 
-use super::{BUILTINS, is_builtin, names};
+use super::{Arguments, BUILTINS, is_builtin, names};
 use crate::language::command::ResolvedCommand;
 use crate::language::interpreter::{Attempt, Interpreter};
 use crate::language::variables::{AssignError, ExpandedWord};
-use crate::ledger::Text;
 
 /// Maximum number of aliases in one shell.
 const MAX_ALIASES: usize = 1_000;
@@ -23,19 +22,15 @@ const KEYWORDS: [&str; 21] = [
 
 impl Interpreter {
     pub(super) async fn command_builtin(&mut self, name: &str, words: Vec<String>) -> Attempt<u8> {
-        let mut words = words.into_iter().peekable();
-        let mut brief = false;
-        let mut verbose = false;
-        while name == "command"
-            && let Some(word) =
-                words.next_if(|word| matches!(word.as_str(), "-v" | "-V" | "-p" | "--"))
-        {
-            match word.as_str() {
-                "-v" => brief = true,
-                "-V" => verbose = true,
-                _ => {}
-            }
-        }
+        let letters = match name {
+            "command" => "pvV",
+            "exec" => "la:",
+            _ => "",
+        };
+        let given = Arguments::parse(words, letters)?;
+        let verbose = given.has('V');
+        let brief = given.has('v') && !verbose;
+        let mut words = given.words.into_iter();
         if brief || verbose {
             let mut status = 1;
             for word in words {
@@ -94,58 +89,64 @@ impl Interpreter {
     }
 
     pub(super) async fn type_builtin(&mut self, words: Vec<String>) -> Attempt<u8> {
+        let given = Arguments::parse(words, "afptP")?;
+        // As in bash, the last of these options counts.
+        let form = given.options.iter().rfind(|option| matches!(option.letter, 't' | 'p' | 'P'));
+        let kind_only = form.is_some_and(|option| option.letter == 't');
+        let path_only = form.is_some_and(|option| option.letter != 't');
         let mut status = 0;
-        let mut kind_only = false;
-        let mut path_only = false;
-        for word in words {
-            match word.as_str() {
-                "-t" => kind_only = true,
-                "-p" | "-P" => path_only = true,
-                "-a" | "-f" | "--" => {}
-                name => match self.describe(name).await {
-                    Some((short, long)) => {
-                        let text = if kind_only {
-                            let kind = [
-                                ("keyword", "is a shell keyword"),
-                                ("function", "is a function"),
-                                ("builtin", "is a shell builtin"),
-                                ("alias", "is aliased"),
-                            ];
-                            kind.into_iter()
-                                .find(|(_, words)| long.contains(words))
-                                .map_or("file", |(kind, _)| kind)
-                                .to_owned()
-                        } else if path_only {
-                            if !short.contains('/') {
-                                continue;
-                            }
-                            short
-                        } else {
-                            long
-                        };
-                        self.print(format!("{text}\n")).await?;
-                    }
-                    None => {
-                        status = 1;
-                        if !kind_only && !path_only {
-                            self.report(&format!("type: {name}: not found")).await;
-                        }
-                    }
-                },
-            }
+        for name in &given.words {
+            let Some((short, long)) = self.describe(name).await else {
+                status = 1;
+                if !kind_only && !path_only {
+                    self.report(&format!("type: {name}: not found")).await;
+                }
+                continue;
+            };
+            let text = if kind_only {
+                let kind = [
+                    ("keyword", "is a shell keyword"),
+                    ("function", "is a function"),
+                    ("builtin", "is a shell builtin"),
+                    ("alias", "is aliased"),
+                ];
+                kind.into_iter()
+                    .find(|(_, words)| long.contains(words))
+                    .map_or("file", |(kind, _)| kind)
+                    .to_owned()
+            } else if path_only {
+                if !short.contains('/') {
+                    continue;
+                }
+                short
+            } else {
+                long
+            };
+            self.print(format!("{text}\n")).await?;
         }
         Ok(status)
     }
 
     pub(super) async fn alias(&mut self, name: &str, words: Vec<String>) -> Attempt<u8> {
+        let given = Arguments::parse(words, if name == "alias" { "p" } else { "a" })?;
+        let all =
+            if name == "alias" { given.has('p') || given.words.is_empty() } else { given.has('a') };
+        let words = given.words;
         let mut status = 0;
         let aliases = Arc::make_mut(&mut self.definitions.aliases);
         let mut full = None;
+        let line = |name: &str, value: &str| format!("alias {name}='{value}'\n");
         let mut text = String::new();
         let mut errors = Vec::new();
+        if all && name == "unalias" {
+            aliases.clear();
+            return Ok(0);
+        }
+        if all {
+            text = aliases.iter().map(|(name, value)| line(name, value)).collect();
+        }
         for word in &words {
             match (name, word.split_once('=')) {
-                ("unalias", _) if word == "-a" => aliases.clear(),
                 ("unalias", _) => status = if aliases.remove(word).is_some() { status } else { 1 },
                 (_, Some((name, value)))
                     if name.len() + value.len() > MAX_ALIAS
@@ -161,22 +162,11 @@ impl Interpreter {
                     Ok(value) => drop(aliases.insert(name.into(), value)),
                     Err(reason) => full = Some(reason),
                 },
-                (_, None) if word == "-p" => {}
                 (_, None) => match aliases.get(word) {
-                    Some(value) => {
-                        let value: &str = value;
-                        text.push_str(&format!("alias {word}='{value}'\n"));
-                    }
+                    Some(value) => text.push_str(&line(word, value)),
                     None => errors.push(format!("{word}: not found")),
                 },
             }
-        }
-        if name == "alias" && words.iter().all(|word| word == "-p") {
-            let line = |(name, value): (&String, &Text)| {
-                let value: &str = value;
-                format!("alias {name}='{value}'\n")
-            };
-            text = aliases.iter().map(line).collect();
         }
         if let Some(full) = full {
             return Err(self.exceed(AssignError::Full(full).to_string()).into());
@@ -189,8 +179,7 @@ impl Interpreter {
     }
 
     pub(super) async fn help(&mut self, words: Vec<String>) -> Attempt<u8> {
-        let words: Vec<String> =
-            words.into_iter().filter(|word| !word.starts_with('-') || word == "-").collect();
+        let words = Arguments::parse(words, "dms")?.words;
         if words.is_empty() {
             let text = help_text(self.run.commands.names());
             return Ok(self.print(text).await?);

@@ -1,5 +1,6 @@
 //! The builtins `set` and `shopt`.
 
+use super::Arguments;
 use crate::language::escape;
 use crate::language::interpreter::{Attempt, Interpreter, usage};
 use crate::language::options::{SetBy, is_idle_shopt, options_of};
@@ -47,23 +48,28 @@ impl Interpreter {
     }
 
     pub(super) async fn shopt(&mut self, words: Vec<String>) -> Attempt<u8> {
-        let mut on = None;
-        let mut quiet = false;
-        let mut names = Vec::new();
-        for word in words {
-            match word.as_str() {
-                "-s" => on = Some(true),
-                "-u" => on = Some(false),
-                "-q" => quiet = true,
-                "-o" | "-p" => {}
-                name => names.push(name.to_owned()),
-            }
+        let given = Arguments::parse(words, "opqsu")?;
+        let (set, unset) = (given.has('s'), given.has('u'));
+        if set && unset {
+            return Err("cannot set and unset shell options simultaneously".into());
         }
-        if names.is_empty() {
-            names = options_of(SetBy::Shopt).map(str::to_owned).collect();
-            on = None;
+        let on = (set || unset).then_some(set);
+        let quiet = given.has('q');
+        let by = if given.has('o') { SetBy::Set } else { SetBy::Shopt };
+        let line = |name: &str, state: bool| match (given.has('p'), by) {
+            (false, _) => state_line(name, state),
+            (true, SetBy::Set) => format!("set {}o {name}\n", if state { '-' } else { '+' }),
+            (true, SetBy::Shopt) => format!("shopt -{} {name}\n", if state { 's' } else { 'u' }),
+        };
+        if given.words.is_empty() {
+            let state = |name| (name, self.option(name) == Some(true));
+            let listed =
+                options_of(by).map(state).filter(|(_, state)| on.is_none_or(|on| on == *state));
+            let text: String = listed.map(|(name, state)| line(name, state)).collect();
+            return Ok(self.print(text).await?);
         }
         let mut status = 0;
+        let names = given.words.clone();
         for name in names {
             if let Some(on) = on {
                 if let Err(message) = self.set_option(&name, on) {
@@ -85,7 +91,7 @@ impl Interpreter {
                 status = 1;
             }
             if !quiet {
-                self.print(state_line(&name, state)).await?;
+                self.print(line(&name, state)).await?;
             }
         }
         Ok(status)

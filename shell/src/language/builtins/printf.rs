@@ -1,5 +1,10 @@
 //! The builtin `printf`. The format is reused until all arguments are consumed.
 
+use jiff::Timestamp;
+use jiff::fmt::strtime::{BrokenDownTime, Config, PosixCustom};
+use jiff::tz::TimeZone;
+
+use super::Arguments;
 use crate::bounds::amount;
 use crate::language::escape::{self, Dialect};
 use crate::language::interpreter::{Attempt, Interpreter, usage};
@@ -35,22 +40,54 @@ struct Output {
     ended: bool,
     /// Maximum size of the output, in bytes. Formatting stops when the output exceeds it.
     limit: usize,
+    clock: Clock,
+}
+
+/// The times and the zone of `%(…)T`.
+struct Clock {
+    /// The current time, which `-1` stands for.
+    now: Timestamp,
+    /// The time when the shell started, which `-2` stands for.
+    started: Timestamp,
+    zone: TimeZone,
+}
+
+impl Default for Clock {
+    fn default() -> Clock {
+        let now = Timestamp::now();
+        Clock { now, started: now, zone: TimeZone::UTC }
+    }
+}
+
+impl Clock {
+    /// Formats a number of seconds since 1970 as `strftime` does. As in bash, an empty format is
+    /// `%X`.
+    fn format(&self, format: &str, seconds: i64) -> Result<String, String> {
+        let time = match seconds {
+            -1 => self.now,
+            -2 => self.started,
+            seconds => Timestamp::from_second(seconds)
+                .map_err(|_| format!("{seconds}: the time is out of range"))?,
+        };
+        let format = if format.is_empty() { "%X" } else { format };
+        let config = Config::new().custom(PosixCustom::new()).lenient(true);
+        BrokenDownTime::from(&time.to_zoned(self.zone.clone()))
+            .to_string_with_config(&config, format)
+            .map_err(|error| format!("`{format}': invalid time format specification: {error}"))
+    }
 }
 
 impl Interpreter {
     pub(super) async fn printf(&mut self, words: Vec<String>) -> Attempt<u8> {
-        let mut words = words.into_iter().peekable();
-        let mut variable = None;
-        if words.next_if(|word| word == "-v").is_some() {
-            variable = words.next();
-        }
-        words.next_if(|word| word == "--");
+        let given = Arguments::parse(words, "v:")?;
+        let variable = given.value('v').map(str::to_owned);
+        let mut words = given.words.into_iter();
         let Some(format) = words.next() else {
             return Err(usage("usage: printf [-v var] format [arguments]"));
         };
         let arguments: Vec<String> = words.collect();
         let limit = usize::try_from(self.run.bounds.variables).unwrap_or(usize::MAX);
-        let mut output = Output { limit, ..Output::default() };
+        let mut output = Output { limit, clock: self.clock(), ..Output::default() };
         let mut rest = arguments.as_slice();
         loop {
             let before = rest.len();
@@ -73,6 +110,17 @@ impl Interpreter {
             }
             None => Ok(self.print(output.bytes).await?.max(status)),
         }
+    }
+
+    /// Returns the times of this shell, in the zone that the exported variable `TZ` names. The
+    /// default is UTC.
+    fn clock(&self) -> Clock {
+        let clock = Clock::default();
+        let started = clock.now.checked_sub(self.lifecycle.started.elapsed()).unwrap_or(clock.now);
+        let name = self.variables.get("TZ").filter(|zone| zone.exported);
+        let name = name.and_then(|zone| zone.text()).map_or("UTC", |zone| zone);
+        let zone = TimeZone::get(name.trim_start_matches(':')).or_else(|_| TimeZone::posix(name));
+        Clock { started, zone: zone.unwrap_or(TimeZone::UTC), ..clock }
     }
 }
 
@@ -130,6 +178,16 @@ impl Output {
                 return;
             }
             while chars.next_if(|c| matches!(c, 'l' | 'h' | 'j' | 'z' | 't' | 'L')).is_some() {}
+            if chars.next_if_eq(&'(').is_some() {
+                let format: String = chars.by_ref().take_while(|c| *c != ')').collect();
+                if chars.next_if_eq(&'T').is_none() {
+                    self.errors.push(format!("`({format})': invalid time format specification"));
+                    self.ended = true;
+                    return;
+                }
+                self.time(&directive, &format, rest);
+                continue;
+            }
             let Some(kind) = chars.next() else {
                 self.errors.push("`%': missing format character".into());
                 self.ended = true;
@@ -141,6 +199,16 @@ impl Output {
             }
         }
         self.bytes.extend(escape::unescape(&plain, Dialect::Format).0);
+    }
+
+    /// Formats the next argument, a number of seconds since 1970, according to `%(format)T`.
+    /// Without an argument, formats the current time.
+    fn time(&mut self, directive: &Directive, format: &str, rest: &mut &[String]) {
+        let seconds = next(rest).map_or(-1, |word| self.number(Some(word), true));
+        match self.clock.format(format, seconds) {
+            Ok(text) => self.pad(directive, truncated(text, directive.precision).as_bytes()),
+            Err(message) => self.errors.push(message),
+        }
     }
 
     /// Formats the next argument according to a directive.

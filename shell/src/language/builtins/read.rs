@@ -1,10 +1,13 @@
 //! The builtins `read` and `mapfile`.
 
+use std::str::FromStr;
 use std::time::Duration;
 
+use super::Arguments;
 use crate::bounds::amount;
 use crate::errno::Errno;
-use crate::language::interpreter::{Attempt, Flow, Interpreter, Stop, usage};
+use crate::language::escape;
+use crate::language::interpreter::{Attempt, Flow, Interpreter, Stop};
 use crate::stream::{Stream, StreamKind};
 
 /// Options of `read`, and the names of the variables that it sets.
@@ -48,7 +51,7 @@ enum LineEnd {
 
 impl Interpreter {
     pub(super) async fn read_builtin(&mut self, words: Vec<String>) -> Attempt<u8> {
-        let options = parse_options(words).map_err(usage)?;
+        let options = ReadOptions::parse(words)?;
         if let Some(prompt) = &options.prompt {
             self.write_stderr(prompt).await;
         }
@@ -139,31 +142,21 @@ impl Interpreter {
     }
 
     pub(super) async fn mapfile(&mut self, words: Vec<String>) -> Attempt<u8> {
-        let mut trim = false;
-        let mut max_lines = usize::MAX;
-        let mut origin = None;
-        let mut delimiter = b'\n';
-        let mut fd = 0_u32;
-        let mut skip = 0_usize;
-        let mut name = "MAPFILE".to_owned();
-        let mut words = words.into_iter();
-        while let Some(word) = words.next() {
-            let mut value = || words.next().unwrap_or_default();
-            match word.as_str() {
-                "-t" => trim = true,
-                "-n" => {
-                    max_lines = value().parse().ok().filter(|max| *max > 0).unwrap_or(usize::MAX)
-                }
-                "-O" => origin = value().parse::<i64>().ok(),
-                "-s" => skip = value().parse().unwrap_or_default(),
-                "-u" => fd = value().parse().unwrap_or_default(),
-                "-d" => delimiter = value().bytes().next().unwrap_or_default(),
-                word if word.starts_with('-') && word.len() > 1 => {
-                    return Err(usage(format!("{word}: invalid option")));
-                }
-                word => name = word.to_owned(),
-            }
+        let given = Arguments::parse(words, "C:c:d:n:O:s:tu:")?;
+        let trim = given.has('t');
+        let max_lines = match number(&given, 'n', "line count")? {
+            None | Some(0) => usize::MAX,
+            Some(max) => max,
+        };
+        let origin: Option<i64> = number(&given, 'O', "array origin")?;
+        let skip: usize = number(&given, 's', "line count")?.unwrap_or_default();
+        let fd: u32 = number(&given, 'u', "file descriptor specification")?.unwrap_or_default();
+        let quantum: usize = number(&given, 'c', "callback quantum")?.unwrap_or(5_000);
+        if quantum == 0 {
+            return Err("0: invalid callback quantum".into());
         }
+        let delimiter = delimiter(&given);
+        let name = given.words.first().map_or("MAPFILE", String::as_str);
         let Some(stream) = self.descriptors.open.get(&fd).cloned() else {
             return Err(format!("{fd}: invalid file descriptor").into());
         };
@@ -178,8 +171,14 @@ impl Interpreter {
             String::from_utf8_lossy(line).into_owned()
         });
         let lines: Vec<String> = lines.collect();
+        if let Some(callback) = given.value('C') {
+            for (at, line) in lines.iter().enumerate().skip(quantum - 1).step_by(quantum) {
+                let index = origin.unwrap_or_default().saturating_add_unsigned(at as u64);
+                self.evaluate(&format!("{callback} {index} {}", escape::quoted(line))).await?;
+            }
+        }
         let Some(origin) = origin else {
-            self.set_list(&name, lines)?;
+            self.set_list(name, lines)?;
             return Ok(0);
         };
         let mut done = Ok(());
@@ -188,7 +187,7 @@ impl Interpreter {
                 return Err("the array has no index after the last number".into());
             };
             match self.set(&format!("{name}[{index}]"), line).await {
-                Err(jump @ Stop::Jump(_)) => return Err(jump),
+                Err(stop @ (Stop::Jump(_) | Stop::Abandoned(_))) => return Err(stop),
                 set => done = done.and(set),
             }
         }
@@ -196,65 +195,42 @@ impl Interpreter {
     }
 }
 
-/// Parses the arguments of `read`. Fails with a message if an argument is invalid.
-fn parse_options(words: Vec<String>) -> Result<ReadOptions, String> {
-    let mut options = ReadOptions::default();
-    let mut words = words.into_iter();
-    while let Some(word) = words.next() {
-        let Some(letters) = word
-            .strip_prefix('-')
-            .filter(|letters| !letters.is_empty() && options.names.is_empty())
-        else {
-            options.names.push(word);
-            continue;
+impl ReadOptions {
+    /// Parses the arguments of `read`.
+    fn parse(words: Vec<String>) -> Attempt<ReadOptions> {
+        let given = Arguments::parse(words, "ersa:d:i:n:N:p:t:u:")?;
+        let timeout = match given.value('t') {
+            None => None,
+            Some(value) => {
+                let seconds = value.parse::<f64>().ok();
+                let timeout = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+                Some(timeout.ok_or_else(|| format!("{value}: invalid timeout specification"))?)
+            }
         };
-        if letters == "-" {
-            options.names.extend(words.by_ref());
-            break;
-        }
-        let mut letters = letters.chars();
-        while let Some(letter) = letters.next() {
-            if matches!(letter, 'r' | 's' | 'e') {
-                options.raw |= letter == 'r';
-                continue;
-            }
-            let value = match letters.as_str() {
-                "" => {
-                    words.next().ok_or_else(|| format!("-{letter}: option requires an argument"))?
-                }
-                rest => rest.to_owned(),
-            };
-            let number = || value.parse().map_err(|_| format!("{value}: invalid number"));
-            match letter {
-                'a' => options.array = Some(value),
-                'd' => options.delimiter = value.bytes().next().unwrap_or_default(),
-                'n' => options.max_chars = Some(number()?),
-                'N' => {
-                    options.max_chars = Some(number()?);
-                    options.exact = true;
-                }
-                'u' => {
-                    options.fd = value
-                        .parse()
-                        .map_err(|_| format!("{value}: invalid file descriptor specification"))?
-                }
-                't' => {
-                    let seconds = value
-                        .parse::<f64>()
-                        .ok()
-                        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-                    options.timeout = Some(
-                        seconds.ok_or_else(|| format!("{value}: invalid timeout specification"))?,
-                    );
-                }
-                'p' => options.prompt = Some(value),
-                'i' => {}
-                other => return Err(format!("-{other}: invalid option")),
-            }
-            break;
-        }
+        let exact: Option<usize> = number(&given, 'N', "number")?;
+        Ok(ReadOptions {
+            raw: given.has('r'),
+            array: given.value('a').map(str::to_owned),
+            delimiter: delimiter(&given),
+            max_chars: exact.or(number(&given, 'n', "number")?),
+            exact: exact.is_some(),
+            fd: number(&given, 'u', "file descriptor specification")?.unwrap_or_default(),
+            timeout,
+            prompt: given.value('p').map(str::to_owned),
+            names: given.words,
+        })
     }
-    Ok(options)
+}
+
+/// Parses the argument of an option as a number. `what` describes the number in the message.
+fn number<T: FromStr>(given: &Arguments, letter: char, what: &str) -> Result<Option<T>, String> {
+    let parse = |value: &str| value.parse().map_err(|_| format!("{value}: invalid {what}"));
+    given.value(letter).map(parse).transpose()
+}
+
+/// Returns the delimiter of lines: the first byte of the argument of `-d`, or NUL if it is empty.
+fn delimiter(given: &Arguments) -> u8 {
+    given.value('d').map_or(b'\n', |value| value.bytes().next().unwrap_or_default())
 }
 
 /// Reads a line up to the delimiter. Returns the line, and whether the delimiter or the input's end

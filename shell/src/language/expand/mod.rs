@@ -16,7 +16,8 @@ use super::escape;
 use super::interpreter::{Flow, Interpreter, Jump};
 use super::pattern::{self, Fragment, MatchResult, Matching, Pattern, TooCostly};
 use super::variables::{
-    ArrayElement, ExpandedWord, Setting, SettingValue, Value, Variable, is_name, past, split_index,
+    ArrayElement, AssignError, ExpandedWord, Setting, SettingValue, Value, Variable, is_name, past,
+    split_index,
 };
 use crate::bounds::amount;
 use crate::ledger::Charge;
@@ -451,10 +452,10 @@ impl Interpreter {
         }
     }
 
-    /// Evaluates an arithmetic expression. If it is invalid, the shell exits, as in bash.
+    /// Evaluates an arithmetic expression. If it is invalid, the line is abandoned, as in bash.
     pub(crate) async fn arithmetic(&mut self, text: &str) -> Flow<i64> {
         let value = super::arithmetic::evaluate(text, self);
-        self.or_exit(value).await
+        self.or_abandon(value).await
     }
 
     /// Returns the field separators: the value of `IFS`, or space, tab and newline if it is unset.
@@ -567,7 +568,7 @@ impl Interpreter {
     ) -> Flow<String> {
         let text = self.text(word).await?;
         if !is_name(&name) {
-            return Err(self.fail(&format!("${name}: cannot assign in this way")).await);
+            return Err(self.abandon(&format!("${name}: cannot assign in this way")).await);
         }
         let index = if let Some(Selection::At(index)) = index { Some(index) } else { None };
         let value = SettingValue::Text(text.clone());
@@ -585,12 +586,10 @@ impl Interpreter {
         })
     }
 
-    /// Reports that a required variable is not set. Returns the jump that exits the shell, with the
-    /// same status as in bash.
+    /// Reports that a required variable is not set. Returns the jump that exits the shell.
     async fn missing(&mut self, message: &str) -> Jump {
-        self.report(message).await;
-        self.last.status = if self.options.errexit { 1 } else { 127 };
-        Jump::Exit
+        self.execution.is_missing = true;
+        self.abandon(message).await
     }
 
     /// Expands the word that replaces the value in an operation such as `${x:-word}`.
@@ -660,7 +659,7 @@ impl Interpreter {
         if is_name(&target) || special {
             return Ok(Some((target, index)));
         }
-        Err(self.fail(&format!("{target}: invalid variable name")).await)
+        Err(self.abandon(&format!("{target}: invalid variable name")).await)
     }
 
     /// Returns the values of `${!prefix*}` or `${!name[@]}`.
@@ -688,8 +687,15 @@ impl Interpreter {
                 Ok(Values::Many { list, joined: matches!(chosen, Selection::Joined) })
             }
             (_, Some(Selection::At(index))) => {
-                let value = self.element(name, index);
-                Ok(Values::One(self.or_exit(value).await?))
+                match self.element(name, index) {
+                    Ok(value) => Ok(Values::One(value)),
+                    // As in bash, the line goes on without the value.
+                    Err(error @ AssignError::Subscript(_)) => {
+                        self.report(&error.to_string()).await;
+                        Ok(Values::One(None))
+                    }
+                    Err(error) => Err(self.abandon(&error.to_string()).await),
+                }
             }
             (_, None) => Ok(Values::One(self.value(name))),
         }
@@ -911,7 +917,7 @@ impl Interpreter {
 
     /// Reports that the length of a slice is negative. Returns the jump that exits the shell.
     async fn negative_length(&mut self, length: Option<i64>) -> Jump {
-        self.fail(&format!("{}: substring expression < 0", length.unwrap_or_default())).await
+        self.abandon(&format!("{}: substring expression < 0", length.unwrap_or_default())).await
     }
 }
 

@@ -34,7 +34,9 @@ impl Parser {
     pub(super) fn list(&mut self) -> ParseResult<List> {
         let mut items = Vec::new();
         loop {
+            let line = self.line;
             self.newlines()?;
+            let starts_line = self.line > line;
             if self.list_ends() {
                 items.shrink_to_fit();
                 return Ok(List { items, _charge: self.charge() });
@@ -58,7 +60,7 @@ impl Parser {
                     _ => false,
                 };
             self.count(ITEM + background.as_deref().map_or(0, text_size))?;
-            items.push(Item { chain: Arc::new(chain), background });
+            items.push(Item { chain: Arc::new(chain), background, starts_line });
             self.skip_spaces();
             if !separated && !self.list_ends() {
                 let found = self.found();

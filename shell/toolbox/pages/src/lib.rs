@@ -9,6 +9,7 @@
 mod charset;
 mod elements;
 mod guest;
+mod lines;
 mod page;
 mod results;
 mod strip;
@@ -44,6 +45,11 @@ pub enum Request {
         /// If true, tags are stripped from a page without building its tree, in linear time and
         /// memory.
         plain: bool,
+    },
+    /// Decodes a text to UTF-8.
+    Decode {
+        /// The label of the encoding that the server declares.
+        label: String,
     },
     /// Returns the visible text of a page.
     PageText {
@@ -107,6 +113,9 @@ pub fn answer(head: &[u8], body: &[u8]) -> (i32, Vec<u8>) {
                 Ok(text) => (status::DONE, text.into_bytes()),
                 Err(what) => (status::NOT_TEXT, what.into_bytes()),
             }
+        }
+        Request::Decode { label } => {
+            (status::DONE, charset::decode(body, Some(&label)).into_bytes())
         }
         Request::PageText { plain } => (status::DONE, elements::text_of(body, plain).into_bytes()),
         Request::Links { base } => list(elements::links(body, &base)),

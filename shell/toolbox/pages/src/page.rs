@@ -5,7 +5,7 @@ use dom_smoothie::{Config, Readability, TextMode};
 use html5ever::tendril::{StrTendril, TendrilSink};
 use url::Url;
 
-use crate::{charset, strip};
+use crate::{charset, lines, strip};
 
 /// Maximum size of a page, in bytes. Only the start of a larger page is converted.
 const PAGE_BYTES: usize = 5 << 20;
@@ -258,7 +258,8 @@ fn whole(document: &Document, base: Option<&Url>) -> String {
     if inner.chars().count() * 5 >= all.chars().count() { inner } else { all }
 }
 
-/// Removes elements that are not shown and images without alternative text. Makes links absolute.
+/// Removes elements that are not shown and images without alternative text. Makes links absolute,
+/// and fits elements into the lines that they become.
 fn tidy(document: &Document, base: Option<&Url>) {
     document.select(UNREAD).remove();
     document.select(LINES).rename("p");
@@ -285,6 +286,7 @@ fn tidy(document: &Document, base: Option<&Url>) {
         }
         link.remove_attr("title");
     }
+    lines::fit(document);
 }
 
 /// Appends a line. Replaces `&amp;` in link targets with `&`, so that the URLs can be requested.

@@ -11,6 +11,10 @@
 //! the transaction only if it was rolled back. If a server does not assign transaction IDs, the
 //! transaction is not repeated, and the caller gets an error.
 //!
+//! **Poolers.** A pooler by session is like the server itself. A pooler by transaction is named in the
+//! URL, since it changes how this module works ([`Pooled`]); the first connection finds out if one is
+//! not named.
+//!
 //! **Sessions** have time limits for statements, for locks and for idle transactions. Therefore a
 //! process that is paused during a transaction holds its locks only for a limited time.
 
@@ -29,14 +33,15 @@ use deadpool_postgres::{
 };
 use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
-use tokio_postgres::{Config, SimpleQueryMessage};
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Config, SimpleQueryMessage};
 
 use self::failure::{describe, of_pool};
 use self::notices::Notices;
-use self::statements::{Open, within};
+use self::statements::{Open, ParameterTypes, within};
 use self::tls::Tls;
 use self::url::Location;
-pub(crate) use self::url::shown;
+pub(crate) use self::url::{certificates, shown};
 use super::{Access, Opening, Transaction, Work};
 use crate::error::Cause;
 use crate::error::{DbError, FailureKind, kind_of};
@@ -56,10 +61,20 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The delay before the first retry of a transaction. It doubles with each retry.
 const FIRST_DELAY: Duration = Duration::from_millis(10);
 
-/// The settings of each session: the timeouts for statements, for waiting for locks, and for idle
-/// transactions, in milliseconds.
-const LIMITS: &str = "SET statement_timeout = 10000; SET lock_timeout = 8000; \
-                      SET idle_in_transaction_session_timeout = 10000";
+/// Returns the statements that make the settings of each session: the schema, and the timeouts for
+/// statements, for waiting for locks, and for idle transactions, in milliseconds. `set` is `SET`, or
+/// `SET LOCAL` for the settings of a transaction.
+fn settings(set: &str, schema: &str) -> String {
+    format!(
+        "{set} search_path TO \"{schema}\"; {set} statement_timeout = 10000; \
+         {set} lock_timeout = 8000; {set} idle_in_transaction_session_timeout = 10000;"
+    )
+}
+
+/// The hint for a pooler that the URL does not name.
+const POOLED: &str = "a pooler gives the transactions of a connection different sessions of the \
+                      server\nhint: add `pooler=transaction` to the parameters of the store's URL, \
+                      or let the pooler keep a session for each connection";
 
 /// A database on a PostgreSQL server. Cheap to clone.
 #[derive(Clone)]
@@ -69,6 +84,8 @@ struct Inner {
     pool: Pool,
     /// The settings for the connection that receives notifications.
     connection: (Config, Tls),
+    /// The state for a pooler by transaction, if the URL names one.
+    pooled: Option<Pooled>,
     /// The handle for notifications, created on first use.
     notices: OnceLock<Notices>,
     schema: String,
@@ -78,6 +95,15 @@ struct Inner {
     tables: fn() -> String,
     /// The server's properties, set once the schema has been migrated.
     server: OnceCell<Server>,
+}
+
+/// The state for connections through a pooler that gives each transaction another session of the
+/// server. Nothing may then outlive a transaction: its settings are made anew, its statements have no
+/// names, and the process does not listen.
+struct Pooled {
+    /// The statements that make the settings of a transaction.
+    settings: String,
+    types: ParameterTypes,
 }
 
 /// Properties of the server.
@@ -109,7 +135,7 @@ impl Postgres {
         opening: Opening,
         tables: fn() -> String,
     ) -> Result<Postgres, Cause> {
-        let Location { mut config, schema, tls, shown } = Location::parse(url)?;
+        let Location { mut config, schema, tls, is_pooled, shown } = Location::parse(url)?;
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(CONNECT);
         }
@@ -121,7 +147,7 @@ impl Postgres {
         let recycling_method = RecyclingMethod::Fast;
         let connection = (config.clone(), tls.clone());
         let manager = Manager::from_config(config, tls, ManagerConfig { recycling_method });
-        let session = format!("SET search_path TO \"{schema}\"; {LIMITS}");
+        let session = if is_pooled { String::new() } else { settings("SET", &schema) };
         let prepare = Hook::async_fn(move |client: &mut deadpool_postgres::ClientWrapper, _| {
             let session = session.clone();
             Box::pin(
@@ -138,6 +164,10 @@ impl Postgres {
         Ok(Postgres(Arc::new(Inner {
             pool,
             connection,
+            pooled: is_pooled.then(|| Pooled {
+                settings: settings("SET LOCAL", &schema),
+                types: ParameterTypes::default(),
+            }),
             notices: OnceLock::new(),
             schema,
             shown,
@@ -151,8 +181,8 @@ impl Postgres {
     /// send and receive them.
     pub(super) fn notices(&self) -> &Notices {
         self.0.notices.get_or_init(|| {
-            let (config, tls) = self.0.connection.clone();
-            Notices::start(self.0.pool.clone(), config, tls, &self.0.schema)
+            let listener = self.0.pooled.is_none().then(|| self.0.connection.clone());
+            Notices::start(self.0.pool.clone(), listener, &self.0.schema)
         })
     }
 
@@ -213,9 +243,10 @@ impl Postgres {
             // The server may be starting or failing over.
             Err(error) => return Ok((work, Attempt::Failed(error.into()))),
         };
-        let handle = Handle::current();
+        let (handle, inner) = (Handle::current(), Arc::clone(&self.0));
         let task = tokio::task::spawn_blocking(move || {
-            let ended = transact(&client, &handle, (access, server), &mut work);
+            let pooled = inner.pooled.as_ref();
+            let ended = transact(&client, &handle, (access, server, pooled), &mut work);
             if !matches!(ended, Attempt::Done) {
                 // The session may be in any state, so its connection is not reused.
                 drop(Object::take(client));
@@ -231,9 +262,11 @@ impl Postgres {
         // The session has no statement timeout afterwards, so its connection is removed from the
         // pool.
         let client = Object::take(self.connection().await?);
-        for statement in
-            ["SET statement_timeout = 0", &format!("VACUUM (ANALYZE) {}", tables.join(", "))]
-        {
+        let schema = &self.0.schema;
+        let tables: Vec<_> = tables.iter().map(|table| format!("\"{schema}\".{table}")).collect();
+        let vacuum = format!("VACUUM (ANALYZE) {}", tables.join(", "));
+        let timeout = self.0.pooled.is_none().then_some("SET statement_timeout = 0");
+        for statement in timeout.into_iter().chain([vacuum.as_str()]) {
             client.batch_execute(statement).await.map_err(|error| describe(&error))?;
         }
         Ok(())
@@ -250,12 +283,49 @@ impl Postgres {
             // The connection does not return to the pool: if the caller stops waiting while the
             // tables are created, its transaction is still open.
             let client = Object::take(self.connection().await?);
-            schema::prepare(&client, &self.0.schema, self.0.opening, self.0.tables).await?;
+            if self.0.pooled.is_none() && self.is_pooled(&client).await? {
+                return Err(DbError::new(FailureKind::Other, POOLED));
+            }
+            let settings = self.0.pooled.as_ref().map(|pooled| pooled.settings.as_str());
+            let tables = schema::Tables {
+                schema: &self.0.schema,
+                begin: format!("BEGIN; {}", settings.unwrap_or_default()),
+                opening: self.0.opening,
+                create: self.0.tables,
+            };
+            schema::prepare(&client, &tables).await?;
             let statuses = "SELECT 1 FROM pg_proc WHERE proname = 'pg_current_xact_id'";
-            let found = client.query_opt(statuses, &[]).await;
+            let found = client.query_typed_opt(statuses, &[]).await;
             Ok(Server { has_statuses: matches!(found, Ok(Some(_))) })
         };
         self.0.server.get_or_try_init(prepare).await.copied()
+    }
+
+    /// Returns true if a pooler gives the transactions of a connection different sessions of the
+    /// server: a setting of the session that `first` or a second connection makes is not there when it
+    /// is read.
+    async fn is_pooled(&self, first: &Client) -> Result<bool, DbError> {
+        // A server that has no second connection to give does not pool either.
+        let Ok(second) = self.connection().await else { return Ok(false) };
+        let clients: [(&str, &Client); 2] = [("first", first), ("second", &second)];
+        for (name, client) in clients {
+            let set = format!("SELECT set_config('wattle.connection', '{name}', false)");
+            if client.simple_query(&set).await.is_err() {
+                // The server has no settings of applications.
+                return Ok(false);
+            }
+        }
+        for (name, client) in clients.into_iter().rev() {
+            let read = "SELECT current_setting('wattle.connection', true)";
+            let found = client.simple_query(read).await.map_err(|error| describe(&error))?;
+            let is_kept = found.iter().any(
+                |message| matches!(message, SimpleQueryMessage::Row(row) if row.get(0) == Some(name)),
+            );
+            if !is_kept {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Returns true if a transaction whose commit was sent has been committed. Asks the server for
@@ -274,7 +344,8 @@ impl Postgres {
             delay *= 2;
             let Ok(client) = self.connection().await else { continue };
             let query = "SELECT pg_xact_status(CAST(CAST($1 AS TEXT) AS xid8))";
-            let Ok(row) = client.query_one(query, &[&number]).await else { continue };
+            let params: [(&(dyn ToSql + Sync), Type); 1] = [(&number, Type::TEXT)];
+            let Ok(row) = client.query_typed_one(query, &params).await else { continue };
             match row.try_get::<_, Option<&str>>(0) {
                 Ok(Some("committed")) => return Ok(true),
                 Ok(Some("aborted")) => return Ok(false),
@@ -290,7 +361,7 @@ impl Postgres {
 fn transact(
     client: &Object,
     handle: &Handle,
-    (access, server): (Access, Server),
+    (access, server, pooled): (Access, Server, Option<&Pooled>),
     work: &mut Work,
 ) -> Attempt {
     let (level, number) = match (access, server.has_statuses) {
@@ -307,8 +378,9 @@ fn transact(
         _ => "",
     };
     // One request begins the transaction and asks for the server's time.
+    let settings = pooled.map_or("", |pooled| pooled.settings.as_str());
     let begin = format!(
-        "BEGIN ISOLATION LEVEL {level}; SELECT {number},
+        "BEGIN ISOLATION LEVEL {level}; {settings} SELECT {number},
          CAST(EXTRACT(EPOCH FROM CURRENT_TIMESTAMP) * 1000 AS BIGINT){confirm}"
     );
     let begun = match within(handle, client.simple_query(&begin)) {
@@ -323,7 +395,8 @@ fn transact(
     let Some(now) = row.and_then(|row| row.get(1)?.parse().ok()) else {
         return Attempt::Failed("the server does not report its time".into());
     };
-    let mut statements = Open::new(client, handle, now);
+    let types = pooled.map(|pooled| &pooled.types);
+    let mut statements = Open::new(client, handle, types, now);
     let mut transaction = Transaction::new(&mut statements);
     let done = work(&mut transaction);
     let is_discarded = transaction.is_discarded;

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use deadpool_postgres::Pool;
 use tokio::sync::{Notify, broadcast};
+use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{AsyncMessage, Config, Error};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -34,6 +35,8 @@ const BEHIND: usize = 1_024;
 pub(crate) struct Notices {
     shared: Arc<Shared>,
     received: broadcast::Sender<Arc<str>>,
+    /// If false, the process receives only its own topics, without the server.
+    listens: bool,
     /// A guard that stops the tasks when it is dropped.
     _tasks: DropGuard,
 }
@@ -45,21 +48,29 @@ struct Shared {
 }
 
 impl Notices {
-    /// Starts listening and sending. Must be called within a tokio runtime.
-    pub(super) fn start(pool: Pool, config: Config, tls: Tls, schema: &str) -> Notices {
+    /// Starts sending and, if there are settings for a connection of its own, listening. Must be
+    /// called within a tokio runtime.
+    pub(super) fn start(pool: Pool, listener: Option<(Config, Tls)>, schema: &str) -> Notices {
         let shared = Arc::<Shared>::default();
         let received = broadcast::Sender::new(BEHIND);
         let stop = CancellationToken::new();
         let channel = format!("wattle {schema}");
         let sending = send(pool, Arc::clone(&shared), channel.clone());
         tokio::spawn(stop.clone().run_until_cancelled_owned(sending));
-        let listening = listen(config, tls, channel, received.clone());
-        tokio::spawn(stop.clone().run_until_cancelled_owned(listening));
-        Notices { shared, received, _tasks: stop.drop_guard() }
+        let listens = listener.is_some();
+        if let Some((config, tls)) = listener {
+            let listening = listen(config, tls, channel, received.clone());
+            tokio::spawn(stop.clone().run_until_cancelled_owned(listening));
+        }
+        Notices { shared, received, listens, _tasks: stop.drop_guard() }
     }
 
     /// Queues a topic to be sent to all processes.
     pub(crate) fn send(&self, topic: &str) {
+        if !self.listens {
+            // Sending fails only if there are no receivers.
+            drop(self.received.send(topic.into()));
+        }
         let mut topics = self.shared.topics.lock().unwrap_or_else(PoisonError::into_inner);
         topics.insert(topic.to_owned());
         drop(topics);
@@ -81,7 +92,9 @@ async fn send(pool: Pool, shared: Arc<Shared>, channel: String) {
             std::mem::take(&mut *shared.topics.lock().unwrap_or_else(PoisonError::into_inner));
         for payload in payloads(topics) {
             let Ok(client) = pool.get().await else { break };
-            let sent = client.execute("SELECT pg_notify($1, $2)", &[&channel, &payload]).await;
+            let params: [(&(dyn ToSql + Sync), Type); 2] =
+                [(&channel, Type::TEXT), (&payload, Type::TEXT)];
+            let sent = client.query_typed("SELECT pg_notify($1, $2)", &params).await;
             if let Err(error) = sent {
                 tracing::debug!(%error, "failed to notify other processes");
             }

@@ -1,16 +1,17 @@
 //! The statements of an open transaction, executed on a thread where blocking is allowed.
 
+use std::collections::HashMap;
 use std::error::Error as StdError;
 use std::future::Future;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::BytesMut;
 use deadpool_postgres::Object;
 use futures_util::TryStreamExt as _;
 use tokio::runtime::Handle;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
-use tokio_postgres::{Error, Statement};
+use tokio_postgres::{Error, SimpleQueryMessage, Statement};
 
 use super::super::{Row, RowSink, Statements, Value};
 use super::{ANSWER, describe};
@@ -30,6 +31,8 @@ pub(super) fn within<T>(
 pub(super) struct Open<'a> {
     client: &'a Object,
     handle: &'a Handle,
+    /// The types of parameters, if the connection is pooled by transaction.
+    types: Option<&'a ParameterTypes>,
     /// The server's time when the transaction began, in milliseconds since 1970.
     now: i64,
     /// If true, a statement has failed, so the server will roll the transaction back.
@@ -37,8 +40,13 @@ pub(super) struct Open<'a> {
 }
 
 impl<'a> Open<'a> {
-    pub(super) fn new(client: &'a Object, handle: &'a Handle, now: i64) -> Open<'a> {
-        Open { client, handle, now, failed: false }
+    pub(super) fn new(
+        client: &'a Object,
+        handle: &'a Handle,
+        types: Option<&'a ParameterTypes>,
+        now: i64,
+    ) -> Open<'a> {
+        Open { client, handle, types, now, failed: false }
     }
 
     pub(super) fn failed(&self) -> bool {
@@ -52,22 +60,75 @@ impl<'a> Open<'a> {
         answer
     }
 
-    fn prepare(&mut self, sql: &str) -> Result<Statement, DbError> {
+    fn prepare(&mut self, sql: &str) -> Result<Prepared, DbError> {
         let client = self.client;
         // SQLite writes parameters as `?1`, and PostgreSQL as `$1`.
-        self.ask(client.prepare_cached(&sql.replace('?', "$")))
+        let sql = sql.replace('?', "$");
+        let Some(types) = self.types else {
+            return self.ask(client.prepare_cached(&sql)).map(Prepared::Named);
+        };
+        if let Some(known) = types.of(&sql) {
+            return Ok(Prepared::Unnamed(sql, known));
+        }
+        let found = self.ask(client.simple_query(&format!(
+            "PREPARE wattle_types AS {sql};
+             SELECT CAST(CAST(parameter_types AS oid[]) AS TEXT) FROM pg_prepared_statements
+             WHERE name = 'wattle_types';
+             DEALLOCATE wattle_types"
+        )))?;
+        let found = found.iter().find_map(|message| match message {
+            SimpleQueryMessage::Row(row) => row.get(0),
+            _ => None,
+        });
+        let numbers = found.unwrap_or_default().trim_matches(['{', '}']).split(',');
+        let numbers = numbers.filter_map(|number| number.parse().ok());
+        let found = numbers.map(|number| Type::from_oid(number).unwrap_or(Type::UNKNOWN));
+        Ok(Prepared::Unnamed(sql.clone(), types.add(sql, found.collect())))
+    }
+}
+
+/// A statement that can be executed.
+enum Prepared {
+    /// A statement that the session keeps under a name.
+    Named(Statement),
+    /// A text with the types of its parameters, which the session does not keep.
+    Unnamed(String, Arc<[Type]>),
+}
+
+/// The types of the parameters of the statements that were executed so far. A session that a pooler
+/// gives to one transaction only keeps no prepared statements, which would tell them.
+#[derive(Default)]
+pub(super) struct ParameterTypes(Mutex<HashMap<String, Arc<[Type]>>>);
+
+impl ParameterTypes {
+    fn of(&self, sql: &str) -> Option<Arc<[Type]>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(sql).cloned()
+    }
+
+    fn add(&self, sql: String, types: Arc<[Type]>) -> Arc<[Type]> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(sql, Arc::clone(&types));
+        types
     }
 }
 
 impl Statements for Open<'_> {
     fn each(&mut self, sql: &str, params: &[Value], row: &mut RowSink<'_>) -> Result<(), Cause> {
-        let statement = self.prepare(sql)?;
-        let names: Arc<[String]> =
-            statement.columns().iter().map(|column| column.name().to_owned()).collect();
         let client = self.client;
-        let rows = self.ask(client.query_raw(&statement, params))?;
-        let mut rows = pin!(rows);
+        let rows = match self.prepare(sql)? {
+            Prepared::Named(statement) => self.ask(client.query_raw(&statement, params)),
+            Prepared::Unnamed(sql, types) => {
+                let params = params.iter().zip(types.iter().cloned());
+                self.ask(client.query_typed_raw(&sql, params))
+            }
+        };
+        let mut rows = pin!(rows?);
+        let mut names: Arc<[String]> = Arc::default();
         while let Some(found) = self.ask(rows.try_next())? {
+            if names.len() != found.len() {
+                let columns = found.columns().iter();
+                names = columns.map(|column| column.name().to_owned()).collect();
+            }
             let values = (0..names.len()).map(|at| found.try_get(at));
             let values = values.collect::<Result<_, _>>().map_err(|error| describe(&error))?;
             if row(Row::new(Arc::clone(&names), values))?.is_break() {
@@ -78,9 +139,15 @@ impl Statements for Open<'_> {
     }
 
     fn execute(&mut self, sql: &str, params: &[Value]) -> Result<u64, DbError> {
-        let statement = self.prepare(sql)?;
         let client = self.client;
-        self.ask(client.execute_raw(&statement, params))
+        match self.prepare(sql)? {
+            Prepared::Named(statement) => self.ask(client.execute_raw(&statement, params)),
+            Prepared::Unnamed(sql, types) => {
+                let params = params.iter().map(|param| -> &(dyn ToSql + Sync) { param });
+                let params: Vec<_> = params.zip(types.iter().cloned()).collect();
+                self.ask(client.execute_typed(&sql, &params))
+            }
+        }
     }
 
     fn excludes_writers(&self) -> bool {

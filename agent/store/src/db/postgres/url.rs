@@ -12,6 +12,8 @@ use crate::error::Cause;
 const SCHEMA: &str = "wattle";
 /// Maximum length of a schema's name, in bytes.
 const MAX_SCHEMA: usize = 63;
+/// The parameter that names a file of trusted certificates.
+const ROOTS: &str = "sslrootcert";
 
 /// The minimum protection of the connection, set by the parameter `sslmode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +42,8 @@ pub(super) struct Location {
     pub(super) config: Config,
     pub(super) schema: String,
     pub(super) tls: TlsSettings,
+    /// If true, the URL leads to a pooler that gives each transaction another session of the server.
+    pub(super) is_pooled: bool,
     /// The URL with its password masked.
     pub(super) shown: String,
 }
@@ -50,12 +54,21 @@ impl Location {
         let mut url = Url::parse(text).map_err(|error| format!("the URL is invalid: {error}"))?;
         let shown = masked(&url);
         let (mut schema, mut protection, mut roots) = (SCHEMA.to_owned(), None, None);
+        let mut is_pooled = false;
         let mut others = Vec::new();
         for (key, value) in url.query_pairs().into_owned() {
             match key.as_str() {
                 "schema" => schema = value,
                 "sslmode" => protection = Some(protection_of(&value)?),
-                "sslrootcert" => roots = Some(PathBuf::from(value)),
+                ROOTS => roots = Some(PathBuf::from(value)),
+                "pooler" if value == "transaction" => is_pooled = true,
+                "pooler" => {
+                    return Err(format!(
+                        "`pooler` is `transaction`, not `{value}`; a pooler by session needs no \
+                         parameter"
+                    )
+                    .into());
+                }
                 _ => others.push((key, value)),
             }
         }
@@ -82,7 +95,7 @@ impl Location {
             Protection::Prefer => SslMode::Prefer,
             Protection::Require | Protection::VerifyFull => SslMode::Require,
         });
-        Ok(Location { config, schema, tls: TlsSettings { protection, roots }, shown })
+        Ok(Location { config, schema, tls: TlsSettings { protection, roots }, is_pooled, shown })
     }
 }
 
@@ -139,6 +152,12 @@ pub(crate) fn shown(text: &str) -> String {
     Url::parse(text).map_or_else(|_| "postgres://…".to_owned(), |url| masked(&url))
 }
 
+/// Returns the file of trusted certificates that a store's URL names.
+pub(crate) fn certificates(text: &str) -> Option<PathBuf> {
+    let url = Url::parse(text).ok()?;
+    url.query_pairs().find(|(key, _)| key == ROOTS).map(|(_, value)| value.as_ref().into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,6 +187,7 @@ mod tests {
         assert!(wrong("postgres://db/x?schema=My-Schema").contains("lowercase letters"));
         assert!(wrong("postgres://db/x?schema=pg_x").contains("`pg_`"));
         assert!(wrong("postgres://db/x?sslmode=verify-ca").contains("`verify-full`"));
+        assert!(wrong("postgres://db/x?pooler=statement").contains("`transaction`"));
         assert!(wrong("postgres://db/x?sslmode=require&sslrootcert=/f").contains("verify-full"));
     }
 

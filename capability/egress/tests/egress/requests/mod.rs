@@ -2,5 +2,6 @@
 
 mod addresses;
 mod answers;
+mod environment;
 mod redirects;
 mod site;
