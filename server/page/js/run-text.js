@@ -61,6 +61,29 @@ export function callDraft(draft) {
   return at < 0 ? '' : draft.slice(at);
 }
 
+const ATTACHED = /\n\nAttached files: (`[^`\n]+`(?:, `[^`\n]+`)*)$/;
+
+/**
+ * Returns a message that names the files that were sent with it, for the model and for the chat.
+ *
+ * @param {string} text
+ * @param {string[]} names
+ */
+export function withAttachments(text, names) {
+  return names.length === 0 ? text : `${text}\n\nAttached files: ${names.map((name) => `\`${name.replaceAll('`', "'")}\``).join(', ')}`;
+}
+
+/**
+ * Returns the text of a message, and the names of the files that were sent with it.
+ *
+ * @param {string} message
+ * @returns {{text: string, names: string[]}}
+ */
+export function splitAttachments(message) {
+  const found = ATTACHED.exec(message);
+  return found ? { text: message.slice(0, found.index), names: (found[1] ?? '').slice(1, -1).split('`, `') } : { text: message, names: [] };
+}
+
 /** @param {CallState} call */
 export function outputPreview(call) {
   return visible(firstLine(call.output, 140));

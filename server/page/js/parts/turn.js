@@ -12,7 +12,7 @@ import { count, cost, duration, elapsed, number, visible } from '../format.js';
 import { renderMarkdown } from '../markdown-dom.js';
 import { href } from '../router.js';
 import { RunFeed } from '../run-feed.js';
-import { activity, splitAttachments, callDraft } from '../run-text.js';
+import { activity, callDraft, splitAttachments } from '../run-text.js';
 import { approvalCard } from './approval-card.js';
 import { artifactList } from './artifacts.js';
 import { copyButton, endNotice, fileChips, releaseNotice, statusLabel, usageText } from './bits.js';
