@@ -2,9 +2,10 @@
 
 use std::process::Command;
 
+use serde_json::Value as Json;
 use wattle_tests::provider::{Answer, Provider};
 
-use crate::place::Place;
+use crate::place::{Call, Place};
 
 fn user_file(place: &Place, text: &str) {
     let folder = place.home().join(".config/wattle");
