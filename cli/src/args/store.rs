@@ -23,7 +23,7 @@ pub(crate) enum StoreCommand {
     Vacuum(StoreArgs),
     /// Show the rows, the sizes and the runs of a store
     Stats(StoreArgs),
-    /// Go on with the keys that are here, without the lost ones
+    /// Accept the keys that are here in place of lost ones
     AcceptKeys(StoreArgs),
 }
 

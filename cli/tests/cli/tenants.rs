@@ -84,6 +84,10 @@ const COMMANDS: &[(&str, Row)] = &[
     ("store check", Without("as `store copy`, and it prints no content")),
     ("store vacuum", Without("as `store check`")),
     ("store stats", Without("as `store check`")),
+    (
+        "store accept-keys",
+        Without("it changes fingerprints of keys only, for whoever may write the file"),
+    ),
     ("prune", Without("as `store check`")),
     ("ledger verify", Call(&["ledger", "verify", "--run", "RUN", "--json"], "", 0)),
     ("ledger key", Call(&["ledger", "key"], "", 1)),
