@@ -149,7 +149,7 @@ async fn a_store_moves_to_postgres_and_back_with_its_encrypted_records() {
     let last = folder.path().join("b.db");
     let back = copy(&middle, &file(&last)).await.unwrap();
     assert_eq!(back, there);
-    assert_eq!((back.resumed, back.tables.len()), (0, 22));
+    assert_eq!((back.resumed, back.tables.len()), (0, 23));
     let store = Store::open(&last, HOUR).unwrap();
     assert_eq!(dump(&of(&store, &keys), &keys).await, expected);
     let conversation = of(&store, &keys).take_conversation([7; 32]).await.unwrap();

@@ -419,6 +419,7 @@ const WITHOUT_DATA: &[&str] = &[
     "Store::in_memory",
     "Store::connect",
     "Store::shown_url",
+    "Store::certificates_of_url",
     "Store::close",
     "Store::prepare_stop",
     "Store::limited",

@@ -44,6 +44,8 @@ const KEYS: &[(&str, &str, Fate)] = &[
     ("limits.memory_mb", "100000", Fate::Refused),
     ("limits.cpu", "\"1s\"", Fate::Applies),
     ("limits.cpu", "\"10h\"", Fate::Refused),
+    ("limits.programs", "1", Fate::Applies),
+    ("limits.programs", "100000", Fate::Refused),
     ("limits.received_mb", "1", Fate::Applies),
     ("limits.received_mb", "100000", Fate::Refused),
     ("limits.process_memory_mb", "64", Fate::Applies),

@@ -88,7 +88,7 @@ fn names(folder: &Path, ending: &str) -> Vec<String> {
 
 #[test]
 fn the_sets_are_complete() {
-    assert_eq!(built_in().programs.len(), 36);
+    assert_eq!(built_in().programs.len(), 35);
     assert_eq!(algorithms().programs.len(), 12);
 }
 
