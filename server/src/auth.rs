@@ -10,10 +10,10 @@ use axum::response::{IntoResponse, Response};
 use wattle_agent::host::Scope;
 
 use crate::caller::Caller;
-use crate::connection::Seat;
 use crate::error::ApiError;
 use crate::quota::{self, Kind};
 use crate::route::Protection;
+use crate::seat::Seat;
 use crate::state::Shared;
 
 /// Rejects a request if its token lacks the required scope or exceeds a quota. Otherwise adds the

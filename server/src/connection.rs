@@ -1,7 +1,6 @@
 //! Serves a connection within its limits.
 
 use std::io;
-use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,17 +19,15 @@ use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use prometheus_client::metrics::gauge::Gauge;
 use rustix::net::{Shutdown, shutdown, sockopt};
 use tokio::net::TcpStream;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 use tower::Service;
 
 use crate::auth;
 use crate::error::ApiError;
 use crate::gate::is_for_state;
-use crate::metrics::Metrics;
+use crate::seat::Seat;
 use crate::settings::Limits;
 use crate::state::Shared;
 use crate::wire::{Pace, Wire};
@@ -45,45 +42,6 @@ const RESERVED_HEAD_TIME: Duration = Duration::from_secs(2);
 #[cfg(target_os = "linux")]
 const MAX_IDLE: Duration = Duration::from_secs(3_600);
 
-/// A slot for one connection of the server. It becomes free when all of its clones are dropped.
-#[derive(Clone)]
-pub(crate) struct Seat {
-    /// If true, all ordinary connections are in use, and this connection accepts only one request,
-    /// which must be for the server's state or have the server's own token.
-    is_reserved: bool,
-    /// The client's address, or `None` if it is unknown.
-    peer: Option<IpAddr>,
-    _permit: Arc<OwnedSemaphorePermit>,
-    _counted: Arc<Counted>,
-}
-
-/// A guard that counts a connection in a gauge until the guard is dropped.
-struct Counted(Gauge);
-
-impl Seat {
-    pub(crate) fn new(
-        permit: OwnedSemaphorePermit,
-        is_reserved: bool,
-        peer: Option<IpAddr>,
-        metrics: &Metrics,
-    ) -> Seat {
-        metrics.connections.inc();
-        let counted = Counted(metrics.connections.clone());
-        Seat { is_reserved, peer, _permit: Arc::new(permit), _counted: Arc::new(counted) }
-    }
-
-    /// Returns the client's address, or `None` if it is unknown.
-    pub(crate) fn peer(&self) -> Option<IpAddr> {
-        self.peer
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.dec();
-    }
-}
-
 /// Rejects a request on a reserved connection unless the request is for the server's state or has
 /// the server's own token.
 pub(crate) async fn admit(
@@ -91,7 +49,7 @@ pub(crate) async fn admit(
     request: Request,
     next: Next,
 ) -> Response {
-    let is_reserved = request.extensions().get::<Seat>().is_some_and(|seat| seat.is_reserved);
+    let is_reserved = request.extensions().get::<Seat>().is_some_and(|seat| seat.is_reserved());
     let is_admitted =
         !is_reserved || is_for_state(&request) || auth::is_own(&shared, request.headers());
     if is_admitted {
@@ -137,7 +95,7 @@ pub(crate) async fn serve(stream: TcpStream, shared: Arc<Shared>, router: Router
     }
     let stream = Arc::new(stream);
     let mut limits = shared.limits;
-    if seat.is_reserved {
+    if seat.is_reserved() {
         limits.head_time = limits.head_time.min(RESERVED_HEAD_TIME);
     }
     let pace = Arc::new(Pace::new(limits.write_time));
@@ -174,7 +132,7 @@ pub(crate) async fn serve(stream: TcpStream, shared: Arc<Shared>, router: Router
     let mut connection = pin!(
         http1::Builder::new()
             .timer(TokioTimer::new())
-            .keep_alive(!seat.is_reserved)
+            .keep_alive(!seat.is_reserved())
             .header_read_timeout(limits.head_time)
             .max_header_size(limits.head_bytes)
             .max_headers(limits.headers)

@@ -53,6 +53,7 @@ mod quota;
 mod revoked;
 mod route;
 mod router;
+mod seat;
 mod server;
 mod settings;
 mod start;

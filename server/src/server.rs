@@ -14,10 +14,11 @@ use tokio_util::task::TaskTracker;
 use wattle_agent::{Store, Tenant};
 
 use crate::app::App;
-use crate::connection::{self, Seat};
+use crate::connection;
 use crate::error::{ApiError, ServeError};
 use crate::revoked;
 use crate::router::router;
+use crate::seat::Seat;
 use crate::settings::ServerSettings;
 use crate::state::Shared;
 

@@ -14,12 +14,12 @@ use wattle_agent::host::machine::Envelope;
 use wattle_agent::host::service::{ChunkEvent, FollowError, TreeCursor};
 
 use crate::caller::Caller;
-use crate::connection::Seat;
 use crate::error::ApiError;
 use crate::path::Path;
 use crate::query::Query;
 use crate::route::Route;
 use crate::route::{INVALID, NOT_FOUND};
+use crate::seat::Seat;
 use crate::state::Shared;
 use crate::stream::{RunEvents, Source, sse, websocket};
 

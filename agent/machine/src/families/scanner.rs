@@ -63,7 +63,8 @@ pub enum Piece {
 /// let mut pieces = scanner.push("<think>two and ");
 /// pieces.extend(scanner.push("two</think>\nfour"));
 /// pieces.extend(scanner.finish());
-/// assert_eq!(pieces, [Piece::Thought("two and two".into()), Piece::Text("\nfour".into())]);
+/// let thought = |text: &str| Piece::Thought(text.to_owned());
+/// assert_eq!(pieces, [thought("two and "), thought("two"), Piece::Text("\nfour".into())]);
 /// ```
 #[derive(Debug)]
 pub struct Scanner<'p> {
