@@ -1,6 +1,7 @@
 //! Measures event streams: 500 clients follow 50 runs of a real server, whose model answers
 //! immediately. Checks that no event is lost or duplicated, and prints the event latency and the
 //! memory usage of an idle stream. Prints both again with 50 additional clients that never read.
+//! Also prints the time from the model's first word to the first visible piece of its answer.
 //!
 //! Run it with `cargo bench --bench streams`. With `-- --test`, it runs one small round.
 
@@ -18,7 +19,7 @@ mod serve;
 use std::io::{BufRead, BufReader};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Barrier, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value as Json;
@@ -50,7 +51,8 @@ fn follow(stream: &mut BufReader<TcpStream>) -> Vec<u64> {
         let Some(data) = line.strip_prefix("data: ") else { continue };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64;
         let event: Json = serde_json::from_str(data).unwrap();
-        if event["type"] == "delta" {
+        let kind = event["type"].as_str().unwrap();
+        if ["delta", "thought_delta", "answer_delta", "answer_void"].contains(&kind) {
             continue;
         }
         newest += 1;
@@ -141,8 +143,63 @@ fn round(size: Size) {
     );
 }
 
+/// Time between two pieces of the answer of a model that writes slowly.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Prints the median time from the first word of an answer to its first visible piece, for several
+/// ways to follow a run.
+fn first_pieces(times: usize) {
+    let began = Arc::new(Mutex::new(Instant::now()));
+    let own = Arc::clone(&began);
+    let provider = Provider::answering(move |_: &Recorded| {
+        *own.lock().unwrap() = Instant::now() + PAUSE;
+        let words = (0..100).map(|number| format!("word{number} ")).collect::<String>();
+        Answer::streamed(format!("ToolCall::Response(\"\"\"{words}\"\"\")"))
+            .pieces(128)
+            .pause(PAUSE)
+    });
+    let home = tempfile::tempdir().unwrap();
+    let server = Server::start(&provider.base_url(), home.path(), &[]);
+    let streamed = |line: &str, body: &str, first: &str| {
+        let mut stream = server.send(line, body);
+        let mut line = String::new();
+        while !line.contains(first) {
+            line.clear();
+            assert!(stream.read_line(&mut line).unwrap() > 0, "the stream has no answer");
+        }
+        began.lock().unwrap().elapsed()
+    };
+    let completion =
+        r#"{"model":"wattle","stream":true,"messages":[{"role":"user","content":"go"}]}"#;
+    let message = r#"{"message":"go"}"#;
+    let terminal = || {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_wattle"));
+        command.args(["run", "--model", "m", "--base-url", &provider.base_url(), "go"]);
+        command.current_dir(home.path()).env("HOME", home.path()).env("TERM", "xterm-256color");
+        let mut shown = rexpect::session::spawn_command(command, Some(60_000)).unwrap();
+        shown.exp_string("word0").unwrap();
+        let elapsed = began.lock().unwrap().elapsed();
+        shown.exp_eof().unwrap();
+        elapsed
+    };
+    let ways: [(&str, &dyn Fn() -> Duration); 4] = [
+        ("events", &|| streamed("POST /chat", message, "\"answer_delta\"")),
+        ("chunks", &|| streamed("POST /chat?view=chunks", message, "\"chunk\"")),
+        ("/v1", &|| streamed("POST /v1/chat/completions", completion, "\"content\":\"word0")),
+        ("terminal", &terminal),
+    ];
+    for (name, first) in ways {
+        let mut all: Vec<Duration> = (0..times).map(|_| first()).collect();
+        all.sort_unstable();
+        let median = all[all.len() / 2].as_secs_f64() * 1e3;
+        println!("the first piece of an answer after its first word, {name}: {median:.1} ms");
+    }
+}
+
 fn main() {
-    let sizes = if std::env::args().any(|arg| arg == "--test") {
+    let is_test = std::env::args().any(|arg| arg == "--test");
+    first_pieces(if is_test { 1 } else { 21 });
+    let sizes = if is_test {
         vec![Size { runs: 4, clients: 20, idle: 2 }]
     } else {
         vec![Size { runs: 50, clients: 500, idle: 0 }, Size { runs: 50, clients: 500, idle: 50 }]
