@@ -3,6 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
+use serde_json::json;
 use wattle_tests::provider::{Answer, Provider};
 
 use crate::terminal::Place;
@@ -83,6 +84,35 @@ fn programs_and_commands_are_highlighted() {
     screen.shows("› /nonsense");
     let styled = screen.styled();
     assert!(styled.contains("31m/nonsense"), "{styled:?}");
+}
+
+#[test]
+fn an_answer_is_shown_while_the_model_writes_it_in_every_form() {
+    let text = "# Title\n\nThe first **words** of";
+    let marked = json!({"content": format!("ToolCall::Response(\"\"\"\n{text}")});
+    let plain = json!({"content": text});
+    let arguments = json!({ "result": text }).to_string();
+    let arguments = arguments.trim_end_matches("\"}");
+    let done = json!({"tool_calls": [{"index": 0, "id": "a", "type": "function",
+        "function": {"name": "done", "arguments": arguments}}]});
+    for (dialect, delta) in [
+        ("text", &marked),
+        ("text", &plain),
+        ("native", &marked),
+        ("native", &plain),
+        ("native", &done),
+    ] {
+        let frame = json!({"choices": [{"index": 0, "delta": delta}]}).to_string();
+        let provider = Provider::start([Answer::events([frame]).then_hang()]);
+        let (place, url) = (Place::new(), provider.base_url());
+        let screen = screen!(place, 100, "--dialect", dialect, "--base-url", &url, "--model", "m");
+        screen.types("go");
+        // The block is not complete, and the model has not ended its answer.
+        let content = screen.waits("the first words", |text| text.contains("The first words of"));
+        assert!(content.contains("\nTitle\n"), "{dialect}, {delta}: {content}");
+        screen.press(&["C-c"]);
+        screen.prompts();
+    }
 }
 
 #[test]
