@@ -9,11 +9,17 @@ use crate::config::{Layer, Row};
 use crate::fault::Fault;
 use crate::{output, trust};
 
-/// Prints the settings as TOML or JSON.
+/// Prints the settings as TOML or JSON, also if a file has a fault, which is reported after them.
 pub(crate) fn config(command: ConfigCommand, flags: &[Layer]) -> Result<(), Fault> {
     let ConfigCommand::Show { origin, json } = command;
-    let rows = trust::gather(flags)?.rows();
-    if json { output::json(&document(&rows, origin)) } else { output::text(&lines(&rows, origin)) }
+    let (config, faults) = trust::gather_in_part(flags)?;
+    let rows = config.rows();
+    if json {
+        output::json(&document(&rows, origin))?;
+    } else {
+        output::text(&lines(&rows, origin))?;
+    }
+    faults.into_iter().next().map_or(Ok(()), Err)
 }
 
 /// Renders the settings as lines of a `wattle.toml`. A setting without a value becomes a comment.

@@ -29,14 +29,20 @@ fn wrong(what: impl ToString, fix: &str) -> Fault {
 
 /// Runs every check, even if an earlier one failed.
 pub(crate) fn doctor(args: DoctorArgs, flags: &[Layer]) -> Result<Exit, Fault> {
-    let config = trust::gather(flags)?;
+    let (config, faults) = trust::gather_in_part(flags)?;
     let walls = walls::raise(&config, &Needs { trusted: config.exec.value, ..Needs::default() })?;
-    threads::run(run_checks(args, config, walls))
+    threads::run(run_checks(args, config, faults, walls))
 }
 
-async fn run_checks(args: DoctorArgs, config: Config, walls: Walls) -> Result<Exit, Fault> {
+async fn run_checks(
+    args: DoctorArgs,
+    config: Config,
+    faults: Vec<Fault>,
+    walls: Walls,
+) -> Result<Exit, Fault> {
     let setup = Setup::new(config)?;
-    let checks: [(&str, Found); 10] = [
+    let settings = faults.into_iter().map(|fault| ("settings", Err(fault)));
+    let others: [(&str, Found); 10] = [
         ("engine", engine(&setup).await),
         ("catalog", catalog(&setup).await),
         ("root", root(&setup)),
@@ -48,6 +54,7 @@ async fn run_checks(args: DoctorArgs, config: Config, walls: Walls) -> Result<Ex
         ("walls", Ok(walls.to_string())),
         ("warnings", Ok(warnings(&setup))),
     ];
+    let checks: Vec<(&str, Found)> = settings.chain(others).collect();
     let sound = checks.iter().all(|(_, found)| found.is_ok());
     if args.json {
         let checks: Vec<Json> = checks.iter().map(|(name, found)| to_json(name, found)).collect();

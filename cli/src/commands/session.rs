@@ -21,7 +21,12 @@ const SHOWN: usize = 60;
 
 /// Runs a `session` command.
 pub(crate) async fn session(command: SessionCommand, flags: &[Layer]) -> Result<(), Fault> {
-    let config = trust::gather(flags)?;
+    let config = match command {
+        SessionCommand::List { .. } | SessionCommand::Runs { .. } | SessionCommand::Show { .. } => {
+            trust::gather_with_warnings(flags)?
+        }
+        _ => trust::gather(flags)?,
+    };
     if let SessionCommand::Export { .. } | SessionCommand::Import { .. } = command {
         setup::mask_settings(&config).await?;
     }

@@ -150,6 +150,37 @@ impl Config {
         Ok(config)
     }
 
+    /// Gathers the settings for a command that changes nothing: a file with a fault has no effect.
+    /// `admit` returns the settings of a project file that take effect, and the fault if these are not
+    /// all. Returns the faults of the files, too.
+    ///
+    /// # Errors
+    /// If an environment variable has an invalid value, or a setting contains a secret in place of its
+    /// name.
+    pub(crate) fn gather_in_part(
+        flags: &[Layer],
+        admit: impl FnOnce(Project, &Places) -> (File, Option<Fault>),
+    ) -> Result<(Config, Vec<Fault>), Fault> {
+        let places = Places::of_user();
+        let environment = Layer::of_environment(&|name| std::env::var_os(name))?;
+        let mut faults = Vec::new();
+        let user = file::user(&places).unwrap_or_else(|fault| {
+            faults.push(fault);
+            File::default()
+        });
+        let root = root(flags, &environment, &user);
+        let project = match Project::read(&root, &user.layer, &places) {
+            Ok(project) => project.map(|project| admit(project, &places)),
+            Err(fault) => Some((File::default(), Some(fault))),
+        };
+        let (project, fault) = project.unwrap_or_default();
+        faults.extend(fault);
+        let config = Config::of_layers(flags, &environment, &project, &user, &places);
+        // The settings may be printed.
+        config.names_no_secret()?;
+        Ok((config, faults))
+    }
+
     /// Reads the project file of `folder`, or of the workdir that the settings name. Returns the
     /// folder, and the project file if there is one.
     ///

@@ -72,6 +72,38 @@ pub(crate) fn gather(flags: &[Layer]) -> Result<Config, Fault> {
     Config::gather(flags, admit)
 }
 
+/// Gathers the settings for a command that changes nothing. A file with a fault, and the settings of a
+/// folder that is not trusted, have no effect, and nobody is asked. Returns their faults, too.
+///
+/// # Errors
+/// If an environment variable has an invalid value, or a setting contains a secret in place of its name.
+pub(crate) fn gather_in_part(flags: &[Layer]) -> Result<(Config, Vec<Fault>), Fault> {
+    Config::gather_in_part(flags, |project, places| {
+        let state = Pins::of(&project).and_then(|pins| {
+            let records = Records::open(places)?;
+            Ok(State::of(&project, &pins, records.get(&project.folder)))
+        });
+        match state {
+            Ok(State::NotNeeded | State::Trusted) => (project.whole(), None),
+            Ok(state) => {
+                let fault = refused(&project, &state);
+                (project.narrowing(), Some(fault))
+            }
+            Err(fault) => (project.narrowing(), Some(fault)),
+        }
+    })
+}
+
+/// Gathers the settings like [`gather_in_part`], and prints the faults as warnings.
+///
+/// # Errors
+/// The same as for [`gather_in_part`].
+pub(crate) fn gather_with_warnings(flags: &[Layer]) -> Result<Config, Fault> {
+    let (config, faults) = gather_in_part(flags)?;
+    faults.iter().for_each(|fault| output::warn(fault.message()));
+    Ok(config)
+}
+
 /// Decides which settings of a project file take effect: all of them if the folder is trusted or if
 /// they only narrow the user's settings. Otherwise, asks the user at the terminal, or fails if
 /// there is no terminal. If the user declines, the settings that need trust are ignored, and the

@@ -287,3 +287,23 @@ fn a_stored_secret_is_sent_only_to_its_host_and_is_in_no_file() {
         .code(1)
         .reports(&["there is no secret `api`"]);
 }
+
+#[test]
+fn a_file_with_a_fault_leaves_the_commands_that_find_it() {
+    let place = Place::new();
+    place.write("tools/add.wat", ";;; name = \"add\"\n;;; description = \"Add\"\n(ret 2)\n");
+    for (text, words) in [
+        ("modle = \"x\"\n", &["unknown key `modle`"][..]),
+        ("catalog = [\"tools\"]\nmodel = \"m\"\n", &["is not trusted", "wattle trust"]),
+    ] {
+        place.write("wattle.toml", text);
+        place.wattle(["vars", "list"]).run().code(3).reports(words);
+        let shown = place.wattle(["config", "show"]).run().code(3).reports(words).stdout;
+        assert!(shown.contains("max_steps"), "{shown}");
+        place.wattle(["session", "list"]).run().code(0).reports(&words[..1]);
+        place.wattle(["catalog", "list"]).run().code(0).reports(&words[..1]);
+        place.wattle(["catalog", "test", "tools"]).run().code(0).reports(&words[..1]);
+        let found = place.wattle(["doctor"]).run().code(1).stdout;
+        assert!(found.contains("settings") && found.contains(words[0]), "{found}");
+    }
+}

@@ -18,7 +18,11 @@ use crate::{output, setup, trust};
 
 /// Runs a `catalog` command.
 pub(crate) async fn catalog(command: CatalogCommand, flags: &[Layer]) -> Result<Exit, Fault> {
-    let config = trust::gather(flags)?;
+    // The tests of programs run in the sandbox, with what the tests name.
+    let config = match command {
+        CatalogCommand::New(_) => trust::gather(flags)?,
+        _ => trust::gather_with_warnings(flags)?,
+    };
     match command {
         CatalogCommand::List { json } => {
             let catalog = setup::folders(&config).catalog().clone();
