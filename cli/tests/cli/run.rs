@@ -125,6 +125,25 @@ fn a_run_acts_repairs_and_answers() {
     assert_eq!(steps.last().unwrap()["output"], "4");
 }
 
+#[test]
+fn runs_that_write_nothing_leave_the_folder_as_it_was() {
+    let place = Place::new();
+    place.write("notes.txt", "hello");
+    let of_work = || -> Vec<_> {
+        let work = place.work();
+        place.files().into_iter().filter(|(path, _)| path.starts_with(&work)).collect()
+    };
+    let before = of_work();
+    let read = "ToolCall::Catalog(\"file_read\", \"notes.txt\")";
+    for _ in 0..3 {
+        let provider = Provider::start([read, ANSWER].map(Answer::text));
+        wattle(&place, &provider, &["go"]).code(0);
+    }
+    assert_eq!(of_work(), before);
+    // The records are with the user's data.
+    assert!(place.wattle(["trace", "show"]).run().code(0).stdout.contains("file_read"));
+}
+
 /// The events of an answer that is being written.
 const PARTS: &[&str] = &["delta", "thought_delta", "answer_delta", "answer_void"];
 
