@@ -302,6 +302,17 @@ impl TenantStore {
         .await
     }
 
+    /// Lets a run end without its client, although the run was started for one.
+    pub async fn leave_client(&self, run: &str) -> Result<(), StoreError> {
+        let run = run.to_owned();
+        self.write(move |transaction, (tenant, _)| {
+            let update = "UPDATE run SET client = NULL WHERE tenant = ?1 AND id = ?2";
+            transaction.execute(update, params![tenant, run])?;
+            Ok(())
+        })
+        .await
+    }
+
     /// Returns true if a run of the session is queued.
     pub async fn has_queued(&self, session: &str) -> Result<bool, StoreError> {
         let session = session.to_owned();

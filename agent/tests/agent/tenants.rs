@@ -358,6 +358,7 @@ async fn as_bob(function: &str, bob: &TenantStore, keys: &Path) {
         "TenantStore::cancel_reason" => assert_eq!(bob.cancel_reason("r").await.unwrap(), None),
         "TenantStore::forget_cancel" => bob.forget_cancel("r").await.unwrap(),
         "TenantStore::request_cancel" => drop(bob.request_cancel("r", "bob's").await),
+        "TenantStore::leave_client" => bob.leave_client("r").await.unwrap(),
         "TenantStore::has_lost_client" => assert!(!bob.has_lost_client("r").await.unwrap()),
         "TenantStore::has_queued" => assert!(!bob.has_queued("s").await.unwrap()),
         "TenantStore::queued_run" => assert_eq!(bob.queued_run("queued").await.unwrap(), None),

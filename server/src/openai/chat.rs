@@ -17,7 +17,7 @@ use wattle_agent::host::machine::Usage;
 
 use super::conversation::{ClientMessage, Conversation, Sender};
 use super::format::ChatFormat;
-use super::{Asked, Completion, Ended, Piece, check_model, start, task};
+use super::{Asked, Completion, Ended, Piece, check_model, page_address, start, task};
 use crate::body::read_json;
 use crate::caller::Caller;
 use crate::error::ApiError;
@@ -160,6 +160,7 @@ async fn complete(
     request: Request,
 ) -> Result<Response, ApiError> {
     let given = session_header(request.headers())?;
+    let page = page_address(request.headers());
     let body: ChatBody = read_json(request, &shared.limits).await?;
     check_model(&shared, &body.model)?;
     if body.tools.as_ref().is_some_and(|tools| !tools.is_empty()) {
@@ -187,6 +188,7 @@ async fn complete(
             session: Some(session),
             system: conversation.system.clone(),
             output,
+            page,
         };
         match start(&shared, &caller, asked).await {
             Ok(run) => run,

@@ -12,9 +12,10 @@ mod task;
 
 use std::sync::Arc;
 
-use wattle_agent::host::RunRequest;
+use axum::http::{HeaderMap, header};
 use wattle_agent::host::machine::{Event, Stop, Usage};
 use wattle_agent::host::service::Follower;
+use wattle_agent::host::{RunRequest, TenantStore};
 
 use crate::caller::Caller;
 use crate::error::ApiError;
@@ -59,6 +60,11 @@ struct Completion {
     answer: StreamedAnswer,
     /// If true, parts of the current thought were sent.
     has_thought: bool,
+    /// The address of the page, or an empty string if it is unknown.
+    page: String,
+    store: TenantStore,
+    /// The questions that wait for a person.
+    questions: Vec<String>,
 }
 
 /// The input of a completion's run.
@@ -71,6 +77,14 @@ struct Asked {
     system: Option<String>,
     /// The required output of the run, if any.
     output: Option<OutputOrigin>,
+    /// The address of the page, as the client reaches the server.
+    page: String,
+}
+
+/// Returns the address of the page, as the client of a request reaches the server.
+fn page_address(headers: &HeaderMap) -> String {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    host.map(|host| format!("http://{host}/")).unwrap_or_default()
 }
 
 /// Starts the run of a completion.
@@ -79,14 +93,14 @@ async fn start(
     caller: &Caller,
     asked: Asked,
 ) -> Result<Completion, ApiError> {
-    let Asked { model, message, session, system, output } = asked;
+    let Asked { model, message, session, system, output, page } = asked;
     let agent = models::agent(shared, caller, &model).await?;
     let steps = shared.app.steps(STEPS);
     let origin = RunOrigin { system, output, ..RunOrigin::of_agent(&agent, None, steps) };
     let (request, session) = origin.request(message, session);
     let request = RunRequest { needs_client: true, ..request };
     let run = start::start(shared, caller, request).await?;
-    Ok(Completion::of(shared, caller, run, Some(session)))
+    Ok(Completion { page, ..Completion::of(shared, caller, run, Some(session)) })
 }
 
 /// An update on a completion.
@@ -128,9 +142,18 @@ impl Completion {
         StartedRun { id: run, guard }: StartedRun,
         session: Option<String>,
     ) -> Completion {
-        let follower = shared.service.follow(&caller.store, &run, 0);
-        let answer = StreamedAnswer::default();
-        Completion { run, session, follower, guard, answer, has_thought: false }
+        let store = caller.store.clone();
+        Completion {
+            follower: shared.service.follow(&store, &run, 0).until_parked(),
+            run,
+            session,
+            guard,
+            answer: StreamedAnswer::default(),
+            has_thought: false,
+            page: String::new(),
+            store,
+            questions: Vec::new(),
+        }
     }
 
     /// Returns the next update. No update follows the end of the run. After an error, the run is
@@ -139,9 +162,7 @@ impl Completion {
         loop {
             let event = self.follower.next().await;
             let event = event.map_err(|error| ApiError::run_dropped(error, &self.run))?;
-            let Some(event) = event else {
-                return Err(ApiError::internal("the run has no end"));
-            };
+            let Some(event) = event else { return self.parked().await.map(Piece::End) };
             if let Some(piece) = self.piece(&event.event) {
                 if matches!(piece, Piece::End(_))
                     && let Some(guard) = &mut self.guard
@@ -151,6 +172,23 @@ impl Completion {
                 return Ok(piece);
             }
         }
+    }
+
+    /// Ends the completion of a run that waits for a person. The client cannot wait that long, so the run
+    /// goes on without it.
+    async fn parked(&mut self) -> Result<Ended, ApiError> {
+        self.store.leave_client(&self.run).await?;
+        if let Some(guard) = &mut self.guard {
+            guard.disarm();
+        }
+        let questions: String =
+            self.questions.iter().map(|question| format!("- {question}\n")).collect();
+        let text = format!(
+            "This run waits for a person:\n\n{questions}\nAnswer on the page: \
+             {}#/run/{}\n\nThe run then goes on, and its result is part of this conversation.",
+            self.page, self.run
+        );
+        Ok(Ended { text, usage: Usage::default(), stop: Some(Stop::Answered) })
     }
 
     /// Waits until the run ends and returns the completion's final state.
@@ -199,6 +237,7 @@ impl Completion {
                 Piece::Progress(format!("  again: {line}\n"))
             }
             Event::Parked { call, question } => {
+                self.questions.push(question.clone());
                 Piece::Progress(format!("waits for approval of call {call}: {question}\n"))
             }
             Event::Response { stop: Stop::InvalidOutput, .. } => {

@@ -19,7 +19,7 @@ use wattle_agent::host::service::{RunStatus, RunView};
 use super::chat::FAILED;
 use super::conversation::{ClientMessage, Conversation, Sender};
 use super::format::TextFormat;
-use super::{Asked, Completion, Ended, Piece, check_model, start};
+use super::{Asked, Completion, Ended, Piece, check_model, page_address, start};
 use crate::body::read_json;
 use crate::caller::Caller;
 use crate::error::ApiError;
@@ -179,6 +179,7 @@ async fn create(
     caller: Caller,
     request: Request,
 ) -> Result<Response, ApiError> {
+    let page = page_address(request.headers());
     let body: ResponseBody = read_json(request, &shared.limits).await?;
     check_model(&shared, &body.model)?;
     if body.tools.as_ref().is_some_and(|tools| !tools.is_empty()) {
@@ -216,6 +217,7 @@ async fn create(
         session,
         system: conversation.system.clone(),
         output,
+        page,
     };
     let run = match start(&shared, &caller, asked).await {
         Ok(run) => run,

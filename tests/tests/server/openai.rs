@@ -513,7 +513,7 @@ impl World {
     }
 
     /// Returns the ids of the runs, newest first.
-    async fn runs(&self) -> Vec<String> {
+    pub(crate) async fn runs(&self) -> Vec<String> {
         let list = self.api("GET /api/runs", "").await.json();
         let runs = list["runs"].as_array().unwrap();
         runs.iter().map(|run| run["id"].as_str().unwrap().to_owned()).collect()
@@ -523,7 +523,7 @@ impl World {
 impl crate::client::Client {
     /// Reads the data of the next frame, skipping heartbeats. Returns `None` at the proper end of
     /// the stream.
-    async fn data(&mut self) -> Option<String> {
+    pub(crate) async fn data(&mut self) -> Option<String> {
         loop {
             match self.any_frame().await? {
                 Frame::Comment(_) => {}

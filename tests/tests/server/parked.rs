@@ -187,3 +187,43 @@ async fn an_approval_for_the_session_does_not_answer_for_another_agent() {
     let run = start_writing(&mut world, "other").await;
     world.until(&run, "parked").await;
 }
+
+#[tokio::test]
+async fn a_completion_that_waits_for_a_person_ends_with_a_link_and_its_run_goes_on() {
+    let mut world = asking().await;
+    for (route, field) in [("chat/completions", "messages"), ("responses", "input")] {
+        for stream in [false, true] {
+            let message = json!([{"role": "user", "content": format!("write {route} {stream}")}]);
+            let body = json!({"model": "wattle", field: message, "stream": stream});
+            let mut client = world.client().await;
+            client
+                .send(crate::world::api(
+                    crate::world::TOKEN,
+                    &format!("POST /v1/{route}"),
+                    &body.to_string(),
+                ))
+                .await;
+            world.question().await.say(&write());
+            let text = if stream {
+                assert_eq!(client.head().await.status, 200);
+                let mut text = String::new();
+                while let Some(data) = client.data().await {
+                    text += &data;
+                }
+                text
+            } else {
+                client.answer().await.body
+            };
+            let run = world.runs().await.swap_remove(0);
+            assert!(
+                text.contains("write a.txt") && text.contains(&format!("/#/run/{run}")),
+                "{text}"
+            );
+            world.until(&run, "parked").await;
+            let answer = format!("POST /api/run/{run}/approvals/1.1");
+            assert_eq!(world.api(&answer, r#"{"approve":true}"#).await.head.status, 200);
+            world.question().await.respond("done");
+            assert_eq!(world.until(&run, "done").await["result"], "done");
+        }
+    }
+}
