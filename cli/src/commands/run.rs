@@ -237,7 +237,7 @@ impl Local {
         after: u64,
     ) -> Result<Exit, Fault> {
         // Files and pipes receive the text of the whole answer.
-        let shows_answer = !control.json && control.output.is_none() && output::is_styled();
+        let shows_answer = !control.json && control.output.is_none() && output::is_screen();
         let mode = if shows_answer { Mode::Answer } else { Mode::Command };
         let live = Live::new(mode, self.setup.config.verbose.value);
         let show = |event: &Envelope| {
@@ -427,7 +427,7 @@ fn print_answer(
             })
         }
         None if is_shown => Ok(()),
-        None if output::is_styled() && data.is_none() => output::markdown::print(text),
+        None if output::is_screen() && data.is_none() => output::markdown::print(text),
         None => output::text(text),
     }
 }

@@ -62,6 +62,10 @@ Relative paths in a file start from the folder of the file, all others from the 
                     a
 variable, the items of a list are separated by commas. Times are written like `90s`, `2m` or \
                     `1h30m`.
+`NO_COLOR` removes colours and other styles. Progress, wrapping and the layout of Markdown stay. \
+                    Only a
+pipe, a file or a terminal with `TERM=dumb` gets the answer's text as it is.
+
 The rules of `allow`, `ask` and `deny` add up over all layers; [security.md](security.md) \
                     describes them.
 
