@@ -92,8 +92,23 @@ impl Setup {
     /// # Errors
     /// If the engine, its cache or the telemetry collector cannot be created.
     pub(crate) fn new(config: Config) -> Result<Setup, Fault> {
+        Ok(Setup::without_warnings(config)?.with_warnings())
+    }
+
+    /// Creates a setup like [`new`](Setup::new) for a command that reports the problems of agents
+    /// itself.
+    ///
+    /// # Errors
+    /// The same as for [`new`](Setup::new).
+    pub(crate) fn without_warnings(config: Config) -> Result<Setup, Fault> {
         let limits = limits(&config);
         Setup::with_limits(config, limits)
+    }
+
+    /// Warns about invalid agents.
+    fn with_warnings(self) -> Setup {
+        self.agents.problems().iter().for_each(|problem| output::warn(&problem.to_string()));
+        self
     }
 
     /// Creates a setup like [`new`](Setup::new) for a command that runs a single program. The
@@ -105,7 +120,7 @@ impl Setup {
         let limits = limits(&config);
         let instances = limits.instances.min(INSTANCES_FOR_ONE_PROGRAM);
         let limits = Limits { instances, ..limits };
-        Setup::with_limits(config, limits)
+        Ok(Setup::with_limits(config, limits)?.with_warnings())
     }
 
     fn with_limits(config: Config, limits: Limits) -> Result<Setup, Fault> {
@@ -134,7 +149,7 @@ impl Setup {
             None => host,
         };
         let preflight = Arc::new(guard(&config, ask::terminal()));
-        let agents = agents(&config);
+        let agents = Agents::open(&config.agents.value);
         let setup = Setup { config, host, agents, preflight, context: BTreeMap::new() };
         Ok(setup.with_resolver())
     }
@@ -455,13 +470,6 @@ pub(crate) fn folders(config: &Config) -> Folders {
 fn guard(config: &Config, approver: Option<Arc<dyn Approver>>) -> Preflight {
     let guard = Preflight::new(config.policy.clone(), approver);
     if config.writes_through() { guard.asking_about_protected_files() } else { guard }
-}
-
-/// Loads the agents in the configured folders and warns about invalid ones.
-pub(crate) fn agents(config: &Config) -> Agents {
-    let agents = Agents::open(&config.agents.value);
-    agents.problems().iter().for_each(|problem| output::warn(&problem.to_string()));
-    agents
 }
 
 /// Returns the exit code for the ending of a run.

@@ -191,6 +191,8 @@ fn agents_are_listed_shown_checked_and_written() {
     ] {
         assert!(checked.stdout.contains(part), "{}", checked.stdout);
     }
+    assert!(checked.stderr.ends_with("agents, 3 problems\n"), "{}", checked.stderr);
+    assert!(!checked.stderr.contains("worse.toml"), "{}", checked.stderr);
     assert_eq!(wattle(&["check", "clerk"]).code, 0);
     let made = wattle(&["new", "helper"]);
     assert_eq!((made.code, made.stdout.as_str()), (0, "agents/helper.toml\n"), "{made:?}");
