@@ -29,7 +29,7 @@ use wattle_agent::host::machine;
 use wattle_agent::host::moderation::{Classifier, MessageFilter, Moderation};
 use wattle_agent::host::rt::{AccountLimits, Grants, Limits};
 use wattle_agent::host::{SESSION_ID, TenantStore, is_session_id};
-use wattle_agent::model::{Cassette, Model, Recorder, Timeouts};
+use wattle_agent::model::{Cassette, Endpoint, Model, Prices, Recorder, Timeouts};
 use wattle_agent::{Host, Settings, Store, Tenant};
 
 use crate::args::ContextValue;
@@ -301,13 +301,14 @@ impl Setup {
     /// classifier, if configured, asks `model`.
     ///
     /// # Errors
-    /// If a pattern of the guard is invalid.
+    /// If a pattern of the guard is invalid, or the cost is limited but the model's price unknown.
     pub(crate) fn run_settings(
         &self,
         max_steps: u32,
         model: &Arc<dyn Model>,
     ) -> Result<Settings, Fault> {
         let settings = self.settings(max_steps);
+        self.check_price(model.name(), &settings.prices)?;
         let guard = &self.config.guard.value;
         if !guard.enabled {
             return Ok(settings);
@@ -327,6 +328,28 @@ impl Setup {
         }
         let moderation = Moderation::new(looks, guard.messages.clone(), guard.on_failure.into());
         Ok(Settings { moderation: Some(moderation), ..settings })
+    }
+
+    /// Checks that the price of the model is known if the settings limit the cost of a run.
+    fn check_price(&self, model: &str, prices: &Prices) -> Result<(), Fault> {
+        let one = machine::Usage { prompt: 1, ..machine::Usage::default() };
+        let is_known = || {
+            let named = || endpoint(&self.config, None).ok();
+            // A recording costs nothing. Without an endpoint, there are no requests.
+            self.config.cassette.value.is_some()
+                || prices.priced(model, one).cost.is_some()
+                || named().is_none_or(|named| reports_cost(&named.endpoint))
+        };
+        if self.config.max_cost.value.is_none() || is_known() {
+            return Ok(());
+        }
+        let message = format!(
+            "`max_cost` cannot be kept, because the price of the model `{model}` is unknown"
+        );
+        Err(Fault::configuration(message).hint(format!(
+            "set its price in dollars per million tokens in the user file, such as \
+             `prices.\"{model}\" = {{ prompt = 0.5, completion = 1.5 }}`"
+        )))
     }
 
     /// Opens the model: a recording, or the model at the configured endpoint. The answers are
@@ -470,6 +493,11 @@ pub(crate) fn folders(config: &Config) -> Folders {
 fn guard(config: &Config, approver: Option<Arc<dyn Approver>>) -> Preflight {
     let guard = Preflight::new(config.policy.clone(), approver);
     if config.writes_through() { guard.asking_about_protected_files() } else { guard }
+}
+
+/// Returns true if the endpoint reports the cost of each request.
+fn reports_cost(endpoint: &Endpoint) -> bool {
+    endpoint.base_url.host_str() == Some("openrouter.ai")
 }
 
 /// Returns the exit code for the ending of a run.
