@@ -10,9 +10,12 @@ use wattle_server::{HostName, Origin};
 /// Arguments of `run`.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// The request; `-` reads it from stdin
+    /// The request, followed by piped stdin; `-` reads it from stdin
     #[arg(required_unless_present_any = ["resume", "fork"])]
     pub(crate) prompt: Option<String>,
+    /// Skip piped stdin
+    #[arg(long)]
+    pub(crate) no_stdin: bool,
     /// Resume a stopped or parked run; `last` is the latest
     #[arg(long, value_name = "RUN", conflicts_with_all = ["prompt", "fork", "park"])]
     pub(crate) resume: Option<String>,

@@ -68,16 +68,15 @@ async fn start_or_resume(
     match earlier {
         Some((store, mut opened)) => {
             if args.fork.is_some() {
-                let message = args.prompt.as_deref().map(input::prompt).transpose()?;
+                let message = args.prompt.as_deref();
+                let message =
+                    message.map(|given| input::request(given, !args.no_stdin)).transpose()?;
                 record_apply(&mut opened, &setup.config);
                 opened = fork(&store, &opened, args.step.unwrap_or_default(), message).await?;
             }
             resume(&control, setup, &store, &opened, &answers(&args), args.release).await
         }
-        None => {
-            let prompt = args.prompt.as_deref().unwrap_or_default();
-            begin(&control, setup, prompt, args.no_session_store, output).await
-        }
+        None => begin(&control, setup, &args, output).await,
     }
 }
 
@@ -97,19 +96,19 @@ fn answers(args: &RunArgs) -> Vec<(String, Approval)> {
     [decided(&args.approve, true), decided(&args.refuse, false)].concat()
 }
 
-/// Starts a new run and follows it. If `is_label` is true, the session is only a label.
+/// Starts a new run and follows it.
 async fn begin(
     control: &RunControl,
     mut setup: Setup,
-    prompt: &str,
-    is_label: bool,
+    args: &RunArgs,
     output: Option<OutputSettings>,
 ) -> Result<Exit, Fault> {
     let model = setup.model()?;
+    let is_label = args.no_session_store;
     let label = if is_label { setup.session_label()? } else { None };
     let session = if is_label { None } else { setup.session()? };
     let files = setup.files()?;
-    let message = input::prompt(prompt)?;
+    let message = input::request(args.prompt.as_deref().unwrap_or_default(), !args.no_stdin)?;
     setup::interrupt_to(&control.cancel);
     let store = match &session {
         Some(session) => {
