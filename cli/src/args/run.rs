@@ -19,6 +19,9 @@ pub(crate) struct RunArgs {
     /// Resume a stopped or parked run; `last` is the latest
     #[arg(long, value_name = "RUN", conflicts_with_all = ["prompt", "fork", "park"])]
     pub(crate) resume: Option<String>,
+    /// Continue the session that was used last
+    #[arg(short, long = "continue", conflicts_with_all = ["session", "resume", "fork"])]
+    pub(crate) continue_last: bool,
     /// Approve a pending call, such as 2.1; repeatable
     #[arg(long, value_name = "CALL", requires = "resume")]
     pub(crate) approve: Vec<String>,
@@ -37,6 +40,9 @@ pub(crate) struct RunArgs {
     /// Park the run when a call needs approval, instead of asking
     #[arg(long)]
     pub(crate) park: bool,
+    /// Show no progress, only the answer and warnings
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
     /// Print the run's events on stdout, one JSON object per line
     #[arg(long)]
     pub(crate) json: bool,
@@ -90,6 +96,9 @@ pub(crate) struct ReplayArgs {
 /// Arguments of `repl`.
 #[derive(Debug, Default, Args)]
 pub(crate) struct ReplArgs {
+    /// Continue the session that was used last
+    #[arg(short, long = "continue", conflicts_with = "session")]
+    pub(crate) continue_last: bool,
     /// Set a value for the agent's tools, traits and memory; repeatable
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) context: Vec<ContextValue>,

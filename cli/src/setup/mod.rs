@@ -78,6 +78,23 @@ pub(crate) struct Setup {
     context: BTreeMap<String, String>,
 }
 
+/// The word that names the session that was used last, or the latest run.
+pub(crate) const LAST: &str = "last";
+
+/// Returns the id of the session that `named` denotes: the session that was used last for `last`.
+///
+/// # Errors
+/// If there is no session yet, or the store cannot be read.
+pub(crate) async fn session_id(store: &TenantStore, named: String) -> Result<String, Fault> {
+    if named != LAST {
+        return Ok(named);
+    }
+    let newest = store.sessions().await?.into_iter().next();
+    newest.map(|session| session.id).ok_or_else(|| {
+        Fault::usage("the store has no session yet").hint("`--session ID` starts one")
+    })
+}
+
 /// A session of a tenant.
 pub(crate) struct Session {
     /// The session's id.
@@ -399,8 +416,8 @@ impl Setup {
     ///
     /// # Errors
     /// If the id is invalid or the store cannot be opened.
-    pub(crate) fn session(&self) -> Result<Option<Session>, Fault> {
-        let Some(id) = self.session_label()? else { return Ok(None) };
+    pub(crate) async fn session(&self) -> Result<Option<Session>, Fault> {
+        let Some(id) = self.session_label().await? else { return Ok(None) };
         Ok(Some(Session { id, store: store(&self.config)? }))
     }
 
@@ -409,8 +426,11 @@ impl Setup {
     ///
     /// # Errors
     /// If the id is invalid.
-    pub(crate) fn session_label(&self) -> Result<Option<String>, Fault> {
+    pub(crate) async fn session_label(&self) -> Result<Option<String>, Fault> {
         let Some(id) = self.config.session.value.clone() else { return Ok(None) };
+        if id == LAST {
+            return session_id(&store(&self.config)?, id).await.map(Some);
+        }
         if is_session_id(&id) {
             Ok(Some(id))
         } else {

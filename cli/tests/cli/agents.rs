@@ -227,7 +227,7 @@ fn a_question_of_an_agent_that_was_asked_is_answered_with_the_id_of_its_run() {
     assert_eq!(parked.code, 7, "{parked:?}");
     let call = parked.stderr.split("--approve ").nth(1).unwrap().lines().next().unwrap();
     assert!(call.ends_with("/1.1"), "{}", parked.stderr);
-    let listed = place.wattle(["session", "runs"]).run();
+    let listed = place.wattle(["runs"]).run();
     assert!(listed.stdout.contains(&format!("  waits: call {call}: ")), "{}", listed.stdout);
     let resume = ["run", "--resume", "last", "--approve", call];
     let done = place.wattle(model.iter().chain(&resume)).run();

@@ -301,7 +301,7 @@ fn piped_stdin_is_added_to_the_request() {
     let place = Place::new();
     place.write("notes.txt", "one\ntwo\n");
     let provider = Provider::answering(|_| Answer::text(response("fine")));
-    let run = format!("wattle run summarize --orient off --base-url {} --model m", provider.base_url());
+    let run = format!("wattle run summarize --orient off --base-url {} -m m", provider.base_url());
     let last = || provider.requests().pop().unwrap().messages().pop().unwrap();
     let added = |text: &str| format!("summarize\n\n<stdin>\n{text}\n</stdin>");
     for (line, message) in [

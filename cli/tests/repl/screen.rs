@@ -134,7 +134,7 @@ fn a_model_and_its_provider_cannot_control_the_terminal() {
     for command in [
         &["session", "show", "s"][..],
         &["session", "list"],
-        &["session", "runs"],
+        &["runs"],
         &["trace", "show"],
         &["trace", "feed"],
     ] {
