@@ -2,13 +2,18 @@
 
 use std::io::Read;
 use std::path::Path;
+use std::time::Duration;
 
 use wattle_agent::host::rt::decode_text;
 
 use crate::fault::Fault;
+use crate::{output, stdin};
 
 /// Maximum size of a prompt, a program or a model's answer, in bytes.
 const LARGEST: u64 = 16 << 20;
+
+/// Maximum time to wait for the first bytes of a pipe without a notice.
+const QUIET: Duration = Duration::from_secs(1);
 
 /// Returns the prompt without surrounding whitespace: `given`, or the content of stdin if `given`
 /// is `-`.
@@ -24,6 +29,24 @@ pub(crate) fn prompt(given: &str) -> Result<String, Fault> {
         "" => Err(Fault::usage("the prompt is empty").hint("add the request: wattle run \"…\"")),
         text => Ok(text.to_owned()),
     }
+}
+
+/// Returns the prompt, followed by the text of stdin if stdin is a pipe or a file and `adds_stdin`
+/// is true. Prints a notice if the pipe is open and sends nothing.
+///
+/// # Errors
+/// The same as for [`prompt`].
+pub(crate) fn request(given: &str, adds_stdin: bool) -> Result<String, Fault> {
+    let prompt = prompt(given)?;
+    if given == "-" || !adds_stdin || !stdin::is_pipe_or_file() {
+        return Ok(prompt);
+    }
+    if !stdin::has_input(QUIET) {
+        output::aside("waiting for the end of stdin; `--no-stdin` runs without it");
+    }
+    let text = utf8(stdin()?, "stdin")?;
+    let text = text.trim_end();
+    Ok(if text.is_empty() { prompt } else { format!("{prompt}\n\n<stdin>\n{text}\n</stdin>") })
 }
 
 /// Reads a file as text, or stdin if the path is `-`.
@@ -44,7 +67,7 @@ pub(crate) fn text(path: &Path) -> Result<String, Fault> {
 /// # Errors
 /// If stdin cannot be read or is too large.
 pub(crate) fn stdin() -> Result<Vec<u8>, Fault> {
-    bounded(&mut *crate::stdin::lock(), "stdin")
+    bounded(&mut *stdin::lock(), "stdin")
 }
 
 fn bounded(from: impl Read, shown: &str) -> Result<Vec<u8>, Fault> {

@@ -34,9 +34,10 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use crate::args::{Cli, Command, SessionCommand};
+use crate::args::{Cli, Command, ReplArgs, SessionCommand};
 use crate::config::Layer;
 use crate::fault::{Exit, Fault};
+use crate::setup::LAST;
 
 /// Runs the command that the process's arguments specify, and returns its exit code.
 pub fn main() -> ExitCode {
@@ -111,17 +112,30 @@ fn log(cli: &Cli) {
     };
 }
 
+/// Returns the settings for a command that continues a session.
+fn in_session(id: String, flags: &[Layer]) -> Vec<Layer> {
+    let session = Layer { session: Some(Some(id)), ..Layer::default() };
+    [&[session], flags].concat()
+}
+
 /// Runs the command with the settings of its options.
 fn perform(cli: Cli) -> Result<Exit, Fault> {
     let flags = cli.flags.as_slice();
     match cli.command {
+        Some(Command::Run(args)) if args.continue_last => {
+            commands::run::run(*args, &in_session(LAST.to_owned(), flags))
+        }
         Some(Command::Run(args)) => commands::run::run(*args, flags),
         Some(Command::Replay(args)) => threads::run(commands::replay::replay(args, flags)),
+        Some(Command::Runs(args)) => threads::run(commands::runs::runs(args, flags)),
+        Some(Command::Show(args)) => threads::run(commands::runs::show(args, flags)),
         Some(Command::Session(SessionCommand::Resume { id })) => {
-            let session = Layer { session: Some(Some(id)), ..Layer::default() };
-            repl::run(Vec::new(), &[&[session], flags].concat())
+            repl::run(Vec::new(), &in_session(id, flags))
         }
         Some(Command::Session(command)) => threads::run(commands::session::session(command, flags)),
+        Some(Command::Repl(ReplArgs { context, continue_last: true })) => {
+            repl::run(context, &in_session(LAST.to_owned(), flags))
+        }
         Some(Command::Repl(args)) => repl::run(args.context, flags),
         Some(Command::Serve(args)) => serve::serve(args, flags),
         Some(Command::Exec(args)) => commands::exec::exec(args, flags),

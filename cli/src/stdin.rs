@@ -1,12 +1,15 @@
 //! The one reader of stdin. Whoever needs input holds it while it reads: the line editor, a question
 //! to the user, or a command that reads its input from a pipe.
 
+use std::fs::File;
 use std::io::{self, BufRead, IsTerminal as _, Read};
 use std::os::fd::AsFd;
+use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 /// Maximum size of one read, in bytes.
@@ -32,6 +35,20 @@ pub(crate) fn lock() -> MutexGuard<'static, Reader> {
 /// Returns true if stdin and stdout are terminals.
 pub(crate) fn is_interactive() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal()
+}
+
+/// Returns true if stdin is a pipe or a file. A terminal, a device or a socket is neither.
+pub(crate) fn is_pipe_or_file() -> bool {
+    let stdin = io::stdin().as_fd().try_clone_to_owned().map(File::from);
+    let kind = stdin.and_then(|stdin| stdin.metadata()).map(|about| about.file_type());
+    kind.is_ok_and(|kind| kind.is_fifo() || kind.is_file())
+}
+
+/// Waits for input or its end, for at most `time`. Returns false if the time has passed first.
+pub(crate) fn has_input(time: Duration) -> bool {
+    let stdin = io::stdin();
+    let time = Timespec::try_from(time).ok();
+    poll(&mut [PollFd::new(&stdin, PollFlags::IN)], time.as_ref()) != Ok(0)
 }
 
 /// Returns the two ends of a connection. When the first one is dropped, a [`Reader::answer`] that

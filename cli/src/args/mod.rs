@@ -20,8 +20,8 @@ pub(crate) use author::{
 };
 pub(crate) use operate::{ConfigCommand, DemoArgs, DoctorArgs, InitArgs, StatusArgs, TrustArgs};
 pub(crate) use records::{
-    LedgerCommand, MemoryCommand, SessionCommand, TokenCommand, TokenScope, TraceArgs,
-    TraceCommand, VarsCommand,
+    LedgerCommand, MemoryCommand, RunsArgs, SessionCommand, ShowArgs, TokenCommand, TokenScope,
+    TraceArgs, TraceCommand, VarsCommand,
 };
 pub(crate) use run::{
     ContextValue, EvalArgs, ExecArgs, ReplArgs, ReplayArgs, RunArgs, ServeArgs, ShellArgs,
@@ -76,7 +76,10 @@ fn accepts(command: &str, group: Group) -> bool {
         command => match command.split(' ').next() {
             Some("catalog") => matches!(group, Root | Folders),
             Some("agents") => matches!(group, Root | Folders | AgentFolders),
-            Some("session" | "trace" | "telemetry" | "ledger" | "vars" | "memory" | "token") => {
+            Some(
+                "runs" | "show" | "session" | "trace" | "telemetry" | "ledger" | "vars" | "memory"
+                | "token",
+            ) => {
                 matches!(group, Store | Tenant)
             }
             _ => false,
@@ -197,7 +200,11 @@ pub(crate) enum Command {
     Workbook(WorkbookCommand),
     /// Replay a recorded run and compare it with the record
     Replay(ReplayArgs),
-    /// List, show, copy and remove sessions and runs
+    /// List the recorded runs, the newest first
+    Runs(RunsArgs),
+    /// Show the conversation and the answer of a recorded run
+    Show(ShowArgs),
+    /// List, show, copy and remove sessions
     #[command(subcommand)]
     Session(SessionCommand),
     /// Run a set of tasks against models and score the answers

@@ -5,6 +5,25 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use wattle_agent::host::capability::secrets::SecretHost;
 
+/// Arguments of `runs`.
+#[derive(Debug, Args)]
+pub(crate) struct RunsArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Arguments of `show`.
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// The run; `last` is the latest
+    #[arg(default_value = "last")]
+    pub(crate) run: String,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// The commands of `session`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionCommand {
@@ -14,15 +33,9 @@ pub(crate) enum SessionCommand {
         #[arg(long)]
         json: bool,
     },
-    /// List the runs, the newest first
-    Runs {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
     /// Show the conversation of a session
     Show {
-        /// The id of the session
+        /// The id of the session; `last` is the last used one
         id: String,
         /// Print JSON
         #[arg(long)]
@@ -30,12 +43,12 @@ pub(crate) enum SessionCommand {
     },
     /// Continue a session, like `repl --session`
     Resume {
-        /// The id of the session
+        /// The id of the session; `last` is the last used one
         id: String,
     },
     /// Copy a session with its state
     Fork {
-        /// The id of the session
+        /// The id of the session; `last` is the last used one
         id: String,
         /// The id of the copy [default: a new one]
         new: Option<String>,
@@ -45,7 +58,7 @@ pub(crate) enum SessionCommand {
     },
     /// Print a session as JSON for `import`
     Export {
-        /// The id of the session
+        /// The id of the session; `last` is the last used one
         id: String,
     },
     /// Import an exported session

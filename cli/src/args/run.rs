@@ -10,12 +10,18 @@ use wattle_server::{HostName, Origin};
 /// Arguments of `run`.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// The request; `-` reads it from stdin
+    /// The request, followed by piped stdin; `-` reads it from stdin
     #[arg(required_unless_present_any = ["resume", "fork"])]
     pub(crate) prompt: Option<String>,
+    /// Skip piped stdin
+    #[arg(long)]
+    pub(crate) no_stdin: bool,
     /// Resume a stopped or parked run; `last` is the latest
     #[arg(long, value_name = "RUN", conflicts_with_all = ["prompt", "fork", "park"])]
     pub(crate) resume: Option<String>,
+    /// Continue the session that was used last
+    #[arg(short, long = "continue", conflicts_with_all = ["session", "resume", "fork"])]
+    pub(crate) continue_last: bool,
     /// Approve a pending call, such as 2.1; repeatable
     #[arg(long, value_name = "CALL", requires = "resume")]
     pub(crate) approve: Vec<String>,
@@ -34,6 +40,9 @@ pub(crate) struct RunArgs {
     /// Park the run when a call needs approval, instead of asking
     #[arg(long)]
     pub(crate) park: bool,
+    /// Show no progress, only the answer and warnings
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
     /// Print the run's events on stdout, one JSON object per line
     #[arg(long)]
     pub(crate) json: bool,
@@ -87,6 +96,9 @@ pub(crate) struct ReplayArgs {
 /// Arguments of `repl`.
 #[derive(Debug, Default, Args)]
 pub(crate) struct ReplArgs {
+    /// Continue the session that was used last
+    #[arg(short, long = "continue", conflicts_with = "session")]
+    pub(crate) continue_last: bool,
     /// Set a value for the agent's tools, traits and memory; repeatable
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) context: Vec<ContextValue>,

@@ -13,6 +13,7 @@ use crate::args::AgentsCommand;
 use crate::config::{Config, Layer};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, DIM, NAME, paint, visible};
+use crate::progress::counted;
 use crate::setup::{self, RUN_STEPS, Setup};
 use crate::trust;
 
@@ -24,6 +25,10 @@ pub(crate) async fn agents(command: AgentsCommand, flags: &[Layer]) -> Result<Ex
         AgentsCommand::List { json } => list(json, &Setup::new(config)?).map(Exit::from),
         AgentsCommand::Show { name, json } => {
             show(&name, json, Setup::new(config)?).await.map(Exit::from)
+        }
+        // The problems of all agents are part of the report.
+        AgentsCommand::Check { names, json } if names.is_empty() => {
+            check(&names, json, &Setup::without_warnings(config)?)
         }
         AgentsCommand::Check { names, json } => check(&names, json, &Setup::new(config)?),
         AgentsCommand::Test(args) => test::test(args, Setup::new(config)?).await,
@@ -136,7 +141,8 @@ fn check(names: &[String], json: bool, setup: &Setup) -> Result<Exit, Fault> {
         output::json(&json!({"checked": count, "problems": problems}))?;
     } else {
         problems.iter().try_for_each(|problem| output::text(&visible(problem)))?;
-        output::aside(&format!("{count} agents, {} problems", problems.len()));
+        let found = counted(problems.len(), "problem");
+        output::aside(&format!("{}, {found}", counted(count, "agent")));
     }
     Ok(Exit::of(problems.is_empty()))
 }

@@ -101,7 +101,7 @@ async fn compile_and_run(
         Ok(model) => (model, None),
         Err(fault) => (None, Some(fault.message().to_owned())),
     };
-    let (files, session) = (setup.files()?, setup.session()?);
+    let (files, session) = (setup.files()?, setup.session().await?);
     let newest = match &session {
         Some(session) => {
             session.warn_of_hidden_changes(&files).await?;

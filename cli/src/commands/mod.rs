@@ -19,6 +19,7 @@ pub(crate) mod parse;
 pub(crate) mod prune;
 pub(crate) mod replay;
 pub(crate) mod run;
+pub(crate) mod runs;
 pub(crate) mod session;
 pub(crate) mod shell;
 pub(crate) mod store;

@@ -49,8 +49,13 @@ pub(crate) fn run(args: RunArgs, flags: &[Layer]) -> Result<Exit, Fault> {
     let written = artifacts.iter().map(|folder| folder.file("artifact"));
     let writes = output.iter().map(OutputFile::real).chain(written).collect();
     walls::raise(&config, &Needs { writes, trusted: config.exec.value, ..Needs::default() })?;
-    let control =
-        RunControl { json: args.json, output, artifacts, cancel: CancellationToken::new() };
+    let control = RunControl {
+        quiet: args.quiet,
+        json: args.json,
+        output,
+        artifacts,
+        cancel: CancellationToken::new(),
+    };
     threads::run(start_or_resume(control, args, config, earlier, schema))
 }
 
@@ -68,21 +73,22 @@ async fn start_or_resume(
     match earlier {
         Some((store, mut opened)) => {
             if args.fork.is_some() {
-                let message = args.prompt.as_deref().map(input::prompt).transpose()?;
+                let message = args.prompt.as_deref();
+                let message =
+                    message.map(|given| input::request(given, !args.no_stdin)).transpose()?;
                 record_apply(&mut opened, &setup.config);
                 opened = fork(&store, &opened, args.step.unwrap_or_default(), message).await?;
             }
             resume(&control, setup, &store, &opened, &answers(&args), args.release).await
         }
-        None => {
-            let prompt = args.prompt.as_deref().unwrap_or_default();
-            begin(&control, setup, prompt, args.no_session_store, output).await
-        }
+        None => begin(&control, setup, &args, output).await,
     }
 }
 
 /// The output options, and the token that cancels the run.
 struct RunControl {
+    /// If true, no progress is shown.
+    quiet: bool,
     json: bool,
     output: Option<OutputFile>,
     artifacts: Option<OutputFolder>,
@@ -97,19 +103,19 @@ fn answers(args: &RunArgs) -> Vec<(String, Approval)> {
     [decided(&args.approve, true), decided(&args.refuse, false)].concat()
 }
 
-/// Starts a new run and follows it. If `is_label` is true, the session is only a label.
+/// Starts a new run and follows it.
 async fn begin(
     control: &RunControl,
     mut setup: Setup,
-    prompt: &str,
-    is_label: bool,
+    args: &RunArgs,
     output: Option<OutputSettings>,
 ) -> Result<Exit, Fault> {
     let model = setup.model()?;
-    let label = if is_label { setup.session_label()? } else { None };
-    let session = if is_label { None } else { setup.session()? };
+    let is_label = args.no_session_store;
+    let label = if is_label { setup.session_label().await? } else { None };
+    let session = if is_label { None } else { setup.session().await? };
     let files = setup.files()?;
-    let message = input::prompt(prompt)?;
+    let message = input::request(args.prompt.as_deref().unwrap_or_default(), !args.no_stdin)?;
     setup::interrupt_to(&control.cancel);
     let store = match &session {
         Some(session) => {
@@ -237,14 +243,17 @@ impl Local {
         after: u64,
     ) -> Result<Exit, Fault> {
         // Files and pipes receive the text of the whole answer.
-        let shows_answer = !control.json && control.output.is_none() && output::is_styled();
+        let shows_answer = !control.json && control.output.is_none() && output::is_screen();
         let mode = if shows_answer { Mode::Answer } else { Mode::Command };
-        let live = Live::new(mode, self.setup.config.verbose.value);
+        let verbose = self.setup.config.verbose.value;
+        let live = (!control.quiet).then(|| Live::new(mode, verbose));
         let show = |event: &Envelope| {
             if control.json {
                 return output::json(event);
             }
-            live.show(&event.event);
+            if let Some(live) = &live {
+                live.show(&event.event);
+            }
             Ok(())
         };
         let mut follower = self.service.follow(store, &run.id, after).until_parked();
@@ -291,8 +300,11 @@ impl Local {
             output::warn("the answer was cut off before its end in every attempt");
         }
         let exit = setup::exit_of(&report.ending);
-        let (view, shown) = live.finish();
-        let is_shown = control.json || view.has_answer;
+        let (has_answer, shown) = live.map_or((false, Ok(())), |live| {
+            let (view, printed) = live.finish();
+            (view.has_answer, printed)
+        });
+        let is_shown = control.json || has_answer;
         let printed = print_answer(&report, exit, is_shown, control.output.as_ref());
         self.setup.flush().await;
         shown.and(printed)?;
@@ -356,7 +368,7 @@ pub(crate) async fn find(run: &str, flags: &[Layer]) -> Result<(TenantStore, Run
     let store = setup::store(&setup)?;
     let journal: SharedJournal = Arc::new(store.clone());
     let opened = match run {
-        "last" => {
+        setup::LAST => {
             let newest = RunFilter { limit: Some(1), ..RunFilter::default() };
             journal.runs(newest).await?.into_iter().next()
         }
@@ -365,7 +377,7 @@ pub(crate) async fn find(run: &str, flags: &[Layer]) -> Result<(TenantStore, Run
     match opened {
         Some(opened) => Ok((store, opened)),
         None => Err(Fault::usage(format!("no run `{run}` in the store"))
-            .hint("`wattle session runs` lists the runs, `--store FILE` names another store")),
+            .hint("`wattle runs` lists the runs, `--store FILE` names another store")),
     }
 }
 
@@ -427,7 +439,7 @@ fn print_answer(
             })
         }
         None if is_shown => Ok(()),
-        None if output::is_styled() && data.is_none() => output::markdown::print(text),
+        None if output::is_screen() && data.is_none() => output::markdown::print(text),
         None => output::text(text),
     }
 }

@@ -1,10 +1,9 @@
-//! `wattle session`: manages stored sessions and their runs.
+//! `wattle session`: manages stored sessions.
 
-use serde_json::{Value as Json, json};
-use wattle_agent::host::journal::{self, Journal as _, RunFilter, RunRecord, Status};
+use serde_json::json;
+use wattle_agent::host::journal::{self, Journal as _};
 use wattle_agent::host::machine::{Message, Role};
-use wattle_agent::host::rt::truncate;
-use wattle_agent::host::service::{Pending, pending, release_children};
+use wattle_agent::host::service::release_children;
 use wattle_agent::host::{
     ExportedSession, SESSION_ID, SessionLine, TenantStore, is_session_id, now_ms,
 };
@@ -15,9 +14,6 @@ use crate::fault::Fault;
 use crate::output::{self, visible};
 use crate::progress::counted;
 use crate::{input, setup, trust};
-
-/// Maximum length of a message in the list of runs, in characters.
-const SHOWN: usize = 60;
 
 /// Runs a `session` command.
 pub(crate) async fn session(command: SessionCommand, flags: &[Layer]) -> Result<(), Fault> {
@@ -31,9 +27,8 @@ pub(crate) async fn session(command: SessionCommand, flags: &[Layer]) -> Result<
         setup::mask_settings(&config).await?;
     }
     let store = setup::store(&config)?;
-    match command {
+    match of_last(command, &store).await? {
         SessionCommand::List { json } => list(&store, json).await,
-        SessionCommand::Runs { json } => runs(&store, json).await,
         SessionCommand::Show { id, json } => show(&store, &id, json).await,
         // It is a run of the REPL.
         SessionCommand::Resume { .. } => Ok(()),
@@ -76,6 +71,24 @@ pub(crate) async fn session(command: SessionCommand, flags: &[Layer]) -> Result<
     }
 }
 
+/// Returns the command with the id of the session that was used last in place of `last`.
+async fn of_last(
+    mut command: SessionCommand,
+    store: &TenantStore,
+) -> Result<SessionCommand, Fault> {
+    let ids = match &mut command {
+        SessionCommand::Show { id, .. }
+        | SessionCommand::Fork { id, .. }
+        | SessionCommand::Export { id } => std::slice::from_mut(id),
+        SessionCommand::Rm { ids } => ids.as_mut_slice(),
+        _ => &mut [],
+    };
+    for id in ids {
+        *id = setup::session_id(store, std::mem::take(id)).await?;
+    }
+    Ok(command)
+}
+
 /// Prints the stored sessions.
 ///
 /// # Errors
@@ -96,59 +109,21 @@ pub(crate) async fn list(store: &TenantStore, json: bool) -> Result<(), Fault> {
     output::data(sessions.iter().map(line).collect::<String>().as_bytes())
 }
 
-async fn runs(store: &TenantStore, json: bool) -> Result<(), Fault> {
-    let runs = store.runs(RunFilter::default()).await?;
-    let mut lines = Vec::new();
-    for run in &runs {
-        let open = match (run.status, &run.reason) {
-            // Its child runs may also wait for approvals or for an operator.
-            (Status::Parked, None) => pending(store, &run.id).await?,
-            (_, reason) => Pending { reason: reason.clone(), ..Pending::default() },
-        };
-        lines.push((run, open));
-    }
-    if json {
-        let one = |(run, Pending { approvals, reason }): &(&RunRecord, Pending)| {
-            let waiting: Vec<Json> = approvals
-                .iter()
-                .map(|open| json!({"call": open.call, "question": open.question}))
-                .collect();
-            json!({
-                "run": run.id, "status": run.status.name(), "session": run.session,
-                "created": run.created, "used": run.used, "message": run.start.message,
-                "waiting": waiting, "attempts": run.attempts, "reason": reason,
-            })
-        };
-        return output::json(&lines.iter().map(one).collect::<Json>());
-    }
-    if lines.is_empty() {
-        output::note("the store has no runs");
-    }
-    let line = |(run, Pending { approvals, reason }): &(&RunRecord, Pending)| {
-        let session = run.session.as_deref().unwrap_or("-");
-        let message = truncate(run.start.message.lines().next().unwrap_or_default(), SHOWN);
-        let open = approvals
-            .iter()
-            .map(|open| format!("  waits: call {}: {}\n", open.call, visible(&open.question)));
-        let reason = reason
-            .iter()
-            .map(|reason| format!("  {}; `wattle session release {}`\n", visible(reason), run.id));
-        let below: String = reason.chain(open).collect();
-        format!("{} {:<7} {session:<20} {}\n{below}", run.id, run.status.name(), visible(&message))
-    };
-    output::data(lines.iter().map(line).collect::<String>().as_bytes())
-}
-
 async fn show(store: &TenantStore, id: &str, json: bool) -> Result<(), Fault> {
     let session = whole(store, id).await?;
     if json {
         return output::json(&session.messages);
     }
-    let lines = session.messages.iter().map(|message| {
-        let who = if message.role == Role::User { "user" } else { "assistant" };
+    output::data(spoken(&session.messages).as_bytes())
+}
+
+/// Renders the messages of a conversation, each after the name of its role.
+pub(crate) fn spoken(messages: &[Message]) -> String {
+    let line = |message: &Message| {
+        let who = if message.role == Role::Assistant { "assistant" } else { "user" };
         format!("{who}: {}\n", visible(message.content.trim_end()))
-    });
-    output::data(lines.collect::<String>().as_bytes())
+    };
+    messages.iter().map(line).collect()
 }
 
 /// Returns the session with this id, in its exported form.
@@ -205,7 +180,7 @@ async fn release(store: &TenantStore, run: &str) -> Result<(), Fault> {
         return Ok(());
     }
     let message = format!("no run `{run}` is parked because it ended its process");
-    Err(Fault::usage(message).hint("`wattle session runs` shows which runs are parked, and why"))
+    Err(Fault::usage(message).hint("`wattle runs` shows which runs are parked, and why"))
 }
 
 /// Formats the time since `then`, a Unix time in milliseconds, in the largest suitable unit.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use toml::de::DeTable;
 use wattle_agent::host::rt::{decode_text, truncate};
 
 use super::{File, KEYS, Kind, Layer, Places, regular_file};
@@ -17,7 +18,8 @@ pub(super) fn user(places: &Places) -> Result<File, Fault> {
     let Some(bytes) = bytes.map_err(|why| unreadable(path, &why))? else {
         return Ok(File::default());
     };
-    let table = table(bytes, path)?;
+    let text = text(bytes, path)?;
+    let table = table(&text, path)?;
     if table.contains_key("trusted") {
         let message =
             format!("the key `trusted` of `{}` is not a setting any more", path.display());
@@ -26,7 +28,7 @@ pub(super) fn user(places: &Places) -> Result<File, Fault> {
              file sets",
         ));
     }
-    known(&table, path)?;
+    known(&table, &text, path)?;
     Ok(File { layer: Layer::of_table(&table, path)?, path: path.clone() })
 }
 
@@ -39,13 +41,20 @@ pub(super) fn unreadable(path: &Path, why: &str) -> Fault {
 /// line of the file, is printed without the quotation.
 const EXCERPT: usize = 400;
 
-/// Parses the content of a file and flattens its tables into dotted keys. The TOML parser limits
-/// the nesting of values.
+/// Decodes the content of a file.
 ///
 /// # Errors
-/// If the bytes are not UTF-8 or not TOML.
-pub(super) fn table(bytes: Vec<u8>, path: &Path) -> Result<toml::Table, Fault> {
-    let text = decode_text(bytes).map_err(|_| unreadable(path, "it is not UTF-8"))?;
+/// If the bytes are not UTF-8.
+pub(super) fn text(bytes: Vec<u8>, path: &Path) -> Result<String, Fault> {
+    decode_text(bytes).map_err(|_| unreadable(path, "it is not UTF-8"))
+}
+
+/// Parses the text of a file and flattens its tables into dotted keys. The TOML parser limits the
+/// nesting of values.
+///
+/// # Errors
+/// If the text is not TOML.
+pub(super) fn table(text: &str, path: &Path) -> Result<toml::Table, Fault> {
     let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
         let whole = error.to_string();
         if whole.chars().count() > EXCERPT {
@@ -76,11 +85,13 @@ pub(super) fn kind(key: &str) -> Option<Kind> {
 /// Maximum length of an unknown key in a message, in characters.
 const SHOWN_KEY: usize = 80;
 
-/// Rejects unknown keys.
-pub(super) fn known(table: &toml::Table, path: &Path) -> Result<(), Fault> {
+/// Rejects unknown keys. The error names the line of the key in the text of the file.
+pub(super) fn known(table: &toml::Table, text: &str, path: &Path) -> Result<(), Fault> {
     let Some(unknown) = table.keys().find(|key| kind(key).is_none()) else { return Ok(()) };
     let shown = truncate(unknown, SHOWN_KEY);
-    let fault = Fault::configuration(format!("unknown key `{shown}` in `{}`", path.display()));
+    let line = line_of(unknown, text).map(|line| format!(", line {line}")).unwrap_or_default();
+    let path = path.display();
+    let fault = Fault::configuration(format!("unknown key `{shown}` in `{path}`{line}"));
     let names = || KEYS.iter().map(|own| own.name);
     // The key may be right, but in the wrong table.
     let plain = unknown.rsplit('.').next().unwrap_or(unknown);
@@ -89,6 +100,23 @@ pub(super) fn known(table: &toml::Table, path: &Path) -> Result<(), Fault> {
         .filter(|name| strsim::jaro_winkler(&shown, name) > 0.7);
     Err(match names().find(|name| *name == plain).or(nearest) {
         Some(name) => fault.hint(format!("did you mean `{name}`?")),
-        None => fault.hint(format!("the keys are {}", names().collect::<Vec<_>>().join(", "))),
+        None => fault.hint("docs/configuration.md lists the keys"),
     })
+}
+
+/// Returns the number of the line that contains a dotted key.
+fn line_of(key: &str, text: &str) -> Option<usize> {
+    let table = DeTable::parse(text).ok()?;
+    let start = table.get_ref().iter().find_map(|(name, value)| {
+        let below = key.strip_prefix(name.get_ref().as_ref())?;
+        let Some(below) = below.strip_prefix('.') else {
+            return below.is_empty().then(|| name.span().start);
+        };
+        let inner = value.get_ref().as_table()?.iter();
+        inner
+            .map(|(name, _)| name)
+            .find(|name| name.get_ref() == below)
+            .map(|name| name.span().start)
+    })?;
+    Some(text.get(..start)?.matches('\n').count() + 1)
 }

@@ -62,6 +62,16 @@ Relative paths in a file start from the folder of the file, all others from the 
                     a
 variable, the items of a list are separated by commas. Times are written like `90s`, `2m` or \
                     `1h30m`.
+`NO_COLOR` removes colours and other styles. Progress, wrapping and the layout of Markdown stay. \
+                    Only a
+pipe, a file or a terminal with `TERM=dumb` gets the answer's text as it is.
+
+`wattle run` adds stdin to the request if it is a pipe or a file of at most 16 MiB. If the request \
+                    is `-`,
+stdin is the request. With `--no-stdin`, the command does not read stdin, which a loop may need that \
+                    reads
+its lines from there.
+
 The rules of `allow`, `ask` and `deny` add up over all layers; [security.md](security.md) \
                     describes them.
 

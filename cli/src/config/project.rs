@@ -73,7 +73,8 @@ impl Project {
         user: &Layer,
         places: &Places,
     ) -> Result<Project, Fault> {
-        let table = file::table(bytes.clone(), path)?;
+        let text = file::text(bytes.clone(), path)?;
+        let table = file::table(&text, path)?;
         let never = |key: &&String| *key == "trusted" || file::kind(key) == Some(Kind::Never);
         if let Some(key) = table.keys().find(never) {
             let fault = Fault::configuration(format!(
@@ -82,7 +83,7 @@ impl Project {
             ));
             return Err(fault.hint("set it in the user file, by a flag or by a variable"));
         }
-        file::known(&table, path)?;
+        file::known(&table, &text, path)?;
         let layer = Layer::of_table(&table, path)?;
         let requests = layer.requests(user, places);
         Ok(Project { folder: folder.to_owned(), path: path.to_owned(), bytes, requests, layer })

@@ -246,7 +246,7 @@ macro_rules! keys {
 keys! {
     /// The name of the model. It may begin with a preset: `openai:gpt-5`.
     model "WATTLE_MODEL": Option<String> = |_| None, Class::NeedsTrust
-        => Flag::value(Group::Model, "NAME", "Use this model");
+        => Flag::value(Group::Model, "NAME", "Use this model").short('m');
     /// The URL of the endpoint, without `/chat/completions`.
     base_url "WATTLE_BASE_URL": Option<String> = |_| None, Class::NeedsTrust
         => Flag::value(Group::Endpoint, "URL", "Call this chat-completions endpoint, such as http://127.0.0.1:8080/v1");
@@ -347,7 +347,7 @@ keys! {
         => Flag::value(Group::Search, "VAR", "Read the engine's key from a variable [default: WATTLE_SEARCH_KEY]");
     /// The path of the workdir.
     root "WATTLE_ROOT": PathBuf = |_| PathBuf::from("."), Class::Never, granted
-        => Flag::value(Group::Root, "DIR", "Work in this folder [default: .]");
+        => Flag::value(Group::Root, "DIR", "Work in this folder [default: .]").short('C');
     /// If true, programs write directly to the workdir instead of to the overlay.
     write "WATTLE_WRITE": bool = |_| false, Class::Narrows(class::off), granted
         => Flag::switch(Group::Write, "Write to the workdir directly, without the overlay");

@@ -148,6 +148,16 @@ pub(crate) fn link(address: &str, text: &str) -> String {
     format!("{escape}]8;;{address}{escape}\\{text}{escape}]8;;{escape}\\")
 }
 
+/// Returns true if a stream is a terminal on which lines can be replaced and fitted to its width.
+fn can_lay_out(stream: &impl IsTerminal) -> bool {
+    stream.is_terminal() && std::env::var_os("TERM").is_some_and(|name| name != "dumb")
+}
+
+/// Returns true if stdout is a terminal on which text is laid out, in colour or without.
+pub(crate) fn is_screen() -> bool {
+    can_lay_out(&stdout())
+}
+
 /// Returns true if stdout is a terminal that shows styles.
 pub(crate) fn is_styled() -> bool {
     stdout().is_terminal() && AutoStream::choice(&stdout()) != ColorChoice::Never

@@ -1,7 +1,7 @@
 //! The transient text: the last lines on the terminal, which show the work in progress. All other
 //! output appears above them.
 
-use std::io::{IsTerminal, Write, stderr};
+use std::io::{Write, stderr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anstream::{AutoStream, ColorChoice};
@@ -54,7 +54,7 @@ impl Drop for Hold {
 
 /// Returns true if stderr is a terminal that can replace a line.
 pub(crate) fn is_live() -> bool {
-    stderr().is_terminal() && AutoStream::choice(&stderr()) != ColorChoice::Never
+    super::can_lay_out(&stderr())
 }
 
 /// Shows a styled text below all other output and replaces the previous transient text. Its lines

@@ -118,7 +118,7 @@ fn below(text: &str, used: usize) -> String {
 }
 
 /// Describes the end of a run.
-pub(super) fn ending(stop: Stop) -> &'static str {
+pub(crate) fn ending(stop: Stop) -> &'static str {
     match stop {
         Stop::Answered => "answered",
         Stop::MaxSteps => "stopped at its last step",

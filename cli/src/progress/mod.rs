@@ -19,7 +19,7 @@ use crate::fault::Fault;
 use crate::output;
 
 pub(crate) use bar::Bar;
-pub(crate) use line::{counted, grouped, size, spent};
+pub(crate) use line::{counted, ending, grouped, size, spent};
 pub(crate) use step::Step;
 pub(crate) use view::Mode;
 

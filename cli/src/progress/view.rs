@@ -109,8 +109,8 @@ impl View {
                     thought.trim().clone_into(&mut self.thought);
                     output::note(line::thought(&self.thought, self.verbose).trim_end_matches('\n'));
                 }
-                // Without styles, the answer is printed unchanged once it is complete.
-                if self.prints_answer() && output::is_styled() {
+                // Without a screen, the answer is printed unchanged once it is complete.
+                if self.prints_answer() && output::is_screen() {
                     let printed = self.answer.receive(text);
                     self.keep(printed);
                 }
@@ -217,7 +217,7 @@ impl View {
     fn respond(&mut self, text: &str, stop: Stop) {
         if self.prints_answer() && stop != Stop::Cancelled && self.fault.is_none() {
             self.record.has_answer = true;
-            let printed = if output::is_styled() {
+            let printed = if output::is_screen() {
                 self.answer.complete(text)
             } else {
                 output::text(&output::visible(text))

@@ -56,7 +56,7 @@ async fn converse(
     editor: Option<EditorBroker>,
 ) -> Result<Exit, Fault> {
     let known = SharedKnown::default();
-    let session = Session::new(Setup::new(config)?.with_context(context), known.clone())?;
+    let session = Session::new(Setup::new(config)?.with_context(context), known.clone()).await?;
     let mut repl = Repl { session, lines: Lines::open(known)?, editor };
     if repl.lines.is_terminal() {
         greeting::greet(&repl.session);
@@ -157,6 +157,13 @@ impl Repl {
             0 => {}
             1 => output::warn("1 change was not applied"),
             count => output::warn(&format!("{count} changes were not applied")),
+        }
+        if self.lines.is_terminal()
+            && self.session.is_stored()
+            && !self.session.conversation().await?.is_empty()
+        {
+            let id = &self.session.kept.id;
+            output::aside(&output::visible(&format!("continue with `wattle session resume {id}`")));
         }
         self.session.setup.flush().await;
         Ok(exit)

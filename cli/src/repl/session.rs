@@ -76,8 +76,8 @@ impl Session {
     ///
     /// # Errors
     /// If the store or the workdir cannot be opened.
-    pub(super) fn new(mut setup: Setup, known: SharedKnown) -> Result<Session, Fault> {
-        let kept = match setup.session()? {
+    pub(super) async fn new(mut setup: Setup, known: SharedKnown) -> Result<Session, Fault> {
+        let kept = match setup.session().await? {
             Some(session) => session,
             None => fresh(&mut setup)?,
         };

@@ -29,7 +29,7 @@ use wattle_agent::host::machine;
 use wattle_agent::host::moderation::{Classifier, MessageFilter, Moderation};
 use wattle_agent::host::rt::{AccountLimits, Grants, Limits};
 use wattle_agent::host::{SESSION_ID, TenantStore, is_session_id};
-use wattle_agent::model::{Cassette, Model, Recorder, Timeouts};
+use wattle_agent::model::{Cassette, Endpoint, Model, Prices, Recorder, Timeouts};
 use wattle_agent::{Host, Settings, Store, Tenant};
 
 use crate::args::ContextValue;
@@ -78,6 +78,23 @@ pub(crate) struct Setup {
     context: BTreeMap<String, String>,
 }
 
+/// The word that names the session that was used last, or the latest run.
+pub(crate) const LAST: &str = "last";
+
+/// Returns the id of the session that `named` denotes: the session that was used last for `last`.
+///
+/// # Errors
+/// If there is no session yet, or the store cannot be read.
+pub(crate) async fn session_id(store: &TenantStore, named: String) -> Result<String, Fault> {
+    if named != LAST {
+        return Ok(named);
+    }
+    let newest = store.sessions().await?.into_iter().next();
+    newest.map(|session| session.id).ok_or_else(|| {
+        Fault::usage("the store has no session yet").hint("`--session ID` starts one")
+    })
+}
+
 /// A session of a tenant.
 pub(crate) struct Session {
     /// The session's id.
@@ -92,8 +109,23 @@ impl Setup {
     /// # Errors
     /// If the engine, its cache or the telemetry collector cannot be created.
     pub(crate) fn new(config: Config) -> Result<Setup, Fault> {
+        Ok(Setup::without_warnings(config)?.with_warnings())
+    }
+
+    /// Creates a setup like [`new`](Setup::new) for a command that reports the problems of agents
+    /// itself.
+    ///
+    /// # Errors
+    /// The same as for [`new`](Setup::new).
+    pub(crate) fn without_warnings(config: Config) -> Result<Setup, Fault> {
         let limits = limits(&config);
         Setup::with_limits(config, limits)
+    }
+
+    /// Warns about invalid agents.
+    fn with_warnings(self) -> Setup {
+        self.agents.problems().iter().for_each(|problem| output::warn(&problem.to_string()));
+        self
     }
 
     /// Creates a setup like [`new`](Setup::new) for a command that runs a single program. The
@@ -105,7 +137,7 @@ impl Setup {
         let limits = limits(&config);
         let instances = limits.instances.min(INSTANCES_FOR_ONE_PROGRAM);
         let limits = Limits { instances, ..limits };
-        Setup::with_limits(config, limits)
+        Ok(Setup::with_limits(config, limits)?.with_warnings())
     }
 
     fn with_limits(config: Config, limits: Limits) -> Result<Setup, Fault> {
@@ -134,7 +166,7 @@ impl Setup {
             None => host,
         };
         let preflight = Arc::new(guard(&config, ask::terminal()));
-        let agents = agents(&config);
+        let agents = Agents::open(&config.agents.value);
         let setup = Setup { config, host, agents, preflight, context: BTreeMap::new() };
         Ok(setup.with_resolver())
     }
@@ -286,13 +318,14 @@ impl Setup {
     /// classifier, if configured, asks `model`.
     ///
     /// # Errors
-    /// If a pattern of the guard is invalid.
+    /// If a pattern of the guard is invalid, or the cost is limited but the model's price unknown.
     pub(crate) fn run_settings(
         &self,
         max_steps: u32,
         model: &Arc<dyn Model>,
     ) -> Result<Settings, Fault> {
         let settings = self.settings(max_steps);
+        self.check_price(model.name(), &settings.prices)?;
         let guard = &self.config.guard.value;
         if !guard.enabled {
             return Ok(settings);
@@ -312,6 +345,28 @@ impl Setup {
         }
         let moderation = Moderation::new(looks, guard.messages.clone(), guard.on_failure.into());
         Ok(Settings { moderation: Some(moderation), ..settings })
+    }
+
+    /// Checks that the price of the model is known if the settings limit the cost of a run.
+    fn check_price(&self, model: &str, prices: &Prices) -> Result<(), Fault> {
+        let one = machine::Usage { prompt: 1, ..machine::Usage::default() };
+        let is_known = || {
+            let named = || endpoint(&self.config, None).ok();
+            // A recording costs nothing. Without an endpoint, there are no requests.
+            self.config.cassette.value.is_some()
+                || prices.priced(model, one).cost.is_some()
+                || named().is_none_or(|named| reports_cost(&named.endpoint))
+        };
+        if self.config.max_cost.value.is_none() || is_known() {
+            return Ok(());
+        }
+        let message = format!(
+            "`max_cost` cannot be kept, because the price of the model `{model}` is unknown"
+        );
+        Err(Fault::configuration(message).hint(format!(
+            "set its price in dollars per million tokens in the user file, such as \
+             `prices.\"{model}\" = {{ prompt = 0.5, completion = 1.5 }}`"
+        )))
     }
 
     /// Opens the model: a recording, or the model at the configured endpoint. The answers are
@@ -361,8 +416,8 @@ impl Setup {
     ///
     /// # Errors
     /// If the id is invalid or the store cannot be opened.
-    pub(crate) fn session(&self) -> Result<Option<Session>, Fault> {
-        let Some(id) = self.session_label()? else { return Ok(None) };
+    pub(crate) async fn session(&self) -> Result<Option<Session>, Fault> {
+        let Some(id) = self.session_label().await? else { return Ok(None) };
         Ok(Some(Session { id, store: store(&self.config)? }))
     }
 
@@ -371,8 +426,11 @@ impl Setup {
     ///
     /// # Errors
     /// If the id is invalid.
-    pub(crate) fn session_label(&self) -> Result<Option<String>, Fault> {
+    pub(crate) async fn session_label(&self) -> Result<Option<String>, Fault> {
         let Some(id) = self.config.session.value.clone() else { return Ok(None) };
+        if id == LAST {
+            return session_id(&store(&self.config)?, id).await.map(Some);
+        }
         if is_session_id(&id) {
             Ok(Some(id))
         } else {
@@ -457,11 +515,9 @@ fn guard(config: &Config, approver: Option<Arc<dyn Approver>>) -> Preflight {
     if config.writes_through() { guard.asking_about_protected_files() } else { guard }
 }
 
-/// Loads the agents in the configured folders and warns about invalid ones.
-pub(crate) fn agents(config: &Config) -> Agents {
-    let agents = Agents::open(&config.agents.value);
-    agents.problems().iter().for_each(|problem| output::warn(&problem.to_string()));
-    agents
+/// Returns true if the endpoint reports the cost of each request.
+fn reports_cost(endpoint: &Endpoint) -> bool {
+    endpoint.base_url.host_str() == Some("openrouter.ai")
 }
 
 /// Returns the exit code for the ending of a run.

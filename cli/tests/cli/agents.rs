@@ -191,6 +191,8 @@ fn agents_are_listed_shown_checked_and_written() {
     ] {
         assert!(checked.stdout.contains(part), "{}", checked.stdout);
     }
+    assert!(checked.stderr.ends_with("agents, 3 problems\n"), "{}", checked.stderr);
+    assert!(!checked.stderr.contains("worse.toml"), "{}", checked.stderr);
     assert_eq!(wattle(&["check", "clerk"]).code, 0);
     let made = wattle(&["new", "helper"]);
     assert_eq!((made.code, made.stdout.as_str()), (0, "agents/helper.toml\n"), "{made:?}");
@@ -225,7 +227,7 @@ fn a_question_of_an_agent_that_was_asked_is_answered_with_the_id_of_its_run() {
     assert_eq!(parked.code, 7, "{parked:?}");
     let call = parked.stderr.split("--approve ").nth(1).unwrap().lines().next().unwrap();
     assert!(call.ends_with("/1.1"), "{}", parked.stderr);
-    let listed = place.wattle(["session", "runs"]).run();
+    let listed = place.wattle(["runs"]).run();
     assert!(listed.stdout.contains(&format!("  waits: call {call}: ")), "{}", listed.stdout);
     let resume = ["run", "--resume", "last", "--approve", call];
     let done = place.wattle(model.iter().chain(&resume)).run();

@@ -275,7 +275,7 @@ fn sessions_are_listed_copied_exported_and_removed() {
         shown.starts_with("user: go\n") && shown.contains("assistant: ToolCall::Response"),
         "{shown}"
     );
-    let runs = session(&["runs", "--json"]).code(0).json_lines();
+    let runs = place.wattle(["runs", "--json", "--store", "runs.db"]).run().code(0).json_lines();
     assert_eq!((&runs[0][0]["status"], &runs[0][0]["session"]), (&"ended".into(), &"a".into()));
 
     assert_eq!(session(&["fork", "a", "b"]).code(0).stdout, "b\n");
@@ -375,7 +375,9 @@ fn a_run_that_ends_its_process_is_parked_at_the_third_attempt_and_can_be_release
     let session = |args: &[&str]| {
         place.wattle(["session"].iter().chain(args).chain(&["--store", "runs.db"])).run()
     };
-    let listed = session(&["runs", "--json"]).code(0).json_lines().remove(0);
+    let runs =
+        |args: &[&str]| place.wattle(["runs", "--store", "runs.db"].iter().chain(args)).run();
+    let listed = runs(&["--json"]).code(0).json_lines().remove(0);
     let run = listed[0]["run"].as_str().unwrap().to_owned();
     assert_eq!(
         (&listed[0]["status"], &listed[0]["waiting"]),
@@ -385,7 +387,7 @@ fn a_run_that_ends_its_process_is_parked_at_the_third_attempt_and_can_be_release
         listed[0]["reason"].as_str().unwrap().starts_with("this run ended its process"),
         "{listed}"
     );
-    let shown = session(&["runs"]).code(0).stdout;
+    let shown = runs(&[]).code(0).stdout;
     assert!(
         shown.contains("it is parked") && shown.contains(&format!("wattle session release {run}")),
         "{shown}"

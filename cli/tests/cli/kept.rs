@@ -133,7 +133,7 @@ fn a_flag_that_a_resumed_run_cannot_honour_is_refused() {
             refused.reports(&["with which it started", &format!("leave out `{}`", flags[0])]);
         }
     }
-    let runs = place.wattle(["session", "runs", "--json", "--store", "runs.db"]).run().code(0);
+    let runs = place.wattle(["runs", "--json", "--store", "runs.db"]).run().code(0);
     assert_eq!(runs.json_lines()[0].as_array().unwrap().len(), 1, "nothing was forked");
     // A variable is set for other runs, too, so it causes only a warning. The value with which the
     // run started is no contradiction, and rules are added.
@@ -168,7 +168,7 @@ fn a_fork_returns_to_the_variables_of_its_step() {
         let place = Place::new();
         command(&place, &provider, &[&["go"], session].concat()).run().code(0);
         for step in ["1", "2", "1"] {
-            let ended = place.wattle(["session", "runs", "--json", "--store", "runs.db"]).run();
+            let ended = place.wattle(["runs", "--json", "--store", "runs.db"]).run();
             let runs = ended.code(0).json_lines().remove(0);
             let first =
                 runs.as_array().unwrap().last().unwrap()["run"].as_str().unwrap().to_owned();

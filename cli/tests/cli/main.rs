@@ -23,6 +23,7 @@ mod projects;
 mod readme;
 mod replicas;
 mod run;
+mod runs;
 mod stores;
 mod tenants;
 mod terminal;

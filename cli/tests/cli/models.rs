@@ -79,6 +79,14 @@ fn budgets_end_a_run_with_their_own_exit_code() {
     let provider = Provider::start([Answer::text(CALL), Answer::text(ANSWER)]);
     let events = run(&place, &provider, &["--max-cost", "1000", "--json"]).code(0).json_lines();
     assert!(events.last().unwrap()["usage"]["cost"].as_f64().unwrap() > 0.001, "{events:?}");
+    user_file(&place, "");
+    let provider = Provider::start([Answer::text(ANSWER)]);
+    run(&place, &provider, &["--max-cost", "1"]).code(3).reports(&[
+        "`max_cost` cannot be kept",
+        "the price of the model `test-model` is unknown",
+        "`prices.\"test-model\" = {",
+    ]);
+    assert!(provider.requests().is_empty());
     run(&place, &provider, &["--max-cost", "free"])
         .code(2)
         .reports(&["expected an amount of dollars"]);

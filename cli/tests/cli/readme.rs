@@ -9,7 +9,7 @@ const ELSEWHERE: &[&str] = &["cargo ", "export "];
 
 /// The prefix of lines that need a model. Without a model, these lines must fail because settings are
 /// missing, not because a flag is invalid.
-const NEED_A_MODEL: &[&str] = &["wattle run "];
+const NEED_A_MODEL: &[&str] = &["wattle run ", "cat README.md | wattle run "];
 
 /// The prefix of the line that does not end by itself. Tests of `serve` start servers.
 const SERVE: &str = "wattle serve ";

@@ -316,6 +316,32 @@ fn a_recording_replays_without_the_endpoint() {
 }
 
 #[test]
+fn piped_stdin_is_added_to_the_request() {
+    let place = Place::new();
+    place.write("notes.txt", "one\ntwo\n");
+    let provider = Provider::answering(|_| Answer::text(response("fine")));
+    let run = format!("wattle run summarize --orient off --base-url {} -m m", provider.base_url());
+    let last = || provider.requests().pop().unwrap().messages().pop().unwrap();
+    let added = |text: &str| format!("summarize\n\n<stdin>\n{text}\n</stdin>");
+    for (line, message) in [
+        (format!("cat notes.txt | {run}"), added("one\ntwo")),
+        (format!("{run} < notes.txt"), added("one\ntwo")),
+        (format!("cat notes.txt | {run} --no-stdin"), "summarize".to_owned()),
+        (format!("{run} < /dev/null"), "summarize".to_owned()),
+        (format!("printf '' | {run}"), "summarize".to_owned()),
+    ] {
+        let done = place.shell(&line).run().code(0);
+        assert!(!done.stderr.contains("--no-stdin"), "{}", done.stderr);
+        assert_eq!(last(), message, "{line}");
+    }
+    let late = format!("(sleep 1.2; echo late) | {run}");
+    place.shell(&late).run().code(0).reports(&["waiting for the end of stdin", "--no-stdin"]);
+    assert_eq!(last(), added("late"));
+    let large = format!("head -c 17000000 /dev/zero | {run}");
+    place.shell(&large).run().code(2).reports(&["larger than 16 MiB"]);
+}
+
+#[test]
 fn the_prompt_may_come_from_stdin_and_the_answer_go_to_a_file() {
     let place = Place::new();
     let provider = Provider::start([Answer::text(response("to a file"))]);

@@ -44,7 +44,8 @@ const COMMANDS: &[(&str, Row)] = &[
     ("serve", Without("`a_request_gets_nothing_of_another_tenants_session` shows it")),
     ("replay", Call(&["replay", "RUN"], "", 2)),
     ("session list", Call(&["session", "list"], "", 0)),
-    ("session runs", Call(&["session", "runs"], "", 0)),
+    ("runs", Call(&["runs"], "", 0)),
+    ("show", Call(&["show", "RUN"], "", 2)),
     ("session show", Call(&["session", "show", "main"], "", 2)),
     ("session resume", Call(&["session", "resume", "main"], "what did I say?\n", 0)),
     ("session fork", Call(&["session", "fork", "main", "copy"], "", 2)),
@@ -185,14 +186,11 @@ fn no_command_shows_or_changes_another_tenants_data() {
         &format!("{CANARY}-secret"),
     );
     alice(&["memory", "add", CANARY], "");
-    let run = alice(&["session", "runs", "--json"], "").json_lines()[0][0]["run"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let run = alice(&["runs", "--json"], "").json_lines()[0][0]["run"].as_str().unwrap().to_owned();
     let state = || {
         let all = [
             alice(&["session", "export", "main"], ""),
-            alice(&["session", "runs", "--json"], ""),
+            alice(&["runs", "--json"], ""),
             alice(&["vars", "list", "--json"], ""),
             alice(&["vars", "list", "--secret"], ""),
             alice(&["memory", "list", "--json"], ""),

@@ -76,6 +76,23 @@ fn messages_run_and_are_remembered() {
 }
 
 #[test]
+fn at_its_end_a_session_names_the_command_that_continues_it() {
+    let (place, provider) = (Place::new(), Provider::start([responds("Noted.")]));
+    let url = provider.base_url();
+    let mut terminal = place.repl(&["--base-url", &url, "-m", "m", "--session", "mine"]);
+    terminal.types("hello");
+    terminal.shows_line("Noted.");
+    terminal.prompts();
+    terminal.control('d');
+    terminal.shows("continue with `wattle session resume mine`");
+    terminal.ends(0);
+    // A session without messages is not worth a line.
+    let mut empty = place.repl(&["--session", "empty"]);
+    empty.control('d');
+    assert!(!empty.ends(0).contains("session resume"));
+}
+
+#[test]
 fn a_program_runs_at_once_without_a_model() {
     let place = Place::new();
     let mut terminal = place.repl(&[]);

@@ -11,20 +11,21 @@ use crate::terminal::Place;
 const HOSTILE: &str = "A\u{1b}[2JB\u{1b}]52;c;aGk=\u{7}C\u{9b}31mD\u{8}\u{8}E\rF\u{202e}G\\
                        u{2066}H\u{2028}I\u{e0041}J\u{7f}K";
 
-/// Runs a command on a terminal and returns its output.
+/// Runs a command on a terminal that has no control sequences, and returns its output.
 fn shows(place: &Place, args: &[&str], typed: &str) -> String {
     let mut command = place.command(args);
-    command.env("NO_COLOR", "1");
+    command.env("TERM", "dumb");
     output_of(command, typed)
 }
 
 /// Runs a command on a terminal with colours and returns its output.
 fn shows_styled(place: &Place, args: &[&str]) -> String {
-    output_of(place.command(args), "")
+    let mut command = place.command(args);
+    command.env("TERM", "xterm");
+    output_of(command, "")
 }
 
-fn output_of(mut command: std::process::Command, typed: &str) -> String {
-    command.env("TERM", "xterm");
+fn output_of(command: std::process::Command, typed: &str) -> String {
     let options = Options::new().timeout_ms(Some(300_000)).strip_ansi_escape_codes(false);
     let mut session = spawn_with_options(command, options).unwrap();
     if !typed.is_empty() {
@@ -133,7 +134,7 @@ fn a_model_and_its_provider_cannot_control_the_terminal() {
     for command in [
         &["session", "show", "s"][..],
         &["session", "list"],
-        &["session", "runs"],
+        &["runs"],
         &["trace", "show"],
         &["trace", "feed"],
     ] {
@@ -153,6 +154,25 @@ fn the_answer_of_a_run_is_rendered_at_a_terminal() {
     for sequence in ["\u{1b}[2J", "\u{1b}]52", "\u{9b}31m", "\u{202e}"] {
         assert!(!shown.contains(sequence), "{shown:?}");
     }
+}
+
+#[test]
+fn without_colours_the_progress_and_the_layout_of_the_answer_stay() {
+    let place = Place::new();
+    let answer = Answer::text("ToolCall::Response(\"\"\"\n# Totals\n\n- **one**\n  two\n\"\"\")");
+    let provider =
+        Provider::start([answer.pieces(200).pause(std::time::Duration::from_millis(30))]);
+    let url = provider.base_url();
+    let mut command = place.command(&["run", "count", "--base-url", &url, "--model", "m"]);
+    command.env("TERM", "xterm").env("NO_COLOR", "1");
+    let shown = output_of(command, "");
+    for part in ["s · model", "Totals\r\n", "• one\r\n  two\r\n"] {
+        assert!(shown.contains(part), "{part:?} is missing in {shown:?}");
+    }
+    let is_style = |after: &str| {
+        after.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';').starts_with('m')
+    };
+    assert!(!shown.split("\u{1b}[").skip(1).any(is_style), "{shown:?}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rexpect::process::WaitStatus;
-use rexpect::reader::Options;
+use rexpect::reader::{Options, ReadUntil};
 use rexpect::session::{PtySession, spawn_with_options};
 use wattle_cases::guests::SharedGuests;
 
@@ -82,10 +82,12 @@ impl Terminal {
         self.0.exp_string(text).unwrap_or_else(|error| panic!("{text:?} does not appear: {error}"))
     }
 
-    /// Waits for a line of output.
+    /// Waits for a line of output. It may replace the line that showed the progress.
     #[track_caller]
     pub(crate) fn shows_line(&mut self, line: &str) {
-        self.shows(&format!("\n{line}\r\n"));
+        let needles = ['\n', '\r'].map(|before| ReadUntil::String(format!("{before}{line}\r\n")));
+        let found = self.0.exp_any(needles.into());
+        found.unwrap_or_else(|error| panic!("{line:?} does not appear: {error}"));
     }
 
     /// Waits for the next prompt.

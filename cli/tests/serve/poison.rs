@@ -11,7 +11,7 @@ use super::{Served, ended, wattle};
 
 /// Returns the runs in the store under `home`.
 fn runs(home: &std::path::Path) -> Json {
-    let done = wattle(home, &["session", "runs", "--json"]).output().unwrap();
+    let done = wattle(home, &["runs", "--json"]).output().unwrap();
     serde_json::from_slice(&done.stdout).unwrap()
 }
 

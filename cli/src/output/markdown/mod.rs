@@ -33,12 +33,12 @@ pub(crate) fn render(text: &str, columns: usize) -> String {
     page.lines.iter().map(|line| render_line(line) + "\n").collect()
 }
 
-/// Prints Markdown to stdout: rendered, or unchanged if stdout shows no styles.
+/// Prints Markdown to stdout: rendered, or unchanged if stdout is no screen.
 ///
 /// # Errors
 /// If stdout cannot be written.
 pub(crate) fn print(text: &str) -> Result<(), Fault> {
-    if super::is_styled() {
+    if super::is_screen() {
         super::styled(&render(text, super::width::layout()))
     } else {
         super::text(&visible(text))
@@ -88,8 +88,8 @@ impl Page {
                 None => self.text(&text, None),
             },
             Event::Code(code) => self.text(&code, Some(CODE)),
-            Event::SoftBreak => self.text(" ", None),
-            Event::HardBreak => self.text("\n", None),
+            // The line breaks of the text are kept, as on the page.
+            Event::SoftBreak | Event::HardBreak => self.text("\n", None),
             Event::Rule => {
                 self.end_paragraph();
                 self.block(&[vec![Span::styled("─".repeat(self.room()), DIM)]]);
@@ -303,6 +303,14 @@ mod tests {
         assert_eq!(plain("- one two three", 9), "• one two\n  three\n");
         assert_eq!(plain("漢字漢字漢字", 8), "漢字漢字\n漢字\n");
         assert_eq!(plain("abcdefghijkl", 8), "abcdefgh\nijkl\n");
+    }
+
+    #[test]
+    fn line_breaks_are_kept() {
+        assert_eq!(
+            plain("line one\nline two\n\n- a\n  b\n", 40),
+            "line one\nline two\n\n• a\n  b\n"
+        );
     }
 
     #[test]
