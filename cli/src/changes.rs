@@ -107,7 +107,8 @@ pub(crate) fn of(files: &Files) -> Result<Vec<Change>, Fault> {
 /// Applies the changes if `fate` is [`Fate::Apply`], and lists them on stderr.
 ///
 /// # Errors
-/// If the changes cannot be listed, or some of them are not applied. The error names them.
+/// If the changes cannot be listed, or some of them are not applied or could not be written. The error
+/// names them.
 pub(crate) fn settle(files: &Files, rules: &Rules, fate: Fate) -> Result<(), Fault> {
     let mut changes = of(files)?;
     let applied = if fate == Fate::Apply {
@@ -124,7 +125,24 @@ pub(crate) fn settle(files: &Files, rules: &Rules, fate: Fate) -> Result<(), Fau
     if !changes.is_empty() {
         list(&changes, fate);
     }
-    applied
+    applied.and_then(|()| all_written(files))
+}
+
+/// Checks that all changes of a run that writes to the workdir are there: none failed, for example
+/// because the disk is full, and the workdir is still the same folder.
+fn all_written(files: &Files) -> Result<(), Fault> {
+    files.check_workdir().map_err(Fault::failed)?;
+    let failed = files.take_unwritten();
+    if failed.is_empty() {
+        return Ok(());
+    }
+    let count = counted(failed.len(), "change");
+    let shown = failed.iter().take(LISTED);
+    let lines: String = shown.map(|path| format!("\n  {}", output::visible(path))).collect();
+    let more = failed.len().saturating_sub(LISTED);
+    let more = if more > 0 { format!("\n  … {more} more") } else { String::new() };
+    Err(Fault::failed(format!("{count} could not be written to the workdir:{lines}{more}"))
+        .hint("free space on the disk, then run the command again"))
 }
 
 /// Applies the changes for which `chosen` returns true. The others stay in the overlay, and so do

@@ -1,9 +1,10 @@
 //! Compiled WebAssembly modules that belong to the host, stored in files that processes share.
 //!
 //! Compiling a large module takes seconds, and a built-in program some milliseconds. The machine
-//! code is stored in a file, which later processes map into their memory. The name of the file
-//! contains two hashes: one of the module together with the engine's version and settings, and one
-//! of the file's content.
+//! code is stored in a file, which later processes read into their memory. It is not mapped, since a
+//! file that somebody shortens, for example to free space, would end the process. The name of the
+//! file contains two hashes: one of the module together with the engine's version and settings, and
+//! one of the file's content.
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
@@ -33,7 +34,7 @@ pub struct HostModule<'a> {
 }
 
 impl HostModule<'_> {
-    /// Maps the compiled module from its file in the folder `cache`. If there is no valid file,
+    /// Reads the compiled module from its file in the folder `cache`. If there is no valid file,
     /// calls `binary`, compiles the result and stores it. Creates a missing folder with access only
     /// for its owner. If the folder cannot be used, compiles the module but does not store it.
     ///
@@ -62,6 +63,9 @@ impl HostModule<'_> {
             return Ok(module);
         }
         let module = Module::new(engine, binary()?)?;
+        if lock.is_ok() {
+            folder.remove_incomplete(self.name);
+        }
         if lock.is_ok()
             && let Err(error) = folder.store(&prefix, &module.serialize()?)
         {
@@ -108,7 +112,7 @@ impl CompiledFolder {
     fn find(&self, engine: &Engine, prefix: &str) -> Option<Module> {
         let files = self.files(|name| name.starts_with(prefix) && is_complete(name));
         files.into_iter().find_map(|path| {
-            let module = read_checked(&path).and_then(|checked| map(engine, checked));
+            let module = read_checked(&path).and_then(|code| deserialize(engine, &code));
             if let Err(error) = &module {
                 tracing::warn!(
                     %error,
@@ -122,20 +126,24 @@ impl CompiledFolder {
         })
     }
 
-    /// Stores the machine code of a module atomically.
+    /// Stores the machine code of a module atomically. If that fails, removes the incomplete file.
     fn store(&self, prefix: &str, code: &[u8]) -> io::Result<()> {
         let path = self.0.join(format!("{prefix}{}", short(blake3::hash(code))));
         let incomplete = path.with_extension(INCOMPLETE);
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
-            .open(&incomplete)?;
-        file.write_all(code)?;
-        file.sync_all()?;
-        std::fs::rename(&incomplete, &path)
+        let stored = write_new(&incomplete, code).and_then(|()| std::fs::rename(&incomplete, path));
+        if stored.is_err() {
+            _ = std::fs::remove_file(&incomplete);
+        }
+        stored
+    }
+
+    /// Removes the incomplete files of a module, which a killed process left behind. The module must
+    /// be locked, so that no other process is writing one.
+    fn remove_incomplete(&self, name: &str) {
+        let module = format!("{name}-");
+        for path in self.files(|file| file.starts_with(&module) && !is_complete(file)) {
+            _ = std::fs::remove_file(path);
+        }
     }
 
     /// Removes the files of a module's other versions if they have not been used for a long time.
@@ -166,15 +174,22 @@ fn is_complete(name: &str) -> bool {
     !name.ends_with(INCOMPLETE)
 }
 
-/// A verified machine code file, with its content.
-struct CheckedFile {
-    file: File,
-    content: Vec<u8>,
+/// Writes a file that only this user can access to the disk. Does not follow links.
+fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
+        .open(path)?;
+    file.write_all(content)?;
+    file.sync_all()
 }
 
-/// Reads a file and verifies it: the user of this process must own the file, only the owner may
+/// Reads a file of machine code and verifies it: the user of this process must own the file, only the owner may
 /// write to it, and the hash of its content must match the hash at the end of its name.
-fn read_checked(path: &Path) -> wasmtime::Result<CheckedFile> {
+fn read_checked(path: &Path) -> wasmtime::Result<Vec<u8>> {
     let mut file = OpenOptions::new()
         .read(true)
         .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
@@ -190,24 +205,17 @@ fn read_checked(path: &Path) -> wasmtime::Result<CheckedFile> {
     if !name.ends_with(&format!("-{}", short(blake3::hash(&content)))) {
         return Err(wasmtime::Error::msg("its content was changed"));
     }
-    Ok(CheckedFile { file, content })
+    Ok(content)
 }
 
-/// Maps a file's machine code into memory. If the file system does not permit executing mapped
-/// files, copies the machine code instead.
+/// Creates a module from a copy of its machine code.
 #[expect(unsafe_code, reason = "machine code can only be checked by where it comes from")]
-fn map(engine: &Engine, checked: CheckedFile) -> wasmtime::Result<Module> {
-    let CheckedFile { file, content } = checked;
-    // SAFETY: the engine requires machine code that it compiled itself, and a file that does not
-    // change while it is mapped. `read_checked` found that the content is what this user stored
-    // under the hash of the module and of the engine's settings, in a folder and a file that only
-    // this user can write. `store` is the only code that writes there, and it replaces files
-    // instead of changing them. The engine itself compares its version and settings with those in
-    // the file.
-    unsafe {
-        Module::deserialize_open_file(engine, file)
-            .or_else(|_| Module::deserialize(engine, content))
-    }
+fn deserialize(engine: &Engine, code: &[u8]) -> wasmtime::Result<Module> {
+    // SAFETY: the engine requires machine code that it compiled itself. `read_checked` found that
+    // the code is what this user stored under the hash of the module and of the engine's settings,
+    // in a folder and a file that only this user can write. `store` is the only code that writes
+    // there. The engine itself compares its version and settings with those in the code.
+    unsafe { Module::deserialize(engine, code) }
 }
 
 #[cfg(test)]
@@ -228,17 +236,20 @@ mod tests {
 
     fn load(folder: &Path) -> (Module, bool) {
         let mut compiled = false;
-        let engine = Engine::default();
-        let module = NAMED.load(&engine, Some(folder), || {
+        let module = NAMED.load(&Engine::default(), Some(folder), || {
             compiled = true;
             Ok(BINARY.to_vec())
         });
         let module = module.unwrap();
-        let mut store = Store::new(&engine, ());
-        let instance = Instance::new(&mut store, &module, &[]).unwrap();
+        call(&module);
+        (module, compiled)
+    }
+
+    fn call(module: &Module) {
+        let mut store = Store::new(module.engine(), ());
+        let instance = Instance::new(&mut store, module, &[]).unwrap();
         let answer = instance.get_typed_func::<(), i32>(&mut store, "answer").unwrap();
         assert_eq!(answer.call(&mut store, ()).unwrap(), 42);
-        (module, compiled)
     }
 
     fn stored(folder: &Path) -> PathBuf {
@@ -275,6 +286,33 @@ mod tests {
         std::os::unix::fs::symlink(&target, &path).unwrap();
         assert!(load(folder.path()).1, "the file is a link");
         assert!(!load(folder.path()).1, "each time, a new file replaced it");
+    }
+
+    #[test]
+    fn a_module_outlives_the_content_of_its_file() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(load(folder.path()).1);
+        let (module, compiled) = load(folder.path());
+        assert!(!compiled);
+        OpenOptions::new().write(true).open(stored(folder.path())).unwrap().set_len(0).unwrap();
+        call(&module);
+    }
+
+    #[test]
+    fn incomplete_files_of_the_module_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let left = folder.path().join("test-new-1.incomplete");
+        let other = folder.path().join("other-new-1.incomplete");
+        std::fs::write(&left, "left by a killed process").unwrap();
+        std::fs::write(&other, "being written").unwrap();
+        assert!(load(folder.path()).1);
+        assert!(!left.exists() && other.exists());
+        // The file cannot replace a folder.
+        let folder = CompiledFolder::open(folder.path()).unwrap();
+        let path = folder.0.join(format!("full-{}", short(blake3::hash(b"code"))));
+        DirBuilder::new().create(&path).unwrap();
+        folder.store("full-", b"code").unwrap_err();
+        assert!(folder.files(|name| name.starts_with("full-") && !is_complete(name)).is_empty());
     }
 
     #[test]

@@ -11,6 +11,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
+use wattle_agent::host::ledger::lines_read;
 use wattle_agent::host::service::RunMoves;
 use wattle_agent::host::{QueueState, StoreTransaction};
 
@@ -24,6 +25,7 @@ pub(crate) struct Metrics {
     active: Gauge<i64, AtomicI64>,
     taken: Counter,
     lost: Counter,
+    ledger_lines: Counter,
     queue: QueueGauges,
     transactions: Family<AccessLabels, Histogram>,
     failed_transactions: Family<AccessLabels, Counter>,
@@ -135,6 +137,12 @@ impl Metrics {
             taken.clone(),
         );
         registry.register("runs_lost", "Runs that another server took over", lost.clone());
+        let ledger_lines = Counter::default();
+        registry.register(
+            "ledger_lines_read",
+            "Lines of ledgers that were read to add seals; grows with the runs of other processes",
+            ledger_lines.clone(),
+        );
         let queue = QueueGauges::register(&mut registry);
         // Buckets from 0.1 ms to 1.6 s.
         let transactions = Family::<AccessLabels, Histogram>::new_with_constructor(|| {
@@ -161,6 +169,7 @@ impl Metrics {
             active,
             taken,
             lost,
+            ledger_lines,
             queue,
             transactions,
             failed_transactions,
@@ -214,6 +223,7 @@ impl Metrics {
         self.active.set(i64::try_from(counts.active).unwrap_or(i64::MAX));
         self.taken.inner().store(counts.moves.taken, Ordering::Relaxed);
         self.lost.inner().store(counts.moves.lost, Ordering::Relaxed);
+        self.ledger_lines.inner().store(lines_read(), Ordering::Relaxed);
         self.queue.set(counts.queue.unwrap_or_default());
         let mut text = String::new();
         // Writing to a string cannot fail.

@@ -429,7 +429,10 @@ impl<'a> Performer<'a> {
                         |()| Err(waiting),
                     );
                 }
-                Input::Executed(executions)
+                match self.parts.files().map(|files| files.check_workdir()) {
+                    Some(Err(gone)) => Input::Failed(gone.to_string()),
+                    _ => Input::Executed(executions),
+                }
             }
             Task::Recall { step, call } => {
                 let programs = self.parts.host.internal_programs();

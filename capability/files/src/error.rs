@@ -103,6 +103,13 @@ impl FilesError {
         self.kind == ErrorKind::Conflict
     }
 
+    /// Returns true if the host's file system failed, for example because the disk is full. Such an
+    /// error does not depend on what the operation asked for.
+    pub(crate) fn is_host_failure(&self) -> bool {
+        let may_be = matches!(self.kind, ErrorKind::Full | ErrorKind::TooLarge | ErrorKind::Io);
+        may_be && self.cause.is_some()
+    }
+
     /// Returns true if a link appeared on the path after the path was resolved.
     pub(crate) fn is_raced(&self) -> bool {
         self.kind == ErrorKind::LinkLoop && self.cause.is_some()
@@ -267,6 +274,15 @@ impl FilesError {
             _ => (ErrorKind::Io, format!("failed to open the working dir `{path}`: {cause}")),
         };
         FilesError::new(kind, text).with_cause(cause)
+    }
+
+    pub(crate) fn base_gone(path: &std::path::Path) -> FilesError {
+        let path = printable(path.to_string_lossy());
+        let text = format!(
+            "the working dir `{path}` was removed, renamed or replaced while the run used it; \
+             nothing more is written"
+        );
+        FilesError::new(ErrorKind::Io, text)
     }
 
     /// Converts an error that the operating system returned for `path` into a [`FilesError`].

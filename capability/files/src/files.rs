@@ -473,6 +473,33 @@ impl Files {
         matches!(&*self.store.lock(), Store::Overlay(_))
     }
 
+    /// Checks, in a write-through run, that the workdir is still the folder that was opened. If it
+    /// was removed, renamed or replaced, no operation changes it any longer.
+    ///
+    /// # Errors
+    /// If another folder or none is at the workdir's path.
+    pub fn check_workdir(&self) -> Result<(), FilesError> {
+        match &*self.store.lock() {
+            Store::Overlay(_) => Ok(()),
+            Store::WriteThrough(write_through) => write_through.check_place(),
+        }
+    }
+
+    /// Returns the paths of a write-through run's changes that failed in the host's file system since
+    /// the last call, for example because the disk is full. A path is left out if the file was
+    /// written as a whole or removed since. An overlay has no such paths, since
+    /// [`apply`](Files::apply) reports them.
+    #[must_use]
+    pub fn take_unwritten(&self) -> Vec<String> {
+        match &mut *self.store.lock() {
+            Store::Overlay(_) => Vec::new(),
+            Store::WriteThrough(write_through) => {
+                let paths = write_through.take_unwritten();
+                paths.into_iter().map(|path| path.as_str().to_owned()).collect()
+            }
+        }
+    }
+
     /// Returns the changes to the overlay since the last call, as a string for [`Files::restore`].
     /// Returns `None` if there are no changes, or in a write-through run.
     #[must_use]

@@ -89,6 +89,11 @@ impl Jail {
         Ok(Jail { top: rustix::fs::openat(CWD, path, flags, Mode::empty())? })
     }
 
+    /// Returns the metadata of the folder itself.
+    pub(crate) fn top_meta(&self) -> io::Result<Meta> {
+        Ok(rustix::fs::fstat(&self.top)?.into())
+    }
+
     /// Opens an entry. No name on its path may be a link.
     pub(crate) fn open_entry(
         &self,

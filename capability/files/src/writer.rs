@@ -16,7 +16,7 @@ use crate::FILE_LIMIT;
 use crate::base::write::append_in_one_write;
 use crate::error::FilesError;
 use crate::path::{Intent, RunPath};
-use crate::store::SharedStore;
+use crate::store::{SharedStore, Store};
 use crate::tree::{Edit, OpenFile, change};
 
 /// An open file that can be written in parts at any offset. Each part is visible in the run's files
@@ -63,7 +63,16 @@ impl Writer {
                 Some(path) => change::edit(store.tree_mut(), &path, edit),
                 None => Ok(0),
             },
-            OpenFile::Base { path, file } => edit_base(path, file, edit),
+            OpenFile::Base { path, file } => {
+                let edited = edit_base(path, file, edit);
+                if let Store::WriteThrough(write_through) = &mut *store {
+                    write_through.note(path, &edited);
+                    if edited.is_ok() && matches!(edit, Edit::Truncate(0)) {
+                        write_through.forget_failure(path);
+                    }
+                }
+                edited
+            }
         }
     }
 }

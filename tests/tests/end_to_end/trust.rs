@@ -57,6 +57,29 @@ async fn observed(world: &World, job: Job, answer: &str) -> String {
     model.requests()[1].last().unwrap().content.to_string()
 }
 
+/// A repository whose commit moves the workdir away and creates another one.
+struct Mover(PathBuf);
+
+impl Repository for Mover {
+    fn commit_push(&self, _: String) -> PortFuture<'_, String> {
+        std::fs::rename(&self.0, self.0.with_extension("moved")).unwrap();
+        std::fs::create_dir(&self.0).unwrap();
+        Box::pin(async { Ok("committed and pushed".to_owned()) })
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_writes_stops_when_its_workdir_is_replaced() {
+    let world = World::new();
+    let job = trusted_job(&world, Arc::new(Mover(world.workdir().to_owned())), None);
+    let model = Scripted::new(&["ToolCall::Catalog(\"git\", \"a message\")"]);
+    let (report, _) = world.run(&model, &Settings::default(), job).await;
+    std::fs::remove_dir_all(world.workdir().with_extension("moved")).unwrap();
+    let ending = format!("{:?}", report.ending);
+    assert!(ending.contains("was removed, renamed or replaced while the run used it"), "{ending}");
+    assert_eq!(model.requests().len(), 1);
+}
+
 #[tokio::test]
 async fn a_plain_run_is_refused_with_the_reason() {
     let world = World::new();

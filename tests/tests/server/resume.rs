@@ -218,6 +218,28 @@ async fn a_run_whose_end_cannot_be_recorded_is_not_parked_and_ends_later() {
 }
 
 #[tokio::test]
+async fn a_run_that_needs_its_client_is_cancelled_after_its_server_was_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.db");
+    let store = Store::open(&path, Duration::from_secs(3_600)).unwrap();
+    let of = store.tenant(&Tenant::default());
+    left_open(&of, "r", "a", "serve").await;
+    let database = rusqlite::Connection::open(&path).unwrap();
+    let connect = "UPDATE run SET client = 'another-boot 900000001 1 store'";
+    assert_eq!(database.execute(connect, []).unwrap(), 1);
+    let mut world = World::on(of.clone(), |_| {}).await;
+    let ended = async {
+        while of.run("r").await.unwrap().unwrap().status != Status::Ended {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), ended).await.unwrap();
+    world.no_question();
+    let view = world.api("GET /api/run/r", "").await.body;
+    assert!(view.contains("the process to which its client was connected has ended"), "{view}");
+}
+
+#[tokio::test]
 async fn all_runs_that_ended_their_process_are_released_at_once() {
     let store = store();
     let runs = ["a", "b", "c"];

@@ -4,6 +4,7 @@
 use std::fs::{File, TryLockError};
 use std::io::{self, BufReader, Error, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
 use std::ops::Deref;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use wattle_capability::files::{lock_soon, open_lines, open_lines_to_read};
@@ -33,6 +34,15 @@ impl Ledger {
     /// If the file's metadata cannot be read.
     pub(super) fn length(&self) -> io::Result<u64> {
         Ok(self.0.metadata()?.len())
+    }
+
+    /// Returns the device and the inode of the file.
+    ///
+    /// # Errors
+    /// If the file's metadata cannot be read.
+    pub(super) fn identity(&self) -> io::Result<(u64, u64)> {
+        let meta = self.0.metadata()?;
+        Ok((meta.dev(), meta.ino()))
     }
 
     /// Returns a reader of the lines from a byte position onwards.

@@ -32,6 +32,7 @@ mod chain;
 mod diagnosis;
 mod file;
 mod finding;
+mod index;
 mod keys;
 mod recorder;
 mod seal;
@@ -42,6 +43,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 pub use finding::Finding;
+pub use index::lines_read;
 pub use keys::{Cipher, KeyError, KeyKind, Keys, PublicKey, Signer};
 pub use recorder::Recorder;
 pub use recorder::lines_of;

@@ -11,13 +11,11 @@ use wattle_capability::files::{
 
 use super::chain::{Hash, genesis, hex, next, of, unhex};
 use super::file::{Ledger, LockedLedger};
+use super::index::{self, begin_ms};
 use super::seal::{PreviousLine, Seal, Subject};
 use super::{FinalSeal, LEDGER_FILE, Signer};
 use crate::lines::{Line, LineReader, append};
 use crate::now_ms;
-
-/// Maximum difference between the clocks of processes that share a trace, in milliseconds.
-const CLOCKS_MS: u64 = 60_000;
 
 /// A recorder that appends the lines of one run to `_steps.jsonl`, and their seals to
 /// `_ledger.jsonl`.
@@ -246,10 +244,17 @@ impl Recorder {
 
 impl SealedChain {
     /// Reads the run's seals that other processes have added to the ledger. For example, a process
-    /// that was paused while this process took over the run may add seals when it continues.
+    /// that was paused while this process took over the run may add seals when it continues. Lines
+    /// that other runs of this process have read are not read again.
     fn catch_up(&mut self, ledger: &Ledger) -> io::Result<()> {
+        if self.read == Some(ledger.length()?) {
+            return Ok(());
+        }
+        if let Some(read) = index::read_without(ledger, &self.run, self.read)? {
+            self.read = Some(read);
+            return Ok(());
+        }
         let from = match self.read {
-            Some(from) if from == ledger.length()? => return Ok(()),
             Some(from) => from,
             None => self.first_position(ledger)?,
         };
@@ -268,6 +273,7 @@ impl SealedChain {
         let key = self.signer.public();
         self.read = Some(lines.position());
         while let Some((_, line)) = lines.next_line()? {
+            index::count_line();
             if let Line::Whole(line) = line
                 && let Some(seal) = Seal::parse(line).filter(|seal| seal.run == self.run)
                 && let Some(head) = unhex(&seal.head).filter(|_| seal.is_signed_by(&key.0))
@@ -284,8 +290,7 @@ impl SealedChain {
     /// Returns a byte position in the ledger before which there are no seals of the run. A new run
     /// may already have seals if another process tried to begin it.
     fn first_position(&self, ledger: &Ledger) -> io::Result<u64> {
-        let Ok(id) = self.run.parse::<ulid::Ulid>() else { return ledger.position_after(|_| true) };
-        let begin = id.timestamp_ms().saturating_sub(CLOCKS_MS);
+        let Some(begin) = begin_ms(&self.run) else { return ledger.position_after(|_| true) };
         ledger.position_after(|line| Seal::parse(line).is_some_and(|seal| seal.time < begin))
     }
 
@@ -317,8 +322,10 @@ impl SealedChain {
         previous: PreviousLine,
     ) -> io::Result<()> {
         let seal = Seal::sign(&self.signer, &self.run, (count, &head), subject, previous, now_ms());
-        self.read = Some(ledger.append(&serde_json::to_vec(&seal)?)?);
-        Ok(())
+        let begin = ledger.length()?;
+        let end = ledger.append(&serde_json::to_vec(&seal)?)?;
+        self.read = Some(end);
+        index::add(ledger, &self.run, begin..end)
     }
 }
 

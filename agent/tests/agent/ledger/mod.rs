@@ -10,7 +10,10 @@ use std::path::Path;
 use serde_json::Value as Json;
 use tempfile::TempDir;
 use wattle_agent::host::STEPS_FILE;
-use wattle_agent::host::ledger::{Finding, Keys, LEDGER_FILE, Pins, Recorder, VerifyError, verify};
+use wattle_agent::host::ledger::{
+    FinalSeal, Finding, Keys, LEDGER_FILE, Pins, Recorder, VerifyError, lines_read, verify,
+};
+use wattle_store::journal::new_id;
 
 use traces::{TENANT, TraceFolder, in_turn, is_valid, recorder, step_line, words};
 
@@ -273,4 +276,30 @@ fn a_run_that_is_resumed_while_the_ledger_is_locked_is_sealed_later() {
     let verified = traces.verified(&[end]);
     assert!(is_valid(&verified), "{verified:?}");
     assert_eq!((verified.runs[1].sealed, verified.runs[1].late), (3, 2));
+}
+
+/// Begins many runs that work at the same time, and returns the number of ledger lines that were
+/// read for each of their lines.
+fn lines_read_per_line(traces: &TraceFolder, runs: usize) -> u64 {
+    let ids: Vec<String> = (0..runs).map(|_| new_id()).collect();
+    let mut recorders: Vec<Recorder> = ids.iter().map(|id| begin(traces, id)).collect();
+    let before = lines_read();
+    for step in 1..=3 {
+        for (recorder, id) in recorders.iter_mut().zip(&ids) {
+            recorder.line(&step_line(id, step)).unwrap();
+        }
+    }
+    let ends: Vec<FinalSeal> =
+        recorders.iter_mut().map(|recorder| recorder.end().unwrap().unwrap()).collect();
+    let read = lines_read() - before;
+    assert!(is_valid(&traces.verified(&ends)));
+    read.div_ceil(4 * runs as u64)
+}
+
+#[test]
+fn the_lines_that_a_run_reads_do_not_depend_on_the_number_of_other_runs() {
+    let (traces, _) = in_turn(&["a"]);
+    for runs in [10, 40, 160] {
+        assert!(lines_read_per_line(&traces, runs) <= 1, "{runs} runs");
+    }
 }

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use rustix::fs::{Dir, FileType, Mode, OFlags};
+use rustix::io::Errno;
 
 use crate::entry::EntryKind;
 use crate::error::FilesError;
@@ -103,6 +104,21 @@ impl Base {
         let mut base = open().map_err(|cause| FilesError::open_base(path, cause))?;
         base.recovered = base.recover();
         Ok(base)
+    }
+
+    /// Checks that the folder is still at the path at which it was opened. Otherwise changes would be
+    /// written to a folder that nobody finds, while other processes use another one.
+    pub(crate) fn check_place(&self) -> Result<(), FilesError> {
+        let is_same = match rustix::fs::stat(&self.top) {
+            Ok(now) => self
+                .jail
+                .top_meta()
+                .map_or(true, |top| top.identity() == Meta::from(now).identity()),
+            Err(Errno::NOENT | Errno::NOTDIR) => false,
+            // The folder may be somewhere that this process cannot see.
+            Err(_) => true,
+        };
+        if is_same { Ok(()) } else { Err(FilesError::base_gone(&self.top)) }
     }
 
     /// Returns messages for the user about the changes in this base that killed processes left

@@ -3,6 +3,7 @@
 
 mod journal;
 
+use std::collections::BTreeSet;
 use std::io;
 use std::time::SystemTime;
 
@@ -24,11 +25,14 @@ use journal::Journal;
 pub(crate) struct WriteThrough {
     base: Base,
     journal: Journal,
+    /// The paths whose last change failed in the host's file system, for example because the disk is
+    /// full.
+    unwritten: BTreeSet<RunPath>,
 }
 
 impl WriteThrough {
     pub(crate) fn new(base: Base) -> WriteThrough {
-        WriteThrough { base, journal: Journal::default() }
+        WriteThrough { base, journal: Journal::default(), unwritten: BTreeSet::new() }
     }
 
     /// Creates the missing parent folders of `path`.
@@ -40,14 +44,48 @@ impl WriteThrough {
         Ok(())
     }
 
+    /// Checks that the base may be changed, and records the state of the entries that a change
+    /// concerns. Called before every change.
+    fn record<'a>(
+        &mut self,
+        paths: impl IntoIterator<Item = &'a RunPath>,
+    ) -> Result<(), FilesError> {
+        self.base.check_place()?;
+        self.journal.record(&self.base, paths)
+    }
+
+    /// Checks that the base is still at its path.
+    pub(crate) fn check_place(&self) -> Result<(), FilesError> {
+        self.base.check_place()
+    }
+
     /// Records the state of a base entry, then changes the entry.
     fn change(
         &mut self,
         path: &RunPath,
         change: impl FnOnce(&Base) -> io::Result<()>,
     ) -> Result<(), FilesError> {
-        self.journal.record(&self.base, [path])?;
-        change(&self.base).at(Intent::Write, path)
+        self.record([path])?;
+        let changed = change(&self.base).at(Intent::Write, path);
+        self.note(path, &changed);
+        changed
+    }
+
+    /// Remembers the path of a change that failed in the host's file system.
+    pub(crate) fn note<T>(&mut self, path: &RunPath, changed: &Result<T, FilesError>) {
+        if changed.as_ref().is_err_and(FilesError::is_host_failure) {
+            self.unwritten.insert(path.clone());
+        }
+    }
+
+    /// Forgets a failed change of an entry whose content was replaced or removed since.
+    pub(crate) fn forget_failure(&mut self, path: &RunPath) {
+        self.unwritten.remove(path);
+    }
+
+    /// Returns the paths of the changes that failed since the last call, sorted.
+    pub(crate) fn take_unwritten(&mut self) -> BTreeSet<RunPath> {
+        std::mem::take(&mut self.unwritten)
     }
 
     /// Returns an entry and, if it is a folder, all of its descendants.
@@ -110,7 +148,9 @@ impl Tree for WriteThrough {
             return Err(FilesError::exceeds_file_limit(path, FILE_LIMIT));
         }
         self.create_parents(path)?;
-        self.change(path, |base| base.replace(path, data))
+        self.change(path, |base| base.replace(path, data))?;
+        self.forget_failure(path);
+        Ok(())
     }
 
     fn edit_file(
@@ -151,15 +191,17 @@ impl Tree for WriteThrough {
     fn remove(&mut self, path: &RunPath, entry: &EntryInfo) -> Result<(), FilesError> {
         self.change(path, |base| base.remove(path, entry))?;
         self.journal.forget(path);
+        self.forget_failure(path);
         Ok(())
     }
 
     fn remove_all(&mut self, path: &RunPath, entry: &EntryInfo) -> Result<(), FilesError> {
         let entries = self.with_descendants(path, entry.clone())?;
-        self.journal.record(&self.base, entries.iter().map(|(path, _)| path))?;
+        self.record(entries.iter().map(|(path, _)| path))?;
         for (path, entry) in entries.iter().rev() {
             self.base.remove(path, entry).at(Intent::Write, path)?;
             self.journal.forget(path);
+            self.unwritten.remove(path);
         }
         Ok(())
     }
@@ -178,10 +220,7 @@ impl Tree for WriteThrough {
             }
             moves.push((old, new));
         }
-        self.journal.record(
-            &self.base,
-            moves.iter().map(|(old, _)| old).chain(moves.iter().map(|(_, new)| new)),
-        )?;
+        self.record(moves.iter().map(|(old, _)| old).chain(moves.iter().map(|(_, new)| new)))?;
         self.base.rename(from, to).at(Intent::Write, from)?;
         for (old, _) in &moves {
             self.journal.forget(old);
@@ -190,7 +229,7 @@ impl Tree for WriteThrough {
     }
 
     fn open_for_writing(&mut self, path: &RunPath) -> Result<OpenFile, FilesError> {
-        self.journal.record(&self.base, [path])?;
+        self.record([path])?;
         let opened = self.base.open_in_place(path, OFlags::empty());
         let file = opened.at(Intent::Write, path)?;
         Ok(OpenFile::Base { path: path.clone(), file })

@@ -56,6 +56,20 @@ fn another_process() {
                     .unwrap();
             }
         }
+        ("full", _) => {
+            let files = Files::write_through(base);
+            files.write("small.txt", b"rain").unwrap();
+            let large = [b'x'; 100_000];
+            files.write("a.txt", &large).unwrap_err();
+            files.append("b.txt", &large).unwrap_err();
+            files.write("c.txt", &large).unwrap_err();
+            files.writer("small.txt").unwrap().append(&large).unwrap_err();
+            // A smaller version fits, and the limit of this crate is no failure of the disk.
+            files.write("c.txt", b"snow").unwrap();
+            files.writer("c.txt").unwrap().truncate(u64::MAX).unwrap_err();
+            assert_eq!(files.take_unwritten(), ["a.txt", "b.txt", "small.txt"]);
+            assert!(files.take_unwritten().is_empty());
+        }
         ("apply", _) => {
             assert_eq!(base.recovered(), [] as [&str; 0], "nobody else changed anything");
             let files = Files::overlay(Some(base), OVERLAY_LIMIT);
@@ -218,6 +232,50 @@ fn a_process_that_is_killed_while_it_carries_changes_out_leaves_whole_files_and_
         }
     }
     assert!(killed > 0, "none was killed in its work");
+}
+
+#[test]
+fn the_changes_that_the_disk_refuses_are_listed() {
+    let dir = tempfile::tempdir().unwrap();
+    let command = "trap '' XFSZ; ulimit -f 16; exec \"$0\" --ignored --exact \
+                   processes::another_process";
+    let done = Command::new("sh")
+        .args(["-c", command])
+        .arg(std::env::current_exe().unwrap())
+        .envs([(WORK, "full".as_ref()), (DIR, dir.path().as_os_str())])
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
+}
+
+#[test]
+fn a_workdir_that_was_removed_renamed_or_replaced_is_not_changed_any_longer() {
+    for replaced in [false, true] {
+        let top = tempfile::tempdir().unwrap();
+        let (work, moved) = (top.path().join("work"), top.path().join("moved"));
+        std::fs::create_dir(&work).unwrap();
+        let files = Files::write_through(Files::open_base(&work).unwrap());
+        files.write("a.txt", b"rain").unwrap();
+        files.check_workdir().unwrap();
+        std::fs::rename(&work, &moved).unwrap();
+        if replaced {
+            std::fs::create_dir(&work).unwrap();
+        }
+        for failed in [
+            files.check_workdir(),
+            files.write("b.txt", b"snow"),
+            files.append("a.txt", b"snow"),
+            files.remove("a.txt"),
+            files.rename("a.txt", "b.txt"),
+        ] {
+            let error = failed.unwrap_err().to_string();
+            assert!(error.contains("was removed, renamed or replaced while"), "{error}");
+        }
+        assert_eq!(tree(&moved).len(), 1);
+        std::fs::remove_dir(&work).ok();
+        std::fs::rename(&moved, &work).unwrap();
+        files.write("a.txt", b"snow").unwrap();
+    }
 }
 
 fn workdir() -> tempfile::TempDir {
