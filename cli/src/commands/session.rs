@@ -18,7 +18,7 @@ use crate::{input, setup, trust};
 /// Runs a `session` command.
 pub(crate) async fn session(command: SessionCommand, flags: &[Layer]) -> Result<(), Fault> {
     let config = match command {
-        SessionCommand::List { .. } | SessionCommand::Runs { .. } | SessionCommand::Show { .. } => {
+        SessionCommand::List { .. } | SessionCommand::Show { .. } => {
             trust::gather_with_warnings(flags)?
         }
         _ => trust::gather(flags)?,
