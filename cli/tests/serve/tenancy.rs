@@ -51,11 +51,7 @@ fn a_run_that_needs_its_client_does_not_go_on_after_its_server_was_killed() {
     let task = json!([{"role": "user", "content": "### Task:\nTitle"}]);
     for (line, body, asks) in [
         ("POST /v1/chat/completions", json!({"model": "wattle", "messages": message}), false),
-        (
-            "POST /v1/chat/completions",
-            json!({"model": "wattle", "messages": message, "stream": true}),
-            true,
-        ),
+        ("POST /chat", json!({"message": "count", "on_disconnect": "cancel"}), true),
         ("POST /v1/chat/completions", json!({"model": "wattle", "messages": task}), false),
         ("POST /v1/responses", json!({"model": "wattle", "input": "count"}), false),
         ("POST /chat", json!({"message": "count", "on_disconnect": "cancel"}), false),
