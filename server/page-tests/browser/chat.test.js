@@ -220,7 +220,7 @@ test('on a phone the chats are one button away', async () => {
 test('a message goes to the agent that was chosen', async () => {
   const { page, close } = await world.open('#/agents');
   await page.getByRole('region', { name: 'clerk' }).getByRole('link', { name: 'Chat' }).click();
-  await until(async () => (await page.getByLabel('Agent').inputValue()) === 'clerk', 'the agent is chosen');
+  await until(async () => (await page.getByLabel('Agent', { exact: true }).inputValue()) === 'clerk', 'the agent is chosen');
   await send(page, 'Say hello, clerk');
   await page.waitForURL(/#\/chat\/.+/);
   assert.equal(world.find('hello, clerk').agent, 'clerk');
