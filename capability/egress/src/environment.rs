@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use rustls::pki_types::CertificateDer;
 use url::{Host, Url};
 
+use crate::address::{Class, classify, classify_name};
 use crate::error::EgressError;
 
 /// The variables with a proxy, each in upper case. The lower-case spelling comes first, as in curl.
@@ -201,14 +202,12 @@ impl std::fmt::Debug for Proxy {
 
 /// Returns true if the host is this machine.
 fn is_loopback(host: &Host<&str>) -> bool {
-    match host {
-        Host::Domain(name) => {
-            let name = name.trim_end_matches('.');
-            name == "localhost" || name.ends_with(".localhost")
-        }
-        Host::Ipv4(address) => address.is_loopback(),
-        Host::Ipv6(address) => IpAddr::from(*address).to_canonical().is_loopback(),
-    }
+    let class = match host {
+        Host::Domain(name) => classify_name(name.trim_end_matches('.')),
+        Host::Ipv4(address) => classify((*address).into()),
+        Host::Ipv6(address) => classify((*address).into()),
+    };
+    class == Some(Class::Loopback)
 }
 
 impl Exemption {

@@ -276,22 +276,16 @@ impl<'p> Draft<'p> {
     /// before is unchanged.
     fn show_up_to(&mut self, lead: usize, end: usize, pieces: &mut Vec<DraftPiece>) {
         let from = lead + self.shown.len();
-        let text = slice(&self.text, from, from.max(end)).trim_end();
-        if !text.is_empty() {
-            // Even a value may be a call.
-            let is_certain = matches!(self.stage, Stage::Rest { .. }) && !self.is_typed;
-            let text = text.to_owned();
-            self.shown.push_str(&text);
-            pieces.push(DraftPiece::Answer { text, is_certain });
-        }
+        let text = slice(&self.text, from, from.max(end)).trim_end().to_owned();
+        self.show(&text, pieces);
     }
 
     fn show(&mut self, text: &str, pieces: &mut Vec<DraftPiece>) {
         let text = if self.shown.is_empty() { text.trim_start_matches('\n') } else { text };
         if !text.is_empty() {
             self.shown.push_str(text);
-            // The answer may not match its schema.
-            let is_certain = !self.is_typed;
+            // A call may follow prose, and a typed answer may not match its schema.
+            let is_certain = !self.is_typed && !matches!(self.stage, Stage::Prose { .. });
             pieces.push(DraftPiece::Answer { text: text.to_owned(), is_certain });
         }
     }

@@ -1,13 +1,13 @@
 //! Execution of the calls of a step.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use futures_util::FutureExt;
 use wattle_catalog::Catalog;
 use wattle_machine::{Call, Execution, Input};
 
-use super::{Performer, Task, limited};
+use super::{Performer, Task, limited, lock};
 use crate::act::perform_within;
 use crate::delegates::approval;
 use crate::error::HostError;
@@ -43,7 +43,7 @@ impl Performer<'_> {
         let execution = Execution::Refused { reason: format!("stopped: {reason}") };
         let outcome = CallOutcome::of(&execution);
         let elapsed = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
-        let done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        let done = lock(&self.done);
         for (_, call) in calls.iter().enumerate().filter(|(at, _)| !done.contains(at)) {
             self.trace.write((step, call, &catalog), &outcome, elapsed);
         }
@@ -111,7 +111,7 @@ impl Performer<'_> {
             spans.tool(from, (step, at + 1), call, &outcome);
         }
         self.history.add(step, call, &outcome, elapsed);
-        self.done.lock().unwrap_or_else(PoisonError::into_inner).insert(at);
+        lock(&self.done).insert(at);
         Ok(CallState::Done(Box::new(execution)))
     }
 }
