@@ -162,7 +162,7 @@ pub fn value_schema(ty: Ty) -> Json {
         Ty::Arr => json!({"type": "array", "items": {"type": "string"}}),
         Ty::Map => json!({"type": "object", "additionalProperties": {"type": "string"}}),
         Ty::Addr => json!({"type": "integer", "minimum": 0}),
-        Ty::Any => json!({}),
+        Ty::Val | Ty::Any => json!({}),
     }
 }
 

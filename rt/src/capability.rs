@@ -98,7 +98,7 @@ pub enum PromptDetail {
 /// Types are [kinds](crate::kind):
 ///
 /// - Values: `str`, `opt_str`, `bytes`, `opt_bytes`, `int`, `opt_int`, `long`, `float`, `bool`,
-///   `arr`, `map`, `opt_map`, `addr`, and `any` (a number of unknown meaning, with the bytes that
+///   `arr`, `map`, `opt_map`, `val`, `addr`, and `any` (a number of unknown meaning, with the bytes that
 ///   it points to).
 /// - Strings that name a resource outside the program: `url`, `read_path`, `write_path`,
 ///   `tree_path` (including everything below it), `key`, `key_prefix`, `program`, `agent` and

@@ -110,6 +110,8 @@ forms! {
     /// A handle to a map, or 0 if there is no map.
     OptMap: OptMap, i32 => Option<i32>, Option<i32>,
         |_memory, raw| Ok((raw != 0).then_some(raw)), |value| value, |lent| *lent;
+    /// A handle to a value.
+    Val: Val, i32 => i32, i32, |_memory, raw| Ok(raw), |value| value, |lent| *lent;
     /// A raw address.
     Addr: Addr, i32 => i32, i32, |_memory, raw| Ok(raw), |value| value, |lent| *lent;
     /// A number of unknown meaning. A synchronous function also receives the bytes that the number
@@ -455,6 +457,8 @@ pub mod word {
     pub type map = Plain<super::Map>;
     /// A handle to a map, or 0 if there is no map.
     pub type opt_map = Plain<super::OptMap>;
+    /// A handle to a value of any shape.
+    pub type val = Plain<super::Val>;
     /// A raw address.
     pub type addr = Plain<super::Addr>;
     /// A number of unknown meaning, with the bytes that it points to.

@@ -77,7 +77,7 @@ fn words(ty: Ty) -> &'static str {
         Ty::Bool => "a boolean",
         Ty::Arr => "an array",
         Ty::Map | Ty::OptMap => "an object",
-        Ty::Any => "a value",
+        Ty::Val | Ty::Any => "a value",
         _ => "a string",
     }
 }

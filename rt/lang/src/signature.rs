@@ -60,6 +60,8 @@ pub enum Ty {
     Map,
     /// Like [`Ty::Map`], but optional: 0 represents a missing map.
     OptMap,
+    /// Handle to a value on the host: a null, a boolean, a number, a string, a list or an object.
+    Val,
     /// An address in the program's memory.
     Addr,
     /// Any 32-bit value: a number, a pointer or a handle.
@@ -93,6 +95,7 @@ impl Ty {
             Ty::Arr => "array",
             Ty::Map => "map",
             Ty::OptMap => "map or 0",
+            Ty::Val => "value",
             Ty::Addr => "address",
             Ty::Any => "any",
         }
@@ -346,6 +349,7 @@ impl Signature {
             Ty::Float => Some("float"),
             Ty::Arr => Some("arr"),
             Ty::Map | Ty::OptMap => Some("map"),
+            Ty::Val => Some("val"),
             Ty::Addr => Some("address"),
             Ty::Any => Some("any"),
         };

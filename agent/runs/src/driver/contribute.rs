@@ -91,7 +91,7 @@ impl Performer<'_> {
             matches!(result.ty, Ty::Int | Ty::OptInt | Ty::Long | Ty::Float | Ty::Bool)
         };
         let is_filled =
-            |param: &Param| matches!(param.ty, Ty::Arr | Ty::Map | Ty::OptMap | Ty::Addr | Ty::Any);
+            |param: &Param| matches!(param.ty, Ty::Arr | Ty::Map | Ty::OptMap | Ty::Val | Ty::Addr | Ty::Any);
         let prepared = self.parts.host.runtime().prepare(entry.source()).await;
         prepared.is_ok_and(|program| {
             program.imports().iter().all(|function| {

@@ -23,6 +23,8 @@ pub(crate) enum Type {
     Arr,
     /// A map from strings to strings.
     Map,
+    /// A value of any shape, which the host holds.
+    Val,
     /// An array of numbers in the program's memory.
     Numbers(Elem),
     /// An i32 of unknown kind, such as the result of a WAT instruction.
@@ -100,6 +102,7 @@ impl Type {
             Ty::Float => Type::Float,
             Ty::Arr => Type::Arr,
             Ty::Map | Ty::OptMap => Type::Map,
+            Ty::Val => Type::Val,
             Ty::Addr | Ty::Any => Type::I32,
         }
     }
@@ -125,6 +128,7 @@ impl Type {
             "str" => Type::Str,
             "arr" => Type::Arr,
             "map" => Type::Map,
+            "val" => Type::Val,
             _ => match Elem::ALL.into_iter().find(|elem| elem.plural() == name) {
                 Some(elem) => Type::Numbers(elem),
                 None => Type::of_wat(Val::from_wat(name)?),
@@ -153,6 +157,7 @@ impl Type {
             Type::Str => "a string",
             Type::Arr => "an array",
             Type::Map => "a map",
+            Type::Val => "a value",
             Type::Numbers(Elem::Int) => "an array of ints",
             Type::Numbers(Elem::Long) => "an array of longs",
             Type::Numbers(Elem::Float) => "an array of floats",
@@ -175,6 +180,7 @@ impl Type {
             Type::Str => "str",
             Type::Arr => "arr",
             Type::Map => "map",
+            Type::Val => "val",
             Type::Numbers(elem) => elem.plural(),
             Type::I32 | Type::Any => "i32",
             Type::Wat(val) => val.name(),

@@ -16,6 +16,7 @@ const TYPES: &[Ty] = &[
     Ty::Arr,
     Ty::Map,
     Ty::OptMap,
+    Ty::Val,
     Ty::Addr,
     Ty::Any,
 ];
