@@ -82,6 +82,11 @@ capability! {
     #[prompt(omitted)]
     fn trap(message: str, a: long, b: long) = trap;
 
+    /// Ends the program, which succeeds. `ret` within a function calls it
+    #[example = r#"(fn $f () (out "a") (ret)) ($f) (out "b")"# => "a"]
+    #[prompt(omitted)]
+    fn end() = end;
+
     /// Allocates size bytes of memory, aligned to 8
     #[example = "(let $p (sys.alloc 16)) (i32.store $p 7) (ret (str.from_int (i32.load $p)))" => "7"]
     #[prompt(name)]
@@ -217,6 +222,10 @@ fn trap(_: &mut Run, message: &str, a: i64, b: i64) -> Result<(), Failure> {
     let message = message.get(..message.floor_char_boundary(MAX_REASON)).unwrap_or_default();
     let message = message.replace("{a}", &a.to_string()).replace("{b}", &b.to_string());
     Err(Failure::new(Code::EBOUND, message))
+}
+
+fn end(run: &mut Run) -> Result<(), Failure> {
+    Err(run.end())
 }
 
 fn resv(run: &mut Run, result: &[u8]) -> Result<(), Failure> {

@@ -99,6 +99,8 @@ pub struct Run {
     pub(crate) failed_before: Option<Box<FailedCall>>,
     /// The host function that was called last.
     pub(crate) last: Option<&'static str>,
+    /// If true, the program asked to end, which is a success.
+    pub(crate) ended: bool,
 }
 
 /// The limit on a program's memory.
@@ -176,7 +178,14 @@ impl Run {
             failed: None,
             failed_before: None,
             last: None,
+            ended: false,
         }
+    }
+
+    /// Ends the program, which succeeds, wherever it is. The host function must return the failure.
+    pub fn end(&mut self) -> Failure {
+        self.ended = true;
+        Failure::new(Code::SUCCESS, "the program ended")
     }
 
     /// Returns the failure of the last host call that failed, or `None` if none has failed.
@@ -453,6 +462,9 @@ impl Run {
     /// Records that the call to a host function failed. `offset` is that of the call in the module's
     /// binary.
     pub(crate) fn fail(&mut self, function: &'static str, failure: Failure, offset: Option<usize>) {
+        if self.ended {
+            return;
+        }
         add_calls(&mut self.calls, Calls { function, calls: 0, failed: 1 });
         let failed = Box::new(FailedCall { function, failure, offset });
         self.failed_before = self.failed.replace(failed);

@@ -234,6 +234,7 @@ impl Inner {
         let (exit, trap) = match (halt, ended) {
             (Some(halt), _) => (Exit::Trapped(Trap::halted(halt)), Vec::new()),
             (None, Ok(code)) => (Exit::Returned(Code(code)), Vec::new()),
+            (None, Err(_)) if store.data().ended => (Exit::Returned(Code::SUCCESS), Vec::new()),
             (None, Err(error)) => trapped(store.data(), error)?,
         };
         let memory_bytes = store.data().memory.map_or(0, |memory| memory.data_size(&store) as u64);

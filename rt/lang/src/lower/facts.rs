@@ -21,6 +21,9 @@ pub(crate) struct Facts {
     /// The string variables that `append` may extend in place, identified by the nodes that declare
     /// them.
     growing: Fact<BTreeSet<NodeId>>,
+    /// The types of the variables that are also set to a value of another type than that of their
+    /// declaration, by the nodes that declare them.
+    widened: Fact<BTreeMap<NodeId, Type>>,
     /// The types of the variables declared with WAT's `(local …)`, by function and index.
     locals: BTreeMap<(usize, usize), LocalType>,
     is_stale: bool,
@@ -121,6 +124,7 @@ impl Facts {
         self.is_stale = false;
         self.shared.forget_reads();
         self.growing.forget_reads();
+        self.widened.forget_reads();
         for fn_ in &self.fns {
             fn_.params.iter().for_each(Fact::forget_reads);
             fn_.result.forget_reads();
@@ -207,6 +211,17 @@ impl Facts {
     /// Records that `node` declares a string variable that `append` may extend in place.
     pub(crate) fn grow(&mut self, node: NodeId) {
         self.is_stale |= self.growing.change(|nodes| nodes.insert(node));
+    }
+
+    /// Returns the type of the variable that `node` declares, if it differs from that of the value
+    /// in the declaration.
+    pub(crate) fn widened(&self, node: NodeId) -> Option<Type> {
+        self.widened.read().get(&node).copied()
+    }
+
+    /// Records that the variable that `node` declares has this type.
+    pub(crate) fn widen(&mut self, node: NodeId, ty: Type) {
+        self.is_stale |= self.widened.change(|types| types.insert(node, ty) != Some(ty));
     }
 
     /// Returns the types of the values that a WAT variable was set to in earlier rounds, or `None`

@@ -67,6 +67,11 @@ pub(crate) struct FuncState<'s> {
     pub(crate) loops: Vec<Loop>,
     /// The enclosing failure handlers, innermost last.
     pub(crate) handlers: Vec<Handler>,
+    /// The functions that stand in the enclosing forms, innermost last: the label that `return`
+    /// branches to, and true if it does.
+    pub(crate) inline: Vec<(String, bool)>,
+    /// The index of the first variable that belongs to the innermost of these functions.
+    pub(crate) own: usize,
     /// The number of open flat blocks.
     pub(crate) flat: usize,
 }
@@ -341,19 +346,45 @@ impl<'s> Lowering<'_, 's> {
                 }
                 None => Want::Any,
             };
-            let arg = self.value(list, *operand, want)?;
-            if param.declared.is_some() || arg.flow == Flow::Never || arg.ty == Type::Any {
+            args.push((*operand, self.value(list, *operand, want)?));
+        }
+        self.call_fn_lowered(list, at, name, args)
+    }
+
+    /// Lowers a call to a function declared with `fn`, whose arguments are lowered already. Each
+    /// comes with its node.
+    pub(crate) fn call_fn_lowered(
+        &mut self,
+        list: NodeId,
+        at: usize,
+        name: &'s str,
+        given: Vec<(NodeId, Lowered<'s>)>,
+    ) -> CodeResult<'s> {
+        let program = self.program;
+        let params = program.funcs.get(at).and_then(|func| func.fn_params.as_deref());
+        let params = params.unwrap_or(&[]);
+        if params.len() != given.len() {
+            let names: Vec<&str> = params.iter().map(|param| param.name).collect();
+            return self.fault(list, type_wording::fn_operands(name, &names, given.len()));
+        }
+        let mut args = Vec::new();
+        for (nth, ((operand, arg), param)) in given.into_iter().zip(params).enumerate() {
+            if let Some(ty) = param.declared {
+                args.push(self.convert(list, operand, arg, ty)?.wat);
+                continue;
+            }
+            if arg.flow == Flow::Never || arg.ty == Type::Any {
                 args.push(arg.wat);
                 continue;
             }
             let ty = arg.ty.stored();
             let slot = Slot::Param(nth);
-            self.facts.join(at, slot, ty, *operand).or_else(|(known, first)| {
+            self.facts.join(at, slot, ty, operand).or_else(|(known, first)| {
                 let line = self.tree.line(first);
-                self.fault(*operand, type_wording::two_arguments(param.name, name, ty, known, line))
+                self.fault(operand, type_wording::two_arguments(param.name, name, ty, known, line))
             })?;
             let joined = self.facts.ty(at, slot).map_or(ty, |(ty, _)| ty);
-            args.push(self.convert(list, *operand, arg, joined)?.wat);
+            args.push(self.convert(list, operand, arg, joined)?.wat);
         }
         self.record_use(at);
         if !self.is_begun(at) && self.outer.len() < MAX_WAITING {

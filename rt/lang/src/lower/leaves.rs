@@ -22,10 +22,13 @@ impl Lowering<'_, '_> {
         if !tree.is_list(node) {
             return Leaves::Value;
         }
+        if tree.text(node).starts_with(['[', '{']) {
+            return Leaves::Value;
+        }
         let Some(head) = tree.head(node) else { return Leaves::Nothing };
         let mut nodes = tree.operands(node);
         let of = |yes: bool| if yes { Leaves::Value } else { Leaves::Nothing };
-        if let Some(form) = forms::form(head).filter(|_| forms::applies(tree, node, head)) {
+        if let Some(form) = forms::form(head).filter(|_| self.is_form(node, head)) {
             return match form.yields {
                 Yields::Value => Leaves::Value,
                 Yields::Nothing => Leaves::Nothing,

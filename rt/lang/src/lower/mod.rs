@@ -22,6 +22,7 @@ pub(crate) mod range;
 mod sequence;
 pub(crate) mod table;
 mod value;
+mod values;
 pub(crate) mod variables;
 pub(crate) mod wat;
 pub(crate) mod wat_types;
@@ -222,15 +223,19 @@ impl<'a, 's> Lowering<'a, 's> {
 
     /// Lowers a list as a form, a call by name or an instruction.
     pub(crate) fn list(&mut self, list: NodeId, context: Context) -> CodeResult<'s> {
+        if self.tree.text(list).starts_with('{') {
+            return self.braces(list, context);
+        }
         if self.tree.text(list).starts_with('[') {
+            if context.is_operand() && !self.is_index(list) {
+                let nodes = self.tree.items(list);
+                return self.list_of(list, &nodes);
+            }
             let span = self.tree.span(list);
             let edits = Edits::one(span.start..span.start + 1, "(arr ")
                 .replace(span.end.saturating_sub(1)..span.end, ")");
             let message = wording::types::bracket_list();
-            // Brackets directly after a name denote an index.
-            let before = self.tree.source.get(..span.start).unwrap_or("");
-            let is_index = before.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
-            let change = (!is_index).then_some(edits);
+            let change = (!self.is_index(list)).then_some(edits);
             return self.fault(list, message.maybe_safe(change));
         }
         let Some(head) = self.tree.head(list) else {
@@ -240,7 +245,7 @@ impl<'a, 's> Lowering<'a, 's> {
             };
         };
         let known = forms::head(head);
-        if let Some(form) = known.form.filter(|_| forms::applies(self.tree, list, head)) {
+        if let Some(form) = known.form.filter(|_| self.is_form(list, head)) {
             return (form.lower)(self, list, context);
         }
         if known.instruction.is_none()
@@ -252,6 +257,28 @@ impl<'a, 's> Lowering<'a, 's> {
             Some(called) => called,
             None => self.plain(list, head, known.instruction, context),
         }
+    }
+
+    /// Returns true if brackets directly follow a name, where they would denote an index.
+    fn is_index(&self, list: NodeId) -> bool {
+        let before = self.tree.source.get(..self.tree.start(list)).unwrap_or("");
+        before.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+    }
+
+    /// Returns true if a list whose head is the name of a form is that form, and not a WAT
+    /// instruction. `(call $name)` is a form if `$name` is a variable.
+    pub(crate) fn is_form(&self, list: NodeId, head: &str) -> bool {
+        let is_variable = || {
+            let callee = self.tree.item(list, 1)?;
+            let name = self.tree.name(callee)?;
+            let known = self.func.scope.find(name).is_some() || self.main.find(name).is_some();
+            let part = name.split_once('.').map(|(first, _)| first);
+            let part = part.is_some_and(|first| self.func.scope.find(first).is_some());
+            let called = self.program.defined.contains_key(name)
+                || self.program.host_function(name, self.host).is_some();
+            Some((known || part) && !called)
+        };
+        forms::applies(self.tree, list, head) || head == "call" && is_variable() == Some(true)
     }
 
     /// Lowers `(call $f A B)` like `($f A B)` if `$f` is declared with `fn`, because lowering

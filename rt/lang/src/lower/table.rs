@@ -62,6 +62,16 @@ impl<'s, T> Table<'s, T> {
         self.list.get(self.find(word).or_else(|| index(word))?)
     }
 
+    /// Returns the values that the names refer to now, to [rebind](Table::rebind) them later.
+    pub(crate) fn bindings(&self) -> NameMap<&'s str, usize> {
+        self.by_name.clone()
+    }
+
+    /// Makes the names refer to the values that they referred to earlier.
+    pub(crate) fn rebind(&mut self, bindings: NameMap<&'s str, usize>) {
+        self.by_name = bindings;
+    }
+
     /// Returns the value at an index.
     pub(crate) fn at(&self, at: usize) -> Option<&T> {
         self.list.get(at)

@@ -79,6 +79,13 @@ impl<'s> Lowering<'_, 's> {
         }
         let wat = match (found, ty) {
             _ if found == ty || ty == Type::Any || found == Type::Any => out.wat,
+            (found, Type::Val) if found.is_shaped() => self.boxed(node, out.wat, found)?,
+            (Type::Null, ty) if ty.is_number() => Wat::number(node, ty.val(), 0),
+            (Type::Null, Type::Str | Type::Numbers(_)) => {
+                return Err(self.type_fault(form, node, found, ty));
+            }
+            (Type::Val, Type::I32) => return Ok(out),
+            (Type::Val, ty) if ty.is_shaped() => self.unboxed(form, node, out.wat, ty)?,
             // A boolean or an error code keeps its type.
             (found, Type::Int) if found.is_int() => return Ok(out),
             (Type::Int, Type::Bool) => out.wat,
@@ -138,6 +145,9 @@ impl<'s> Lowering<'_, 's> {
     /// Lowers a condition. A condition is an int, and 0 means false.
     pub(crate) fn condition(&mut self, form: NodeId, node: NodeId) -> CodeResult<'s> {
         let out = self.value(form, node, Want::Any)?;
+        if out.ty == Type::Val && out.flow == Flow::Net(1) {
+            return self.convert(form, node, out, Type::Bool);
+        }
         let is_wat = self.tree.head(form) == Some("if") && !self.is_choice(form);
         if out.ty.val().fits(Val::I32) && (is_wat || out.ty.is_number() || out.ty.is_vague()) {
             return Ok(out);
@@ -162,7 +172,7 @@ impl<'s> Lowering<'_, 's> {
     ) -> LowerResult<Option<Lowered<'s>>> {
         let text = self.tree.text(node);
         if text.starts_with('$') {
-            let Some(found) = self.resolve(text) else { return Ok(None) };
+            let Some(found) = self.resolve(text) else { return self.path_value(node, text) };
             return Ok(Some(Lowered::one(self.read_variable(node, &found, form), found.ty)));
         }
         // If an error code is expected, the name of a code on another system denotes its nearest
@@ -175,13 +185,18 @@ impl<'s> Lowering<'_, 's> {
             _ if let Some(code) = code => Some((i64::from(code.number()), Type::Code)),
             _ if let Some(c) = literal::character(text) => Some((i64::from(c), Type::Int)),
             "true" => Some((1, Type::Bool)),
-            "false" | "null" | "nil" => Some((0, Type::Bool)),
+            "false" => Some((0, Type::Bool)),
+            "null" | "nil" => Some((0, Type::Null)),
             _ => None,
         };
         if let Some((number, ty)) = constant {
             return Ok(Some(Lowered::one(Wat::i32(node, number), ty)));
         }
         let Some(own) = number_type(text) else { return Ok(None) };
+        if want == Want::Type(Type::Val) && own == Val::F64 {
+            let digits = Wat::literal(node, text.as_bytes());
+            return Ok(Some(Lowered::one(self.value_call(node, "decimal", [digits])?, Type::Val)));
+        }
         let own = Type::of_wat(own);
         let own = if own == Type::I32 { Type::Int } else { own };
         // WAT's integers have no sign.
@@ -209,7 +224,7 @@ impl<'s> Lowering<'_, 's> {
     /// Returns true if a node is a folded WAT instruction other than `if`.
     fn is_plain(&self, node: NodeId) -> bool {
         self.tree.head(node).is_some_and(|head| {
-            forms::form(head).is_none_or(|_| !forms::applies(self.tree, node, head))
+            forms::form(head).is_none_or(|_| !self.is_form(node, head))
                 && self.callee(head).is_none()
                 && head != "if"
         })
@@ -311,6 +326,11 @@ impl<'s> Lowering<'_, 's> {
         };
         Fault::at(tree, node, message)
     }
+}
+
+/// Returns the type of branches of different types: a value, if each has an equal value.
+fn mixed(one: Type, other: Type) -> Option<Type> {
+    (one.is_shaped() && other.is_shaped()).then_some(Type::Val)
 }
 
 /// Returns true if `list` is `(head nodes…)` and the code consists of these nodes, printed
@@ -423,7 +443,7 @@ impl<'s> Join<'s> {
             }
             let (ty, first) = match self.found {
                 None => (Some(out.ty), at),
-                Some((known, first)) => (known.join(out.ty), first),
+                Some((known, first)) => (known.join(out.ty).or_else(|| mixed(known, out.ty)), first),
             };
             let Some(ty) =
                 ty.filter(|_| !matches!(want, Want::Val(val) if !out.ty.val().fits(val)))

@@ -9,7 +9,7 @@
 use std::borrow::Cow;
 
 use crate::diagnose::wording::{self, Fault, types as type_wording};
-use crate::lower::facts::{Fact, LocalType};
+use crate::lower::facts::{Fact, LocalType, Slot};
 use crate::lower::forms::call::Callee;
 use crate::lower::function::FuncKind;
 use crate::lower::output::Wat;
@@ -29,7 +29,9 @@ pub(crate) enum Declared {
     Param,
     /// WAT's `(local $x i32)`.
     Local,
-    /// A form, such as `let`.
+    /// `let`. The variable's type is that of all values that it is set to.
+    Let,
+    /// Another form, such as `each`.
     Form,
 }
 
@@ -77,6 +79,7 @@ impl<'s> Variable<'s> {
             ty: self.ty(),
             is_global: self.shared,
             node: Some(self.node),
+            declared: Some(self.declared),
             at,
             range: self.range,
         }
@@ -121,6 +124,8 @@ pub(crate) struct Resolved<'s> {
     pub(crate) is_global: bool,
     /// The node that declares the variable. `None` for a WAT global or a hidden variable.
     pub(crate) node: Option<NodeId>,
+    /// The construct that declares the variable, or `None` like `node`.
+    pub(crate) declared: Option<Declared>,
     /// The index of the variable in the current function's scope. `None` if it is not in that
     /// scope.
     pub(crate) at: Option<usize>,
@@ -191,6 +196,7 @@ impl<'s> Lowering<'_, 's> {
             ty: global.1.as_ref().map_or(Type::Any, |global| Type::of_wat(global.ty)),
             is_global: true,
             node: None,
+            declared: None,
             at: None,
             range: None,
         })
@@ -201,6 +207,56 @@ impl<'s> Lowering<'_, 's> {
         Some(self.func.scope.at(at)?.resolved(Some(at)))
     }
 
+    /// Declares a variable that `let` sets to a value of this type. The variable's type may be
+    /// wider: val, if the variable is also set to values of other types.
+    pub(crate) fn declare_let(
+        &mut self,
+        name: &'s str,
+        ty: Type,
+        node: NodeId,
+    ) -> LowerResult<Resolved<'s>> {
+        let mut ty = self.facts.widened(node).unwrap_or(ty.stored());
+        let own = self.func.own;
+        let known = self.func.scope.find(name).filter(|at| *at >= own);
+        let known = known.and_then(|at| self.func.scope.at(at));
+        if let Some(known) = known.filter(|known| known.declared == Declared::Let) {
+            let (found, declaration) = (known.ty(), known.node);
+            let is_repeated = !self.func.loops.is_empty();
+            match (found, ty) {
+                // In the next iteration, the variable has the value from this one.
+                (found, Type::Val) if is_repeated && found != ty && found.is_shaped() => {
+                    self.facts.widen(declaration, Type::Val);
+                }
+                (Type::Val, found) if is_repeated && found.is_shaped() => ty = Type::Val,
+                (Type::Bool, Type::Int | Type::Code) | (Type::Int | Type::Code, Type::Bool) => {
+                    self.facts.widen(declaration, Type::Int);
+                    self.facts.widen(node, Type::Int);
+                    ty = Type::Int;
+                }
+                _ => {}
+            }
+        }
+        self.declare_as(name, ty, node, Declared::Let)
+    }
+
+    /// Records that a variable is set to a value of another type, so it must be declared with the
+    /// type `ty`. Returns false if its declaration determines its type.
+    pub(crate) fn widen(&mut self, variable: &Resolved<'s>, ty: Type, node: NodeId) -> bool {
+        match (variable.declared, variable.node, variable.at) {
+            (Some(Declared::Let), Some(declaration), _) => {
+                self.facts.widen(declaration, ty);
+                true
+            }
+            (Some(Declared::Param), _, Some(at)) if self.func.kind == FuncKind::Fn => {
+                let params = self.program.funcs.get(self.func.at);
+                let param = params.and_then(|func| func.fn_params.as_ref()?.get(at));
+                let is_inferred = param.is_some_and(|param| param.declared.is_none());
+                is_inferred && self.facts.join(self.func.at, Slot::Param(at), ty, node).is_ok()
+            }
+            _ => false,
+        }
+    }
+
     /// Declares a variable that a form sets to a value of this type. If the name is already
     /// declared with the same type, reuses that variable.
     pub(crate) fn declare(
@@ -209,8 +265,23 @@ impl<'s> Lowering<'_, 's> {
         ty: Type,
         node: NodeId,
     ) -> LowerResult<Resolved<'s>> {
-        let ty = ty.stored();
-        if let Some(at) = self.func.scope.find(name) {
+        let ty = match ty.stored() {
+            Type::Bool => Type::Int,
+            ty => ty,
+        };
+        self.declare_as(name, ty, node, Declared::Form)
+    }
+
+    /// Declares a variable of exactly this type. If the name is already declared with the same type,
+    /// reuses that variable.
+    fn declare_as(
+        &mut self,
+        name: &'s str,
+        ty: Type,
+        node: NodeId,
+        declared: Declared,
+    ) -> LowerResult<Resolved<'s>> {
+        if let Some(at) = self.func.scope.find(name).filter(|at| *at >= self.func.own) {
             let known = self.func.scope.at(at).map(|known| (known.ty(), known.declared));
             let same = match known {
                 Some((known, _)) if known == ty => true,
@@ -229,13 +300,20 @@ impl<'s> Lowering<'_, 's> {
                 _ => false,
             };
             if same {
-                return self.variable(at).map_or_else(|| self.add(name, ty, node), Ok);
+                return self.variable(at).map_or_else(|| self.add(name, ty, node, declared), Ok);
             }
         }
-        self.add(name, ty, node)
+        self.add(name, ty, node, declared)
     }
 
-    fn add(&mut self, name: &'s str, ty: Type, node: NodeId) -> LowerResult<Resolved<'s>> {
+    /// Declares a new variable, which hides an earlier one with the same name.
+    pub(crate) fn add(
+        &mut self,
+        name: &'s str,
+        ty: Type,
+        node: NodeId,
+        declared: Declared,
+    ) -> LowerResult<Resolved<'s>> {
         let at = self.func.scope.len();
         let shared = self.facts.is_shared(node);
         let text = if shared || self.func.scope.find(name).is_some() {
@@ -247,7 +325,7 @@ impl<'s> Lowering<'_, 's> {
             Val::Any => "i32",
             val => val.name(),
         };
-        let mut variable = Variable::new(Some(name), text, wat, ty, node, Declared::Form);
+        let mut variable = Variable::new(Some(name), text, wat, ty, node, declared);
         variable.shared = shared;
         let at = self.func.scope.add(self.tree, variable)?;
         self.variable(at).map_or_else(|| self.fault(node, type_wording::unknown_variable(name)), Ok)
@@ -265,11 +343,15 @@ impl<'s> Lowering<'_, 's> {
         let key = (self.func.at, at);
         let known = self.facts.local(key);
         let Some(variable) = self.func.scope.at_mut(at) else { return };
+        if variable.declared == Declared::Let && ty != Type::Bool && variable.ty() == Type::Bool {
+            self.facts.widen(variable.node, Type::Int);
+        }
         if variable.declared != Declared::Local || Type::of_wat(ty.val()) != Type::I32 {
             return;
         }
         let found = match ty.stored() {
             Type::I32 => LocalType::Mixed,
+            Type::Bool => LocalType::One(Type::Int),
             ty => LocalType::One(ty),
         };
         let joined = match self.sets.get(&key) {
@@ -355,7 +437,7 @@ impl<'s> Lowering<'_, 's> {
         if !variable.is_global && !declared {
             self.func.hidden.push((name.clone(), Val::I32));
         }
-        Some(Resolved { text: name.into(), node: None, at: None, ..variable.clone() })
+        Some(Resolved { text: name.into(), node: None, declared: None, at: None, ..variable.clone() })
     }
 
     /// Returns the name of the companion of the variable that a node declares.

@@ -137,6 +137,9 @@ impl<'s> Lowering<'_, 's> {
             Some(Instruction::Block | Instruction::Loop) => self.block(list, head, nodes),
             Some(Instruction::If) if self.is_choice(list) => self.lower_choice(list, context),
             Some(Instruction::If) => self.folded_if(list, nodes, context),
+            Some(Instruction::Return) if !self.func.inline.is_empty() => {
+                self.lower_inline_return(list)
+            }
             Some(Instruction::Return) if self.func.kind == FuncKind::Fn => self.lower_return(list),
             Some(Instruction::Return) if self.returns_text(nodes) => self.lower_ret(list, context),
             Some(Instruction::Part) => self.raw(list),

@@ -24,9 +24,6 @@ pub(crate) fn character(source: &str, at: usize, c: char) -> Message {
         '{' if let Some(end) = block_end(source, at) => {
             return message.safe(Edits::one(at..at + 1, "(do").replace(end..end + 1, ")"));
         }
-        '{' if let Some(edits) = map_literal(source, at) => {
-            return wording::braces().safe(edits);
-        }
         '（' => "(",
         '）' => ")",
         '−' | '–' => "-",
@@ -61,65 +58,6 @@ fn block_end(source: &str, at: usize) -> Option<usize> {
         }
         if depth < 0 {
             return None;
-        }
-    }
-    None
-}
-
-/// Maximum length of a map in braces that can be rewritten, in bytes.
-const MAX_MAP: usize = 4 << 10;
-
-/// Returns the edits that rewrite `{"a": 1, "b": 2}`, `{"a" 1}` or `{a: 1}` as a `map` form. The
-/// values may be strings, numbers, variables and forms. Returns `None` for any other braces.
-fn map_literal(source: &str, at: usize) -> Option<Edits> {
-    let rest = source.get(at + 1..)?;
-    let mut edits = Edits::one(at..at + 1, "(map ");
-    let mut depth = 0_usize;
-    let mut parts = 0_usize;
-    let mut skip = 0;
-    for (offset, c) in rest.char_indices().take_while(|(offset, _)| *offset < MAX_MAP) {
-        let here = at + 1 + offset;
-        if offset < skip {
-            continue;
-        }
-        match c {
-            '"' => {
-                let inner = rest.get(offset + 1..)?;
-                let end = inner.char_indices().scan(false, |escaped, (at, c)| {
-                    let found = (at, c == '"' && !*escaped);
-                    *escaped = c == '\\' && !*escaped;
-                    Some(found)
-                });
-                let (length, _) = end.into_iter().find(|(_, closes)| *closes)?;
-                skip = offset + length + 2;
-                parts += usize::from(depth == 0);
-            }
-            '(' => {
-                parts += usize::from(depth == 0);
-                depth += 1;
-            }
-            ')' => depth = depth.checked_sub(1)?,
-            '}' if depth == 0 => {
-                edits.add(here..here + 1, ")");
-                return parts.is_multiple_of(2).then_some(edits);
-            }
-            '{' | '[' | ']' | '}' | ';' | '\'' | '`' if depth == 0 => return None,
-            ',' | ':' if depth == 0 => edits.add(here..here + 1, " "),
-            c if depth == 0 && !c.is_whitespace() => {
-                let word = rest.get(offset..)?.split(|c: char| {
-                    !c.is_ascii_alphanumeric() && !matches!(c, '_' | '-' | '.' | '$')
-                });
-                let word = word.into_iter().next().filter(|word| !word.is_empty())?;
-                skip = offset + word.len();
-                // A key without quotes is a string.
-                let is_key = parts.is_multiple_of(2)
-                    && word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-                if is_key {
-                    edits.add(here..here + word.len(), format!("\"{word}\""));
-                }
-                parts += 1;
-            }
-            _ => {}
         }
     }
     None

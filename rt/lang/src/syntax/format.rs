@@ -151,14 +151,14 @@ impl Layout {
     fn piece(&mut self, piece: &Piece<'_>, tail: usize) -> bool {
         match &piece.shape {
             Shape::Word(_, text) => self.put(text),
-            Shape::List(pieces, square)
+            Shape::List(pieces, brackets)
                 if flat(piece, self.column).is_some_and(|end| end + tail <= WIDTH) =>
             {
-                self.flat(pieces, *square)
+                self.flat(pieces, *brackets)
             }
-            Shape::List(pieces, square) => {
+            Shape::List(pieces, brackets) => {
                 let open = self.column;
-                self.put(brackets(*square).0);
+                self.put(brackets.0);
                 let indent =
                     if pieces.first().is_some_and(|first| matches!(first.shape, Shape::List(..))) {
                         1
@@ -173,7 +173,7 @@ impl Layout {
                 if pieces.last().is_some_and(Piece::is_line) {
                     self.line(false, open);
                 }
-                self.put(brackets(*square).1);
+                self.put(brackets.1);
                 return true;
             }
         }
@@ -181,24 +181,31 @@ impl Layout {
     }
 
     /// Writes a list on one line.
-    fn flat(&mut self, pieces: &[Piece<'_>], square: bool) {
-        self.put(brackets(square).0);
+    fn flat(&mut self, pieces: &[Piece<'_>], brackets: Brackets) {
+        self.put(brackets.0);
         for (at, piece) in pieces.iter().enumerate() {
             if at > 0 {
                 self.put(" ");
             }
             match &piece.shape {
-                Shape::List(pieces, square) => self.flat(pieces, *square),
+                Shape::List(pieces, brackets) => self.flat(pieces, *brackets),
                 Shape::Word(_, text) => self.put(text),
             }
         }
-        self.put(brackets(square).1);
+        self.put(brackets.1);
     }
 }
 
-/// Returns the opening and the closing bracket of a list, which are square if `square` is true.
-const fn brackets(square: bool) -> (&'static str, &'static str) {
-    if square { ("[", "]") } else { ("(", ")") }
+/// The opening and the closing bracket of a list.
+type Brackets = (&'static str, &'static str);
+
+/// Returns the brackets of a list with this text.
+fn brackets(text: &str) -> Brackets {
+    match text.bytes().next() {
+        Some(b'[') => ("[", "]"),
+        Some(b'{') => ("{", "}"),
+        _ => ("(", ")"),
+    }
 }
 
 /// Returns the column at which a list, word or comment ends if it starts at `column` and is written
@@ -271,8 +278,8 @@ struct Piece<'s> {
 /// The content of a [`Piece`].
 #[derive(Debug)]
 enum Shape<'s> {
-    /// A list. If the flag is true, it is in square brackets.
-    List(Vec<Piece<'s>>, bool),
+    /// A list and its brackets.
+    List(Vec<Piece<'s>>, Brackets),
     Word(Word, &'s str),
 }
 
@@ -336,7 +343,7 @@ fn read_pieces<'s>(
             NodeKind::List => {
                 let inner = span.start + 1..span.end - 1;
                 let pieces = read_pieces(tree, tree.children(node), inner, 0);
-                Shape::List(pieces, text.starts_with('['))
+                Shape::List(pieces, brackets(text))
             }
         });
     }
@@ -352,7 +359,7 @@ fn remove_marks(pieces: &mut [Piece<'_>]) {
         if takes_from_stack(piece) {
             break;
         }
-        let Shape::List(list, false) = &mut piece.shape else { continue };
+        let Shape::List(list, ("(", _)) = &mut piece.shape else { continue };
         let Some(Piece { shape: Shape::Word(Word::Atom, head), .. }) = list.first_mut() else {
             continue;
         };

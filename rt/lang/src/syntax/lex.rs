@@ -7,9 +7,9 @@ use crate::syntax::bad_tokens;
 /// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TokenKind {
-    /// `(` or `[`
+    /// `(`, `[` or `{`
     Open,
-    /// `)` or `]`
+    /// `)`, `]` or `}`
     Close,
     /// A keyword, name or number: a sequence of WAT's identifier characters.
     Atom,
@@ -39,11 +39,15 @@ pub(crate) struct Lexer<'s> {
     /// The offset of the first `"…"` that contains a line break. If quotes do not match, this
     /// string may be the cause.
     pub(crate) first_long: Option<u32>,
+    /// The numbers of open square and curly brackets. In both, commas are blanks, and in curly
+    /// brackets, so are colons.
+    square: u32,
+    curly: u32,
 }
 
 impl<'s> Lexer<'s> {
     pub(crate) fn new(source: &'s str) -> Self {
-        Lexer { source, at: 0, first_long: None }
+        Lexer { source, at: 0, first_long: None, square: 0, curly: 0 }
     }
 
     /// Returns the next token, or `None` at the end.
@@ -71,10 +75,12 @@ impl<'s> Lexer<'s> {
                 }
                 ByteClass::Open => {
                     self.at += 1;
+                    self.square += u32::from(byte == b'[');
                     TokenKind::Open
                 }
                 ByteClass::Close => {
                     self.at += 1;
+                    self.square = self.square.saturating_sub(u32::from(byte == b']'));
                     TokenKind::Close
                 }
                 ByteClass::Quote => self.text(start, false)?,
@@ -90,10 +96,10 @@ impl<'s> Lexer<'s> {
                     Some(kind) => kind,
                     None => continue,
                 },
-                ByteClass::Other => {
-                    self.skip_unusual(start)?;
-                    continue;
-                }
+                ByteClass::Other => match self.unusual(start)? {
+                    Some(kind) => kind,
+                    None => continue,
+                },
             };
             if byte == b'$' && self.at == start + 1 && bytes.get(self.at) == Some(&b'"') {
                 return Err(Fault::new(start..start + 2, wording::quoted_name()));
@@ -114,6 +120,10 @@ impl<'s> Lexer<'s> {
         dotted: &mut bool,
     ) -> Result<Option<TokenKind>, Box<Fault>> {
         match first {
+            b':' if self.curly > 0 => {
+                self.at = start + 1;
+                return Ok(None);
+            }
             b'`' if self.rest(start).starts_with("```") => {
                 self.at = start + 3 + self.run(start + 3, |b| b.is_ascii_alphanumeric());
                 return Ok(None);
@@ -295,15 +305,41 @@ impl<'s> Lexer<'s> {
         Err(Fault::new(start..start + width, message.maybe_safe(closed)))
     }
 
-    /// Skips a whitespace character that is not ASCII. Returns a fault for any other character.
+    /// Reads a curly bracket of an object. Skips a whitespace character that is not ASCII, and a
+    /// comma in brackets. Returns a fault for any other character.
     #[cold]
-    fn skip_unusual(&mut self, start: usize) -> Result<(), Box<Fault>> {
-        let Some(c) = self.rest(start).chars().next() else { return Ok(()) };
+    fn unusual(&mut self, start: usize) -> Result<Option<TokenKind>, Box<Fault>> {
+        let Some(c) = self.rest(start).chars().next() else { return Ok(None) };
         let end = start + c.len_utf8();
-        if c.is_whitespace() || matches!(c, '\u{feff}' | '\u{200b}') {
-            self.at = end;
-            return Ok(());
-        }
+        let token = match c {
+            '{' if self.begins_object(end) => {
+                self.curly += 1;
+                Some(TokenKind::Open)
+            }
+            '}' if self.curly > 0 => {
+                self.curly -= 1;
+                Some(TokenKind::Close)
+            }
+            ',' if self.square > 0 || self.curly > 0 => None,
+            '\u{feff}' | '\u{200b}' => None,
+            c if c.is_whitespace() => None,
+            _ => return self.bad_character(start, c),
+        };
+        self.at = end;
+        Ok(token)
+    }
+
+    /// Returns true if the text after a `{` is that of an object: a `}`, a string, or a name with a
+    /// colon.
+    fn begins_object(&self, at: usize) -> bool {
+        let rest = self.rest(at).trim_start();
+        let name = rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_');
+        rest.starts_with(['}', '"'])
+            || name.len() < rest.len() && name.trim_start().starts_with(':')
+    }
+
+    fn bad_character<T>(&self, start: usize, c: char) -> Result<T, Box<Fault>> {
+        let end = start + c.len_utf8();
         Err(Fault::new(start..end, bad_tokens::character(self.source, start, c)))
     }
 }
@@ -382,9 +418,9 @@ const fn class_of(byte: u8) -> ByteClass {
         b')' | b']' => ByteClass::Close,
         b'"' => ByteClass::Quote,
         b';' => ByteClass::Semicolon,
-        b'\'' | b'`' | b'/' | b'#' | b'-' | b'@' | b'r' => ByteClass::Special,
+        b'\'' | b'`' | b'/' | b'#' | b'-' | b'@' | b'r' | b':' => ByteClass::Special,
         b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => ByteClass::Name,
-        b'!' | b'$' | b'%' | b'&' | b'*' | b'+' | b'.' | b':' | b'<' | b'=' | b'>' | b'?' => {
+        b'!' | b'$' | b'%' | b'&' | b'*' | b'+' | b'.' | b'<' | b'=' | b'>' | b'?' => {
             ByteClass::Name
         }
         b'\\' | b'^' | b'_' | b'|' | b'~' => ByteClass::Name,

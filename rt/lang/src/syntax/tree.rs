@@ -116,8 +116,13 @@ impl<'s> Tree<'s> {
                     };
                     let (opened, closed) = (list.start as usize, token.start as usize);
                     let byte = |at: usize| source.as_bytes().get(at).copied();
-                    if (byte(opened) == Some(b'[')) != (byte(closed) == Some(b']')) {
-                        let message = wording::wrong_bracket(byte(opened) == Some(b'['));
+                    let wanted = match byte(opened) {
+                        Some(b'[') => ("[", "]"),
+                        Some(b'{') => ("{", "}"),
+                        _ => ("(", ")"),
+                    };
+                    if byte(closed) != wanted.1.bytes().next() {
+                        let message = wording::wrong_bracket(wanted.0, wanted.1);
                         return Err(Fault::new(closed..closed + 1, message));
                     }
                     (list.end, list.next) = (token.end, at);
@@ -224,10 +229,10 @@ impl<'s> Tree<'s> {
         self.atom(id).filter(|text| text.starts_with('$'))
     }
 
-    /// Returns the head of a list: `call` in `(call $f)`. Returns `None` if the node is not a list,
-    /// or if the list does not start with an atom.
+    /// Returns the head of a list: `call` in `(call $f)`. Returns `None` if the node is not a list in
+    /// round brackets, or if the list does not start with an atom.
     pub(crate) fn head(&self, list: NodeId) -> Option<&'s str> {
-        if self.node(list).kind != NodeKind::List {
+        if self.node(list).kind != NodeKind::List || !self.text(list).starts_with('(') {
             return None;
         }
         self.children(list).next(self).and_then(|first| self.atom(first))

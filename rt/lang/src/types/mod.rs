@@ -25,6 +25,8 @@ pub(crate) enum Type {
     Map,
     /// A value of any shape, which the host holds.
     Val,
+    /// The literal `null`: the value null, or a number or handle that is missing.
+    Null,
     /// An array of numbers in the program's memory.
     Numbers(Elem),
     /// An i32 of unknown kind, such as the result of a WAT instruction.
@@ -158,6 +160,7 @@ impl Type {
             Type::Arr => "an array",
             Type::Map => "a map",
             Type::Val => "a value",
+            Type::Null => "null",
             Type::Numbers(Elem::Int) => "an array of ints",
             Type::Numbers(Elem::Long) => "an array of longs",
             Type::Numbers(Elem::Float) => "an array of floats",
@@ -180,7 +183,7 @@ impl Type {
             Type::Str => "str",
             Type::Arr => "arr",
             Type::Map => "map",
-            Type::Val => "val",
+            Type::Val | Type::Null => "val",
             Type::Numbers(elem) => elem.plural(),
             Type::I32 | Type::Any => "i32",
             Type::Wat(val) => val.name(),
@@ -207,6 +210,11 @@ impl Type {
         self.is_int() || matches!(self, Type::Long | Type::Float)
     }
 
+    /// Returns true if every value of the type has an equal value of the type [`Val`](Type::Val).
+    pub(crate) const fn is_shaped(self) -> bool {
+        self.is_number() || matches!(self, Type::Str | Type::Arr | Type::Map | Type::Val | Type::Null)
+    }
+
     /// Returns true if the type alone does not determine the meaning of a value.
     pub(crate) const fn is_vague(self) -> bool {
         matches!(self, Type::I32 | Type::Any)
@@ -221,11 +229,11 @@ impl Type {
             || self.join(other) == Some(other)
     }
 
-    /// Returns the type that a variable gets when it is set to a value of this type: int for a
-    /// bool, i32 for a value of unknown type, and the value's type otherwise.
+    /// Returns the type of a variable or function's result that is set to a value of this type: i32
+    /// for a value of unknown type, val for null, and the value's type otherwise.
     pub(crate) const fn stored(self) -> Type {
         match self {
-            Type::Bool => Type::Int,
+            Type::Null => Type::Val,
             Type::Any => Type::I32,
             other => other,
         }
@@ -237,6 +245,11 @@ impl Type {
         Some(match (self, other) {
             _ if self == other => self,
             (Type::Any, known) | (known, Type::Any) => known,
+            (Type::Val | Type::Null, other) | (other, Type::Val | Type::Null)
+                if other.is_shaped() =>
+            {
+                Type::Val
+            }
             (a, b) if a.is_int() && b.is_int() => Type::Int,
             (a, Type::Long) | (Type::Long, a) if a.is_int() => Type::Long,
             (a, Type::Float) | (Type::Float, a) if a.is_int() => Type::Float,
@@ -370,6 +383,8 @@ mod tests {
         Type::Str,
         Type::Arr,
         Type::Map,
+        Type::Val,
+        Type::Null,
         Type::Numbers(Elem::Int),
         Type::Numbers(Elem::Float),
         Type::I32,

@@ -59,9 +59,6 @@ messages! {
     outside_loop(head: &str) "outside-loop"
         "`{head}` is outside `while`, `for` and `each`"
         => "leave a WAT `loop` or `block` with its label: `(br $label)`";
-    ret_in_helper(found: &str) "form-result"
-        "`ret` ends the program and cannot be used in a helper function"
-        => "write `(return …)` instead of `{found}`" where found = excerpt(found);
     two_operands(head: &str, found: usize) "form-operands"
         "`{head}` takes 2 arguments, found {found}" => "nest them: `({head} ({head} A B) C)`";
     fmt_template(found: &str) "form-operands"
@@ -185,6 +182,18 @@ messages! {
     /// Reports a `catch` with three names around a call that returns only an error code.
     catch_names(call: &str) "form-operands"
         "`{call}` returns only err" => "write `(catch $e {call})`" where call = excerpt(call);
+    /// Reports a function over a collection whose result nobody uses.
+    unused_result(head: &str) "form-operands"
+        "`{head}` changes nothing: it gives a new value, which nobody uses"
+        => "write `(set $x ({head} $x …))`, or use its value";
+    /// Reports `by` without a key.
+    missing_key(head: &str) "form-operands"
+        "a key follows `by` in `{head}`"
+        => "write `({head} X by \"name\")` or `({head} X by (fn ($a) $a.name))`";
+    /// Reports a function in a form that cannot be called with an item.
+    inline_function(text: &str) "form-operands"
+        "`{text}` is not a function of an item"
+        => "write `(fn ($a) E)`: the item's name, and a form that gives the result" where text = excerpt(text);
     unsupported_operator(head: &str, ty: Type) "value-type"
         "`{head}` does not take {found}"
         => match (head, ty) {

@@ -17,9 +17,10 @@ messages! {
     placeholder_without_value(head: &str, text: &str) "string-template"
         "`{{}}` in {text} is output as it is: no value follows" => "write `({head} {text} V)`"
         where text = excerpt(text);
-    /// Reports a map in braces.
+    /// Reports an object in braces where no value is expected.
     braces() "bad-character"
-        "unexpected character `{{`" => "write a map as `(map K V …)`";
+        "an object in braces is a value, but no form takes it here"
+        => "write `(out {{…}})` to print it, or `(do …)` for several forms";
     quoted_name() "bad-character"
         "a name cannot be written in quotes" => "write `$name` without quotes";
     annotation() "bad-character"
@@ -99,9 +100,8 @@ messages! {
         };
     /// Reports a list that ends with the wrong bracket. If `square` is true, the list starts with
     /// `[`.
-    wrong_bracket(square: bool) "wrong-bracket"
-        "this list begins with `{open}`, so it ends with `{close}`" fix replace_with(close)
-        where open = if square { "[" } else { "(" }, close = if square { "]" } else { ")" };
+    wrong_bracket(open: &str, close: &str) "wrong-bracket"
+        "this list begins with `{open}`, so it ends with `{close}`" fix replace_with(close);
 }
 
 /// Reports a template in backticks.

@@ -132,6 +132,18 @@ messages! {
             _ => none,
         } where text = excerpt(text), ty = found.described(),
         all = all.iter().map(|text| excerpt(text)).collect::<Vec<_>>().join(" ");
+    /// Reports a part of a variable whose value has no parts.
+    part_of(text: &str, found: Type) "value-type"
+        "`{text}` is a part of a value, but the variable is {ty}"
+        => match (found) {
+            Type::Str => "write `(json …)` where it is set, to read the value of a JSON text",
+            Type::Map => "write `(put $m \"key\" V)`",
+            _ => none,
+        } where ty = found.described();
+    /// Reports a function whose result is no condition.
+    test_result(found: Type) "value-type"
+        "the function's result decides, so it is a condition, but this is {ty}"
+        where ty = found.described();
     /// Reports number operands that have no common type.
     mixed_numbers(head: &str, a: &str, first: Type, b: &str, second: Type) "value-type"
         "`{head}` takes numbers of one type, but `{a}` is {a_type} and `{b}` is {b_type}"

@@ -93,6 +93,7 @@ impl<'s> Lowering<'_, 's> {
             Some(widest.and_then(|widest| widest.join(ty)).unwrap_or(ty))
         });
         let ty = match (common, own) {
+            (Some((Type::Val, _)), _) => Type::Val,
             (Some((ty, _)), Some(Type::Float)) if ty.is_int() => Type::Float,
             (Some((ty, _)), Some(Type::Long)) if ty.is_int() => Type::Long,
             (Some((ty, _)), _) => ty,
@@ -130,8 +131,9 @@ impl<'s> Lowering<'_, 's> {
         let head = tree.head(list).unwrap_or("");
         // An address is a number for programs that access memory themselves.
         let found = if self.words.raw() && found == Type::Str { Type::I32 } else { found };
-        let arithmetic =
-            found.is_number() || found.is_vague() || matches!(found, Type::Wat(Val::F32));
+        let arithmetic = found.is_number()
+            || found.is_vague()
+            || matches!(found, Type::Val | Type::Wat(Val::F32));
         if !arithmetic {
             let operands = all_operands(tree, list);
             let texts: Vec<&str> = operands.iter().map(|node| tree.text(*node)).collect();
@@ -178,6 +180,9 @@ impl<'s> Lowering<'_, 's> {
         b: Wat<'s>,
     ) -> LowerResult<Wat<'s>> {
         let val = ty.val();
+        if let (Type::Val, Some(function)) = (ty, value_function(operator)) {
+            return self.value_call(list, function, [a, b]);
+        }
         match (operator, val) {
             // Addresses are not checked.
             ("*", Val::I32) if ty != Type::I32 => self.product(list, a, b),
@@ -314,6 +319,7 @@ impl<'s> Lowering<'_, 's> {
         let (value, ty) = self.one_number(list, context)?;
         let val = ty.val();
         let wat = match val {
+            _ if ty == Type::Val => self.value_call(list, "neg", [value])?,
             Val::F32 | Val::F64 => Wat::op(list, val, "neg", [value]),
             _ => self.calculate(list, "-", ty, Wat::number(list, val, 0), value)?,
         };
@@ -324,6 +330,9 @@ impl<'s> Lowering<'_, 's> {
     pub(super) fn lower_abs(&mut self, list: NodeId, context: Context) -> CodeResult<'s> {
         let (value, ty) = self.one_number(list, context)?;
         let val = ty.val();
+        if ty == Type::Val {
+            return Ok(Lowered::one(self.value_call(list, "abs", [value])?, ty));
+        }
         if matches!(val, Val::F32 | Val::F64) {
             return Ok(Lowered::one(Wat::op(list, val, "abs", [value]), ty));
         }
@@ -342,6 +351,9 @@ impl<'s> Lowering<'_, 's> {
         let tree = self.tree;
         let head = tree.head(list).unwrap_or("");
         let nodes = all_operands(tree, list);
+        if self.is_of_collection(&nodes) {
+            return self.lower_items(list, context);
+        }
         if nodes.len() < 2 {
             return Err(operand_count(tree, list, 2, nodes.len()));
         }
@@ -350,6 +362,10 @@ impl<'s> Lowering<'_, 's> {
         let mut values = values.into_iter();
         let mut best = values.next().unwrap_or(Wat::nothing(list));
         for value in values {
+            if ty == Type::Val {
+                best = self.value_call(list, head, [best, value])?;
+                continue;
+            }
             if matches!(val, Val::F32 | Val::F64) {
                 best = Wat::op(list, val, head, [best, value]);
                 continue;
@@ -368,9 +384,14 @@ impl<'s> Lowering<'_, 's> {
         let tree = self.tree;
         let head = tree.head(list).unwrap_or("");
         let [target, node] = operands::<2>(tree, list)?;
+        let operator = head.get(..1).unwrap_or("+");
+        if let Some(place) = self.place(target)? {
+            let value = self.shaped(list, node)?;
+            return place.update(self, list, value_function(operator).unwrap_or("add"), value);
+        }
         let name = self.target_name(list, target)?;
         let variable = self.target_variable(target, name, node)?;
-        if !(variable.ty.is_number() || variable.ty.is_vague()) {
+        if !(variable.ty.is_number() || variable.ty.is_vague() || variable.ty == Type::Val) {
             let message = type_wording::update_of(head, name, variable.ty);
             return self.fault(list, message);
         }
@@ -379,8 +400,14 @@ impl<'s> Lowering<'_, 's> {
         let (Some(a), Some(b)) = (values.next(), values.next()) else {
             return Err(operand_count(tree, list, 2, 0));
         };
-        let operator = head.get(..1).unwrap_or("+");
-        if ty.val() != variable.ty.val() {
+        let is_wider = ty == Type::Val && variable.ty != Type::Val;
+        if is_wider && self.widen(&variable, Type::Val, node) {
+            return Ok(Lowered::none(Wat::nothing(list)));
+        }
+        if variable.ty == Type::Bool {
+            self.widen(&variable, Type::Int, node);
+        }
+        if is_wider || ty.val() != variable.ty.val() {
             let line = variable.node.map_or(1, |node| self.tree.line(node));
             return self.fault(node, type_wording::set_type(name, variable.ty, ty, line));
         }
@@ -388,6 +415,11 @@ impl<'s> Lowering<'_, 's> {
         self.record_set(variable.at, ty);
         Ok(Lowered::none(variable.write(list, Some(sum))))
     }
+}
+
+/// Returns the negated condition if `is_negated` is true, and otherwise the condition itself.
+fn negated_if<'s>(from: NodeId, is_negated: bool, condition: Wat<'s>) -> Wat<'s> {
+    if is_negated { Wat::list(from, "i32.eqz", [condition]) } else { condition }
 }
 
 /// The operators on numbers, each with the instruction that computes it for integers and for
@@ -410,6 +442,18 @@ const OPERATORS: &[(&str, &str, &str)] = &[
     (">", "gt_s", "gt"),
     (">=", "ge_s", "ge"),
 ];
+
+/// Returns the name of the function that computes an arithmetic operator for values.
+fn value_function(operator: &str) -> Option<&'static str> {
+    Some(match operator {
+        "+" => "add",
+        "-" => "sub",
+        "*" => "mul",
+        "/" => "div",
+        "%" => "rem",
+        _ => return None,
+    })
+}
 
 /// Returns the name of the instruction that computes an operator for operands of type `val`,
 /// without the type. Returns `None` if there is no such instruction.
@@ -447,7 +491,12 @@ impl<'s> Lowering<'_, 's> {
         if nodes.len() < 2 || shifts && nodes.len() > 2 {
             return Err(operand_count(tree, list, 2, nodes.len()));
         }
-        let (values, ty) = self.numbers(list, &nodes, context.want())?;
+        let (mut values, mut ty) = self.numbers(list, &nodes, context.want())?;
+        if ty == Type::Val {
+            ty = Type::Long;
+            let unbox = |value| self.unboxed(list, list, value, Type::Long);
+            values = values.into_iter().map(unbox).collect::<LowerResult<Vec<_>>>()?;
+        }
         let val = ty.val();
         let Some(name) = instruction(head, val) else {
             return self.fault(list, form::unsupported_operator(head, ty));
@@ -513,12 +562,78 @@ impl<'s> Lowering<'_, 's> {
             let pieces: Vec<Wat<'s>> = lowered.into_iter().flatten().map(|out| out.wat).collect();
             return Ok(Lowered::unknown(Wat::sequence(list, pieces)));
         }
+        let is_value = |out: &Lowered<'s>| matches!(out.ty, Type::Val | Type::Null);
+        if lowered.iter().flatten().any(is_value)
+            && lowered.iter().flatten().all(|out| out.ty.is_shaped() || out.ty == Type::Any)
+        {
+            return self.values_compared(list, head, nodes, lowered);
+        }
         if lowered.iter().flatten().any(is_object) {
             return self.objects(list, head, nodes, lowered);
         }
         let (values, ty) = self.unify(list, &nodes, lowered, Want::Any)?;
         let name = instruction(head, ty.val()).unwrap_or(head);
         let wat = Wat::op(list, ty.val(), name, values);
+        Ok(Lowered::one(wat, Type::Bool))
+    }
+
+    /// Lowers a comparison in which a value of any shape takes part.
+    fn values_compared(
+        &mut self,
+        list: NodeId,
+        head: &str,
+        nodes: [NodeId; 2],
+        lowered: Vec<Option<Lowered<'s>>>,
+    ) -> CodeResult<'s> {
+        let types: Vec<Option<Type>> =
+            lowered.iter().map(|out| out.as_ref().map(|out| out.ty)).collect();
+        let is_equality = matches!(head, "=" | "!=");
+        let wat = match types.as_slice() {
+            // A number or a code is never null, but a missing one is 0.
+            [Some(Type::Null), Some(other)] | [Some(other), Some(Type::Null)] if other.is_int() => {
+                let args: Vec<Wat<'s>> = lowered.into_iter().flatten().map(|out| out.wat).collect();
+                Wat::op(list, Val::I32, instruction(head, Val::I32).unwrap_or(head), args)
+            }
+            [Some(one), Some(other)]
+                if is_equality && [one, other].contains(&&Type::Str) && one != other =>
+            {
+                let is_first = *one == Type::Str;
+                let mut args: Vec<Wat<'s>> = Vec::new();
+                for (node, out) in nodes.into_iter().zip(lowered.into_iter().flatten()) {
+                    args.push(match out.ty {
+                        Type::Null => self.convert(list, node, out, Type::Val)?.wat,
+                        _ => out.wat,
+                    });
+                }
+                let mut pieces = Vec::new();
+                if is_first {
+                    let text = self.hidden("text", Val::I32);
+                    let value = args.pop().unwrap_or(Wat::nothing(list));
+                    let first = args.pop().unwrap_or(Wat::nothing(list));
+                    pieces.push(text.set(list, first));
+                    args = vec![value, text.get(list)];
+                }
+                pieces.push(self.value_call(list, "eq_str", args)?);
+                negated_if(list, head == "!=", Wat::sequence(list, pieces))
+            }
+            _ => {
+                let mut args = Vec::new();
+                for (node, out) in nodes.into_iter().zip(lowered) {
+                    args.push(match out {
+                        Some(out) => self.convert(list, node, out, Type::Val)?.wat,
+                        None => self.shaped(list, node)?,
+                    });
+                }
+                if is_equality {
+                    let equal = self.value_call(list, "eq", args)?;
+                    negated_if(list, head == "!=", equal)
+                } else {
+                    let order = self.value_call(list, "cmp", args)?;
+                    let name = instruction(head, Val::I32).unwrap_or(head);
+                    Wat::op(list, Val::I32, name, [order, Wat::i32(list, 0)])
+                }
+            }
+        };
         Ok(Lowered::one(wat, Type::Bool))
     }
 

@@ -74,7 +74,14 @@ impl<'s> Lowering<'_, 's> {
             Some(Type::I32) | None => value.ty,
             Some(ty) => ty,
         };
-        let variable = self.declare(name, ty, target)?;
+        let variable = match declared {
+            Some(ty) => self.declare(name, ty, target)?,
+            None => self.declare_let(name, ty, target)?,
+        };
+        let value = match (value.ty, variable.ty) {
+            (found, Type::Val) if found.is_shaped() => self.convert(list, node, value, Type::Val)?,
+            _ => value,
+        };
         Ok(Lowered::none(variable.write(list, Some(value.wat))))
     }
 
@@ -130,6 +137,10 @@ impl<'s> Lowering<'_, 's> {
 
     /// Sets one variable.
     fn set_one(&mut self, list: NodeId, [target, node]: [NodeId; 2]) -> CodeResult<'s> {
+        if let Some(place) = self.place(target)? {
+            let value = self.shaped(list, node)?;
+            return place.write(self, list, value);
+        }
         let name = self.target_name(list, target)?;
         let variable = self.target_variable(target, name, node)?;
         let value = self.assigned(list, name, &variable, node)?;
@@ -174,6 +185,16 @@ impl<'s> Lowering<'_, 's> {
         let value = self.value(list, node, want)?;
         self.record_set(variable.at, value.ty);
         let (found, wanted) = (value.ty, variable.ty);
+        let is_wider = match (wanted, found) {
+            (Type::Bool, Type::Int | Type::Code) => Some(Type::Int),
+            (wanted, Type::Val | Type::Null) if wanted.is_shaped() && wanted != Type::Val => {
+                Some(Type::Val)
+            }
+            _ => None,
+        };
+        if is_wider.is_some_and(|ty| self.widen(variable, ty, node)) {
+            return Ok(value.wat);
+        }
         // Setting a string variable to a number or an error code is treated as a mistake.
         let mistaken = wanted == Type::Str && found.is_number() && !self.words.raw();
         let converted = if mistaken { None } else { self.convert(list, node, value, wanted).ok() };

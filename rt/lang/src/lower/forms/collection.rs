@@ -43,7 +43,10 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Lowers `(map K V …)`, which creates a map.
-    pub(super) fn lower_map(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
+    pub(super) fn lower_map(&mut self, list: NodeId, context: Context) -> CodeResult<'s> {
+        if let Some(results) = self.map_items(list, context)? {
+            return Ok(results);
+        }
         let hidden = self.hidden("new", Val::I32);
         let new = self.host_call(list, "map.new", [])?;
         let mut pieces = vec![hidden.set(list, new)];
@@ -89,11 +92,18 @@ impl<'s> Lowering<'_, 's> {
             "put" => 3,
             _ => 2,
         };
-        let fits = nodes.len() == wanted || head == "at" && nodes.len() == 3;
-        let Some((node, operands)) = nodes.split_first().filter(|_| fits) else {
+        let Some((node, operands)) = nodes.split_first().filter(|_| nodes.len() >= wanted) else {
             return Err(operand_count(self.tree, list, wanted, nodes.len()));
         };
         let out = self.value(list, *node, Want::Any)?;
+        match (head, out.ty) {
+            ("at", Type::Val) => return self.part(list, out.wat, operands),
+            ("put", Type::Val) => return self.put_part(list, out.wat, operands),
+            _ => {}
+        }
+        if nodes.len() > wanted && !(head == "at" && nodes.len() == 3) {
+            return Err(operand_count(self.tree, list, wanted, nodes.len()));
+        }
         match (head, out.ty, operands) {
             ("at", _, [index, other]) => {
                 let (out, label) =
@@ -115,14 +125,17 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Calls the host function of a form for a collection of this type.
-    fn call_for(
+    pub(super) fn call_for(
         &mut self,
         list: NodeId,
         node: NodeId,
         out: Lowered<'s>,
         operands: &[NodeId],
     ) -> CodeResult<'s> {
-        let head = form_name(self.tree, list);
+        let head = match form_name(self.tree, list) {
+            "get" => "at",
+            head => head,
+        };
         let is_row = |row: &&(&str, Type, &str)| row.0 == head && row.1 == out.ty;
         let Some((.., function)) = OPERATIONS.iter().find(is_row) else {
             let out = self.not_taken(list, node, out)?;
@@ -172,11 +185,15 @@ const OPERATIONS: &[(&str, Type, &str)] = &[
     ("has", Type::Str, "str.contains"),
     ("has", Type::Arr, "arr.has"),
     ("has", Type::Map, "map.has"),
+    ("has", Type::Val, "val.has"),
     ("len", Type::Str, "str.len"),
     ("len", Type::Arr, "arr.len"),
     ("len", Type::Map, "map.len"),
+    ("len", Type::Val, "val.len"),
     ("pop", Type::Arr, "arr.pop"),
+    ("pop", Type::Val, "val.pop"),
     ("push", Type::Arr, "arr.push"),
+    ("push", Type::Val, "val.push"),
     ("put", Type::Arr, "arr.set"),
     ("put", Type::Map, "map.set"),
 ];

@@ -28,6 +28,15 @@ impl<'s> Lowering<'_, 's> {
         }
         let wat = match (out.ty, ty) {
             (Type::Str, _) => return self.parsed(list, out.wat, ty),
+            (Type::Val, _) => {
+                let function = match ty {
+                    Type::Float => "to_float",
+                    Type::Long => "to_long",
+                    _ => "to_int",
+                };
+                let read = self.value_call(list, function, [out.wat])?;
+                return Ok(Lowered::one(read, ty).dropped_if_unused());
+            }
             (Type::Long, Type::Int) => self.narrowed(list, out.wat),
             (Type::Long, Type::Float) => {
                 self.warn_of_quotient(list, node);
@@ -81,7 +90,7 @@ impl<'s> Lowering<'_, 's> {
         }
         let mut strings = Vec::new();
         for node in nodes {
-            strings.push(self.value(list, node, Want::Type(Type::Str))?.wat);
+            strings.push(self.text_of(list, node)?);
         }
         Ok(Lowered::one(self.joined(list, strings)?, Type::Str))
     }

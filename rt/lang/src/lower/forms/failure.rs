@@ -27,7 +27,7 @@ impl<'s> Lowering<'_, 's> {
     fn guarded_call(&mut self, form: NodeId, call: NodeId, want: Want) -> LowerResult<Guarded<'s>> {
         let tree = self.tree;
         let head = tree.head(form).unwrap_or("");
-        if !tree.is_list(call) {
+        if !tree.is_list(call) && !self.is_value_operand(call) {
             return self.fault(call, form::catch_call(head, super::usage(head), tree.text(call)));
         }
         let signature =
@@ -67,6 +67,15 @@ impl<'s> Lowering<'_, 's> {
             return self.fault(call, message);
         }
         Ok(Guarded::Block(lowered, label))
+    }
+
+    /// Returns true if an operand is the name of a value or of a part of one.
+    fn is_value_operand(&mut self, node: NodeId) -> bool {
+        let Some(text) = self.tree.name(node) else { return false };
+        match self.resolve(text) {
+            Some(found) => found.ty == Type::Val,
+            None => text.contains('.'),
+        }
     }
 
     /// Lowers `(catch $v $e $why CALL)`, which stores the value, the error code and the reason for
@@ -140,7 +149,25 @@ impl<'s> Lowering<'_, 's> {
         let tree = self.tree;
         let [call, other] = operands::<2>(tree, list)?;
         let lowered = self.guarded_call(list, call, context.want())?;
+        // A value that may be null keeps its type.
+        let may_be_null = matches!(tree.atom(other), Some("null" | "nil"));
         match lowered {
+            Guarded::Raw(wat, Some(ty)) if ty == Type::Val || may_be_null && ty.is_shaped() => {
+                let code = self.code();
+                let label = self.new_label("failed");
+                let tested = code.tee(list, []);
+                let left = Wat::br_if(list, &label, tested);
+                let value = Wat::sequence(list, [wat, left]);
+                let handle = self.boxed(call, value, ty)?;
+                self.value_or_null(list, Lowered::one(handle, Type::Val), Some(label), other)
+            }
+            Guarded::Block(out, label)
+                if out.flow == Flow::Net(1)
+                    && (out.ty == Type::Val || may_be_null && out.ty.is_shaped()) =>
+            {
+                let out = self.convert(list, call, out, Type::Val)?;
+                self.value_or_null(list, out, label, other)
+            }
             Guarded::Raw(wat, Some(ty)) => {
                 let other = self.value(list, other, Want::Type(ty))?.wat;
                 let name = ty.val().name();

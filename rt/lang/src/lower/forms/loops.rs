@@ -4,6 +4,7 @@ use crate::diagnose::fix::Change;
 use crate::diagnose::wording::{Fault, form, types as type_wording};
 use crate::habits;
 use crate::lower::flow::{Context, Flow, Lowered, Want};
+use crate::lower::forms::call::Callee;
 use crate::lower::forms::collection::load;
 use crate::lower::forms::{all_operands, operand_count, operands};
 use crate::lower::function::Loop;
@@ -344,6 +345,7 @@ impl<'s> Lowering<'_, 's> {
                 self.item_loop(list, chars, None, &names, &mut body)
             }
             Type::Map => self.map_loop(list, collection.wat, &names, &mut body),
+            Type::Val => self.value_loop(list, collection.wat, &names, &mut body),
             Type::Numbers(elem) => {
                 self.item_loop(list, collection.wat, Some(elem), &names, &mut body)
             }
@@ -372,9 +374,20 @@ impl<'s> Lowering<'_, 's> {
             // The name of a string variable may be the collection, or a loop variable that
             // redeclares it. In the latter case, a collection follows.
             Type::Str => self.leaves(third) == Leaves::Value,
+            Type::Val => self.is_collection(third),
             Type::Arr | Type::Map | Type::Numbers(_) | Type::I32 | Type::Any => false,
             _ => true,
         }
+    }
+}
+
+impl Lowering<'_, '_> {
+    /// Returns true if a form has a value and no effect, so that it is the collection of a loop
+    /// rather than the first form of its body.
+    fn is_collection(&self, form: NodeId) -> bool {
+        let head = self.tree.head(form).unwrap_or("");
+        let calls = head == "call" || matches!(self.callee(head), Some(Callee::Fn(..) | Callee::Wat(_)));
+        !calls && self.leaves(form) == Leaves::Value
     }
 }
 
@@ -443,6 +456,41 @@ impl<'s> Lowering<'_, 's> {
         let whole = IndexLoop { list, collection, at, length, begin };
         let out = self.index_loop(whole, keys, body)?;
         Ok(Lowered::none(Wat::sequence(list, [hidden.set(list, map), out.wat])))
+    }
+
+    /// Lowers a loop over the items of a list or, with two names, also over the keys and values of
+    /// an object. It covers the items or keys that there are when the loop starts.
+    fn value_loop(
+        &mut self,
+        list: NodeId,
+        value: Wat<'s>,
+        names: &Names<'s>,
+        body: &mut Nodes,
+    ) -> CodeResult<'s> {
+        let (collection, at) = self.indices();
+        let count = self.hidden("count", Val::I32);
+        let first = match names.first {
+            Some((node, name)) => Some(self.declare(name, Type::Val, node)?),
+            None => None,
+        };
+        let (node, name) = names.item;
+        let item = self.declare(name, Type::Val, node)?;
+        let read = |lowering: &mut Self, function: &str| {
+            lowering.value_call(list, function, [collection.get(list), at.get(list)])
+        };
+        let mut begin = vec![item.write(node, Some(read(self, "nth")?))];
+        if let Some(first) = first {
+            begin.push(first.write(list, Some(read(self, "nth_key")?)));
+        }
+        let function = if names.first.is_some() { "size" } else { "list_len" };
+        let counted = self.value_call(list, function, [collection.get(list)])?;
+        let set = collection.set(list, value);
+        let before = [set, count.set(list, counted)];
+        let length = count.get(list);
+        let same = collection.get(list);
+        let whole = IndexLoop { list, collection, at, length, begin };
+        let out = self.index_loop(whole, same, body)?;
+        Ok(Lowered::none(Wat::sequence(list, before.into_iter().chain([out.wat]).collect::<Vec<_>>())))
     }
 
     /// Declares the hidden variables for the collection and the index of a loop.

@@ -18,7 +18,9 @@ mod collection;
 mod control;
 mod convert;
 mod failure;
+mod items;
 mod loops;
+mod path;
 mod program;
 mod text;
 
@@ -114,8 +116,8 @@ pub(crate) fn form(name: &str) -> Option<&'static Form> {
 
 /// Returns false if a list whose head is the name of a form is actually a WAT instruction.
 pub(crate) fn applies(tree: &Tree<'_>, list: NodeId, head: &str) -> bool {
-    // `(call $f)` is WAT, and `(call "program" …)` is a form.
-    head != "call" || tree.item(list, 1).is_some_and(|first| tree.is_text(first))
+    // `(call $f)` is WAT, and `(call "program" …)` and `(call (if …) …)` are forms.
+    head != "call" || tree.item(list, 1).is_some_and(|first| tree.atom(first).is_none())
 }
 
 /// Returns the usage of the form with the given name, or an empty string.
@@ -197,7 +199,9 @@ forms! {
     ">>" "(>> A N)" Value lower_bits "shifts an integer right by N bits, keeping its sign";
     "^" "(^ A B …)" Value lower_bits "bitwise exclusive or of integers";
     "abs" "(abs X)" Value lower_abs "the absolute value of a number";
+    "all" "(all X F)" Value lower_search "true if F is true for all items";
     "and" "(and A B …)" Value lower_logic "1 if all are true, else 0; stops at the first that is 0";
+    "any" "(any X F)" Value lower_search "true if F is true for any item";
     "append" "(append $s \"{}\" V …)" Nothing lower_append
         "adds formatted text to the end of a string";
     "arg" "(arg N)" Value lower_arg "argument N, from 0; fails with EBOUND if it is missing";
@@ -207,6 +211,9 @@ forms! {
     "at" "(at X I)" Value lower_collection
         "the item of an array, the value of a map's key, or the element of a number array; `(at X \
          I D)` is D if there is no such item or key";
+    "avg" "(avg X by K)" Value lower_items
+        "the mean; `median`, `stdev` and `(percentile X 95 by K)` are used alike";
+    "big" "(big X)" Value lower_simple "a whole number without bound, from a number or text";
     "break" "(break)" Never lower_break "leaves the innermost loop";
     "bytes" "(bytes N)" Value lower_numbers "like `ints`, for numbers from 0 to 255";
     "call" "(call \"program\" ARG …)" Value lower_call
@@ -219,14 +226,24 @@ forms! {
         "runs the first clause whose condition is true, and returns its value";
     "continue" "(continue)" Never lower_continue
         "goes on with the next iteration of the innermost loop";
+    "copy" "(copy V)" Value lower_simple "a copy of a value and all its parts";
+    "count" "(count X by K)" Value lower_items "an object with the number of items for each key";
+    "csv" "(csv S)" Value lower_simple
+        "a list of objects, from CSV with a header line; `(csv.text LIST)` is its CSV";
+    "csv.text" "(csv.text LIST)" Value lower_simple "";
     "default" "(default CALL D)" Value lower_default
         "the call's value, or D if anything in it fails";
+    "del" "(del V K)" Value lower_simple "the object or list without that part";
     "do" "(do …)" Last lower_do "";
     "each" "(each $x ARR …)" Nothing lower_each
         "runs the body for each item, or each character of a string; `(each $i $x ARR …)` with the \
          index, `(each $k $v MAP …)` for each key";
     "fail" "(fail CODE \"why\")" Never lower_fail
         "ends the program with that error code and reason, which may be formatted as in `out`";
+    "filter" "(filter X F)" Value lower_search "a list of the items for which F is true";
+    "find" "(find X F)" Value lower_search "the first item for which F is true, or null";
+    "first" "(first X)" Value lower_simple "the first item; `(last X)` is the last one";
+    "flat" "(flat X)" Value lower_simple "";
     "float" "(float X)" Value lower_number "the float that a string is, or that a number becomes";
     "floats" "(floats N)" Value lower_numbers "like `ints`, for floats";
     "fmt" "(fmt \"{} {.2} {e}\" A X $e)" Value lower_fmt
@@ -234,28 +251,50 @@ forms! {
          error code, `{{` a brace";
     "for" "(for $i FROM TO STEP …)" Nothing lower_for
         "runs the body with `$i` from FROM up to TO, TO excluded; STEP may be left out";
+    "get" "(get X K D)" Value lower_get "";
+    "group" "(group X by K)" Value lower_items "an object with the list of the items for each key";
+    "group_by" "(group_by X K)" Value lower_items "";
     "has" "(has X V)" Value lower_collection
         "true if an array has the item, a map the key, or a string the substring";
+    "html.table" "(html.table S N)" Value lower_simple "";
+    "index" "(index X by K)" Value lower_items "an object with the item for each key";
     "int" "(int X)" Value lower_number
         "the int that a string is; of a float, the digits before its point";
     "ints" "(ints N)" Value lower_numbers "an array of N ints, all 0; `(ints [1 2 3])` of these";
+    "join" "(join X sep)" Value lower_simple "the items as one text";
+    "json" "(json S)" Value lower_json "the value that a JSON text contains";
+    "json.parse" "(json.parse S)" Value lower_json "";
+    "json.stringify" "(json.stringify V)" Value lower_simple "";
+    "json.text" "(json.text V [indent])" Value lower_simple "";
+    "keys" "(keys V)" Value lower_simple "a list of the keys; `(values V)` of the values";
+    "kind" "(kind V)" Value lower_simple
+        "\"null\", \"bool\", \"number\", \"string\", \"list\" or \"object\"";
+    "last" "(last X)" Value lower_simple "";
     "len" "(len X)" Value lower_collection "the length of a string in bytes, or of an array or map";
     "let" "(let $x V)" Nothing lower_let
         "declares `$x` and sets it; `(let $x long V)` with a type; `(let $x V $y W)` several, in \
          order; `(let ($a $b) ARR)` takes an array apart";
+    "list" "(list A B …)" Value lower_list "a list of these values";
     "long" "(long X)" Value lower_number "like `int`, for a long";
     "longs" "(longs N)" Value lower_numbers "like `ints`, for longs";
     "map" "(map K V …)" Value lower_map "a new map with these keys and values";
     "match" "(match S r\"(a)(b)\" ($a $b) … (else …))" Arms lower_match
         "runs the body with the groups of the first match; `else` may be left out";
     "max" "(max A B …)" Value lower_extreme "the greatest of some numbers";
+    "median" "(median X by K)" Value lower_items "";
+    "merge" "(merge A B)" Value lower_simple
+        "the object A, changed by B; objects in them are merged, too";
     "min" "(min A B …)" Value lower_extreme "the least of some numbers";
     "not" "(not A)" Value lower_not "1 if A is 0, else 0";
+    "num" "(num S)" Value lower_simple "the exact number that a text is, as for money";
+    "obj" "(obj \"k\" V …)" Value lower_obj "an object with these keys and values";
     "or" "(or A B …)" Value lower_logic
         "1 if any is true, else 0; stops at the first that is not 0";
     "out" "(out V)" Nothing lower_out
         "outputs a result and a line end; `(out \"{} {}\" A B)` formats it as `fmt` does";
+    "percentile" "(percentile X P by K)" Value lower_items "";
     "pop" "(pop X)" Value lower_collection "removes the last item of an array and returns it";
+    "pow" "(pow A B)" Value lower_simple "A to the power of B";
     "print" "(print V)" Nothing lower_out "";
     "push" "(push X V)" Nothing lower_collection "adds an item to the end of an array";
     "put" "(put X I V)" Nothing lower_collection
@@ -266,13 +305,26 @@ forms! {
         "outputs a result as `out` does and ends the program; `(ret)` only ends it";
     "retry" "(retry N MS FORM)" Last lower_retry
         "repeats what fails with EREMOTE or ETIME, up to N times with MS milliseconds between";
+    "reverse" "(reverse X)" Value lower_simple "a reversed list";
+    "round" "(round X [N])" Value lower_simple "the number, rounded to N digits";
     "set" "(set $x V)" Nothing lower_set
         "sets a variable; `(set $x V $y W)` sets several, in order";
+    "slice" "(slice X A [B])" Value lower_simple "a list of the items from A up to B, B excluded";
+    "sort" "(sort X by K)" Value lower_items "a sorted list; `(sort X desc by K)` descends";
+    "sort_by" "(sort_by X K)" Value lower_items "";
+    "stdev" "(stdev X by K)" Value lower_items "";
     "str" "(str A B …)" Value lower_str "";
+    "sum" "(sum X by K)" Value lower_items "the exact sum";
+    "take" "(take X N)" Value lower_simple "a list of the first N items";
+    "toml" "(toml S)" Value lower_simple "";
+    "uniq" "(uniq X by K)" Value lower_items "a list without repeated items";
     "unless" "(unless C …)" Nothing lower_when "runs the body if C is false";
     "until" "(until C …)" Nothing lower_while "";
+    "values" "(values V)" Value lower_simple "";
     "when" "(when C …)" Nothing lower_when "runs the body if C is true";
     "while" "(while C …)" Nothing lower_while "repeats the body while C is true";
+    "xml" "(xml S)" Value lower_simple "the value of an XML text: `{tag, attrs, children, text}`";
+    "yaml" "(yaml S)" Value lower_simple "the value of a YAML text; `toml` is used alike";
     "|" "(| A B …)" Value lower_bits "bitwise or of integers";
 }
 

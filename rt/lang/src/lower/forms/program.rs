@@ -2,7 +2,7 @@
 
 use super::{all_operands, operand_count, operands};
 use crate::diagnose::fix::Change;
-use crate::diagnose::wording::{self, form, types as type_wording};
+use crate::diagnose::wording::{self, types as type_wording};
 use crate::habits::rewrite;
 use crate::lower::facts::Slot;
 use crate::lower::flow::{Context, Lowered, Want};
@@ -83,29 +83,25 @@ impl<'s> Lowering<'_, 's> {
 
     /// Returns code that outputs a value or a formatted string as a result.
     fn output(&mut self, list: NodeId, nodes: &[NodeId]) -> LowerResult<Wat<'s>> {
-        let value = match (self.formatted(list, nodes)?, nodes) {
-            (Some(formatted), _) => formatted,
-            (None, [operand]) => self.value(list, *operand, Want::Type(Type::Str))?.wat,
-            (None, other) => return Err(operand_count(self.tree, list, 1, other.len())),
-        };
+        let value = self.printed(list, nodes)?;
         self.host_call(list, "sys.resv", [value])
     }
 
     /// Lowers `(ret V)`, `(ret "{}" V …)` and `(ret)`, which output a result, if any, and end the
-    /// program.
+    /// program, also within a function.
     pub(crate) fn lower_ret(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
         let tree = self.tree;
-        if self.func.kind != FuncKind::Run {
-            let message = form::ret_in_helper(tree.text(list))
-                .maybe_safe(rewrite::replace_head(tree, list, "return"));
-            return self.fault(list, message);
-        }
         let mut pieces = Vec::new();
         let nodes = all_operands(tree, list);
         if !nodes.is_empty() {
             pieces.push(self.output(list, &nodes)?);
         }
-        pieces.push(Wat::list(list, "return", [Wat::i32(list, 0)]));
+        if self.func.kind == FuncKind::Run {
+            pieces.push(Wat::list(list, "return", [Wat::i32(list, 0)]));
+        } else {
+            pieces.push(self.host_call(list, "sys.end", [])?);
+            pieces.push(Wat::list(list, "unreachable", []));
+        }
         Ok(Lowered::never(Wat::sequence(list, pieces)))
     }
 

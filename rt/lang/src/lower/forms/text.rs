@@ -49,6 +49,43 @@ impl<'s> Lowering<'_, 's> {
         }
     }
 
+    /// Returns code for the text that `out` and `ret` print: a template with its values, or the
+    /// operands as text, with a space between them.
+    pub(super) fn printed(&mut self, list: NodeId, operands: &[NodeId]) -> LowerResult<Wat<'s>> {
+        let [first, rest @ ..] = operands else {
+            return Err(operand_count(self.tree, list, 1, 0));
+        };
+        if !rest.is_empty() && self.is_template(*first, rest.len())? {
+            let strings = self.strings(list, *first, rest)?;
+            return self.joined(list, strings);
+        }
+        if !rest.is_empty() && !self.tree.open.is_empty() {
+            return Err(operand_count(self.tree, list, 1, operands.len()));
+        }
+        let mut strings = vec![self.text_of(list, *first)?];
+        for node in rest {
+            strings.push(Wat::literal(*node, &b" "[..]));
+            strings.push(self.text_of(list, *node)?);
+        }
+        self.joined(list, strings)
+    }
+
+    /// Returns true if a string literal that `count` values follow is a template: it has
+    /// placeholders, perhaps those of another language.
+    fn is_template(&mut self, node: NodeId, count: usize) -> LowerResult<bool> {
+        if !self.tree.is_text(node) {
+            return Ok(false);
+        }
+        let text = self.text_value(node)?;
+        Ok(match pieces(&text) {
+            Ok(pieces) => {
+                pieces.iter().any(|piece| !matches!(piece, Piece::Text(_)))
+                    || rewrite_percent(self.tree, node, 0, count).is_some()
+            }
+            Err(_) => true,
+        })
+    }
+
     /// Lowers `(append $s "{}" V …)`, which appends formatted text to a string.
     pub(super) fn lower_append(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
         let nodes = all_operands(self.tree, list);
@@ -57,11 +94,18 @@ impl<'s> Lowering<'_, 's> {
         };
         let name = self.target_name(list, *target)?;
         let variable = self.target_variable(*target, name, *template)?;
-        if variable.ty != Type::Str && !variable.ty.is_vague() {
+        if !matches!(variable.ty, Type::Str | Type::Val) && !variable.ty.is_vague() {
             return self.fault(*target, type_wording::append_to(name, variable.ty));
         }
         let strings = self.strings(list, *template, values)?;
         let added = self.joined(list, strings)?;
+        if variable.ty == Type::Val {
+            let before = self.unboxed(list, *target, variable.read(list), Type::Str)?;
+            let [join, ended] = self.cat(list)?;
+            let whole = Wat::sequence(list, [before, added, join, ended]);
+            let handle = self.boxed(list, whole, Type::Str)?;
+            return Ok(Lowered::none(variable.write(list, Some(handle))));
+        }
         self.record_set(variable.at, Type::Str);
         Ok(Lowered::none(self.append_to(list, &variable, added)?))
     }
@@ -160,6 +204,21 @@ impl<'s> Lowering<'_, 's> {
                 return self.number_text(node, value, Type::Float, Some(*digits));
             }
             (Piece::Any, Type::Str | Type::I32 | Type::Any) => return Ok(out.wat),
+            (Piece::Any, Type::Val | Type::Arr | Type::Map | Type::Null) => {
+                return self.text_of_lowered(list, node, out);
+            }
+            (Piece::Int, Type::Val) => {
+                let value = self.unboxed(list, node, out.wat, Type::Long)?;
+                return self.number_text(node, value, Type::Long, None);
+            }
+            (Piece::Code, Type::Val) => {
+                let value = self.unboxed(list, node, out.wat, Type::Int)?;
+                return self.host_call(node, "sys.code_name", [value]);
+            }
+            (Piece::Float(digits), Type::Val) => {
+                let spec = Wat::literal(node, format!(".{digits}").into_bytes());
+                return self.value_call(node, "format", [out.wat, spec]);
+            }
             (Piece::Any, Type::Int | Type::Bool | Type::Code | Type::Long | Type::Float) => {
                 return self.number_text(node, out.wat, found, None);
             }
