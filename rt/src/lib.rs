@@ -14,6 +14,7 @@ pub mod abi;
 mod account;
 mod authority;
 mod cache;
+mod callables;
 mod capability;
 mod compiled;
 mod data;
@@ -37,6 +38,7 @@ pub mod tape;
 
 pub use account::{Account, AccountLimits, MemoryCharge};
 pub use authority::{Argument, Authority, Part, Reach, Text, Use};
+pub use callables::Callables;
 pub use capability::{Capability, Function, PromptDetail};
 pub use compiled::HostModule;
 pub use deadline::Pause;
@@ -53,7 +55,7 @@ pub use program::Program;
 pub use run::{NestedContext, Run};
 pub use runtime::{EngineError, RunError, Runtime};
 pub use wattle_lang::{
-    AssembledModule, CallEffect, Certainty, Code, Diagnostic, Edit, EncodeError, FAIL, Fix,
+    AssembledModule, CallEffect, Callable, CallableParam, Certainty, Code, Diagnostic, Edit, EncodeError, FAIL, Fix,
     FixResult, FormDoc, Interruption, Names, Param, Position, Role, Service, Severity, Signature,
     Signatures, TRAP, Target, Touch, Ty, ValType, assemble, check, decode_text, explain, fix,
     format, forms, locate, quote, truncate, without_bom,

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use wasmtime::{InstancePre, ModuleExport};
 
 use crate::data::Segment;
-use crate::{Authority, Diagnostic, Grants, Run, Signature};
+use crate::{Authority, Diagnostic, Grants, Run, Signature, Signatures};
 
 /// A compiled program. It is cheap to clone, is shared by its runs, and holds no per-run state.
 #[derive(Clone)]
@@ -13,6 +13,8 @@ pub struct Program(Arc<Inner>);
 
 struct Inner {
     source: String,
+    /// The functions and programs that the source was translated with.
+    signatures: Signatures,
     warnings: Vec<Diagnostic>,
     compiled: Arc<CompiledCode>,
 }
@@ -70,10 +72,15 @@ impl CompiledCode {
 impl Program {
     pub(crate) fn new(
         source: String,
+        signatures: Signatures,
         warnings: Vec<Diagnostic>,
         compiled: Arc<CompiledCode>,
     ) -> Program {
-        Program(Arc::new(Inner { source, warnings, compiled }))
+        Program(Arc::new(Inner { source, signatures, warnings, compiled }))
+    }
+
+    pub(crate) fn signatures(&self) -> &Signatures {
+        &self.0.signatures
     }
 
     pub(crate) fn compiled(&self) -> &CompiledCode {

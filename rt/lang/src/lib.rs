@@ -45,7 +45,7 @@ use self::diagnose::wording::{self, Fault};
 pub use self::lower::forms::{FormDoc, forms};
 pub use self::lower::{FAIL, TRAP};
 pub use self::signature::{
-    Names, Param, Service, Signature, Signatures, Target, Touch, Ty, ValType,
+    Callable, CallableParam, Names, Param, Service, Signature, Signatures, Target, Touch, Ty, ValType,
 };
 pub use self::syntax::format::format;
 use self::syntax::indent;

@@ -1,6 +1,8 @@
 //! Signatures of host functions.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use crate::{CallEffect, Code, NameMap};
 
@@ -382,10 +384,36 @@ impl fmt::Display for Signature {
     }
 }
 
-/// The host functions that programs may call, in declaration order. They can be looked up by full
-/// name, such as `str.len`.
+/// A program that another program may call by its name, as in `(file_read "a.txt")`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Callable {
+    /// The name.
+    pub name: String,
+    /// The parameters, in order.
+    pub params: Vec<CallableParam>,
+    /// If true, the result is JSON, which the call reads. Otherwise, the result is a string.
+    pub is_typed: bool,
+}
+
+/// A parameter of a [`Callable`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallableParam {
+    /// The name.
+    pub name: String,
+    /// If true, a call may leave the argument out.
+    pub is_optional: bool,
+}
+
+/// The host functions that programs may call, in declaration order, and the programs that they may
+/// call by name. Functions can be looked up by full name, such as `str.len`. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Signatures {
+    functions: Arc<Functions>,
+    programs: Arc<BTreeMap<String, Callable>>,
+}
+
+#[derive(Debug, Default)]
+struct Functions {
     list: Vec<Signature>,
     by_name: NameMap<String, usize>,
 }
@@ -395,20 +423,32 @@ impl Signatures {
     /// signature.
     #[must_use]
     pub fn new(list: impl IntoIterator<Item = Signature>) -> Self {
-        let mut index = Signatures::default();
+        let mut index = Functions::default();
         for signature in list {
             let at = index.list.len();
             index.by_name.entry(signature.full_name()).or_insert(at);
             index.list.push(signature);
         }
-        index
+        Signatures { functions: Arc::new(index), programs: Arc::default() }
+    }
+
+    /// Adds the programs that programs may call by name. Functions and forms take precedence.
+    #[must_use]
+    pub fn with_programs(&self, programs: Arc<BTreeMap<String, Callable>>) -> Signatures {
+        Signatures { functions: Arc::clone(&self.functions), programs }
+    }
+
+    /// Returns the program that programs may call by this name.
+    #[must_use]
+    pub fn program(&self, name: &str) -> Option<&Callable> {
+        self.programs.get(name)
     }
 
     /// Returns the function with this full name, such as `http.get` (without `$`), or `None` if the
     /// name is unknown.
     #[must_use]
     pub fn get(&self, full_name: &str) -> Option<&Signature> {
-        self.list.get(*self.by_name.get(full_name)?)
+        self.functions.list.get(*self.functions.by_name.get(full_name)?)
     }
 
     /// Returns the function that a form with this many operands calls: the named function or, if it
@@ -436,12 +476,12 @@ impl Signatures {
                 && other.form() == named.name
                 && other.takes(operands)
         };
-        let overload = || self.list.iter().find(is_overload);
+        let overload = || self.functions.list.iter().find(is_overload);
         if named.takes(operands) { Some(named) } else { overload().or(Some(named)) }
     }
 
     /// Returns all functions in declaration order.
     pub fn iter(&self) -> impl Iterator<Item = &Signature> {
-        self.list.iter()
+        self.functions.list.iter()
     }
 }

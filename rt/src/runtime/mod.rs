@@ -13,13 +13,17 @@ use crate::engine::{Limits, engine, settings_hasher};
 use crate::outcome::Bug;
 use crate::pool::{Bounds, Pool};
 use crate::run::LEVELS;
-use crate::{Account, Capability, Run, Signatures};
+use crate::{Account, Callables, Capability, Run, Signatures};
 
 /// A compiler and executor of programs. A process has one runtime, which is cheap to clone and
 /// shared by all runs.
 #[derive(Clone)]
 pub struct Runtime {
     inner: Arc<Inner>,
+    /// The host functions and programs that programs may call.
+    signatures: Signatures,
+    /// The hash of the programs among them, if there are any.
+    callables: Option<Key>,
 }
 
 struct Inner {
@@ -27,7 +31,6 @@ struct Inner {
     linker: Linker<Box<Run>>,
     limits: Limits,
     capabilities: Vec<Capability>,
-    signatures: Signatures,
     programs: Programs,
     /// The account of the process.
     account: Account,
@@ -89,19 +92,29 @@ impl Runtime {
         for function in functions() {
             (function.link)(&mut linker)?;
         }
+        let signatures = Signatures::new(functions().map(|function| function.signature));
         let inner = Inner {
             settings: settings(&engine, capabilities),
             engine,
             linker,
             capabilities: capabilities.to_vec(),
-            signatures: Signatures::new(functions().map(|function| function.signature)),
             programs: Programs::new(limits.cache),
             account: Account::of_process(limits.process_memory),
             pool,
             slots: std::array::from_fn(|level| Semaphore::new(limits.slots(level) as usize)),
             limits,
         };
-        Ok(Runtime { inner: Arc::new(inner) })
+        Ok(Runtime { inner: Arc::new(inner), signatures, callables: None })
+    }
+
+    /// Returns the same runtime for programs that may call the given programs by name.
+    #[must_use]
+    pub fn with_callables(&self, callables: &Callables) -> Runtime {
+        Runtime {
+            inner: Arc::clone(&self.inner),
+            signatures: self.signatures.with_programs(Arc::clone(&callables.programs)),
+            callables: Some(callables.key),
+        }
     }
 
     /// Returns the capabilities that programs may name, granted or not.
@@ -113,7 +126,7 @@ impl Runtime {
     /// Returns the signatures of the host functions that programs may name.
     #[must_use]
     pub fn signatures(&self) -> &Signatures {
-        &self.inner.signatures
+        &self.signatures
     }
 
     /// Returns the limits of the engine and of each program.

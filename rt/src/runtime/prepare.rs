@@ -1,6 +1,7 @@
 //! Preparation of programs: compiling and linking a source, and mapping positions in the module
 //! back to the source.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -12,7 +13,7 @@ use crate::cache::{Key, Preparation, PrepareResult};
 use crate::data::{self, Segment};
 use crate::pool::catch_panic;
 use crate::program::{CompiledCode, Program};
-use crate::{Diagnostic, FixResult, HostModule, Interruption, Position, Severity};
+use crate::{Diagnostic, FixResult, HostModule, Interruption, Position, Severity, Signatures};
 
 /// Maximum length of a source that the calling thread processes, in bytes. The pool processes
 /// longer sources and sources that cost more to compile than their length suggests.
@@ -37,10 +38,7 @@ impl Runtime {
     /// in the source. The code `host-busy` does not mean that the source is invalid: the same
     /// source can be submitted again.
     pub async fn prepare(&self, source: &str) -> Result<Program, Arc<Diagnostic>> {
-        match self.inner.programs.cached(source) {
-            Some(prepared) => prepared,
-            None => self.prepare_uncached(source, None).await,
-        }
+        self.prepare_in(source, None).await
     }
 
     /// Compiles a source that belongs to the host, such as that of a built-in program, like
@@ -54,15 +52,43 @@ impl Runtime {
         source: &str,
         cache: &Path,
     ) -> Result<Program, Arc<Diagnostic>> {
-        match self.inner.programs.cached(source) {
-            Some(prepared) => prepared,
-            None => self.prepare_uncached(source, Some(cache)).await,
+        self.prepare_in(source, Some(cache)).await
+    }
+
+    async fn prepare_in(&self, source: &str, cache: Option<&Path>) -> PrepareResult {
+        match self.cached_key(source) {
+            Some(key) => match self.inner.programs.cached(&key) {
+                Some(prepared) => prepared,
+                None => self.prepare_uncached(source, &key, cache).await,
+            },
+            // Such a source is invalid, so it is not worth a place in the cache.
+            None => match self.prepare_now(source, cache).await {
+                Preparation::Final(prepared) => prepared,
+                Preparation::Retry(diagnostic) => Err(diagnostic),
+            },
         }
     }
 
-    async fn prepare_uncached(&self, source: &str, cache: Option<&Path>) -> PrepareResult {
+    /// Returns the key of a source in the cache: the source itself, after the hash of the programs
+    /// that it may call by name. Returns `None` for a source that begins like such a hash.
+    fn cached_key<'a>(&self, source: &'a str) -> Option<Cow<'a, str>> {
+        match self.callables {
+            Some(key) => {
+                let key: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+                Some(format!("\0{key}{source}").into())
+            }
+            None => (!source.starts_with('\0')).then_some(source.into()),
+        }
+    }
+
+    async fn prepare_uncached(
+        &self,
+        source: &str,
+        key: &str,
+        cache: Option<&Path>,
+    ) -> PrepareResult {
         // This future is large. Boxing it keeps it out of the futures that contain this one.
-        Box::pin(self.inner.programs.text(source, self.prepare_now(source, cache))).await
+        Box::pin(self.inner.programs.text(key, self.prepare_now(source, cache))).await
     }
 
     async fn prepare_now(&self, source: &str, cache: Option<&Path>) -> Preparation {
@@ -85,8 +111,9 @@ impl Runtime {
         source: &str,
         cache: Option<&Path>,
     ) -> Result<Program, PrepareError> {
+        let signatures = self.signatures.clone();
         let assemble =
-            |inner: &Inner, source: &str| wattle_lang::assemble(source, &inner.signatures);
+            move |_: &Inner, source: &str| wattle_lang::assemble(source, &signatures);
         let assembled = self.inline_or_pooled(source, assemble).await?;
         let assembled = Arc::new(assembled.map_err(PrepareError::Invalid)?);
         let mut hasher = blake3::Hasher::new();
@@ -97,7 +124,8 @@ impl Runtime {
             .into();
         let compile = self.compile(source, &assembled, cache);
         let compiled = self.inner.programs.module(key, compile).await?;
-        Ok(Program::new(source.to_owned(), assembled.warnings.clone(), compiled))
+        let signatures = self.signatures.clone();
+        Ok(Program::new(source.to_owned(), signatures, assembled.warnings.clone(), compiled))
     }
 
     /// Compiles a module on the calling thread if compilation is certain to be quick, and otherwise
@@ -118,8 +146,9 @@ impl Runtime {
         }
         let assembled = Arc::clone(assembled);
         let cache = cache.map(Path::to_owned);
+        let signatures = self.signatures.clone();
         self.pooled(source, move |inner, source| {
-            inner.compile(source, &assembled, cache.as_deref())
+            inner.compile(source, &signatures, &assembled, cache.as_deref())
         })
         .await?
         .map_err(PrepareError::Invalid)
@@ -152,8 +181,8 @@ impl Runtime {
     /// Runs [`check`](crate::check) on a thread of the pool. Returns at most `limit` faults of the
     /// source. If the check takes too long, returns a single diagnostic that says so.
     pub async fn check(&self, source: &str, limit: usize) -> Vec<Diagnostic> {
-        let check =
-            move |inner: &Inner, source: &str| wattle_lang::check(source, &inner.signatures, limit);
+        let signatures = self.signatures.clone();
+        let check = move |_: &Inner, source: &str| wattle_lang::check(source, &signatures, limit);
         let found = self.pooled(source, check).await;
         found.unwrap_or_else(|rejected| vec![*self.diagnostic(source, rejected)])
     }
@@ -161,8 +190,9 @@ impl Runtime {
     /// Runs [`fix`](crate::fix) on a thread of the pool. If this takes too long, the result
     /// contains the unchanged source and a diagnostic that says so.
     pub async fn fix(&self, source: &str) -> FixResult {
+        let signatures = self.signatures.clone();
         let fixed =
-            self.pooled(source, |inner, source| wattle_lang::fix(source, &inner.signatures)).await;
+            self.pooled(source, move |_, source| wattle_lang::fix(source, &signatures)).await;
         fixed.unwrap_or_else(|rejected| {
             let rest = Some(self.diagnostic(source, rejected));
             FixResult { source: source.to_owned(), applied: Vec::new(), rest }
@@ -198,9 +228,9 @@ impl Runtime {
             return vec![None; offsets.len()];
         }
         let known: Vec<usize> = offsets.iter().flatten().copied().collect();
-        let locate = move |inner: &Inner, source: &str| {
-            wattle_lang::locate_all(source, &inner.signatures, &known)
-        };
+        let signatures = program.signatures().clone();
+        let locate =
+            move |_: &Inner, source: &str| wattle_lang::locate_all(source, &signatures, &known);
         // This future is large. Boxing it keeps it out of the futures that contain this one.
         let located = Box::pin(self.inline_or_pooled(program.source(), locate));
         let spans = located.await.unwrap_or_default();
@@ -225,6 +255,7 @@ impl Inner {
     fn compile(
         &self,
         source: &str,
+        signatures: &Signatures,
         assembled: &AssembledModule,
         cache: Option<&Path>,
     ) -> Result<Arc<CompiledCode>, Box<Diagnostic>> {
@@ -237,7 +268,7 @@ impl Inner {
             compiled.authority();
             Ok(compiled)
         };
-        compiled().map_err(|error| self.explain(source, &error))
+        compiled().map_err(|error| explain(source, signatures, &error))
     }
 
     /// Compiles a module if that takes at most a few milliseconds. Returns `None` if compilation
@@ -299,21 +330,21 @@ impl Inner {
             authority: OnceLock::new(),
         }))
     }
+}
 
-    /// Returns the diagnostic for a module that could not be compiled, with a position in the
-    /// author's source. If only the engine knows the reason, the position is the start of the
-    /// source.
-    fn explain(&self, source: &str, error: &wasmtime::Error) -> Box<Diagnostic> {
-        wattle_lang::explain(source, &self.signatures).unwrap_or_else(|| {
-            let message = format!("the engine refuses the module: {}", error.root_cause());
-            Box::new(Diagnostic::new(
-                source,
-                Severity::Error,
-                "refused-module",
-                0..0,
-                message,
-                None,
-            ))
-        })
-    }
+/// Returns the diagnostic for a module that could not be compiled, with a position in the
+/// author's source. If only the engine knows the reason, the position is the start of the
+/// source.
+fn explain(source: &str, signatures: &Signatures, error: &wasmtime::Error) -> Box<Diagnostic> {
+    wattle_lang::explain(source, signatures).unwrap_or_else(|| {
+        let message = format!("the engine refuses the module: {}", error.root_cause());
+        Box::new(Diagnostic::new(
+            source,
+            Severity::Error,
+            "refused-module",
+            0..0,
+            message,
+            None,
+        ))
+    })
 }

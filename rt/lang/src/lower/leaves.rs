@@ -51,6 +51,9 @@ impl Lowering<'_, '_> {
                 }
             };
         }
+        if self.host.program(head).is_some() {
+            return Leaves::Value;
+        }
         match head {
             "if" => self.leaves_arms(nodes),
             "block" | "loop" => of(tree.text(node).contains("(result")),

@@ -22,7 +22,7 @@ pub(crate) mod range;
 mod sequence;
 pub(crate) mod table;
 mod value;
-mod values;
+pub(crate) mod values;
 pub(crate) mod variables;
 pub(crate) mod wat;
 pub(crate) mod wat_types;
@@ -252,6 +252,11 @@ impl<'a, 's> Lowering<'a, 's> {
             && let Some(called) = self.callee(head)
         {
             return self.call_by_name(list, &called, context);
+        }
+        if known.instruction.is_none()
+            && let Some(program) = { self.host }.program(head)
+        {
+            return self.call_program(list, program);
         }
         match self.call_of_fn(list, head) {
             Some(called) => called,

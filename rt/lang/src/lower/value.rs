@@ -226,6 +226,7 @@ impl<'s> Lowering<'_, 's> {
         self.tree.head(node).is_some_and(|head| {
             forms::form(head).is_none_or(|_| !self.is_form(node, head))
                 && self.callee(head).is_none()
+                && self.host.program(head).is_none()
                 && head != "if"
         })
     }

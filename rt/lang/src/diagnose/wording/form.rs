@@ -182,6 +182,21 @@ messages! {
     /// Reports a `catch` with three names around a call that returns only an error code.
     catch_names(call: &str) "form-operands"
         "`{call}` returns only err" => "write `(catch $e {call})`" where call = excerpt(call);
+    /// Reports an argument's name without a value.
+    missing_argument(program: &str, name: &str) "form-operands"
+        "a value follows `{name}:` in a call of `{program}`" => "write `({program} {name}: V)`";
+    /// Reports too many arguments of a program.
+    program_operands(program: &str, count: usize, usage: &str) "operand-count"
+        "`{program}` takes {wanted}" => "write `{usage}`"
+        where wanted = counted(count, "argument");
+    /// Reports an argument that a program does not have.
+    unknown_argument(program: &str, name: &str, usage: &str) "form-operands"
+        "`{program}` has no argument `{name}`" => "write `{usage}`";
+    repeated_argument(program: &str, name: &str) "form-operands"
+        "the argument `{name}` of `{program}` is given twice" => "write it once";
+    /// Reports a required argument that a call leaves out.
+    left_out(program: &str, name: &str, usage: &str) "operand-count"
+        "`{program}` needs the argument `{name}`" => "write `{usage}`";
     /// Reports a function over a collection whose result nobody uses.
     unused_result(head: &str) "form-operands"
         "`{head}` changes nothing: it gives a new value, which nobody uses"

@@ -2,15 +2,18 @@
 
 use super::{all_operands, operand_count, operands};
 use crate::diagnose::fix::Change;
-use crate::diagnose::wording::{self, types as type_wording};
+use crate::diagnose::wording::{self, form, types as type_wording};
 use crate::habits::rewrite;
 use crate::lower::facts::Slot;
 use crate::lower::flow::{Context, Lowered, Want};
 use crate::lower::function::FuncKind;
 use crate::lower::output::Wat;
+use crate::lower::values::NULL;
 use crate::lower::{CodeResult, FAIL, LowerResult, Lowering};
+use crate::syntax::literal;
 use crate::syntax::tree::NodeId;
 use crate::types::{Type, Val};
+use crate::{Callable, CallableParam};
 
 impl<'s> Lowering<'_, 's> {
     /// Lowers `(argv N $p)`, which sets `$p` to argument N. The code fails with EBOUND if the
@@ -73,6 +76,87 @@ impl<'s> Lowering<'_, 's> {
         let mut pieces = self.filled_array(list, &hidden, args)?;
         pieces.push(self.checked_call(list, "par.call", [program, hidden.get(list)])?);
         Ok(Lowered::one(Wat::sequence(list, pieces), Type::Str).dropped_if_unused())
+    }
+
+    /// Lowers `(name A B)` and `(name key: A)`, which call a catalog program by its name. The result
+    /// is that of the program: a string or, if the program declares a type, a value.
+    pub(crate) fn call_program(&mut self, list: NodeId, program: &Callable) -> CodeResult<'s> {
+        let tree = self.tree;
+        let mut nodes = all_operands(tree, list).into_iter();
+        let object = self.hidden("args", Val::I32);
+        let mut pieces = vec![object.set(list, self.value_call(list, "object", [])?)];
+        let mut given: Vec<&str> = Vec::new();
+        while let Some(node) = nodes.next() {
+            let named = tree.atom(node).filter(|text| !text.starts_with('$'));
+            let named = named.and_then(|text| text.split_once(':'));
+            let named = named.filter(|(name, _)| !name.is_empty());
+            let (name, value) = match named {
+                Some((name, "")) => {
+                    let Some(value) = nodes.next() else {
+                        return self.fault(node, form::missing_argument(&program.name, name));
+                    };
+                    (Some(name), self.shaped(list, value)?)
+                }
+                // `recipient:12`
+                Some((name, text)) => (Some(name), self.written_value(node, text)?),
+                None => (None, self.shaped(list, node)?),
+            };
+            let name = match name {
+                Some(name) => name,
+                // The next parameter, in order.
+                None => match program.params.get(given.len()) {
+                    Some(param) => param.name.as_str(),
+                    None => {
+                        let count = program.params.len();
+                        let message = form::program_operands(&program.name, count, &usage(program));
+                        return self.fault(list, message);
+                    }
+                },
+            };
+            let Some(param) = program.params.iter().find(|param| param.name == name) else {
+                let message = form::unknown_argument(&program.name, name, &usage(program));
+                return self.fault(node, message);
+            };
+            if given.contains(&param.name.as_str()) {
+                return self.fault(node, form::repeated_argument(&program.name, name));
+            }
+            given.push(&param.name);
+            let key = Wat::literal(node, param.name.clone().into_bytes());
+            pieces.push(self.value_call(list, "put_key", [object.get(list), key, value])?);
+        }
+        let is_missing =
+            |param: &&CallableParam| !param.is_optional && !given.contains(&param.name.as_str());
+        if let Some(missing) = program.params.iter().find(is_missing) {
+            let message = form::left_out(&program.name, &missing.name, &usage(program));
+            return self.fault(list, message);
+        }
+        let name = Wat::literal(list, program.name.clone().into_bytes());
+        pieces.push(self.checked_call(list, "par.apply", [name, object.get(list)])?);
+        let text = Wat::sequence(list, pieces);
+        let (result, ty) = match program.is_typed {
+            true => (self.value_call(list, "parse", [text])?, Type::Val),
+            false => (text, Type::Str),
+        };
+        Ok(Lowered::one(result, ty).dropped_if_unused())
+    }
+
+    /// Lowers the text after a colon: a number, a boolean, null, a variable, or a string without
+    /// quotes.
+    fn written_value(&mut self, node: NodeId, text: &'s str) -> LowerResult<Wat<'s>> {
+        if let Some(found) = self.resolve(text) {
+            let value = found.read(node);
+            return self.boxed(node, value, found.ty);
+        }
+        let ty = match text {
+            "true" | "false" => Type::Bool,
+            "null" => return Ok(Wat::i32(node, NULL)),
+            _ if literal::number_type(text).is_some() => {
+                let digits = Wat::literal(node, text.as_bytes());
+                return self.value_call(node, "decimal", [digits]);
+            }
+            _ => return self.boxed(node, Wat::literal(node, text.as_bytes()), Type::Str),
+        };
+        self.boxed(node, Wat::i32(node, (text == "true").into()), ty)
     }
 
     /// Lowers `(out V)` and `(out "{}" V …)`, which output a result.
@@ -157,4 +241,13 @@ impl<'s> Lowering<'_, 's> {
         let end = Wat::list(list, "unreachable", []);
         Ok(Lowered::never(Wat::sequence(list, [failed, ended, end])))
     }
+}
+
+/// Returns the usage of a program, such as `(send to amount [note])`.
+fn usage(program: &Callable) -> String {
+    let params = program.params.iter().map(|param| match param.is_optional {
+        true => format!(" [{}]", param.name),
+        false => format!(" {}", param.name),
+    });
+    format!("({}{})", program.name, params.collect::<String>())
 }
