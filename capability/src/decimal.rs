@@ -73,6 +73,18 @@ impl<'a> Number<'a> {
         is_integer && Number::read(float.as_bytes()).is_none_or(|float| float != self)
     }
 
+    /// Returns the digits with their sign, and the power of ten that they are multiplied by. Returns
+    /// `None` if the power does not fit.
+    pub(crate) fn parts(self) -> Option<(String, i64)> {
+        let mut digits = String::from(if self.sign < 0 { "-" } else { "" });
+        digits.extend(self.digits().map(char::from));
+        let count = digits.len() - usize::from(self.sign < 0);
+        if count == 0 {
+            return Some(("0".to_owned(), 0));
+        }
+        Some((digits, i64::try_from(self.exponent - i128::try_from(count).ok()?).ok()?))
+    }
+
     fn digits(self) -> impl Iterator<Item = u8> + 'a {
         self.whole.iter().chain(self.decimals).copied()
     }
@@ -170,9 +182,25 @@ impl Decimal {
         Some(Decimal { digits: scaled(self)?.checked_add(scaled(other)?)?, scale })
     }
 
+    /// Multiplies two numbers. Returns `None` if the product has too many digits.
+    pub(crate) fn times(self, other: Decimal) -> Option<Decimal> {
+        let digits = self.digits.checked_mul(other.digits)?;
+        Some(Decimal { digits, scale: self.scale + other.scale })
+    }
+
+    pub(crate) fn negated(self) -> Decimal {
+        Decimal { digits: -self.digits, ..self }
+    }
+
     /// Returns the nearest float.
     pub(crate) fn to_float(self) -> f64 {
         self.to_string().parse().unwrap_or(f64::NAN)
+    }
+}
+
+impl From<i64> for Decimal {
+    fn from(n: i64) -> Decimal {
+        Decimal { digits: n.into(), scale: 0 }
     }
 }
 

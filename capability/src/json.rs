@@ -4,6 +4,7 @@
 pub(crate) mod document;
 mod jq;
 pub(crate) mod path;
+pub(crate) mod scan;
 mod table;
 
 pub use jq::jq;

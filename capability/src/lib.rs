@@ -41,6 +41,7 @@ pub mod str;
 pub mod sys;
 pub mod tool;
 pub mod url;
+pub mod val;
 pub mod vfs;
 pub mod wattle;
 pub mod web;
@@ -59,6 +60,7 @@ pub const ALL: &[Capability] = &[
     str::STR,
     arr::ARR,
     map::MAP,
+    val::VAL,
     json::JSON,
     date::DATE,
     math::MATH,
@@ -91,7 +93,7 @@ const MAX_CONCURRENT: std::num::NonZeroUsize = std::num::NonZeroUsize::new(16).u
 
 /// The capabilities without effects outside the run.
 pub const PURE: &[&str] =
-    &["sys", "str", "arr", "map", "json", "date", "math", "url", "html", "dbg"];
+    &["sys", "str", "arr", "map", "val", "json", "date", "math", "url", "html", "dbg"];
 
 /// The capabilities that only trusted runs have. Their effects outside the run may be public and
 /// cannot be undone.

@@ -3,7 +3,7 @@
 
 mod characters;
 pub(crate) mod escape;
-mod number;
+pub(crate) mod number;
 mod pattern;
 
 use memchr::memmem;

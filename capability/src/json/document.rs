@@ -290,7 +290,7 @@ pub(crate) fn quoted(text: &str) -> String {
 }
 
 /// Writes a string as a JSON string, with quotes. Escapes only what JSON requires.
-fn write_quoted(text: &str, json: &mut String) {
+pub(crate) fn write_quoted(text: &str, json: &mut String) {
     json.push('"');
     let mut rest = text;
     while let Some(at) = rest.bytes().position(|byte| matches!(byte, ..b' ' | b'"' | b'\\')) {

@@ -8,7 +8,7 @@ pub(super) fn from_int(_: &mut Run, n: i32) -> Result<String, Failure> {
     Ok(n.to_string())
 }
 
-pub(super) fn to_int(_: &mut Run, s: &str) -> Result<i32, Failure> {
+pub(crate) fn to_int(_: &mut Run, s: &str) -> Result<i32, Failure> {
     s.trim().parse().map_err(|_| {
         let why =
             format!("{} is not an integer from {} to {}", quote(s, QUOTED), i32::MIN, i32::MAX);
@@ -26,16 +26,20 @@ pub(super) fn from_long(_: &mut Run, n: i64) -> Result<String, Failure> {
 
 pub(super) fn from_float(_: &mut Run, x: f64, digits: Option<i32>) -> Result<String, Failure> {
     let Some(digits) = digits else {
-        // Very large and very small numbers are written with an exponent, because they would
-        // otherwise have too many digits.
-        let plain = x == 0.0 || !x.is_finite() || (1e-6..1e21).contains(&x.abs());
-        return Ok(if plain { x.to_string() } else { format!("{x:e}") });
+        return Ok(float_text(x));
     };
     let digits = usize::try_from(digits.clamp(0, 20)).unwrap_or(0);
     Ok(format!("{x:.digits$}"))
 }
 
-pub(super) fn to_long(_: &mut Run, s: &str) -> Result<i64, Failure> {
+/// Writes a float in its shortest exact form. Very large and very small numbers are written with an
+/// exponent, because they would otherwise have too many digits.
+pub(crate) fn float_text(x: f64) -> String {
+    let plain = x == 0.0 || !x.is_finite() || (1e-6..1e21).contains(&x.abs());
+    if plain { x.to_string() } else { format!("{x:e}") }
+}
+
+pub(crate) fn to_long(_: &mut Run, s: &str) -> Result<i64, Failure> {
     s.trim().parse().map_err(|_| {
         let why =
             format!("{} is not an integer from {} to {}", quote(s, QUOTED), i64::MIN, i64::MAX);
@@ -54,7 +58,7 @@ fn decimal(s: &str) -> &'static str {
     }
 }
 
-pub(super) fn to_float(_: &mut Run, s: &str) -> Result<f64, Failure> {
+pub(crate) fn to_float(_: &mut Run, s: &str) -> Result<f64, Failure> {
     crate::decimal::float(s.as_bytes()).ok_or_else(|| {
         Failure::new(
             Code::EPARSE,

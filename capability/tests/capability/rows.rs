@@ -97,6 +97,11 @@ async fn map_functions_return_the_expected_results() {
 }
 
 #[tokio::test]
+async fn val_functions_return_the_expected_results() {
+    check(include_str!("../rows/val.txt")).await;
+}
+
+#[tokio::test]
 async fn json_functions_return_the_expected_results() {
     check(include_str!("../rows/json.txt")).await;
 }
