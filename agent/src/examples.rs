@@ -96,7 +96,7 @@ async fn differences(
 ) -> Result<Vec<Difference>, String> {
     let args = entry.arguments(&example.args).map_err(|e| e.to_string())?;
     let runtime = host.runtime();
-    let program = runtime.prepare(entry.source()).await.map_err(|d| d.to_string())?;
+    let program = host.prepare(entry.source()).await.map_err(|d| d.to_string())?;
     let scene = ExampleWorld::new(&example.fixtures).await?;
     let access = Resources { trusted: Some(scene.trusted()), ..scene.access(host) };
     let grants = Arc::new(scene.grants(access));

@@ -39,6 +39,12 @@ capability! {
     #[effect(none)]
     async call(program: program, args: arr) with Par -> ptr: bytes ! ENOENT EBOUND EACCESS EPARSE ENOMEM ETRFM EREMOTE ETIME EBUDGET EEXIST ECANCEL EKIND = call;
 
+    /// Runs a catalog program with the arguments in an object, by their names, and returns its output
+    #[example = r#"(fs.write "a.txt" "hello") (let $args (val.object)) (val.put_key $args "path" (val.of_str "a.txt")) (ret (par.apply "file_read" $args))"# => "hello"]
+    #[prompt(omitted)]
+    #[effect(none)]
+    async apply(program: program, args: val) with Par -> ptr: bytes ! ENOENT EBOUND EACCESS EPARSE ENOMEM ETRFM EREMOTE ETIME EBUDGET EEXIST ECANCEL EKIND = apply;
+
     /// Runs calls concurrently, each JSON ["program", "argument", …], and returns, in order, JSON
     /// {result} or {code, error} for each
     #[example = r#"(fs.write "a.txt" "hello") (each $result (par.run (arr.from_json """[["file_read", "a.txt"]]""")) (out $result))"# => "{\"result\":\"hello\"}"]
@@ -82,6 +88,14 @@ pub trait Programs: Send + Sync {
     fn real_name(&self, name: &str) -> Option<String> {
         Some(name.to_owned())
     }
+
+    /// Returns the arguments of a call in the order of the program's parameters, with the default of
+    /// each one that is left out.
+    ///
+    /// # Errors
+    /// `ENOENT` if the program is unknown; `EPARSE` if it has no parameter of that name, or a
+    /// required argument is left out.
+    fn in_order(&self, name: &str, args: Vec<(String, String)>) -> Result<Vec<String>, Failure>;
 
     /// Returns the source of the program that has this name in the catalog; an alias is no such
     /// name. Returns `None` if there is no such program, or if its source is not known.
@@ -155,6 +169,19 @@ async fn call(
             .map_err(|_| Failure::new(Code::EPARSE, "an argument is not UTF-8"))
     });
     let call = args.collect::<Result<_, _>>().map(|args| Call { work: Work::Named(program), args });
+    let mut results = run_all(par, run, vec![call], OnFailure::StopLater).await?;
+    results.pop().unwrap_or_else(|| Ok(Vec::new()))
+}
+
+async fn apply(
+    par: Arc<Par>,
+    run: &mut Run,
+    program: String,
+    args: i32,
+) -> Result<Vec<u8>, Failure> {
+    let args = crate::val::texts_of(run, args)?;
+    let args = par.programs.in_order(&program, args);
+    let call = args.map(|args| Call { work: Work::Named(program), args });
     let mut results = run_all(par, run, vec![call], OnFailure::StopLater).await?;
     results.pop().unwrap_or_else(|| Ok(Vec::new()))
 }

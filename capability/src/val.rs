@@ -4,6 +4,7 @@ mod access;
 mod arena;
 mod arithmetic;
 mod convert;
+mod forms;
 mod message;
 mod number;
 mod objects;
@@ -15,6 +16,7 @@ use wattle_rt::tape::RecordedValue;
 use wattle_rt::{Failure, Record, Run, Value, capability, host};
 
 use arena::{Values, with};
+pub(crate) use forms::texts_of;
 
 capability! {
     /// Values of any shape: null, bools, numbers, strings, lists and objects; lists and objects are
@@ -253,6 +255,36 @@ capability! {
     #[example = r#"(ret (str.from_int (val.cmp (val.of_long 7) (val.of_long 2))))"# => "1"]
     #[prompt(omitted)]
     fn cmp(a: val, b: val) -> order: int ! EKIND = arithmetic::cmp;
+
+    /// Returns a part, like `val.part`, or null if it is missing
+    #[example = r#"(ret (val.text (val.get (val.object) (val.of_str "a"))))"# => "null"]
+    #[prompt(omitted)]
+    fn get(v: val, k: val) -> x: val ! EKIND EBOUND = forms::get;
+
+    /// Sets a key of an object
+    #[example = r#"(let $v (val.object)) (val.put_key $v "a" (val.of_long 1)) (ret (val.text $v))"# => r#"{"a":1}"#]
+    #[prompt(omitted)]
+    fn put_key(v: val, key: str, x: val) ! EKIND EBOUND ENOMEM = forms::put_key;
+
+    /// Returns 1 if a value is this string, else 0
+    #[example = r#"(ret (str.from_int (val.eq_str (val.of_str "a") "a")))"# => "1"]
+    #[prompt(omitted)]
+    fn eq_str(v: val, s: str) -> yes: bool = forms::eq_str;
+
+    /// Returns the exact number that a literal is
+    #[example = r#"(ret (val.text (val.mul (val.decimal "1.10") (val.of_long 3))))"# => "3.3"]
+    #[prompt(omitted)]
+    fn decimal(s: str) -> x: val = forms::decimal;
+
+    /// Parses a string as JSON; any other value is itself
+    #[example = r#"(ret (val.kind (val.reparse (val.of_str "[1]"))))"# => "list"]
+    #[prompt(omitted)]
+    fn reparse(v: val) -> x: val ! EPARSE EBOUND ENOMEM = forms::reparse;
+
+    /// Returns the number of items of a list, for a loop
+    #[example = r#"(ret (str.from_int (val.list_len (val.parse "[4,5]"))))"# => "2"]
+    #[prompt(omitted)]
+    fn list_len(v: val) -> n: int ! EKIND = forms::list_len;
 
     /// Copies a value and all values in it
     #[example = r#"(let $a (val.parse "[[]]")) (let $b (val.copy $a)) (val.push $b (val.of_long 1)) (ret (val.text $a))"# => "[[]]"]

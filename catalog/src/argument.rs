@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use wattle_rt::{Callable, CallableParam};
+
 use crate::{Arg, Entry, Name, TypeHint};
 
 /// An error in the arguments of a call. Its text is returned to the model as the result of the
@@ -22,6 +24,7 @@ enum Kind {
     Invalid { arg: String, type_hint: TypeHint, required: bool, given: String },
     TooMany { takes: usize, given: usize },
     Schema { faults: String },
+    Unknown { arg: String },
 }
 
 impl Entry {
@@ -52,6 +55,50 @@ impl Entry {
             arguments.insert((*at).min(arguments.len()), value.clone());
         }
         Ok(arguments)
+    }
+
+    /// Returns arguments that are given by their names in the order of the parameters. An optional
+    /// one that is left out before another one is its default. [`arguments`](Entry::arguments) then
+    /// checks their types.
+    ///
+    /// # Errors
+    /// If the program has no parameter of that name, or a required argument is missing.
+    pub fn in_order(&self, given: Vec<(String, String)>) -> Result<Vec<String>, ArgumentError> {
+        let args = &self.meta().args;
+        let error = |kind| ArgumentError {
+            program: self.name().clone(),
+            usage: self.usage(),
+            kind,
+        };
+        if let Some((name, _)) = given.iter().find(|(name, _)| args.iter().all(|a| a.name != *name))
+        {
+            return Err(error(Kind::Unknown { arg: name.clone() }));
+        }
+        let value = |arg: &Arg| {
+            let found = given.iter().rfind(|(name, _)| *name == arg.name);
+            found.map(|(_, value)| value).or(arg.default.as_ref()).cloned()
+        };
+        let is_given = |arg: &Arg| given.iter().any(|(name, _)| *name == arg.name);
+        let count = args.iter().rposition(is_given).map_or(0, |last| last + 1);
+        let missing = args.iter().find(|arg| value(arg).is_none());
+        if let Some(Arg { name, type_hint, .. }) = missing {
+            return Err(error(Kind::Missing { arg: name.clone(), type_hint: *type_hint }));
+        }
+        Ok(args.iter().take(count).filter_map(value).collect())
+    }
+
+    /// Returns the program as others call it by its name.
+    #[must_use]
+    pub fn callable(&self) -> Callable {
+        let params = self.meta().args.iter().map(|arg| CallableParam {
+            name: arg.name.clone(),
+            is_optional: arg.default.is_some(),
+        });
+        Callable {
+            name: self.name().to_string(),
+            params: params.collect(),
+            is_typed: self.meta().result.is_some(),
+        }
     }
 
     /// Returns the program's usage line, such as `file_grep(path: path, text: string, max: int =
@@ -143,7 +190,7 @@ impl ArgumentError {
             Kind::Invalid { type_hint, given, .. } => {
                 format!("expected {}, found {given}; usage: {usage}", expected(*type_hint))
             }
-            Kind::Schema { .. } => format!("usage: {usage}"),
+            Kind::Schema { .. } | Kind::Unknown { .. } => format!("usage: {usage}"),
             Kind::TooMany { .. } => "quote an argument that contains spaces or commas".to_owned(),
         }
     }
@@ -160,6 +207,7 @@ impl fmt::Display for ArgumentError {
             Kind::Invalid { arg, type_hint, .. } => {
                 write!(f, "optional arg `{arg}` not {}", with_article(*type_hint))
             }
+            Kind::Unknown { arg } => write!(f, "it has no arg `{arg}`"),
             Kind::Schema { faults } => {
                 write!(f, "the arguments do not match the schema: {faults}")
             }

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
+use wattle_rt::Callables;
+
 use crate::folder::Folder;
 use crate::problem::{Fault, Problem};
 use crate::{Entry, Folders, Index, Name, builtin, nearest};
@@ -21,6 +23,8 @@ pub struct Catalog {
     problems: Arc<[Problem]>,
     /// The search index, built on first use.
     index: Arc<OnceLock<Index<Arc<Entry>>>>,
+    /// The programs as others call them, built on first use.
+    callables: Arc<OnceLock<Callables>>,
 }
 
 /// A catalog without programs.
@@ -54,7 +58,12 @@ impl Catalog {
     }
 
     fn new(entries: OnceLock<BTreeMap<Name, Arc<Entry>>>, problems: Vec<Problem>) -> Catalog {
-        Catalog { entries: Arc::new(entries), problems: problems.into(), index: Arc::default() }
+        Catalog {
+            entries: Arc::new(entries),
+            problems: problems.into(),
+            index: Arc::default(),
+            callables: Arc::default(),
+        }
     }
 
     fn entries(&self) -> &BTreeMap<Name, Arc<Entry>> {
@@ -94,6 +103,14 @@ impl Catalog {
             }
         }
         Catalog::new(OnceLock::from(entries), problems)
+    }
+
+    /// Returns the programs as others call them by their names.
+    #[must_use]
+    pub fn callables(&self) -> &Callables {
+        self.callables.get_or_init(|| {
+            Callables::new(self.entries().values().map(|entry| entry.callable()))
+        })
     }
 
     /// Returns the program with exactly this name, or `None` if there is none.

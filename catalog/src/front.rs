@@ -85,10 +85,14 @@ fn check(raw: RawProgram, block: &Block) -> Result<(Name, Meta), LineFault> {
             Fault::ReplacesOther { name: name.to_string(), replaced: replaced.get_ref().clone() };
         return Err((block.line_of(replaced), fault));
     }
+    if let Some(result) = raw.result.as_ref().filter(|result| !is_format(result.get_ref())) {
+        return Err((block.line_of(result), Fault::Format(result.get_ref().clone())));
+    }
     let meta = Meta {
         description: raw.description.into_inner(),
         args: args(raw.args, block)?,
         returns: raw.returns,
+        result: raw.result.map(Spanned::into_inner),
         uses: raw.uses.map(Spanned::into_inner),
         version: raw.version,
         replaces: raw.replaces.map(Spanned::into_inner),
@@ -150,10 +154,10 @@ fn args(raw: Vec<RawArg>, block: &Block) -> Result<Vec<Arg>, LineFault> {
     Ok(args)
 }
 
-/// Maximum length of an argument's format description, in characters.
-pub(crate) const MAX_FORMAT: usize = 60;
+/// Maximum length of the description of an argument's format or of a result's shape, in characters.
+pub(crate) const MAX_FORMAT: usize = 100;
 
-/// Returns true if a string is a valid description of an argument's format: not blank, at most
+/// Returns true if a string is a valid description of a format or a shape: not blank, at most
 /// [`MAX_FORMAT`] characters long, and without control characters.
 fn is_format(text: &str) -> bool {
     !text.trim().is_empty()

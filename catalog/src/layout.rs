@@ -17,6 +17,7 @@ const ORDER: &[(&str, &[&str])] = &[
             "name",
             "description",
             "returns",
+            "result",
             "uses",
             "version",
             "replaces",

@@ -32,6 +32,9 @@ impl Entry {
         if let Some(returns) = &meta.returns {
             _ = writeln!(page, "  returns {returns}");
         }
+        if let Some(result) = &meta.result {
+            _ = writeln!(page, "  result  {result}");
+        }
         for (word, list) in
             [("uses", meta.uses.as_deref().unwrap_or_default()), ("tags", &meta.tags)]
         {

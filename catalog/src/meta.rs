@@ -17,6 +17,9 @@ pub struct Meta {
     pub args: Vec<Arg>,
     /// A description of the results.
     pub returns: Option<String>,
+    /// The shape of the results, such as `[{id, title}]`, if they are one JSON value. A program that
+    /// calls this one by its name gets that value, and otherwise a string.
+    pub result: Option<String>,
     /// The capabilities that the body uses besides `sys`, or `None` if the front matter does not
     /// list them. [`Entry::check_uses`](crate::Entry::check_uses) checks them against the body.
     pub uses: Option<Vec<String>>,

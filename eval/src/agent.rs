@@ -138,7 +138,7 @@ pub(crate) async fn run(
 async fn count(store: &TenantStore, host: &Host, run: &str) -> Result<Count, StoreError> {
     let tally = Tally::default();
     store.events(run, 0, u32::MAX).await?.iter().for_each(|event| tally.record(event));
-    Ok(tally.count(host.runtime()).await)
+    Ok(tally.count(&host.calling_runtime()).await)
 }
 
 fn failed(why: &str) -> Run {

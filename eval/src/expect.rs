@@ -114,7 +114,7 @@ async fn run_check(
     answer: &str,
 ) -> Result<Vec<String>, String> {
     let wrong = |why: String| format!("failed to run the expectation's program: {why}");
-    let program = host.runtime().prepare(source).await.map_err(|why| wrong(why.to_string()))?;
+    let program = host.prepare(source).await.map_err(|why| wrong(why.to_string()))?;
     let grants = Arc::new(scene.grants(scene.access(host)));
     let outcome = host
         .runtime()

@@ -13,6 +13,7 @@ use wattle_rt::{
 };
 
 use crate::error::HostError;
+use crate::programs::prepare_in;
 use crate::refusal::{denied, unknown_call};
 
 /// Resolves the call's program, prepares it, and runs it with `grants`. A mistake by the model is
@@ -61,7 +62,7 @@ pub(crate) async fn perform_within(
             }
         }
     };
-    let PreparedProgram { program, fixes } = match prepare(runtime, call, source).await {
+    let PreparedProgram { program, fixes } = match prepare(runtime, catalog, call, source).await {
         Ok(prepared) => prepared,
         Err(diagnostic) => return Ok(Execution::Rejected { diagnostic }),
     };
@@ -116,8 +117,13 @@ const MAX_LISTED_FIXES: usize = 8;
 /// Prepares a program. If a model wrote it and it does not compile, safe fixes are applied. A safe
 /// fix corrects text that is invalid and can have only one meaning. If the program still does not
 /// compile, the error lists the findings for the model's original text.
-async fn prepare(runtime: &Runtime, call: &Call, source: &str) -> Result<PreparedProgram, String> {
-    let first = match runtime.prepare(source).await {
+async fn prepare(
+    runtime: &Runtime,
+    catalog: &Catalog,
+    call: &Call,
+    source: &str,
+) -> Result<PreparedProgram, String> {
+    let first = match prepare_in(runtime, catalog, source).await {
         Ok(program) => return Ok(PreparedProgram { program, fixes: Vec::new() }),
         Err(diagnostic) => diagnostic,
     };
@@ -128,6 +134,7 @@ async fn prepare(runtime: &Runtime, call: &Call, source: &str) -> Result<Prepare
             first.message
         ));
     }
+    let runtime = runtime.with_callables(catalog.callables());
     if source.len() <= MAX_FIXED_BYTES {
         let FixResult { source, applied, rest } = runtime.fix(source).await;
         if rest.is_none()

@@ -14,7 +14,7 @@ use wattle_capability::{help, par, shell};
 use wattle_catalog::{Catalog, Entry, Folders, Problem};
 use wattle_machine::{Dialect, FunctionTool, SystemPrompt};
 use wattle_model::{Mask, Model};
-use wattle_rt::{Grants, Limits, Runtime};
+use wattle_rt::{Diagnostic, Grants, Limits, Program, Runtime};
 use wattle_shell::Toolbox;
 use wattle_store::Tenant;
 
@@ -189,6 +189,22 @@ impl Host {
         &self.runtime
     }
 
+    /// Compiles a source that may call the programs of the host's [`catalog`](Host::catalog) by their
+    /// names.
+    ///
+    /// # Errors
+    /// The same as for [`Runtime::prepare`].
+    pub async fn prepare(&self, source: &str) -> Result<Program, Arc<Diagnostic>> {
+        crate::programs::prepare_in(&self.runtime, &self.catalog(), source).await
+    }
+
+    /// Returns the runtime for programs that may call the programs of the host's
+    /// [`catalog`](Host::catalog) by their names.
+    #[must_use]
+    pub fn calling_runtime(&self) -> Runtime {
+        self.runtime.with_callables(self.catalog().callables())
+    }
+
     /// Returns the host for runs of an agent that is offered only some programs. These programs can
     /// still start any other program.
     #[must_use]
@@ -262,7 +278,7 @@ impl Host {
     /// # Errors
     /// If the program is invalid. The error is its first problem.
     pub async fn check(&self, entry: &Entry) -> Result<(), Problem> {
-        crate::reload::check(&self.runtime, entry).await
+        crate::reload::check(&self.runtime, &self.catalog(), entry).await
     }
 
     /// Returns the shell's commands.

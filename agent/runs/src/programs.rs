@@ -7,7 +7,9 @@ use wattle_capability::PortFuture;
 use wattle_capability::par::{self, Work};
 use wattle_capability::wattle::{CatalogIndex, ProgramSummary};
 use wattle_catalog::{Catalog, Entry};
-use wattle_rt::{Code, Failure, Grants, NestedContext, Outcome, Program, RunError, Runtime};
+use wattle_rt::{
+    Code, Diagnostic, Failure, Grants, NestedContext, Outcome, Program, RunError, Runtime,
+};
 
 use crate::act::with_context;
 use crate::refusal::{denied, unknown_program};
@@ -46,7 +48,7 @@ impl Programs {
 
     /// Compiles a program from its source. `name` is its name in the catalog, if it has one.
     async fn prepare(&self, source: &str, name: Option<&str>) -> Result<Program, Failure> {
-        self.runtime.prepare(source).await.map_err(|diagnostic| {
+        prepare_in(&self.runtime, &self.catalog, source).await.map_err(|diagnostic| {
             let reason = match name {
                 Some(name) => {
                     format!("the program `{name}` does not compile: {}", diagnostic.message)
@@ -57,6 +59,22 @@ impl Programs {
             };
             Failure::new(Code::EPARSE, reason)
         })
+    }
+}
+
+/// Compiles a source that may call the programs of a catalog by their names. A source that calls
+/// none is compiled without them, so that it has one place in the cache for all catalogs.
+///
+/// # Errors
+/// The same as for [`Runtime::prepare`].
+pub(crate) async fn prepare_in(
+    runtime: &Runtime,
+    catalog: &Catalog,
+    source: &str,
+) -> Result<Program, Arc<Diagnostic>> {
+    match runtime.prepare(source).await {
+        Ok(program) => Ok(program),
+        Err(_) => runtime.with_callables(catalog.callables()).prepare(source).await,
     }
 }
 
@@ -121,6 +139,12 @@ impl par::Programs for Programs {
 
     fn real_name(&self, name: &str) -> Option<String> {
         self.catalog.get(name).map(|entry| entry.real_name().to_string())
+    }
+
+    fn in_order(&self, name: &str, args: Vec<(String, String)>) -> Result<Vec<String>, Failure> {
+        self.entry(name)?.in_order(args).map_err(|error| {
+            Failure::new(Code::EPARSE, format!("{error}; hint: {}", error.hint()))
+        })
     }
 
     fn source(&self, name: &str) -> Option<Arc<str>> {

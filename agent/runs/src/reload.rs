@@ -113,9 +113,9 @@ impl CatalogReloader {
     }
 
     async fn rescan(&self, runtime: &Runtime, reported: &mut LastReport) {
-        let (folders, runtime) = (self.folders(), runtime.clone());
+        let (folders, runtime, catalog) = (self.folders(), runtime.clone(), self.catalog());
         let host = tokio::runtime::Handle::current();
-        let reload = move || folders.rescan(&|entry| host.block_on(check(&runtime, entry)));
+        let reload = move || folders.rescan(&|entry| host.block_on(check(&runtime, &catalog, entry)));
         if let Ok(Some(folders)) = tokio::task::spawn_blocking(reload).await {
             self.put(folders);
         }
@@ -137,12 +137,14 @@ impl CatalogReloader {
     /// [`refresh`](Self::refresh) reports it.
     pub(crate) async fn warm(&self, runtime: &Runtime) {
         let (mut tasks, slots) = (JoinSet::new(), Arc::new(Semaphore::new(MAX_CONCURRENT)));
-        for entry in self.catalog().iter() {
+        let catalog = self.catalog();
+        for entry in catalog.iter() {
             let (runtime, entry, slots) = (runtime.clone(), Arc::clone(entry), Arc::clone(&slots));
+            let catalog = catalog.clone();
             tasks.spawn(async move {
                 // The semaphore is never closed.
                 let _slot = slots.acquire().await;
-                check(&runtime, &entry).await
+                check(&runtime, &catalog, &entry).await
             });
         }
         let refused: Vec<Problem> =
@@ -156,8 +158,12 @@ impl CatalogReloader {
 }
 
 /// Checks that a program compiles and imports only the capabilities that it declares.
-pub(crate) async fn check(runtime: &Runtime, entry: &Entry) -> Result<(), Problem> {
-    let program =
-        runtime.prepare(entry.source()).await.map_err(|diagnostic| entry.refused(&diagnostic))?;
+pub(crate) async fn check(
+    runtime: &Runtime,
+    catalog: &Catalog,
+    entry: &Entry,
+) -> Result<(), Problem> {
+    let prepared = crate::programs::prepare_in(runtime, catalog, entry.source()).await;
+    let program = prepared.map_err(|diagnostic| entry.refused(&diagnostic))?;
     entry.check_uses(program.imports())
 }

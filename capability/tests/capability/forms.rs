@@ -1,5 +1,6 @@
-//! Runs the program in each case of `tests/forms.txt` and compares its output with the expected
-//! output. The cases cover the rows of the language's tables. `UPDATE=1` updates the outputs.
+//! Runs the program in each case of `tests/forms.txt` and `tests/values.txt`, and compares its
+//! output with the expected output. The cases cover the rows of the language's tables. `UPDATE=1`
+//! updates the outputs.
 
 use std::fmt::Write;
 
@@ -10,7 +11,17 @@ use crate::world;
 
 #[tokio::test]
 async fn every_row_of_the_languages_tables_does_what_it_says() {
-    let path = "tests/forms.txt";
+    outputs_are_as_expected("tests/forms.txt", 36).await;
+}
+
+#[tokio::test]
+async fn values_of_any_shape_do_what_the_language_says() {
+    outputs_are_as_expected("tests/values.txt", 40).await;
+}
+
+/// Compares the outputs of the programs in a file with the expected ones. There are at least
+/// `least` programs.
+async fn outputs_are_as_expected(path: &str, least: usize) {
     let text = wattle_cases::read(path);
     let (head, cases) = wattle_cases::split(&text);
     let mut found = format!("{}\n", head.trim_end());
@@ -27,7 +38,7 @@ async fn every_row_of_the_languages_tables_does_what_it_says() {
     let mut comparison = Comparison::new();
     comparison.add(path, &found);
     comparison.finish();
-    assert!(count >= 36, "{count} cases");
+    assert!(count >= least, "{count} cases");
 }
 
 /// Runs a program and returns its results, one per line, followed by its failure, if any.

@@ -248,6 +248,10 @@ impl Programs for ProgramTexts {
     fn is_exclusive(&self, work: &Work) -> bool {
         matches!(work, Work::Named(program) if program.ends_with('!'))
     }
+
+    fn in_order(&self, _: &str, args: Vec<(String, String)>) -> Result<Vec<String>, Failure> {
+        Ok(args.into_iter().map(|(_, value)| value).collect())
+    }
 }
 
 impl CatalogIndex for ProgramTexts {

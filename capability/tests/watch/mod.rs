@@ -194,6 +194,10 @@ impl Programs for Watched<dyn Programs> {
     fn is_exclusive(&self, work: &Work) -> bool {
         self.inner.is_exclusive(work)
     }
+
+    fn in_order(&self, name: &str, args: Vec<(String, String)>) -> Result<Vec<String>, wattle_rt::Failure> {
+        self.inner.in_order(name, args)
+    }
 }
 
 /// Returns all files and folders, by path. The content of a folder is `None`.

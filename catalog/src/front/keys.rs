@@ -18,6 +18,8 @@ pub(super) struct RawProgram {
     #[serde(default)]
     pub(super) args: Vec<RawArg>,
     pub(super) returns: Option<String>,
+    #[serde(default)]
+    pub(super) result: Option<Spanned<String>>,
     pub(super) uses: Option<Spanned<Vec<String>>>,
     pub(super) version: Option<String>,
     pub(super) replaces: Option<Spanned<String>>,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value as Json, json};
 use wattle_agent::host::capability;
-use wattle_agent::host::catalog::{Entry, Origin, Problem};
+use wattle_agent::host::catalog::{Catalog, Entry, Origin, Problem};
 use wattle_agent::host::rt::{Certainty, Diagnostic, Limits, Program, Runtime, Severity};
 
 use super::authority;
@@ -83,7 +83,11 @@ pub(crate) async fn check(args: CheckArgs, flags: &[Layer]) -> Result<Exit, Faul
     let catalog = config.as_ref().map(setup::folders);
     let catalog = catalog.as_ref().map(|folders| folders.catalog());
     let limits = Limits { instances: 1, ..Limits::default() };
+    let callables = catalog.map_or_else(|| Catalog::built_in().callables().clone(), |catalog| {
+        catalog.callables().clone()
+    });
     let runtime = Runtime::new(capability::ALL, limits).map_err(Fault::failed)?;
+    let runtime = runtime.with_callables(&callables);
     let (mut documents, mut sound) = (Vec::new(), true);
     for path in &args.files {
         let file = path.display().to_string();

@@ -60,7 +60,7 @@ async fn compile_and_run(
     let prepare = async {
         match Places::of_user().cache.filter(|_| is_built_in) {
             Some(cache) => runtime.prepare_stored(&source, &cache).await,
-            None => runtime.prepare(&source).await,
+            None => setup.host.prepare(&source).await,
         }
     };
     let prepared = tokio::select! {

@@ -111,7 +111,7 @@ impl Session {
     }
 
     async fn compiles(&self, source: &str) -> bool {
-        self.setup.host.runtime().prepare(source).await.is_ok()
+        self.setup.host.prepare(source).await.is_ok()
     }
 
     /// Compiles a program and prints its errors and warnings. If `earlier` is given, the program
@@ -125,7 +125,7 @@ impl Session {
                 warning.position.line as usize > lines && warning.code != "unused-function"
             }
         };
-        match self.setup.host.runtime().prepare(source).await {
+        match self.setup.host.prepare(source).await {
             Ok(program) => {
                 program.warnings().iter().filter(is_shown).for_each(|warning| {
                     output::note(output::diagnostic(warning, source).trim_end());

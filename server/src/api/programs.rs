@@ -168,11 +168,11 @@ async fn check(
     request: Request,
 ) -> Result<Json<Checked>, ApiError> {
     let CheckBody { body } = read_json(request, &shared.limits).await?;
-    let runtime = shared.app.host().runtime();
-    let prepared = runtime.prepare(&body).await;
+    let host = shared.app.host();
+    let prepared = host.prepare(&body).await;
     let found = match &prepared {
         Ok(program) => program.warnings().to_vec(),
-        Err(first) => match runtime.check(&body, MAX_DIAGNOSTICS).await {
+        Err(first) => match host.calling_runtime().check(&body, MAX_DIAGNOSTICS).await {
             // The checks found no error, so only the engine rejects the program.
             none if none.is_empty() => vec![(**first).clone()],
             all => all,

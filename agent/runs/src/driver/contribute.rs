@@ -92,7 +92,7 @@ impl Performer<'_> {
         };
         let is_filled =
             |param: &Param| matches!(param.ty, Ty::Arr | Ty::Map | Ty::OptMap | Ty::Val | Ty::Addr | Ty::Any);
-        let prepared = self.parts.host.runtime().prepare(entry.source()).await;
+        let prepared = self.parts.host.prepare(entry.source()).await;
         prepared.is_ok_and(|program| {
             program.imports().iter().all(|function| {
                 PURE.contains(&function.module)

@@ -125,7 +125,7 @@ async fn report(host: &Host, tested: Tested) -> Report {
     if let Ok(entry) = &tested {
         problem = host.check(entry).await.err();
         // If a program does not compile, all of its examples fail for the same reason.
-        let compiles = host.runtime().prepare(entry.source()).await.is_ok();
+        let compiles = host.prepare(entry.source()).await.is_ok();
         for example in entry.meta().examples.iter().filter(|_| compiles) {
             examples.push(check_example(host, entry, example).await);
         }

@@ -96,7 +96,7 @@ impl Session {
         number: Option<u32>,
         body: &str,
     ) -> Result<(String, bool), Fault> {
-        let prepared = self.setup.host.runtime().prepare(body).await;
+        let prepared = self.setup.host.prepare(body).await;
         let program = prepared.map_err(|diagnostic| {
             Fault::failed(format!("the program does not compile: {}", diagnostic.message))
         })?;
