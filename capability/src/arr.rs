@@ -50,19 +50,19 @@ capability! {
 
     /// Removes the last item and returns it; EBOUND if there is none
     #[example = r#"(let $a (str.split "a b" " ")) (let $last (arr.pop $a)) (ret (fmt "{} {i}" $last (arr.len $a)))"# => "b 1"]
-    #[prompt(name)]
+    #[prompt(omitted)]
     fn pop(h: arr) -> ptr: str ! EBOUND = pop;
 
     /// Returns a new array of the items from start to end (exclusive, clamped to the length);
     /// without end, those from start on, none if start is past the end
     #[example = r#"(ret (str.join (arr.slice (str.split "a b c d" " ") 1 3) " "))"# => "b c"]
-    #[prompt(signature)]
+    #[prompt(omitted)]
     fn slice(h: arr, start: int, end: opt_int) -> arr: arr ! EBOUND ENOMEM = slice;
 
     /// Returns the sum of the items, which must be numbers; decimals are added exactly; EBOUND if a
     /// float would change the digits of a whole sum
     #[example = r#"(ret (str.from_float (arr.sum (str.split "0.1 0.2 3" " ")) 1))"# => "3.3"]
-    #[prompt(name)]
+    #[prompt(omitted)]
     fn sum(h: arr) -> x: float ! EBOUND EPARSE ENOMEM = numbers::sum;
 
     /// Returns the smallest of the items, which must be numbers; EBOUND if there is none, or if a
@@ -84,6 +84,7 @@ capability! {
     /// Sorts in place by "text" (bytes, the default) or "num" (numbers only), stably; "-text" and
     /// "-num" descend
     #[example = r#"(let $a (str.split "9 10 -1" " ")) (arr.sort $a "-num") (ret (str.join $a " "))"# => "10 9 -1"]
+    #[prompt(omitted)]
     fn sort/2(h: arr, by: opt_str) ! EBOUND EPARSE ENOMEM = sort_in_order;
 
     /// Sorts in place, like `arr.sort` with an order
@@ -100,37 +101,38 @@ capability! {
 
     /// Removes duplicates in place; keeps the first of each
     #[example = r#"(let $a (str.split "b a b" " ")) (arr.uniq $a) (ret (str.join $a " "))"# => "b a"]
-    #[prompt(name)]
+    #[prompt(omitted)]
     fn uniq(h: arr) ! EBOUND ENOMEM = uniq;
 
     /// Reverses in place
     #[example = r#"(let $a (str.split "a b" " ")) (arr.reverse $a) (ret (str.join $a " "))"# => "b a"]
-    #[prompt(name)]
+    #[prompt(omitted)]
     fn reverse(h: arr) ! EBOUND = reverse;
 
     /// Returns a new array: the items of a, then those of b
     #[example = r#"(ret (str.join (arr.concat (str.split "a b" " ") (str.split "c d" " ")) " "))"# => "a b c d"]
-    #[prompt(name)]
+    #[prompt(omitted)]
     fn concat(a: arr, b: arr) -> arr: arr ! EBOUND ENOMEM = concat;
 
     /// Returns the index of the first item equal to item, or -1
     #[example = r#"(ret (str.from_int (arr.index_of (str.split "a b" " ") "b")))"# => "1"]
-    #[prompt(name)]
+    #[prompt(omitted)]
     fn index_of(h: arr, item: bytes) -> i: int = index_of;
 
     /// Encodes as a JSON array of strings; `json.make_arr` keeps numbers and objects
     #[example = r#"(ret (arr.to_json (str.split "a 1" " ")))"# => r#"["a","1"]"#]
-    #[prompt(signature)]
+    #[prompt(omitted)]
     fn to_json(h: arr) -> ptr: str ! EBOUND ENOMEM = to_json;
 
     /// Parses CSV with a header line into JSON objects, one per row; types "num" turns fields like
     /// 2.50 into numbers
     #[example = r#"(ret (json.get (at (arr.from_csv "name,n\npen,2\ncup,3\n") 1) "n"))"# => "3"]
+    #[prompt(omitted)]
     fn from_csv(text: str, sep: opt_str, types: opt_str) -> arr: arr ! EPARSE ENOMEM = rows::from_csv;
 
     /// Parses a JSON array; strings lose their quotes, anything else stays JSON
     #[example = r#"(ret (str.join (arr.from_json "[1.50,\"b\",{}]") " "))"# => "1.50 b {}"]
-    #[prompt(signature)]
+    #[prompt(omitted)]
     fn from_json(doc: str) -> h: arr ! EPARSE ENOMEM = from_json;
 }
 

@@ -16,11 +16,12 @@ use crate::QUOTED;
 
 capability! {
     /// Dates as RFC 3339, `2026-03-01T12:00:00Z`, followed by `[Zone/Name]` if zoned; a bare date
-    /// means midnight UTC.
+    /// means midnight UTC; formats are those of strftime, units seconds to years.
     pub const DATE: "date" 1;
 
     /// Returns the current time in UTC, to the second
     #[example = r#"(when (> (date.diff "2020-01-01" (date.now) "days") 0) (out "later"))"# => "later"]
+    #[prompt(signature)]
     #[effect(reads)]
     #[touches(nothing)]
     fn now() -> date: str = now;
@@ -28,24 +29,29 @@ capability! {
     /// Parses a date in a strftime format (default RFC 3339 or 2822), in a zone (default UTC) if
     /// the string has none
     #[example = r#"(ret (date.parse "1.3.2026 9:30" "%d.%m.%Y %H:%M" "Europe/Berlin"))"# => "2026-03-01T09:30:00+01:00[Europe/Berlin]"]
+    #[prompt(signature)]
     fn parse(s: str, format: opt_str, zone: opt_str) -> date: str ! EPARSE ENOENT = parse;
 
     /// Formats a date with a strftime format (default RFC 3339), in a zone or its own
     #[example = r#"(ret (date.format "2026-03-01T12:00:00Z" "%A, %d %b %Y %H:%M" "Europe/Berlin"))"# => "Sunday, 01 Mar 2026 13:00"]
+    #[prompt(signature)]
     fn format(date: str, format: opt_str, zone: opt_str) -> ptr: str ! EPARSE ENOENT = format_date;
 
     /// Adds n units: seconds, minutes, hours, days, weeks, months or years; a day past the month's
     /// end becomes its last day
     #[example = r#"(ret (date.add "2026-01-31" 1 "months"))"# => "2026-02-28T00:00:00Z"]
+    #[prompt(signature)]
     fn add(date: str, n: int, unit: str) -> date: str ! EPARSE EBOUND = add;
 
     /// Returns the number of whole units (as in `date.add`) between two dates; negative if to is
     /// earlier
     #[example = r#"(ret (str.from_int (date.diff "2026-03-01" "2026-03-31T18:00:00Z" "days")))"# => "30"]
+    #[prompt(signature)]
     fn diff(from: str, to: str, unit: str) -> n: int ! EPARSE EBOUND = diff;
 
     /// Returns the weekday, 1 (Monday) to 7 (Sunday)
     #[example = r#"(ret (str.from_int (date.weekday "2026-03-01")))"# => "7"]
+    #[prompt(signature)]
     fn weekday(date: str) -> n: int ! EPARSE = weekday;
 }
 

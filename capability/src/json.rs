@@ -23,37 +23,38 @@ capability! {
 
     /// Returns the value at path: a string without its quotes, null as `null`; ENOENT if missing
     #[example = r#"(ret (json.get "{\"a\":[1,{\"b\":\"x\"}]}" "a[1].b"))"# => "x"]
-    #[prompt(signature)]
+    #[prompt(omitted)]
     fn get(doc: str, path: str) -> ptr: str ! ENOENT EPARSE ENOMEM = get;
 
     /// Returns a new document with value (JSON, else a string) at path; creates missing objects; an
     /// index equal to an array's length appends
     #[example = r#"(ret (json.set "{\"a\":[1]}" "a[1]" "two"))"# => r#"{"a":[1,"two"]}"#]
+    #[prompt(omitted)]
     fn set(doc: str, path: str, value: str) -> ptr: str ! ENOENT EPARSE ENOMEM = set;
 
     /// Returns a new document without the value at path; ENOENT if missing
     #[example = r#"(ret (json.del "{\"a\":1,\"b\":2}" "a"))"# => r#"{"b":2}"#]
-    #[prompt(signature)]
+    #[prompt(omitted)]
     fn del(doc: str, path: str) -> ptr: str ! ENOENT EPARSE ENOMEM = del;
 
     /// Returns the type at path: object, array, string, number, bool or null
     #[example = r#"(ret (json.type "{\"a\":[]}" "a"))"# => "array"]
-    #[prompt(signature)]
+    #[prompt(omitted)]
     fn type(doc: str, path: str) -> ptr: str ! ENOENT EPARSE ENOMEM = kind;
 
     /// Returns the number of items, keys or characters at path; EKIND for a number, bool or null
     #[example = r#"(ret (str.from_int (json.len "{\"a\":[4,5]}" "a")))"# => "2"]
-    #[prompt(signature)]
+    #[prompt(omitted)]
     fn len(doc: str, path: str) -> n: int ! ENOENT EPARSE ENOMEM EKIND = len;
 
     /// Returns the keys of the object at path as an array, in document order
     #[example = r#"(ret (str.join (json.keys "{\"b\":1,\"a\":2}" "") ","))"# => "b,a"]
-    #[prompt(signature)]
+    #[prompt(omitted)]
     fn keys(doc: str, path: str) -> arr: arr ! ENOENT EPARSE ENOMEM EKIND = keys;
 
     /// Returns the items of the array at path (see `arr.from_json`)
     #[example = r#"(ret (str.join (json.items "{\"a\":[1,\"b\",{}]}" "a") " "))"# => "1 b {}"]
-    #[prompt(name)]
+    #[prompt(omitted)]
     fn items(doc: str, path: str) -> arr: arr ! ENOENT EPARSE ENOMEM EKIND = items;
 
     /// Returns 1 if the document is JSON with a value at path, else 0
@@ -83,16 +84,19 @@ capability! {
     /// Applies a jq filter like `jq -r -c`; returns its values, one per line; the map's keys are
     /// variables ($key)
     #[example = r#"(let $v (map.new)) (map.set $v "min" "2") (ret (json.query "[1,2,3]" ".[] | select(. >= $min)" $v))"# => "2\n3"]
+    #[prompt(name)]
     #[effect(none)]
     #[touches(nothing)]
     async query/3(doc: str, filter: str, vars: opt_map) -> ptr: str ! EPARSE ETRFM ETIME EBOUND ENOMEM EREMOTE = jq::query_with;
 
     /// Makes an object from a map: JSON values stay JSON, others become strings
     #[example = r#"(let $m (map.new)) (map.set $m "n" "1.50") (map.set $m "s" "x") (ret (json.make $m))"# => r#"{"n":1.50,"s":"x"}"#]
+    #[prompt(omitted)]
     fn make(fields: map) -> ptr: str ! EBOUND EPARSE ENOMEM = make;
 
     /// Makes a JSON array from an array, like `json.make`
     #[example = r#"(ret (json.make_arr (str.split "1 b {}" " ")))"# => r#"[1,"b",{}]"#]
+    #[prompt(omitted)]
     fn make_arr(items: arr) -> ptr: str ! EBOUND EPARSE ENOMEM = make_arr;
 
     /// Parses CSV with a header line into an array of objects of strings; EPARSE if a quote is
@@ -104,11 +108,12 @@ capability! {
     /// Parses CSV with a header line into an array of objects of strings; with types "num", fields
     /// like 2.50 become numbers
     #[example = r#"(ret (json.from_csv "name,n,id\npen,2.50,007\n" "," "num"))"# => r#"[{"name":"pen","n":2.50,"id":"007"}]"#]
-    #[prompt(name)]
+    #[prompt(omitted)]
     fn from_csv/3(text: str, sep: opt_str, types: opt_str) -> doc: str ! EPARSE ENOMEM = from_typed_csv;
 
     /// Formats an array of objects as CSV with a header line, one column per key; null is empty
     #[example = r#"(ret (json.to_csv "[{\"a\":1},{\"a\":\"x,y\"}]"))"# => "a\n1\n\"x,y\"\n"]
+    #[prompt(omitted)]
     fn to_csv(doc: str, sep: opt_str) -> text: str ! EPARSE ENOMEM = to_csv;
 }
 

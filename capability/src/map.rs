@@ -40,12 +40,12 @@ capability! {
 
     /// Removes a key; ENOENT if missing
     #[example = r#"(let $m (map.from_json "{\"k\":\"v\"}")) (map.del $m "k") (ret (map.to_json $m))"# => "{}"]
-    #[prompt(signature)]
+    #[prompt(omitted)]
     fn del(h: map, key: str) ! ENOENT = del;
 
     /// Adds n to a key's integer (0 if missing) and returns the sum
     #[example = r#"(let $m (map.new)) (map.incr $m "k" 2) (ret (str.from_int (map.incr $m "k" 3)))"# => "5"]
-    #[prompt(signature)]
+    #[prompt(omitted)]
     fn incr(h: map, key: str, n: int) -> sum: int = incr;
 
     /// Adds n to a key's 64-bit integer (0 if missing) and returns the sum
@@ -66,23 +66,23 @@ capability! {
     /// Appends an item to the JSON array at a key, which is created if missing; JSON numbers,
     /// bools, nulls, arrays and objects stay JSON, any other item becomes a string
     #[example = r#"(let $m (map.new)) (map.push $m "k" "a") (map.push $m "k" "2") (ret (map.get $m "k"))"# => r#"["a",2]"#]
-    #[prompt(name)]
+    #[prompt(omitted)]
     fn push(h: map, key: str, item: bytes) ! EBOUND ENOMEM = push;
 
     /// Returns a key's list as an array: the items that `map.push` appended, or those of a JSON
     /// array; any other value is a list of one item; empty if missing
     #[example = r#"(let $m (map.new)) (map.push $m "k" "a") (map.push $m "k" "2") (ret (str.join (map.list $m "k") " "))"# => "a 2"]
-    #[prompt(name)]
+    #[prompt(omitted)]
     fn list(h: map, key: str) -> arr: arr = list;
 
     /// Returns the keys as an array, in the map's order
     #[example = r#"(ret (str.join (map.keys (map.from_json "{\"b\":1,\"a\":2}")) " "))"# => "b a"]
-    #[prompt(signature)]
+    #[prompt(omitted)]
     fn keys(h: map) -> arr: arr = keys;
 
     /// Returns the values as an array, in the map's order
     #[example = r#"(ret (str.join (map.values (map.from_json "{\"b\":1,\"a\":2}")) " "))"# => "1 2"]
-    #[prompt(signature)]
+    #[prompt(omitted)]
     fn values(h: map) -> arr: arr = values;
 
     /// Returns the number of keys
@@ -93,16 +93,17 @@ capability! {
     /// Sorts in place by "key", "value" or "num" (numbers only), stably; "-num" and the like
     /// descend
     #[example = r#"(let $m (map.from_json "{\"a\":9,\"b\":10}")) (map.sort $m "-num") (ret (str.join (map.keys $m) " "))"# => "b a"]
+    #[prompt(omitted)]
     fn sort(h: map, by: str) ! EBOUND EPARSE ENOMEM = sort;
 
     /// Encodes as a JSON object of strings; `json.make` keeps numbers and objects
     #[example = r#"(let $m (map.new)) (map.set $m "k" "1") (ret (map.to_json $m))"# => r#"{"k":"1"}"#]
-    #[prompt(signature)]
+    #[prompt(omitted)]
     fn to_json(h: map) -> ptr: str ! EBOUND ENOMEM = to_json;
 
     /// Parses a JSON object; string values lose their quotes, anything else stays JSON
     #[example = r#"(ret (map.get (map.from_json "{\"a\":[1,2]}") "a"))"# => "[1,2]"]
-    #[prompt(signature)]
+    #[prompt(omitted)]
     fn from_json(doc: str) -> h: map ! EPARSE ENOMEM = from_json;
 }
 

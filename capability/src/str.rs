@@ -35,6 +35,7 @@ capability! {
 
     /// Returns the bytes from start to end (exclusive, clamped to the length)
     #[example = r#"(ret (str.slice "abcdef" 1 3))"# => "bc"]
+    #[prompt(signature)]
     fn slice(s: bytes, start: int, end: opt_int) -> ptr: str ! EBOUND EPARSE = slice;
 
     /// Returns the byte at offset i, 0 to 255, or -1 past the end
@@ -65,6 +66,7 @@ capability! {
 
     /// Returns the offset of the first needle at or after from, or -1
     #[example = r#"(ret (str.from_int (str.find "hello" "l" 0)))"# => "2"]
+    #[prompt(signature)]
     fn find(s: bytes, needle: bytes, from: int) -> n: int = find;
 
     /// Returns the offset of the last needle, or -1
@@ -190,7 +192,7 @@ capability! {
 
     /// Splits into pieces of n characters; the last may be shorter
     #[example = r#"(ret (str.join (str.chunk "abcde" 2) "|"))"# => "ab|cd|e"]
-    #[prompt(signature)]
+    #[prompt(name)]
     fn chunk(s: str, n: int) -> arr: arr ! EBOUND ENOMEM = characters::chunk;
 
     /// Splits into pieces of n characters, each starting with the last overlap characters of the
@@ -202,6 +204,7 @@ capability! {
     /// Returns the first regex match and its groups as an array, empty if nothing matches; an
     /// unmatched group is ""
     #[example = r#"(ret (arr.get (str.match "on 2026-03-01" "([0-9]+)-([0-9]+)") 1))"# => "2026"]
+    #[prompt(name)]
     #[effect(none)]
     #[touches(nothing)]
     async match(s: str, pattern: str) -> arr: arr ! EPARSE ETRFM ETIME ENOMEM = pattern::first;
@@ -215,7 +218,7 @@ capability! {
 
     /// Returns all regex matches as an array of whole matches
     #[example = r#"(ret (str.join (str.find_all "a1 b22" "[0-9]+") " "))"# => "1 22"]
-    #[prompt(omitted)]
+    #[prompt(signature)]
     #[effect(none)]
     #[touches(nothing)]
     async find_all(s: str, pattern: str) -> arr: arr ! EPARSE ETRFM ETIME ENOMEM = pattern::all;

@@ -223,9 +223,8 @@ pub(crate) fn program_line(program: &ProgramLine) -> String {
 }
 
 fn codes(parts: &PromptParts) -> String {
-    let codes: Vec<String> =
-        parts.codes.iter().map(|code| format!("{} {}", code.name, code.meaning)).collect();
-    if codes.is_empty() { String::new() } else { format!("# Error codes\n{}\n", codes.join("; ")) }
+    let codes: Vec<&str> = parts.codes.iter().map(|code| code.name.as_str()).collect();
+    if codes.is_empty() { String::new() } else { format!("# Error codes\n{}\n", codes.join(" ")) }
 }
 
 fn withheld(withheld: &[WithheldCapability]) -> String {

@@ -29,8 +29,6 @@ const BASE: &[&str] = &[
     "web_search",
     "wattle",
     "run",
-    "vfs_read",
-    "vfs_write",
     "file_issue",
     "done",
     "git",
@@ -41,6 +39,26 @@ const BASE: &[&str] = &[
 /// The families of the built-in programs that are not in [`BASE`], in the order in which a prompt
 /// lists them. The first word of a program's name is its family.
 const FAMILIES: &[&str] = &["file", "text", "csv", "json", "http", "web", "date", "kv", "ai"];
+
+/// The built-in programs that do the same as another one, a host function or a form. They can be
+/// called, but no prompt lists them.
+const TWINS: &[&str] = &[
+    "vfs_read",
+    "vfs_write",
+    "web_text",
+    "json_delete",
+    "json_get",
+    "json_merge",
+    "json_set",
+    "date_add",
+    "date_diff",
+    "date_format",
+    "kv_delete",
+    "kv_get",
+    "kv_incr",
+    "kv_list",
+    "kv_set",
+];
 
 /// The built-in programs that only the host calls. No prompt lists them.
 const HOSTS: &[&str] = &["current_time", "recall"];
@@ -76,7 +94,7 @@ impl Listing {
         let is_built_in = |entry: &&Entry| matches!(entry.origin(), Origin::BuiltIn(_));
         let entries = || catalog.iter().map(AsRef::<Entry>::as_ref);
         let mut built_in: Vec<&Entry> =
-            entries().filter(is_built_in).filter(|entry| !is_hosts(entry)).collect();
+            entries().filter(is_built_in).filter(|entry| !is_hosts(entry) && !is_twin(entry)).collect();
         built_in.sort_by_key(|entry| (family(entry.name().as_str()), entry.name()));
         let own: Vec<&Entry> = entries().filter(|entry| !is_built_in(entry)).collect();
         let rest = own.get(MAX_DESCRIBED..).unwrap_or_default();
@@ -130,6 +148,10 @@ impl Listing {
 /// Returns true if only the host calls the program. Such a program is not offered to a model.
 pub(crate) fn is_hosts(entry: &Entry) -> bool {
     matches!(entry.origin(), Origin::BuiltIn(_)) && HOSTS.contains(&entry.name().as_str())
+}
+
+fn is_twin(entry: &Entry) -> bool {
+    TWINS.contains(&entry.name().as_str())
 }
 
 /// Returns a sort key for a built-in program. Programs in [`BASE`] come first, in the order of that

@@ -258,6 +258,9 @@ impl<'a, 's> Lowering<'a, 's> {
         {
             return self.call_program(list, program);
         }
+        if head == "fn" {
+            return self.fault(list, wording::anonymous_function());
+        }
         match self.call_of_fn(list, head) {
             Some(called) => called,
             None => self.plain(list, head, known.instruction, context),

@@ -412,6 +412,8 @@ impl<'s> Func<'s> {
                     self.locals.read(tree, node, false)?;
                     tree.lift(node);
                 }
+                // Without a name, it is an operand of a form such as `map`.
+                Some("fn") if tree.item(node, 1).is_some_and(|first| tree.is_list(first)) => {}
                 Some("func" | "fn") => {
                     return Err(Fault::at(tree, node, self.nested(tree, node)));
                 }
@@ -422,13 +424,8 @@ impl<'s> Func<'s> {
     }
 
     /// Returns the error message for a function that is nested in the body of another function. It
-    /// names the form that probably lacks its closing parenthesis, unless the nested function is
-    /// anonymous.
+    /// names the form that probably lacks its closing parenthesis.
     fn nested(&self, tree: &Tree<'s>, inner: NodeId) -> wording::Message {
-        let first = tree.item(inner, 1);
-        if tree.head(inner) == Some("fn") && first.is_some_and(|first| tree.is_list(first)) {
-            return wording::anonymous_function();
-        }
         let around = self.body.iter(tree).take_while(|node| *node < inner).last();
         let line = around.map_or(1, |node| tree.line(node));
         wording::nested_function(around.and_then(|node| tree.head(node)).unwrap_or(""), line)

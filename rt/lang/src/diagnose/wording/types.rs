@@ -124,7 +124,7 @@ messages! {
         "`{text}` is {ty}, but `{head}` takes numbers"
         => match (found) {
             Type::Str if head == "+" =>
-                "join strings with `(str.cat {all})`; `(int {text})` is its number",
+                "join strings with `(str {all})`; `(int {text})` is its number",
             Type::Str if head == "*" =>
                 "write `(int {text})` or `(float {text})`; `(str.repeat {text} N)` repeats a string",
             Type::Str => "write `(int {text})` or `(float {text})`",

@@ -147,10 +147,9 @@ impl<'s> Lowering<'_, 's> {
             };
             let joins = head == "+"
                 && found == Type::Str
-                && operands.iter().any(is_text)
-                && self.host.get("str.cat").is_some();
+                && operands.iter().any(is_text);
             let change = joins
-                .then(|| crate::habits::rewrite::replace_head(tree, list, "str.cat"))
+                .then(|| crate::habits::rewrite::replace_head(tree, list, "str"))
                 .flatten();
             return self.fault(node, message.maybe_safe(change));
         }

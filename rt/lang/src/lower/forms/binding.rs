@@ -181,7 +181,11 @@ impl<'s> Lowering<'_, 's> {
         let text = self.tree.text(node);
         // A number that does not fit is reported with the variable's declaration.
         let fits = !variable.ty.is_number() || literal::fits(variable.ty.val(), text);
-        let want = if self.is_number(node) && fits { Want::Type(variable.ty) } else { Want::Any };
+        let want = match variable.ty {
+            Type::Bool => Want::Any,
+            ty if self.is_number(node) && fits => Want::Type(ty),
+            _ => Want::Any,
+        };
         let value = self.value(list, node, want)?;
         self.record_set(variable.at, value.ty);
         let (found, wanted) = (value.ty, variable.ty);

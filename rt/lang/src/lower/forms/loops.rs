@@ -367,9 +367,9 @@ impl<'s> Lowering<'_, 's> {
         let tree = self.tree;
         let Some(name) = tree.name(second) else { return false };
         if let Some(third) = tree.name(third) {
-            return self.resolve(third).is_some();
+            return self.resolve(third).is_some() || self.path(third).is_some();
         }
-        let Some(found) = self.resolve(name) else { return true };
+        let Some(found) = self.resolve(name) else { return self.path(name).is_none() };
         match found.ty {
             // The name of a string variable may be the collection, or a loop variable that
             // redeclares it. In the latter case, a collection follows.

@@ -247,8 +247,9 @@ forms! {
     "float" "(float X)" Value lower_number "the float that a string is, or that a number becomes";
     "floats" "(floats N)" Value lower_numbers "like `ints`, for floats";
     "fmt" "(fmt \"{} {.2} {e}\" A X $e)" Value lower_fmt
-        "formats a string: `{}` is any value, `{.2}` a float with 2 digits, `{e}` the name of an \
-         error code, `{{` a brace";
+        "formats a string: `{}` is any value, `{.2}` a number with 2 digits, `{02}`, `{>8}`, `{<8}`, \
+         `{,.2}` and `{.1%}` have a width, commas or percent, `{hex}` hexadecimal, `{e}` the name of \
+         an error code, `{{` a brace";
     "for" "(for $i FROM TO STEP …)" Nothing lower_for
         "runs the body with `$i` from FROM up to TO, TO excluded; STEP may be left out";
     "get" "(get X K D)" Value lower_get "";
@@ -313,7 +314,8 @@ forms! {
     "sort" "(sort X by K)" Value lower_items "a sorted list; `(sort X desc by K)` descends";
     "sort_by" "(sort_by X K)" Value lower_items "";
     "stdev" "(stdev X by K)" Value lower_items "";
-    "str" "(str A B …)" Value lower_str "";
+    "str" "(str A B …)" Value lower_str
+        "joins values to one string; a single value is a string itself, or becomes JSON";
     "sum" "(sum X by K)" Value lower_items "the exact sum";
     "take" "(take X N)" Value lower_simple "a list of the first N items";
     "toml" "(toml S)" Value lower_simple "";

@@ -107,7 +107,7 @@ impl<'s> Place<'s> {
 impl<'s> Lowering<'_, 's> {
     /// Splits a name such as `$r.name` into the variable that its beginning names and the keys of
     /// the part. Returns `None` if the whole name names a variable, or no beginning does.
-    fn path(&mut self, text: &'s str) -> Option<(Resolved<'s>, &'s str)> {
+    pub(super) fn path(&mut self, text: &'s str) -> Option<(Resolved<'s>, &'s str)> {
         if !text.starts_with('$') || self.resolve(text).is_some() {
             return None;
         }
@@ -156,6 +156,9 @@ impl<'s> Lowering<'_, 's> {
     /// Lowers the target of a form that sets a variable or a part of its value. Returns `None` if
     /// the target is not a part, such as `$r.name`.
     pub(super) fn place(&mut self, target: NodeId) -> LowerResult<Option<Place<'s>>> {
+        if self.tree.head(target) == Some("at") {
+            return self.part_place(target);
+        }
         let Some(text) = self.tree.name(target) else { return Ok(None) };
         let Some((variable, keys)) = self.path(text) else { return Ok(None) };
         if variable.ty != Type::Val {
@@ -174,6 +177,23 @@ impl<'s> Lowering<'_, 's> {
             container = self.value_call(target, "open", [container, key])?;
         }
         Ok(Some(Place { container, key: name_or_index(target, last) }))
+    }
+
+    /// Lowers `(at V K…)` as the target of a form that sets it. Returns `None` if V is not a value.
+    fn part_place(&mut self, list: NodeId) -> LowerResult<Option<Place<'s>>> {
+        let nodes = all_operands(self.tree, list);
+        let [node, keys @ .., last] = nodes.as_slice() else { return Ok(None) };
+        let out = self.value(list, *node, Want::Any)?;
+        if out.ty != Type::Val {
+            return Ok(None);
+        }
+        let mut container = out.wat;
+        for key in keys {
+            let key = self.key(list, *key)?.handle(self, list)?;
+            container = self.value_call(list, "open", [container, key])?;
+        }
+        let key = self.key(list, *last)?;
+        Ok(Some(Place { container, key }))
     }
 
     /// Lowers a key of a part.

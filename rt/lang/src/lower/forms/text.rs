@@ -20,6 +20,8 @@ enum Piece {
     Code,
     /// `{.N}`: a float with N digits after the decimal point.
     Float(u32),
+    /// Any other format, such as `{>8}`.
+    Spec(String),
 }
 
 impl<'s> Lowering<'_, 's> {
@@ -215,9 +217,15 @@ impl<'s> Lowering<'_, 's> {
                 let value = self.unboxed(list, node, out.wat, Type::Int)?;
                 return self.host_call(node, "sys.code_name", [value]);
             }
-            (Piece::Float(digits), Type::Val) => {
+            (Piece::Float(digits), Type::Val | Type::Long) => {
                 let spec = Wat::literal(node, format!(".{digits}").into_bytes());
-                return self.value_call(node, "format", [out.wat, spec]);
+                let value = self.boxed(node, out.wat, found)?;
+                return self.value_call(node, "format", [value, spec]);
+            }
+            (Piece::Spec(spec), found) if found.is_shaped() => {
+                let spec = Wat::literal(node, spec.clone().into_bytes());
+                let value = self.boxed(node, out.wat, found)?;
+                return self.value_call(node, "format", [value, spec]);
             }
             (Piece::Any, Type::Int | Type::Bool | Type::Code | Type::Long | Type::Float) => {
                 return self.number_text(node, out.wat, found, None);
@@ -327,6 +335,7 @@ impl Piece {
             Piece::Int => "{i}",
             Piece::Code => "{e}",
             Piece::Float(_) => "{.N}",
+            Piece::Spec(_) => "{>8}",
         }
     }
 }
@@ -415,6 +424,7 @@ fn pieces(template: &[u8]) -> Result<Vec<Piece>, String> {
     let mut pieces = Vec::new();
     let mut text = Vec::new();
     let mut rest = template;
+    let mut count = 0;
     while let Some((byte, after)) = rest.split_first() {
         rest = after;
         match (byte, after.first()) {
@@ -427,7 +437,8 @@ fn pieces(template: &[u8]) -> Result<Vec<Piece>, String> {
                     return Err(shown(after.get(..after.len().min(12)).unwrap_or(&[]), ""));
                 };
                 let inside = after.get(..end).unwrap_or(&[]);
-                let placeholder = placeholder(inside).ok_or_else(|| shown(inside, "}"))?;
+                let placeholder = placeholder(inside, count).ok_or_else(|| shown(inside, "}"))?;
+                count += 1;
                 if !text.is_empty() {
                     pieces.push(Piece::Text(std::mem::take(&mut text)));
                 }
@@ -443,17 +454,27 @@ fn pieces(template: &[u8]) -> Result<Vec<Piece>, String> {
     Ok(pieces)
 }
 
-fn placeholder(inside: &[u8]) -> Option<Piece> {
+/// Parses a placeholder. `count` is the number of those before it: `{0}` and `{1}` are numbers of
+/// operands, as other languages write them.
+fn placeholder(inside: &[u8], count: usize) -> Option<Piece> {
     match inside {
         b"" => Some(Piece::Any),
         b"i" => Some(Piece::Int),
         b"e" => Some(Piece::Code),
         [b'.', digits @ ..] => match std::str::from_utf8(digits).ok()?.parse() {
             Ok(digits @ 0..=17) => Some(Piece::Float(digits)),
-            _ => None,
+            _ => spec(inside),
         },
-        _ => None,
+        _ if std::str::from_utf8(inside).ok()?.parse() == Ok(count) => None,
+        [b'a'..=b'z'] | [b'0'] => None,
+        _ => spec(inside),
     }
+}
+
+/// Parses a format such as `>8`.
+fn spec(inside: &[u8]) -> Option<Piece> {
+    let text = std::str::from_utf8(inside).ok()?;
+    crate::FormatSpec::parse(text).ok().map(|_| Piece::Spec(text.to_owned()))
 }
 
 fn shown(inside: &[u8], end: &str) -> String {
