@@ -234,13 +234,18 @@ impl<'s> Lowering<'_, 's> {
         let mut pieces = Vec::new();
         let flow = match leaves {
             Leaves::Value => {
-                let want = self.facts.result(at).map_or(Want::Any, |(ty, _)| Want::Type(ty));
+                let want = self.facts.result(at).map_or(Want::Any, |(ty, _)| Want::Hint(ty));
                 let lowered = self.sequence(&mut body, Context::Operand(want))?;
-                if lowered.flow != Flow::Never {
-                    self.join_result(last.unwrap_or(node), lowered.ty)?;
+                let flow = lowered.flow;
+                if flow == Flow::Never {
+                    pieces.push(lowered.wat);
+                } else {
+                    let last = last.unwrap_or(node);
+                    self.join_result(last, lowered.ty)?;
+                    let joined = self.facts.result(at).map_or(lowered.ty, |(ty, _)| ty);
+                    pieces.push(self.convert(node, last, lowered, joined)?.wat);
                 }
-                pieces.push(lowered.wat);
-                lowered.flow
+                flow
             }
             Leaves::Nothing | Leaves::Never => {
                 let lowered = self.sequence(&mut body, Context::Statement)?;

@@ -316,7 +316,10 @@ impl<'s> Lowering<'_, 's> {
     ) -> LowerResult<Resolved<'s>> {
         let at = self.func.scope.len();
         let shared = self.facts.is_shared(node);
-        let text = if shared || self.func.scope.find(name).is_some() {
+        // The variables of a function in a form are unknown after it, but belong to the same function
+        // of the module.
+        let is_taken = self.func.own > 0 || self.func.scope.find(name).is_some();
+        let text = if shared || is_taken {
             self.global_name(name, at).into()
         } else {
             name.into()

@@ -198,9 +198,9 @@ messages! {
     left_out(program: &str, name: &str, usage: &str) "operand-count"
         "`{program}` needs the argument `{name}`" => "write `{usage}`";
     /// Reports a function over a collection whose result nobody uses.
-    unused_result(head: &str) "form-operands"
+    unused_result(head: &str, name: &str, text: &str) "form-operands"
         "`{head}` changes nothing: it gives a new value, which nobody uses"
-        => "write `(set $x ({head} $x …))`, or use its value";
+        => "write `(set {name} {text})`, or use its value" where text = excerpt(text);
     /// Reports `by` without a key.
     missing_key(head: &str) "form-operands"
         "a key follows `by` in `{head}`"

@@ -11,6 +11,7 @@ use crate::lower::output::Wat;
 use crate::lower::variables::{Declared, Hidden};
 use crate::lower::{CodeResult, LowerResult, Lowering};
 use crate::syntax::tree::{NodeId, Nodes};
+use crate::Param;
 use crate::types::{Type, Val};
 
 /// A function of the items of a collection.
@@ -72,22 +73,43 @@ const SIMPLE: &[(&str, &str)] = &[
     ("yaml", "yaml"),
 ];
 
+/// The parameters of functions on values that are 0 if they are left out.
+const LEFT_OUT: &[(&str, &str)] = &[("csv", "typed"), ("html_table", "n"), ("round", "digits")];
+
 impl<'s> Lowering<'_, 's> {
     /// Lowers a form whose operands are those of a function on values.
     pub(super) fn lower_simple(&mut self, list: NodeId, context: Context) -> CodeResult<'s> {
         self.require_use(list, context)?;
         let head = self.tree.head(list).unwrap_or("");
-        let function = SIMPLE.iter().find(|(name, _)| *name == head).map_or(head, |(_, name)| name);
+        let function = SIMPLE.iter().find(|(name, _)| *name == head).map_or(head, |(_, name)| *name);
         let Some(signature) = self.host.get(&["val.", function].concat()).copied() else {
             return self.host_call(list, &["val.", function].concat(), []).map(Lowered::none);
         };
-        let (call, signature) = self.raw_host_call(list, &signature)?;
+        let mut operands = all_operands(self.tree, list);
+        // `(csv S typed)`
+        let is_typed = |node: &NodeId| self.tree.atom(*node) == Some("typed");
+        let typed = operands.iter().position(|node| function == "csv" && is_typed(node));
+        typed.map(|at| operands.remove(at));
+        let is_left_out =
+            |param: &Param| param.ty.is_optional() || LEFT_OUT.contains(&(function, param.name));
+        let missing = signature.params.get(operands.len()..);
+        if !missing.is_some_and(|missing| missing.iter().all(is_left_out)) {
+            return self.fault(list, form::call_operands(&signature, operands.len()));
+        }
+        let mut args = Vec::new();
+        for (at, param) in signature.params.iter().enumerate() {
+            args.push(match operands.get(at) {
+                Some(node) => self.value(list, *node, Want::Type(Type::of_host(param.ty)))?.wat,
+                None if typed.is_some() => Wat::i32(list, 1),
+                None => Wat::i32(list, param.ty.missing().unwrap_or(0).into()),
+            });
+        }
+        // A separator before `typed` is a string that is left out.
+        if typed.is_some() && operands.len() == 1 {
+            args.splice(1..2, [Wat::i32(list, 0)]);
+        }
+        let wat = self.value_call(list, function, args)?;
         let ty = signature.results.first().map_or(Type::Val, |result| Type::of_host(result.ty));
-        let wat = if signature.fallible() {
-            Wat::sequence(list, [call, self.end_on_error(list)?])
-        } else {
-            call
-        };
         Ok(Lowered::one(wat, ty))
     }
 
@@ -104,7 +126,8 @@ impl<'s> Lowering<'_, 's> {
             let span = tree.span(list);
             Edits::default().insert(span.start, format!("(set {name} ")).insert(span.end, ")")
         });
-        self.fault(list, form::unused_result(head).maybe_safe(edits))
+        let message = form::unused_result(head, target.unwrap_or("$x"), tree.text(list));
+        self.fault(list, message.maybe_safe(edits))
     }
 
     /// Splits the operands of a form at `by` and `desc`.
