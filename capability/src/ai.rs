@@ -50,12 +50,14 @@ capability! {
 
     /// Returns the label that fits a text best, spelled as in the array
     #[example = r#"(ret (ai.classify "this is ham" (str.split "spam,ham" ",")))"# => "ham"]
+    #[prompt(signature)]
     #[effect(repeatable)]
     #[touches(MODEL)]
     async classify(text: str, labels: arr) with Ai -> ptr: str ! EACCESS EBOUND EREMOTE EBUDGET ETIME ETRFM = classify;
 
     /// Extracts data from a text, as JSON that matches a JSON Schema
     #[example = r#"(ret (ai.extract "{\"name\":\"Ada\"}" "{\"type\":\"object\",\"required\":[\"name\"]}"))"# => r#"{"name":"Ada"}"#]
+    #[prompt(signature)]
     #[effect(repeatable)]
     #[touches(MODEL)]
     async extract(text: str, schema: str) with Ai -> ptr: str ! EACCESS EPARSE EREMOTE EBUDGET ETIME ETRFM = extract;

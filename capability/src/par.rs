@@ -29,6 +29,7 @@ capability! {
     /// Runs a catalog program concurrently for each item, passed as its only argument; returns the
     /// outputs in order; fails with the first failure
     #[example = r#"(fs.write "a.txt" "hello") (ret (str.join (par.map "file_read" (str.split "a.txt,a.txt" ",")) "+"))"# => "hello+hello"]
+    #[prompt(signature)]
     #[effect(none)]
     async map(program: program, items: arr) with Par -> arr: arr ! ENOENT EBOUND EACCESS EPARSE ENOMEM ETRFM EREMOTE ETIME EBUDGET EEXIST ECANCEL EKIND = map;
 
