@@ -5,7 +5,7 @@ pub(crate) mod document;
 mod jq;
 pub(crate) mod path;
 pub(crate) mod scan;
-mod table;
+pub(crate) mod table;
 
 pub use jq::jq;
 use wattle_rt::{Code, Failure, MemoryCharge, Run, capability};

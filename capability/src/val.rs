@@ -4,11 +4,18 @@ mod access;
 mod arena;
 mod arithmetic;
 mod convert;
+mod documents;
+mod format;
+mod html;
+mod keys;
+mod lists;
 mod message;
 mod number;
 mod objects;
 mod order;
 mod read;
+mod stats;
+mod tables;
 mod write;
 
 use wattle_rt::tape::RecordedValue;
@@ -264,6 +271,187 @@ capability! {
     #[example = r#"(ret (val.text (val.merge (val.parse "{\"a\":{\"x\":1},\"b\":1}") (val.parse "{\"a\":{\"y\":2},\"b\":2}"))))"# => r#"{"a":{"x":1,"y":2},"b":2}"#]
     #[prompt(omitted)]
     fn merge(a: val, b: val) -> v: val ! EKIND EBOUND ENOMEM = objects::merge;
+
+    /// Raises a number to a power; exact for whole numbers and decimals if the exponent is whole and
+    /// not negative
+    #[example = r#"(ret (val.text (val.pow (val.big (val.of_long 2)) (val.of_long 100))))"# => "1267650600228229401496703205376"]
+    #[prompt(omitted)]
+    fn pow(a: val, b: val) -> x: val ! EKIND EBOUND ENOMEM = stats::pow;
+
+    /// Rounds to decimal places, half away from 0; negative digits round to tens, hundreds and so on
+    #[example = r#"(ret (val.text (val.round (val.parse "2.675") 2)))"# => "2.68"]
+    #[prompt(omitted)]
+    fn round(a: val, digits: int) -> x: val ! EKIND EBOUND ENOMEM = stats::round;
+
+    /// Returns a list sorted by a list of keys, one for each item, or by its items if keys is null;
+    /// stable, also if descending; numbers, strings and bools are compared among themselves, lists
+    /// item by item
+    #[example = r#"(ret (val.text (val.sort (val.parse "[10,9,2.5]") (val.parse "null") (i32.const 1))))"# => "[10,9,2.5]"]
+    #[prompt(omitted)]
+    fn sort(x: val, keys: val, descending: bool) -> list: val ! EKIND EBOUND ENOMEM = lists::sort;
+
+    /// Returns an object of lists: the items that have the same key, which becomes a string
+    #[example = r#"(ret (val.text (val.group (val.parse "[1,2,3]") (val.parse "[\"a\",\"b\",\"a\"]"))))"# => r#"{"a":[1,3],"b":[2]}"#]
+    #[prompt(omitted)]
+    fn group(x: val, keys: val) -> object: val ! EKIND EBOUND ENOMEM = lists::group;
+
+    /// Returns an object that says how often each key occurs
+    #[example = r#"(ret (val.text (val.count (val.parse "[\"a\",\"b\",\"a\"]"))))"# => r#"{"a":2,"b":1}"#]
+    #[prompt(omitted)]
+    fn count(keys: val) -> object: val ! EKIND EBOUND ENOMEM = lists::count;
+
+    /// Returns an object of the items by their key; the last of those with the same key
+    #[example = r#"(ret (val.text (val.index (val.parse "[1,2,3]") (val.parse "[\"a\",\"b\",\"a\"]"))))"# => r#"{"a":3,"b":2}"#]
+    #[prompt(omitted)]
+    fn index(x: val, keys: val) -> object: val ! EKIND EBOUND ENOMEM = lists::index;
+
+    /// Returns the sum of a list of numbers; exact unless one is a float
+    #[example = r#"(ret (val.text (val.sum (val.parse "[0.1,0.2,3]"))))"# => "3.3"]
+    #[prompt(omitted)]
+    fn sum(x: val) -> n: val ! EKIND EBOUND ENOMEM = stats::sum;
+
+    /// Returns the average of a list of numbers
+    #[example = r#"(ret (val.text (val.avg (val.parse "[1,2]"))))"# => "1.5"]
+    #[prompt(omitted)]
+    fn avg(x: val) -> n: val ! EKIND EBOUND ENOMEM = stats::avg;
+
+    /// Returns the median of a list of numbers
+    #[example = r#"(ret (val.text (val.median (val.parse "[9,1,2]"))))"# => "2"]
+    #[prompt(omitted)]
+    fn median(x: val) -> n: val ! EKIND EBOUND ENOMEM = stats::median;
+
+    /// Returns the standard deviation of a sample of at least 2 numbers
+    #[example = r#"(ret (val.text (val.stdev (val.parse "[1,2,3]"))))"# => "1"]
+    #[prompt(omitted)]
+    fn stdev(x: val) -> n: val ! EKIND EBOUND ENOMEM = stats::stdev;
+
+    /// Returns the p-th percentile of a list of numbers, by the nearest rank
+    #[example = r#"(ret (val.text (val.percentile (val.parse "[4,1,3,2]") 50)))"# => "2"]
+    #[prompt(omitted)]
+    fn percentile(x: val, p: float) -> n: val ! EKIND EBOUND ENOMEM = stats::percentile;
+
+    /// Returns the item with the least key, or the least item if keys is null; the first of equals
+    #[example = r#"(ret (val.text (val.least (val.parse "[10,9]") (val.parse "null"))))"# => "9"]
+    #[prompt(omitted)]
+    fn least(x: val, keys: val) -> item: val ! EBOUND EKIND ENOMEM = lists::least;
+
+    /// Returns the item with the greatest key, or the greatest item if keys is null; the first of
+    /// equals
+    #[example = r#"(ret (val.text (val.greatest (val.parse "[1,2]") (val.parse "[\"b\",\"a\"]"))))"# => "1"]
+    #[prompt(omitted)]
+    fn greatest(x: val, keys: val) -> item: val ! EBOUND EKIND ENOMEM = lists::greatest;
+
+    /// Returns a list without the items whose key occurred before; the items are their own keys if
+    /// keys is null
+    #[example = r#"(ret (val.text (val.uniq (val.parse "[1,1.0,\"1\"]") (val.parse "null"))))"# => r#"[1,"1"]"#]
+    #[prompt(omitted)]
+    fn uniq(x: val, keys: val) -> list: val ! EKIND EBOUND ENOMEM = lists::uniq;
+
+    /// Returns the items of a list whose flag, at the same index of a second list, is true
+    #[example = r#"(ret (val.text (val.filter (val.parse "[1,2,3]") (val.parse "[true,0,\"x\"]"))))"# => "[1,3]"]
+    #[prompt(omitted)]
+    fn filter(x: val, flags: val) -> list: val ! EKIND EBOUND ENOMEM = lists::filter;
+
+    /// Returns the part of each item of a list that a key or an index selects
+    #[example = r#"(ret (val.text (val.pluck (val.parse "[{\"a\":1},{\"a\":2}]") (val.of_str "a"))))"# => "[1,2]"]
+    #[prompt(omitted)]
+    fn pluck(x: val, key: val) -> list: val ! ENOENT EKIND EBOUND ENOMEM = lists::pluck;
+
+    /// Returns the first n items of a list, or fewer if it has fewer
+    #[example = r#"(ret (val.text (val.take (val.parse "[1,2,3]") 2)))"# => "[1,2]"]
+    #[prompt(omitted)]
+    fn take(x: val, n: int) -> list: val ! EKIND EBOUND ENOMEM = lists::take;
+
+    /// Returns the items of a list from `from` to `to` (exclusive, clamped to the length); without
+    /// `to`, those from `from` on
+    #[example = r#"(ret (val.text (val.slice (val.parse "[1,2,3]") 1 9)))"# => "[2,3]"]
+    #[prompt(omitted)]
+    fn slice(x: val, from: int, to: opt_int) -> list: val ! EKIND EBOUND ENOMEM = lists::slice;
+
+    /// Returns a list in reverse order
+    #[example = r#"(ret (val.text (val.reverse (val.parse "[1,2,3]"))))"# => "[3,2,1]"]
+    #[prompt(omitted)]
+    fn reverse(x: val) -> list: val ! EKIND ENOMEM = lists::reverse;
+
+    /// Returns the items of a, then those of b
+    #[example = r#"(ret (val.text (val.concat (val.parse "[1]") (val.parse "[2]"))))"# => "[1,2]"]
+    #[prompt(omitted)]
+    fn concat(a: val, b: val) -> list: val ! EKIND ENOMEM = lists::concat;
+
+    /// Returns a list in which each item that is a list is replaced by its items
+    #[example = r#"(ret (val.text (val.flat (val.parse "[[1],2,[[3]]]"))))"# => "[1,2,[3]]"]
+    #[prompt(omitted)]
+    fn flat(x: val) -> list: val ! EKIND ENOMEM = lists::flat;
+
+    /// Joins the items of a list, as `val.text` returns them
+    #[example = r#"(ret (val.join (val.parse "[1,\"a\"]") ", "))"# => "1, a"]
+    #[prompt(omitted)]
+    fn join(x: val, sep: str) -> s: str ! EKIND EBOUND ENOMEM = lists::join;
+
+    /// Returns the keys of an object
+    #[example = r#"(ret (val.text (val.keys (val.parse "{\"b\":1,\"a\":2}"))))"# => r#"["b","a"]"#]
+    #[prompt(omitted)]
+    fn keys(v: val) -> list: val ! EKIND ENOMEM = lists::keys;
+
+    /// Returns the values of an object
+    #[example = r#"(ret (val.text (val.values (val.parse "{\"b\":1,\"a\":2}"))))"# => "[1,2]"]
+    #[prompt(omitted)]
+    fn values(v: val) -> list: val ! EKIND ENOMEM = lists::values_of;
+
+    /// Returns a list or an object without the part that a key or an index selects; an object may
+    /// lack the key
+    #[example = r#"(ret (val.text (val.without (val.parse "{\"b\":1,\"a\":2}") (val.of_str "b"))))"# => r#"{"a":2}"#]
+    #[prompt(omitted)]
+    fn without(v: val, k: val) -> x: val ! ENOENT EKIND EBOUND ENOMEM = lists::without;
+
+    /// Returns the first item of a list; EBOUND if there is none
+    #[example = r#"(ret (val.text (val.first (val.parse "[1,2]"))))"# => "1"]
+    #[prompt(omitted)]
+    fn first(x: val) -> item: val ! EKIND EBOUND = lists::first;
+
+    /// Returns the last item of a list; EBOUND if there is none
+    #[example = r#"(ret (val.text (val.last (val.parse "[1,2]"))))"# => "2"]
+    #[prompt(omitted)]
+    fn last(x: val) -> item: val ! EKIND EBOUND = lists::last;
+
+    /// Formats a value: `[<>^][0][width][,][.N][%]` or `hex`; `%` multiplies by 100, and the width is
+    /// in characters
+    #[example = r#"(ret (val.format (val.parse "1234.5") ">12,.2"))"# => "    1,234.50"]
+    #[prompt(omitted)]
+    fn format(v: val, spec: str) -> s: str ! EKIND EPARSE EBOUND ENOMEM = format::format;
+
+    /// Parses CSV with a header line to a list of objects of strings; if typed is true, columns
+    /// whose fields are all numbers become numbers; EPARSE if a row has more or fewer fields
+    #[example = r#"(ret (val.text (val.csv "id,n\n007,2.50\n" "," (i32.const 1))))"# => r#"[{"id":"007","n":2.50}]"#]
+    #[prompt(omitted)]
+    fn csv(s: str, sep: opt_str, typed: bool) -> list: val ! EPARSE ENOMEM = tables::csv;
+
+    /// Formats a list of objects as CSV with a header line, one column per key; null is empty
+    #[example = r#"(ret (val.csv_text (val.parse "[{\"a\":1},{\"a\":\"x,y\"}]")))"# => "a\n1\n\"x,y\"\n"]
+    #[prompt(omitted)]
+    fn csv_text(list: val, sep: opt_str) -> s: str ! EKIND EPARSE EBOUND ENOMEM = tables::csv_text;
+
+    /// Returns the n-th table of an HTML page, counted from 0, as a list of objects of strings; its
+    /// first row is the keys; ENOENT if it is missing
+    #[example = r#"(ret (val.text (val.html_table "<table><tr><th>a<th>b<tr><td>1<td>2</table>" 0)))"# => r#"[{"a":"1","b":"2"}]"#]
+    #[prompt(omitted)]
+    fn html_table(s: str, n: int) -> list: val ! ENOENT EBOUND ENOMEM = tables::html_table;
+
+    /// Parses the first document of a YAML 1.2 text
+    #[example = r#"(ret (val.text (val.yaml "a: 1\nb: [x, yes, null]\n")))"# => r#"{"a":1,"b":["x","yes",null]}"#]
+    #[prompt(omitted)]
+    fn yaml(s: str) -> v: val ! EPARSE EBOUND ENOMEM = documents::yaml;
+
+    /// Parses TOML; dates become strings
+    #[example = r#"(ret (val.text (val.toml "[a]\nb = [1, 2.5]\n")))"# => r#"{"a":{"b":[1,2.5]}}"#]
+    #[prompt(omitted)]
+    fn toml(s: str) -> v: val ! EPARSE EBOUND ENOMEM = documents::toml;
+
+    /// Parses XML; an element is an object of its tag, attrs, children and text; entities other
+    /// than the predefined ones are errors
+    #[example = r#"(ret (val.text (val.xml "<a b='1'><c>x &amp; y</c></a>")))"# => r#"{"tag":"a","attrs":{"b":"1"},"children":[{"tag":"c","attrs":{},"children":[],"text":"x & y"}],"text":""}"#]
+    #[prompt(omitted)]
+    fn xml(s: str) -> v: val ! EPARSE EBOUND ENOMEM = documents::xml;
 }
 
 /// The number by which programs refer to a value.
@@ -294,4 +482,171 @@ impl Value for ValueHandle {
 /// Returns the run's values, for calls that need no memory.
 fn values(run: &mut Run) -> &mut Values {
     run.state()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::Value as Json;
+
+    use super::arena::NULL;
+    use super::number::{Answer, Number, Op, calculate};
+    use super::*;
+
+    /// Returns JSON values that contain numbers of 64 bits and floats.
+    fn json() -> impl Strategy<Value = Json> {
+        let scalar = prop_oneof![
+            Just(Json::Null),
+            any::<bool>().prop_map(Json::from),
+            any::<i64>().prop_map(Json::from),
+            (-1_000_i64..1_000).prop_map(Json::from),
+            any::<f64>().prop_map(Json::from),
+            "\\PC*".prop_map(Json::from),
+            any::<String>().prop_map(Json::from),
+        ];
+        scalar.prop_recursive(5, 64, 30, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..20).prop_map(Json::from),
+                prop::collection::hash_map("[a-z\"]{0,3}", inner, 0..30)
+                    .prop_map(|fields| Json::Object(fields.into_iter().collect())),
+            ]
+        })
+    }
+
+    fn read(values: &Values, v: i32) -> Json {
+        serde_json::from_str(&values.json(v, None).unwrap()).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn values_are_those_of_the_json(json in json(), pretty in any::<bool>()) {
+            let mut values = Values::unlimited();
+            let text = match pretty {
+                true => serde_json::to_string_pretty(&json).unwrap(),
+                false => json.to_string(),
+            };
+            let v = values.parse(&text).unwrap();
+            prop_assert_eq!(values.json(v, None).unwrap(), json.to_string());
+            prop_assert_eq!(values.json(v, Some(2)).unwrap(), serde_json::to_string_pretty(&json).unwrap());
+            let again = values.parse(&json.to_string()).unwrap();
+            prop_assert!(values.equal(v, again).unwrap());
+            prop_assert_eq!(values.canonical(v), values.canonical(again));
+            if let Json::Object(fields) = &json {
+                for (key, value) in fields {
+                    let found = values.at_key(v, key).unwrap();
+                    prop_assert_eq!(&read(&values, found), value);
+                }
+                prop_assert!(values.at_key(v, "missing").is_err());
+            }
+        }
+
+        #[test]
+        fn only_json_is_parsed(text in "[\\[\\]{}:,\"\\\\ \nu0-9a-fn.eE+-]{0,20}") {
+            match Values::unlimited().parse(&text) {
+                Err(failure) if failure.reason.contains("is repeated") => {}
+                parsed => prop_assert_eq!(parsed.is_ok(), is_json(&text), "{}", text),
+            }
+        }
+
+        #[test]
+        fn whole_arithmetic_is_exact(a in any::<i64>(), b in any::<i64>(), small in -9_i64..9) {
+            for b in [b, small] {
+                let exact = |op| match op {
+                    Op::Add => Some(i128::from(a) + i128::from(b)),
+                    Op::Sub => Some(i128::from(a) - i128::from(b)),
+                    Op::Mul => Some(i128::from(a) * i128::from(b)),
+                    _ if b == 0 => None,
+                    Op::Div => Some(i128::from(a) / i128::from(b)),
+                    Op::Rem => Some(i128::from(a) % i128::from(b)),
+                };
+                for op in [Op::Add, Op::Sub, Op::Mul, Op::Rem, Op::Div] {
+                    let found = calculate(op, Number::Whole(a), Number::Whole(b));
+                    let expected = exact(op).and_then(|n| i64::try_from(n).ok());
+                    match (found, expected) {
+                        (Ok(Answer::Whole(n)), Some(expected)) => prop_assert_eq!(n, expected),
+                        (Ok(Answer::Float(_)), _) => prop_assert!(op == Op::Div && a % b != 0),
+                        (Err(_), None) => {}
+                        (found, expected) => {
+                            prop_assert!(false, "{} {:?} {}: {:?} {:?}", a, op, b, found, expected)
+                        }
+                    }
+                }
+            }
+        }
+
+        #[test]
+        fn decimal_arithmetic_is_exact(
+            a in -1_000_000_000_000_i64..1_000_000_000_000,
+            b in -1_000_000_000_i64..1_000_000_000,
+            scales in (0_u32..9, 0_u32..9),
+        ) {
+            let text = |n: i64, scale: u32| format!("{n}e-{scale}");
+            let (x, y) = (text(a, scales.0), text(b, scales.1));
+            let (x, y) = (Number::Decimal(&x), Number::Decimal(&y));
+            let ten = |scale: u32| 10_i128.pow(scale);
+            let aligned = (i128::from(a) * ten(scales.1), i128::from(b) * ten(scales.0));
+            let scale = scales.0 + scales.1;
+            for (op, digits) in [
+                (Op::Add, aligned.0 + aligned.1),
+                (Op::Sub, aligned.0 - aligned.1),
+                (Op::Mul, i128::from(a) * i128::from(b)),
+            ] {
+                let found = calculate(op, x, y).unwrap();
+                let expected = format!("{digits}e-{scale}");
+                let order = found.number().compare(Number::Decimal(&expected));
+                prop_assert!(order.is_eq(), "{:?} {:?} {:?}: {:?}", x, op, y, found);
+            }
+        }
+    }
+
+    /// Returns true if another parser accepts a text. That parser refuses numbers that fit no float.
+    fn is_json(text: &str) -> bool {
+        match serde_json::from_str::<serde::de::IgnoredAny>(text) {
+            Ok(_) => true,
+            Err(error) => error.to_string().contains("number out of range"),
+        }
+    }
+
+    #[test]
+    fn a_million_values_fit_the_default_limit() {
+        let mut values = Values::limited(64 << 20);
+        let list = values.list(&[]).unwrap();
+        for n in 0..1_000_000 {
+            let item = values.float(f64::from(n)).unwrap();
+            values.append(list, item).unwrap();
+        }
+        assert!(
+            matches!(values.view(list), Ok(arena::View::List(items)) if items.len() == 1_000_000)
+        );
+    }
+
+    #[test]
+    fn a_failed_parse_leaves_nothing_and_memory_is_bounded() {
+        let mut values = Values::limited(1 << 20);
+        let before = values.parse("[1.5]").unwrap();
+        assert!(values.parse(&format!("[{}", "1.5,".repeat(1_000))).is_err());
+        let after = values.parse("[1.5]").unwrap();
+        assert_eq!(after - before, 2);
+        let wide = format!("[{}0.5]", "0.5,".repeat(1 << 18));
+        assert_eq!(values.parse(&wide).unwrap_err().code, wattle_rt::Code::ENOMEM);
+        assert_eq!(values.parse(&"[".repeat(200)).unwrap_err().code, wattle_rt::Code::EPARSE);
+        assert!(values.equal(before, after).unwrap() && !values.equal(before, NULL).unwrap());
+    }
+
+    #[test]
+    fn values_that_share_parts_do_not_take_forever() {
+        let mut values = Values::limited(64 << 20);
+        let doubled = |values: &mut Values| {
+            let mut v = values.list(&[]).unwrap();
+            for _ in 0..100 {
+                v = values.list(&[v, v]).unwrap();
+            }
+            v
+        };
+        let (a, b) = (doubled(&mut values), doubled(&mut values));
+        assert!(values.equal(a, a).unwrap());
+        assert_eq!(values.equal(a, b).unwrap_err().code, wattle_rt::Code::EBOUND);
+        let keys = values.sorted(&[a, b], false, "sort").map_err(|failure| failure.code);
+        assert_eq!(keys, Err(wattle_rt::Code::ENOMEM));
+    }
 }

@@ -53,8 +53,8 @@ pub use program::Program;
 pub use run::{NestedContext, Run};
 pub use runtime::{EngineError, RunError, Runtime};
 pub use wattle_lang::{
-    AssembledModule, CallEffect, Certainty, Code, Diagnostic, Edit, EncodeError, FAIL, Fix,
-    FixResult, FormDoc, Interruption, Names, Param, Position, Role, Service, Severity, Signature,
-    Signatures, TRAP, Target, Touch, Ty, ValType, assemble, check, decode_text, explain, fix,
-    format, forms, locate, quote, truncate, without_bom,
+    Alignment, AssembledModule, CallEffect, Certainty, Code, Diagnostic, Edit, EncodeError, FAIL,
+    Fix, FixResult, FormDoc, FormatError, FormatSpec, Interruption, Names, Param, Position, Role,
+    Service, Severity, Signature, Signatures, TRAP, Target, Touch, Ty, ValType, assemble, check,
+    decode_text, explain, fix, format, forms, locate, quote, truncate, without_bom,
 };

@@ -10,8 +10,8 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use criterion::{Criterion, criterion_group, criterion_main};
-use typical::{Bare, CALLING, CALLS, Wattle, tokio};
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use typical::{Bare, CALLING, CALLS, PARSING, Wattle, tokio};
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
@@ -134,5 +134,36 @@ fn per_call(elapsed: Duration, n: u64) -> Duration {
     elapsed.mul_f64(n as f64 / made as f64)
 }
 
-criterion_group!(benches, cold, assemble, warm, host_call);
+/// Measures parsing 200 KB of records to values, beside the parser of `serde_json`.
+fn parse(c: &mut Criterion) {
+    let tokio = tokio();
+    let (wattle, _) = sides();
+    let records: Vec<String> = (0..2_000)
+        .map(|n| {
+            format!(
+                r#"{{"id":{n},"name":"user {n}","email":"u{n}@example.com","price":{n}.95,"active":true,"tags":["a","b"]}}"#
+            )
+        })
+        .collect();
+    let text = format!("[{}]", records.join(","));
+    let mut group = c.benchmark_group("parse");
+    group.throughput(Throughput::Bytes(text.len() as u64));
+    group.bench_function("wattle", |b| {
+        b.iter_custom(|n| {
+            tokio.block_on(async {
+                let started = Instant::now();
+                for _ in 0..n {
+                    wattle.run_with(PARSING, &text).await;
+                }
+                started.elapsed()
+            })
+        });
+    });
+    group.bench_function("serde_json", |b| {
+        b.iter(|| serde_json::from_str::<serde_json::Value>(&text).unwrap());
+    });
+    group.finish();
+}
+
+criterion_group!(benches, cold, assemble, warm, host_call, parse);
 criterion_main!(benches);

@@ -2,14 +2,11 @@
 //! thirty digits keeps all of them.
 
 use foldhash::fast::RandomState;
-use hifijson::token::Lex as _;
-use hifijson::{Error as Bad, Expect, SliceLexer, num::LexWrite as _, str::LexAlloc as _};
 use indexmap::IndexMap;
 use wattle_rt::{Code, Failure};
 
-/// Maximum nesting depth. The limit is low because recursive functions walk the document on a
-/// program's small stack.
-pub(super) const MAX_DEPTH: usize = 128;
+use super::scan::{Fault, Grammar, Scalar, Sink, Text, scan};
+
 /// Maximum number of values in a document. A value takes about 60 bytes of memory.
 pub(super) const MAX_VALUES: usize = 1_000_000;
 
@@ -33,7 +30,8 @@ impl Document {
     /// `EPARSE` with the line and column if the text is not JSON, is nested too deeply or repeats a
     /// key in an object; `ENOMEM` if it contains too many values.
     pub(crate) fn read(text: &str) -> Result<Document, Failure> {
-        read(text, Limits { values: MAX_VALUES, keep: true }).map_err(Fault::into_failure)
+        let text = wattle_rt::without_bom(text);
+        read(text, MAX_VALUES, true).map_err(|fault| fault.failure(text))
     }
 
     /// Parses JSON. Text that is not JSON becomes a string.
@@ -42,9 +40,10 @@ impl Document {
     /// Like [`Document::read`], if the text is JSON that cannot be kept: it is nested too deeply,
     /// repeats a key or has too many values.
     pub(crate) fn read_or_text(text: &str) -> Result<Document, Failure> {
-        match read(text, Limits { values: MAX_VALUES, keep: true }) {
-            Err(Fault::NotJson(_)) => Ok(Document::Text(text.to_owned())),
-            read => read.map_err(Fault::into_failure),
+        let json = wattle_rt::without_bom(text);
+        match read(json, MAX_VALUES, true) {
+            Err(Fault::Syntax { .. }) => Ok(Document::Text(text.to_owned())),
+            read => read.map_err(|fault| fault.failure(json)),
         }
     }
 
@@ -131,77 +130,16 @@ impl Document {
 /// # Errors
 /// `EPARSE`, like [`Document::read`].
 pub(crate) fn check(text: &str) -> Result<(), Failure> {
-    let limits = Limits { values: usize::MAX, keep: false };
-    read(text, limits).map(drop).map_err(Fault::into_failure)
-}
-
-/// What a reader accepts besides the grammar of JSON, which all readers share.
-#[derive(Clone, Copy)]
-struct Limits {
-    /// Maximum number of values.
-    values: usize,
-    /// If false, the values are only checked: arrays and objects are returned empty.
-    keep: bool,
-}
-
-/// The reason why a text cannot be read.
-enum Fault {
-    NotJson(Failure),
-    /// The text may be JSON, but it is nested too deeply, repeats a key or has too many values.
-    Refused(Failure),
-}
-
-impl Fault {
-    fn into_failure(self) -> Failure {
-        match self {
-            Fault::NotJson(failure) | Fault::Refused(failure) => failure,
-        }
-    }
-}
-
-/// Parses exactly one JSON value.
-fn read(text: &str, limits: Limits) -> Result<Document, Fault> {
     let text = wattle_rt::without_bom(text);
-    let mut lexer = SliceLexer::new(text.as_bytes());
-    let mut reader = Reader { left: limits.values, keep: limits.keep, repeated: None };
-    let read =
-        lexer.exactly_one(SliceLexer::ws_peek, |next, lexer| reader.value(next, lexer, MAX_DEPTH));
-    let bad = match read {
-        Ok(document) => return Ok(document),
-        Err(bad) => bad,
-    };
-    let at = text.len() - lexer.as_slice().len();
-    let failed = |at: usize, why: &str| {
-        Failure::new(Code::EPARSE, format!("the text is not JSON: {}: {why}", position(text, at)))
-    };
-    if reader.left == 0 {
-        let message = "the document has more than 1,000,000 values; split it with `json.query` or \
-                       `str.lines` first";
-        return Err(Fault::Refused(Failure::new(Code::ENOMEM, message)));
-    }
-    if let Some(RepeatedKey { key, left }) = reader.repeated {
-        let key = wattle_rt::quote(&key, crate::QUOTED);
-        let why = format!("the key {key} is repeated in its object");
-        return Err(Fault::Refused(failed(text.len() - left - 1, &why)));
-    }
-    Err(match bad {
-        Bad::Depth => {
-            Fault::Refused(failed(at, &format!("values are nested deeper than {MAX_DEPTH}")))
-        }
-        Bad::Token(Expect::Value) if text.trim().is_empty() => {
-            Fault::NotJson(failed(at, "the text is empty"))
-        }
-        // `each` over a JSON array that is a string visits its characters, the first of which is a
-        // bracket.
-        other if matches!(text.trim(), "[" | "{") => Fault::NotJson(failed(
-            at,
-            &format!(
-                "{other}; it is a single character: `each` over a string visits its characters, \
-                 and `(arr.from_json DOC)` is an array of the items of a JSON array"
-            ),
-        )),
-        other => Fault::NotJson(failed(at, &other.to_string())),
-    })
+    read(text, usize::MAX, false).map(drop).map_err(|fault| fault.failure(text))
+}
+
+/// Parses exactly one JSON value of fewer than `values` values. If `keep` is false, the values are
+/// only checked: arrays and objects are returned empty.
+fn read(text: &str, values: usize, keep: bool) -> Result<Document, Fault> {
+    let mut reader = Reader { left: values, keep, open: Vec::new(), root: Document::Null };
+    scan(text, Grammar::Json, &mut reader)?;
+    Ok(reader.root)
 }
 
 /// The state of parsing one text.
@@ -209,77 +147,73 @@ struct Reader {
     /// Number of values that may follow.
     left: usize,
     keep: bool,
-    /// The first key that an object repeats.
-    repeated: Option<RepeatedKey>,
-}
-
-struct RepeatedKey {
-    key: String,
-    /// Number of bytes from the key's first character to the end of the text.
-    left: usize,
+    /// The arrays and objects that are open. The last entry of an object may lack its value.
+    open: Vec<Document>,
+    root: Document,
 }
 
 impl Reader {
-    /// Parses a value that starts with the byte `next`.
-    fn value(
-        &mut self,
-        next: u8,
-        lexer: &mut SliceLexer<'_>,
-        depth: usize,
-    ) -> Result<Document, Bad> {
+    fn count(&mut self) -> Result<(), Failure> {
         self.left = self.left.saturating_sub(1);
-        if self.left == 0 {
-            return Err(Bad::Depth);
+        if self.left > 0 {
+            return Ok(());
         }
-        let deeper = depth.checked_sub(1).ok_or(Bad::Depth)?;
-        Ok(match next {
-            b'a'..=b'z' => match lexer.null_or_bool().ok_or(Expect::Value)? {
-                None => Document::Null,
-                Some(yes) => Document::Bool(yes),
-            },
-            b'0'..=b'9' | b'-' => Document::Number(lexer.num_string().validated()?.0.into()),
-            b'"' => Document::Text(lexer.discarded().str_string().map_err(Bad::Str)?.into_owned()),
-            b'[' => {
-                let mut items = Vec::new();
-                lexer.discarded().seq(b']', SliceLexer::ws_peek, |next, lexer| {
-                    let item = self.value(next, lexer, deeper)?;
-                    if self.keep {
-                        items.push(item);
-                    }
-                    Ok::<_, Bad>(())
-                })?;
-                Document::Array(items)
+        let message = "the document has more than 1,000,000 values; split it with `json.query` or \
+                       `str.lines` first";
+        Err(Failure::new(Code::ENOMEM, message))
+    }
+
+    fn add(&mut self, document: Document) {
+        match self.open.last_mut() {
+            None => self.root = document,
+            Some(_) if !self.keep => {}
+            Some(Document::Object(fields)) => {
+                if let Some((_, value)) = fields.last_mut() {
+                    *value = document;
+                }
             }
-            b'{' => {
-                let mut fields = IndexMap::default();
-                lexer.discarded().seq(b'}', SliceLexer::ws_peek, |next, lexer| {
-                    lexer.expect(|_| Some(next), b'"').ok_or(Expect::String)?;
-                    let left = lexer.as_slice().len();
-                    let key = lexer.str_string().map_err(Bad::Str)?.into_owned();
-                    if fields.contains_key(&key) {
-                        self.repeated = Some(RepeatedKey { key, left });
-                        return Err(Bad::Depth);
-                    }
-                    lexer.expect(SliceLexer::ws_peek, b':').ok_or(Expect::Colon)?;
-                    let next = lexer.ws_peek().ok_or(Expect::Value)?;
-                    let value = self.value(next, lexer, deeper)?;
-                    fields.insert(key, if self.keep { value } else { Document::Null });
-                    Ok::<_, Bad>(())
-                })?;
-                Document::Object(Box::new(fields))
-            }
-            _ => Err(Expect::Value)?,
-        })
+            Some(Document::Array(items)) => items.push(document),
+            Some(_) => {}
+        }
     }
 }
 
-/// Converts a byte offset to a line and a column, such as `line 2, column 5`. Lines and columns are
-/// counted from 1, and columns are counted in characters.
-fn position(text: &str, at: usize) -> String {
-    let before = text.get(..text.floor_char_boundary(at)).unwrap_or_default();
-    let line = before.matches('\n').count() + 1;
-    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-    format!("line {line}, column {column}")
+impl Sink for Reader {
+    fn scalar(&mut self, scalar: Scalar<'_>) -> Result<(), Failure> {
+        self.count()?;
+        self.add(match scalar {
+            Scalar::Null => Document::Null,
+            Scalar::Bool(yes) => Document::Bool(yes),
+            Scalar::Number(number) => Document::Number(number.text.into()),
+            Scalar::Text(text) => Document::Text(text.text.into_owned()),
+        });
+        Ok(())
+    }
+
+    fn key(&mut self, key: &Text<'_>) -> Result<bool, Failure> {
+        let Some(Document::Object(fields)) = self.open.last_mut() else { return Ok(true) };
+        if fields.contains_key(&*key.text) {
+            return Ok(false);
+        }
+        fields.insert(key.text.clone().into_owned(), Document::Null);
+        Ok(true)
+    }
+
+    fn open(&mut self, is_object: bool) -> Result<(), Failure> {
+        self.count()?;
+        self.open.push(match is_object {
+            true => Document::Object(Box::default()),
+            false => Document::Array(Vec::new()),
+        });
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), Failure> {
+        if let Some(document) = self.open.pop() {
+            self.add(document);
+        }
+        Ok(())
+    }
 }
 
 /// Formats a string as a JSON string, with quotes.
@@ -316,6 +250,7 @@ pub(crate) fn write_quoted(text: &str, json: &mut String) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::scan::MAX_DEPTH;
     use super::*;
 
     fn rewritten(text: &str) -> Result<String, Failure> {

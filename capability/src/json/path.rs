@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use wattle_rt::{Code, Failure, truncate};
 
-use super::document::{Document, MAX_DEPTH};
+use super::document::Document;
+use super::scan::MAX_DEPTH;
 
 /// A step of a path, from a value to one of its fields or items.
 #[derive(Clone, Debug, PartialEq, Eq)]

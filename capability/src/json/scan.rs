@@ -3,9 +3,12 @@
 
 use std::borrow::Cow;
 
-use wattle_rt::Failure;
+use wattle_rt::{Code, Failure, quote};
 
-/// Maximum nesting depth. A value that contains no other values has depth 1.
+use crate::QUOTED;
+
+/// Maximum nesting depth. A value that contains no other values has depth 1. The limit is low
+/// because recursive functions walk values on a program's small stack.
 pub(crate) const MAX_DEPTH: usize = 128;
 
 /// A receiver of the parts of a text, in their order.
@@ -14,7 +17,7 @@ pub(crate) trait Sink {
     fn scalar(&mut self, scalar: Scalar<'_>) -> Result<(), Failure>;
 
     /// Adds the key of the next value. Returns false if the object has the key already.
-    fn key(&mut self, key: Text<'_>) -> Result<bool, Failure>;
+    fn key(&mut self, key: &Text<'_>) -> Result<bool, Failure>;
 
     /// Starts an object or a list.
     fn open(&mut self, is_object: bool) -> Result<(), Failure>;
@@ -58,6 +61,31 @@ pub(crate) enum Fault {
     Repeated { at: usize, key: String },
     /// The sink failed.
     Sink(Failure),
+}
+
+impl Fault {
+    /// Returns the failure of reading the text.
+    pub(crate) fn failure(self, text: &str) -> Failure {
+        let (at, why) = match self {
+            Fault::Sink(failure) => return failure,
+            Fault::Depth { at } => (at, format!("values are nested deeper than {MAX_DEPTH}")),
+            Fault::Repeated { at, key } => {
+                (at, format!("the key {} is repeated in its object", quote(&key, QUOTED)))
+            }
+            // `each` over a JSON array that is a string visits its characters, the first of which
+            // is a bracket.
+            Fault::Syntax { at, why } if matches!(text.trim(), "[" | "{") => (
+                at,
+                format!(
+                    "{why}; it is a single character: `each` over a string visits its characters, \
+                     and `(arr.from_json DOC)` is an array of the items of a JSON array"
+                ),
+            ),
+            Fault::Syntax { at, why } => (at, why.to_owned()),
+        };
+        let place = position(text, at);
+        Failure::new(Code::EPARSE, format!("the text is not JSON: {place}: {why}"))
+    }
 }
 
 /// The grammar of a text.
@@ -192,9 +220,8 @@ impl<'t> Scanner<'t> {
             return Err(self.bad("expected a key in quotes"));
         };
         let key = self.string(quote)?;
-        let name = key.text.clone();
-        if !sink.key(key).map_err(Fault::Sink)? {
-            return Err(Fault::Repeated { at, key: name.into_owned() });
+        if !sink.key(&key).map_err(Fault::Sink)? {
+            return Err(Fault::Repeated { at, key: key.text.into_owned() });
         }
         self.skip_space();
         if self.take(b':') { Ok(()) } else { Err(self.bad("expected `:`")) }

@@ -1,12 +1,15 @@
 //! Conversion of CSV tables (RFC 4180) to and from JSON arrays of objects.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use csv::{ByteRecord, ReaderBuilder, WriterBuilder};
+use indexmap::IndexSet;
 use wattle_rt::{Code, Failure, quote};
 
 use super::MAX_DOCUMENT;
 use super::document::{Document, MAX_VALUES, quoted};
+use super::scan::is_number;
 use crate::QUOTED;
 
 /// Maximum number of fields in a formatted table. Every row has a field for each column of the
@@ -53,6 +56,38 @@ fn types_numbers(types: Option<&str>) -> Result<bool, Failure> {
 /// `ENOMEM` if the document would be too large.
 pub(super) fn read(text: &str, sep: Option<&str>, types: Option<&str>) -> Result<String, Failure> {
     let numbers = types_numbers(types)?;
+    let mut json = String::from("[");
+    let mut values = 1;
+    let mut head: Vec<String> = Vec::new();
+    read_rows(text, sep, |columns, line, row| {
+        if head.is_empty() {
+            head = columns.iter().map(|column| quoted(column)).collect();
+        }
+        push(&mut json, &head, line, row, numbers)?;
+        values += columns.len() + 1;
+        if json.len() > MAX_DOCUMENT || values >= MAX_VALUES {
+            let message = format!(
+                "the rows up to line {line} make more than 16 MiB or 1,000,000 values of JSON; \
+                 parse the text in parts"
+            );
+            return Err(Failure::new(Code::ENOMEM, message));
+        }
+        Ok(())
+    })?;
+    json.push(']');
+    Ok(json)
+}
+
+/// Calls `take` with each row of a table after the header line: the names of the columns, the line
+/// where the row starts, and its fields.
+///
+/// # Errors
+/// `EPARSE` if a quote is unclosed; the errors of `take`.
+pub(crate) fn read_rows(
+    text: &str,
+    sep: Option<&str>,
+    mut take: impl FnMut(&[String], u64, &ByteRecord) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     let text = wattle_rt::without_bom(text);
     let whole = [text.as_bytes(), END].concat();
     let mut rows = ReaderBuilder::new()
@@ -65,23 +100,10 @@ pub(super) fn read(text: &str, sep: Option<&str>, types: Option<&str>) -> Result
     let (mut row, mut next) = (ByteRecord::new(), ByteRecord::new());
     rows.read_byte_record(&mut row).map_err(failed)?;
     let mut head: Option<Vec<String>> = None;
-    let mut json = String::from("[");
-    let mut values = 1;
     while rows.read_byte_record(&mut next).map_err(failed)? {
         match &head {
             None => head = Some(columns(&row)),
-            Some(columns) => {
-                push(&mut json, columns, &row, numbers)?;
-                values += columns.len() + 1;
-            }
-        }
-        if json.len() > MAX_DOCUMENT || values >= MAX_VALUES {
-            let message = format!(
-                "the rows up to line {} make more than 16 MiB or 1,000,000 values of JSON; parse \
-                 the text in parts",
-                line(&row)
-            );
-            return Err(Failure::new(Code::ENOMEM, message));
+            Some(columns) => take(columns, line(&row), &row)?,
         }
         std::mem::swap(&mut row, &mut next);
     }
@@ -90,8 +112,7 @@ pub(super) fn read(text: &str, sep: Option<&str>, types: Option<&str>) -> Result
             format!("a quote in the row that starts at line {} is not closed", line(&row));
         return Err(Failure::new(Code::EPARSE, message));
     }
-    json.push(']');
-    Ok(json)
+    Ok(())
 }
 
 /// Returns the number of the line where a row starts.
@@ -103,14 +124,14 @@ fn line(row: &ByteRecord) -> u64 {
 fn push(
     json: &mut String,
     columns: &[String],
+    line: u64,
     row: &ByteRecord,
     numbers: bool,
 ) -> Result<(), Failure> {
     if row.len() > columns.len() {
         let message = format!(
-            "line {} has {} fields, more than the {} of the header line; quote a field that \
+            "line {line} has {} fields, more than the {} of the header line; quote a field that \
              contains the separator",
-            line(row),
             row.len(),
             columns.len()
         );
@@ -131,12 +152,10 @@ fn push(
 /// field such as `007` does not count as a number, so that no digits are lost.
 fn number(field: &str) -> Option<&str> {
     let text = field.trim();
-    let is_number = text.starts_with(|first: char| first == '-' || first.is_ascii_digit())
-        && matches!(Document::read(text), Ok(Document::Number(_)));
-    is_number.then_some(text)
+    is_number(text).then_some(text)
 }
 
-/// Returns the column names as JSON strings. A repeated name gets a numeric suffix.
+/// Returns the column names. A repeated name gets a numeric suffix.
 fn columns(head: &ByteRecord) -> Vec<String> {
     let mut taken: HashSet<String> = HashSet::new();
     let mut counts: HashMap<String, usize> = HashMap::new();
@@ -150,7 +169,7 @@ fn columns(head: &ByteRecord) -> Vec<String> {
                 name = format!("{field}_{count}");
             }
             if taken.insert(name.clone()) {
-                return quoted(&name);
+                return name;
             }
         }
     };
@@ -172,12 +191,11 @@ fn a_kind(document: &Document) -> String {
 /// # Errors
 /// `EPARSE` if the document is not an array of objects; `ENOMEM` if the table would be too large.
 pub(super) fn write(document: &Document, sep: Option<&str>) -> Result<String, Failure> {
-    let sep = separator(sep)?;
     let Document::Array(items) = document else {
         let message = format!("the document is {}, not an array of objects", a_kind(document));
         return Err(Failure::new(Code::EPARSE, message));
     };
-    let mut columns = indexmap::IndexSet::new();
+    let mut columns = IndexSet::new();
     let mut rows = Vec::with_capacity(items.len());
     for (at, item) in items.iter().enumerate() {
         let Document::Object(fields) = item else {
@@ -190,14 +208,38 @@ pub(super) fn write(document: &Document, sep: Option<&str>) -> Result<String, Fa
         columns.extend(fields.keys());
         rows.push(fields);
     }
+    let fields = rows.iter().map(|fields| {
+        let field = |name: &&String| {
+            Ok(match fields.get(name.as_str()) {
+                None | Some(Document::Null) => Cow::Borrowed(""),
+                Some(Document::Text(text)) => Cow::Borrowed(text.as_str()),
+                Some(other) => Cow::Owned(other.to_json()),
+            })
+        };
+        columns.iter().map(field).collect()
+    });
+    write_rows(&columns, rows.len(), fields, sep)
+}
+
+/// Formats a table with a header line. `count` is the number of rows, each of which has a field for
+/// each column.
+///
+/// # Errors
+/// `ENOMEM` if the table would be too large; the errors of `rows`.
+pub(crate) fn write_rows<'r, C: AsRef<str>>(
+    columns: &IndexSet<C>,
+    count: usize,
+    rows: impl Iterator<Item = Result<Vec<Cow<'r, str>>, Failure>>,
+    sep: Option<&str>,
+) -> Result<String, Failure> {
+    let sep = separator(sep)?;
     if columns.is_empty() {
         return Ok(String::new());
     }
-    if columns.len().saturating_mul(rows.len()) > MAX_FIELDS {
+    if columns.len().saturating_mul(count) > MAX_FIELDS {
         let message = format!(
-            "the table would have {} columns and {} rows, more than 4,000,000 fields",
-            columns.len(),
-            rows.len()
+            "the table would have {} columns and {count} rows, more than 4,000,000 fields",
+            columns.len()
         );
         return Err(Failure::new(Code::ENOMEM, message));
     }
@@ -205,17 +247,9 @@ pub(super) fn write(document: &Document, sep: Option<&str>) -> Result<String, Fa
         Failure::new(Code::EPARSE, format!("the rows cannot be written: {error}"))
     };
     let mut table = WriterBuilder::new().delimiter(sep).from_writer(Vec::new());
-    table.write_record(columns.iter().map(|name| name.as_bytes())).map_err(failed)?;
-    for fields in rows {
-        for name in &columns {
-            match fields.get(*name) {
-                None | Some(Document::Null) => table.write_field(b""),
-                Some(Document::Text(text)) => table.write_field(text),
-                Some(other) => table.write_field(other.to_json()),
-            }
-            .map_err(failed)?;
-        }
-        table.write_record(None::<&[u8]>).map_err(failed)?;
+    table.write_record(columns.iter().map(|name| name.as_ref().as_bytes())).map_err(failed)?;
+    for row in rows {
+        table.write_record(row?.iter().map(|field| field.as_bytes())).map_err(failed)?;
     }
     let bytes = table.into_inner().map_err(|error| failed(error.into_error().into()))?;
     String::from_utf8(bytes)

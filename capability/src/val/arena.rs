@@ -233,6 +233,17 @@ pub(super) fn with<T>(
     result
 }
 
+#[cfg(test)]
+impl Values {
+    pub(super) fn limited(bytes: usize) -> Values {
+        Values { memory: Memory { free: bytes, owed: 0 }, ..Values::default() }
+    }
+
+    pub(super) fn unlimited() -> Values {
+        Values::limited(usize::MAX / 2)
+    }
+}
+
 impl Values {
     /// Returns a value.
     ///
@@ -519,11 +530,28 @@ impl Values {
         value
     }
 
+    /// Returns the position of the place that was remembered last.
+    pub(super) fn last_position(&self) -> Option<usize> {
+        let last = self.next_recent.checked_sub(1).unwrap_or(self.recent.len() - 1);
+        self.recent.get(last).map(|place| place.position as usize)
+    }
+
     /// Returns the list or object that contains a value, and the value's position in it. A value
     /// that several contain has the place that it was taken from last.
     pub(super) fn parent(&self, value: i32) -> Option<(i32, usize)> {
-        let mut places =
-            self.recent.iter().filter(|place| place.container != 0 && place.value == value);
+        // A place is out of date if its item was replaced.
+        let is_current = |place: &&Place| {
+            place.container != 0
+                && place.value == value
+                && match self.view(place.container) {
+                    Ok(View::List(items)) => items.get(place.position as usize) == Some(&value),
+                    Ok(View::Object(entries)) => entries
+                        .get(place.position as usize)
+                        .is_some_and(|entry| entry.value == value),
+                    _ => false,
+                }
+        };
+        let mut places = self.recent.iter().filter(is_current);
         if let Some(place) = places.next() {
             let is_unique = value >= FIRST || places.all(|other| other == place);
             return is_unique.then_some((place.container, place.position as usize));
@@ -651,6 +679,14 @@ impl<'v> Builder<'v> {
     pub(super) fn add_whole(&mut self, n: i64) -> Result<(), Failure> {
         let value = self.values.whole(n)?;
         self.add(value)
+    }
+
+    /// Adds a number whose text is a JSON number.
+    pub(super) fn add_number(&mut self, text: &str) -> Result<(), Failure> {
+        match text.parse::<i64>() {
+            Ok(n) if text != "-0" => self.add_whole(n),
+            _ => self.add_decimal(text, None),
+        }
     }
 
     pub(super) fn add_decimal(&mut self, text: &str, at: Option<usize>) -> Result<(), Failure> {

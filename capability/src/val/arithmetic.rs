@@ -1,11 +1,9 @@
 //! The functions on one or two numbers, and comparisons.
 
-use std::cmp::Ordering;
-
 use wattle_rt::{Failure, Run};
 
 use super::arena::with;
-use super::number::{Number, Op};
+use super::number::Op;
 use super::{ValueHandle, values};
 
 pub(super) fn add(run: &mut Run, a: i32, b: i32) -> Result<ValueHandle, Failure> {
@@ -49,7 +47,7 @@ pub(super) fn neg(run: &mut Run, a: i32) -> Result<ValueHandle, Failure> {
 pub(super) fn abs(run: &mut Run, a: i32) -> Result<ValueHandle, Failure> {
     with(run, |values| {
         let number = values.number(a, "abs takes numbers")?;
-        if number.compare(Number::Whole(0)) != Ordering::Less {
+        if !number.is_negative() {
             return Ok(a);
         }
         let answer = number.negated()?;

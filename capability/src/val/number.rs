@@ -102,7 +102,7 @@ impl Number<'_> {
     }
 
     /// Returns the exact value of a number. A float has the value of its shortest text.
-    fn exact(self) -> Result<Exact, Failure> {
+    pub(super) fn exact(self) -> Result<Exact, Failure> {
         match self {
             Number::Whole(n) => Ok(Exact { digits: n.into(), scale: 0 }),
             Number::Big(n) => Ok(Exact { digits: n.clone(), scale: 0 }),
@@ -123,7 +123,8 @@ impl Number<'_> {
         })
     }
 
-    fn small_decimal(self) -> Option<Decimal> {
+    /// Returns the number as a decimal of few digits, if it is one.
+    pub(super) fn small_decimal(self) -> Option<Decimal> {
         match self {
             Number::Whole(n) => Some(Decimal::from(n)),
             Number::Decimal(text) => Decimal::read(text.as_bytes()),
@@ -217,6 +218,22 @@ impl Exact {
         }
     }
 
+    /// Rounds to decimal places; half is rounded away from 0. Returns `None` if the number has no
+    /// more places.
+    pub(super) fn rounded(self, places: i64) -> Result<Option<Exact>, Failure> {
+        let dropped = self.scale - places;
+        if dropped <= 0 {
+            return Ok(None);
+        }
+        // A number of fewer digits than are dropped is less than half.
+        if dropped > MAX_DIGITS as i64 + 1 {
+            return Ok(Some(Exact { digits: BigInt::default(), scale: 0 }));
+        }
+        let power = power_of_ten(dropped)?;
+        let half = &power / 2 * if self.digits.sign() == Sign::Minus { -1 } else { 1 };
+        Ok(Some(Exact { digits: (self.digits + half) / power, scale: places }))
+    }
+
     fn is_zero(&self) -> bool {
         self.digits.sign() == Sign::NoSign
     }
@@ -284,6 +301,25 @@ impl Exact {
             format!("{sign}{first}{point}{rest}e{}", places - 1)
         };
         Answer::Decimal(text)
+    }
+
+    pub(super) fn times_hundred(self) -> Exact {
+        Exact { scale: self.scale - 2, ..self }
+    }
+
+    /// Returns the number with exactly this many decimal places; half is rounded away from 0.
+    pub(super) fn fixed(self, places: usize) -> Result<String, Failure> {
+        let wanted = i64::try_from(places).unwrap_or(i64::MAX);
+        let rounded = self.clone().rounded(wanted)?.unwrap_or(self);
+        let digits = match rounded.is_zero() {
+            true => rounded.digits,
+            false => rounded.digits * power_of_ten(wanted - rounded.scale)?,
+        };
+        let text = format!("{:0>1$}", digits.magnitude().to_string(), places + 1);
+        let (whole, decimals) = text.split_at_checked(text.len() - places).unwrap_or_default();
+        let sign = if digits.sign() == Sign::Minus { "-" } else { "" };
+        let point = if places == 0 { "" } else { "." };
+        Ok(format!("{sign}{whole}{point}{decimals}"))
     }
 
     /// Divides two numbers. Returns the exact quotient if it is whole, and otherwise the nearest

@@ -15,7 +15,7 @@ struct Steps(u32);
 
 impl Steps {
     fn all() -> Steps {
-        Steps(50_000_000)
+        Steps(10_000_000)
     }
 
     fn take(&mut self, depth: usize) -> Result<(), Failure> {

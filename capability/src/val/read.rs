@@ -1,10 +1,9 @@
 //! The parser of values.
 
-use wattle_rt::{Code, Failure, Run};
+use wattle_rt::{Failure, Run};
 
 use super::arena::{Builder, Values, with};
-use crate::QUOTED;
-use crate::json::scan::{self, Fault, Grammar, MAX_DEPTH, Scalar, Sink, Text, Written};
+use crate::json::scan::{self, Fault, Grammar, Scalar, Sink, Text, Written};
 
 impl Sink for Builder<'_> {
     fn scalar(&mut self, scalar: Scalar<'_>) -> Result<(), Failure> {
@@ -17,8 +16,8 @@ impl Sink for Builder<'_> {
         }
     }
 
-    fn key(&mut self, key: Text<'_>) -> Result<bool, Failure> {
-        self.add_key(&key.text, copied(&key))
+    fn key(&mut self, key: &Text<'_>) -> Result<bool, Failure> {
+        self.add_key(&key.text, copied(key))
     }
 
     fn open(&mut self, is_object: bool) -> Result<(), Failure> {
@@ -52,23 +51,6 @@ impl Values {
             self.restore(&mark);
             fault.failure(text)
         })
-    }
-}
-
-impl Fault {
-    /// Returns the failure of parsing a text.
-    fn failure(self, text: &str) -> Failure {
-        let (at, why) = match self {
-            Fault::Sink(failure) => return failure,
-            Fault::Syntax { at, why } => (at, why.to_owned()),
-            Fault::Depth { at } => (at, format!("values are nested deeper than {MAX_DEPTH}")),
-            Fault::Repeated { at, key } => (
-                at,
-                format!("the key {} is repeated in its object", wattle_rt::quote(&key, QUOTED)),
-            ),
-        };
-        let place = scan::position(text, at);
-        Failure::new(Code::EPARSE, format!("the text is not JSON: {place}: {why}"))
     }
 }
 

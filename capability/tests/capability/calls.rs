@@ -16,6 +16,8 @@ use crate::world::World;
 const MEMORY: usize = 1 << 20;
 /// Maximum number of calls in a sequence.
 const CALLS: usize = 32;
+/// Number of functions in each table of the program.
+const GROUP: usize = 128;
 
 /// Strings to use as operands: keys, paths, URLs, documents, patterns, programs and times.
 const TEXTS: &[&str] = &[
@@ -158,8 +160,8 @@ impl Calls {
             (0..5).for_each(|at| script.push(char::from((number >> (7 * at) & 0x7f) as u8)));
         };
         for _ in 0..CALLS {
-            let Some(which) = bytes.next() else { break };
-            let which = usize::from(which) % self.functions.len();
+            let (Some(low), Some(high)) = (bytes.next(), bytes.next()) else { break };
+            let which = usize::from(u16::from_le_bytes([low, high])) % self.functions.len();
             put(which as u32 + 1);
             for _ in self.functions[which].signature.params {
                 let (kind, value) = (bytes.next().unwrap_or(0), bytes.next().unwrap_or(0));
@@ -254,14 +256,29 @@ fn text(functions: &[&'static Function]) -> String {
             keeps.concat()
         );
     }
-    let labels: String = (0..functions.len()).map(|at| format!("$b{at} ")).collect();
-    let _ = write!(text, "(func $dispatch (param $which i32) ");
-    (0..functions.len()).rev().for_each(|at| {
-        let _ = write!(text, "(block $b{at} ");
-    });
-    let _ = write!(text, "(br_table {labels} $b0 (local.get $which))");
-    for at in 0..functions.len() {
-        let _ = writeln!(text, ") (call $call{at}) (return)");
+    // Parentheses are nested at most 256 deep, so that one table cannot hold all functions.
+    let names: Vec<usize> = (0..functions.len()).collect();
+    for (group, calls) in names.chunks(GROUP).enumerate() {
+        let labels: String = calls.iter().map(|at| format!("$b{at} ")).collect();
+        let _ = write!(text, "(func $dispatch{group} (param $which i32) ");
+        calls.iter().rev().for_each(|at| {
+            let _ = write!(text, "(block $b{at} ");
+        });
+        let _ = write!(text, "(br_table {labels} $b{} (local.get $which))", calls[0]);
+        for at in calls {
+            let _ = writeln!(text, ") (call $call{at}) (return)");
+        }
+        text.push_str(")\n");
+    }
+    text.push_str("(func $dispatch (param $which i32)\n");
+    for group in 0..functions.len().div_ceil(GROUP) {
+        let _ = writeln!(
+            text,
+            "(if (i32.lt_u (local.get $which) (i32.const {})) (then (call $dispatch{group} \
+             (i32.sub (local.get $which) (i32.const {}))) (return)))",
+            (group + 1) * GROUP,
+            group * GROUP
+        );
     }
     text.push_str(
         ")

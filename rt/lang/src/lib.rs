@@ -19,6 +19,7 @@ mod check;
 mod code;
 pub mod cost;
 mod diagnose;
+mod format_spec;
 mod habits;
 mod lower;
 mod signature;
@@ -42,6 +43,7 @@ pub use self::diagnose::diagnostic::{Diagnostic, Position, Severity};
 pub use self::diagnose::fix::{Certainty, Edit, Fix};
 pub use self::diagnose::truncate::{quote, truncate};
 use self::diagnose::wording::{self, Fault};
+pub use self::format_spec::{Alignment, FormatError, FormatSpec};
 pub use self::lower::forms::{FormDoc, forms};
 pub use self::lower::{FAIL, TRAP};
 pub use self::signature::{

@@ -23,6 +23,12 @@ pub(crate) const PROGRAM: &str = include_str!("../program.wat");
 /// A program that makes [`CALLS`] host calls, each with a string argument.
 pub(crate) const CALLING: &str = include_str!("../host_calls.wat");
 
+/// A program that parses its argument as JSON.
+pub(crate) const PARSING: &str = "(out (val.len (val.parse (arg 0))))";
+
+/// The argument of the other programs.
+const ARGUMENT: &str = "world";
+
 /// Number of host calls in [`CALLING`].
 pub(crate) const CALLS: u32 = 10_000;
 
@@ -55,8 +61,14 @@ impl Wattle {
 
     /// Runs a program, which is compiled if it is not cached.
     pub(crate) async fn run(&self, text: &str) {
+        self.run_with(text, ARGUMENT).await;
+    }
+
+    /// Runs a program with an argument.
+    pub(crate) async fn run_with(&self, text: &str, arg: &str) {
         let program = self.runtime.prepare(text).await.unwrap();
-        let outcome = self.runtime.run(&program, &self.grants, args()).await.unwrap();
+        let args = vec![arg.to_owned()];
+        let outcome = self.runtime.run(&program, &self.grants, args).await.unwrap();
         assert!(outcome.success());
         black_box(outcome.results);
     }
@@ -69,7 +81,7 @@ impl Wattle {
 
 /// Returns the arguments of one run of a program.
 fn args() -> Vec<String> {
-    vec!["world".to_owned()]
+    vec![ARGUMENT.to_owned()]
 }
 
 /// The state that the module's imports need.
