@@ -539,8 +539,19 @@ impl Values {
     /// Returns the list or object that contains a value, and the value's position in it. A value
     /// that several contain has the place that it was taken from last.
     pub(super) fn parent(&self, value: i32) -> Option<(i32, usize)> {
-        let mut places =
-            self.recent.iter().filter(|place| place.container != 0 && place.value == value);
+        // A place is out of date if its item was replaced.
+        let is_current = |place: &&Place| {
+            place.container != 0
+                && place.value == value
+                && match self.view(place.container) {
+                    Ok(View::List(items)) => items.get(place.position as usize) == Some(&value),
+                    Ok(View::Object(entries)) => entries
+                        .get(place.position as usize)
+                        .is_some_and(|entry| entry.value == value),
+                    _ => false,
+                }
+        };
+        let mut places = self.recent.iter().filter(is_current);
         if let Some(place) = places.next() {
             let is_unique = value >= FIRST || places.all(|other| other == place);
             return is_unique.then_some((place.container, place.position as usize));

@@ -26,6 +26,9 @@ pub(crate) const CALLING: &str = include_str!("../host_calls.wat");
 /// A program that parses its argument as JSON.
 pub(crate) const PARSING: &str = "(out (val.len (val.parse (arg 0))))";
 
+/// The argument of the other programs.
+const ARGUMENT: &str = "world";
+
 /// Number of host calls in [`CALLING`].
 pub(crate) const CALLS: u32 = 10_000;
 
@@ -58,7 +61,7 @@ impl Wattle {
 
     /// Runs a program, which is compiled if it is not cached.
     pub(crate) async fn run(&self, text: &str) {
-        self.run_with(text, "world").await;
+        self.run_with(text, ARGUMENT).await;
     }
 
     /// Runs a program with an argument.
@@ -78,7 +81,7 @@ impl Wattle {
 
 /// Returns the arguments of one run of a program.
 fn args() -> Vec<String> {
-    vec!["world".to_owned()]
+    vec![ARGUMENT.to_owned()]
 }
 
 /// The state that the module's imports need.
