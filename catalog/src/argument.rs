@@ -65,11 +65,8 @@ impl Entry {
     /// If the program has no parameter of that name, or a required argument is missing.
     pub fn in_order(&self, given: Vec<(String, String)>) -> Result<Vec<String>, ArgumentError> {
         let args = &self.meta().args;
-        let error = |kind| ArgumentError {
-            program: self.name().clone(),
-            usage: self.usage(),
-            kind,
-        };
+        let error =
+            |kind| ArgumentError { program: self.name().clone(), usage: self.usage(), kind };
         if let Some((name, _)) = given.iter().find(|(name, _)| args.iter().all(|a| a.name != *name))
         {
             return Err(error(Kind::Unknown { arg: name.clone() }));

@@ -108,9 +108,8 @@ impl Catalog {
     /// Returns the programs as others call them by their names.
     #[must_use]
     pub fn callables(&self) -> &Callables {
-        self.callables.get_or_init(|| {
-            Callables::new(self.entries().values().map(|entry| entry.callable()))
-        })
+        self.callables
+            .get_or_init(|| Callables::new(self.entries().values().map(|entry| entry.callable())))
     }
 
     /// Returns the program with exactly this name, or `None` if there is none.

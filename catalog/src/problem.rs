@@ -261,8 +261,17 @@ impl Fault {
 
 /// The keys that apply to the whole program. TOML treats keys that follow a table header as keys of
 /// that table.
-const TOP: [&str; 9] =
-    ["returns", "result", "uses", "version", "replaces", "tags", "exclusive", "silent", "timeout_ms"];
+const TOP: [&str; 9] = [
+    "returns",
+    "result",
+    "uses",
+    "version",
+    "replaces",
+    "tags",
+    "exclusive",
+    "silent",
+    "timeout_ms",
+];
 
 fn unknown_key(key: &str, known: &[String], top: bool) -> Option<String> {
     if !top && TOP.contains(&key) {

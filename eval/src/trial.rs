@@ -183,7 +183,11 @@ impl Trial<'_> {
         let request = RunRequest::new(self.task.prompt.as_str());
         let sink = |envelope: &Envelope| tally.record(envelope);
         let report = wattle_agent::host::run(parts, &request, &sink).await;
-        Run { ending: report.ending, steps: report.steps, count: tally.count(&host.calling_runtime()).await }
+        Run {
+            ending: report.ending,
+            steps: report.steps,
+            count: tally.count(&host.calling_runtime()).await,
+        }
     }
 
     async fn judge(

@@ -55,9 +55,9 @@ pub use program::Program;
 pub use run::{NestedContext, Run};
 pub use runtime::{EngineError, RunError, Runtime};
 pub use wattle_lang::{
-    Alignment, AssembledModule, CallEffect, Callable, CallableParam, Certainty, Code, Diagnostic, Edit,
-    EncodeError, FAIL, Fix, FixResult, FormDoc, FormatError, FormatSpec, Interruption, Names, Param,
-    Position, Role, Service, Severity, Signature,
-    Signatures, TRAP, Target, Touch, Ty, ValType, assemble, check, decode_text, explain, fix,
-    format, forms, locate, quote, truncate, without_bom,
+    Alignment, AssembledModule, CallEffect, Callable, CallableParam, Certainty, Code, Diagnostic,
+    Edit, EncodeError, FAIL, Fix, FixResult, FormDoc, FormatError, FormatSpec, Interruption, Names,
+    Param, Position, Role, Service, Severity, Signature, Signatures, TRAP, Target, Touch, Ty,
+    ValType, assemble, check, decode_text, explain, fix, format, forms, locate, quote, truncate,
+    without_bom,
 };

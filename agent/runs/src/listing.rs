@@ -93,8 +93,10 @@ impl Listing {
     pub fn choose(catalog: &Catalog, message: &str) -> Listing {
         let is_built_in = |entry: &&Entry| matches!(entry.origin(), Origin::BuiltIn(_));
         let entries = || catalog.iter().map(AsRef::<Entry>::as_ref);
-        let mut built_in: Vec<&Entry> =
-            entries().filter(is_built_in).filter(|entry| !is_hosts(entry) && !is_twin(entry)).collect();
+        let mut built_in: Vec<&Entry> = entries()
+            .filter(is_built_in)
+            .filter(|entry| !is_hosts(entry) && !is_twin(entry))
+            .collect();
         built_in.sort_by_key(|entry| (family(entry.name().as_str()), entry.name()));
         let own: Vec<&Entry> = entries().filter(|entry| !is_built_in(entry)).collect();
         let rest = own.get(MAX_DESCRIBED..).unwrap_or_default();

@@ -142,9 +142,9 @@ impl par::Programs for Programs {
     }
 
     fn in_order(&self, name: &str, args: Vec<(String, String)>) -> Result<Vec<String>, Failure> {
-        self.entry(name)?.in_order(args).map_err(|error| {
-            Failure::new(Code::EPARSE, format!("{error}; hint: {}", error.hint()))
-        })
+        self.entry(name)?
+            .in_order(args)
+            .map_err(|error| Failure::new(Code::EPARSE, format!("{error}; hint: {}", error.hint())))
     }
 
     fn source(&self, name: &str) -> Option<Arc<str>> {

@@ -71,7 +71,8 @@ pub(super) fn list_len(run: &mut Run, v: i32) -> Result<i32, Failure> {
     let values = values(run);
     match values.view(v)? {
         View::Object(_) => {
-            let hint = "`(each $k $v …)` gives its keys and values, `(values …)` the list of its values";
+            let hint =
+                "`(each $k $v …)` gives its keys and values, `(values …)` the list of its values";
             Err(values.wrong(v, "one name stands for the items of a list", hint))
         }
         View::Text(_) => {

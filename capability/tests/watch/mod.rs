@@ -195,7 +195,11 @@ impl Programs for Watched<dyn Programs> {
         self.inner.is_exclusive(work)
     }
 
-    fn in_order(&self, name: &str, args: Vec<(String, String)>) -> Result<Vec<String>, wattle_rt::Failure> {
+    fn in_order(
+        &self,
+        name: &str,
+        args: Vec<(String, String)>,
+    ) -> Result<Vec<String>, wattle_rt::Failure> {
         self.inner.in_order(name, args)
     }
 }

@@ -83,9 +83,10 @@ pub(crate) async fn check(args: CheckArgs, flags: &[Layer]) -> Result<Exit, Faul
     let catalog = config.as_ref().map(setup::folders);
     let catalog = catalog.as_ref().map(|folders| folders.catalog());
     let limits = Limits { instances: 1, ..Limits::default() };
-    let callables = catalog.map_or_else(|| Catalog::built_in().callables().clone(), |catalog| {
-        catalog.callables().clone()
-    });
+    let callables = catalog.map_or_else(
+        || Catalog::built_in().callables().clone(),
+        |catalog| catalog.callables().clone(),
+    );
     let runtime = Runtime::new(capability::ALL, limits).map_err(Fault::failed)?;
     let runtime = runtime.with_callables(&callables);
     let (mut documents, mut sound) = (Vec::new(), true);

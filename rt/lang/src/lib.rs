@@ -47,7 +47,8 @@ pub use self::format_spec::{Alignment, FormatError, FormatSpec};
 pub use self::lower::forms::{FormDoc, forms};
 pub use self::lower::{FAIL, TRAP};
 pub use self::signature::{
-    Callable, CallableParam, Names, Param, Service, Signature, Signatures, Target, Touch, Ty, ValType,
+    Callable, CallableParam, Names, Param, Service, Signature, Signatures, Target, Touch, Ty,
+    ValType,
 };
 pub use self::syntax::format::format;
 use self::syntax::indent;

@@ -112,8 +112,7 @@ impl Runtime {
         cache: Option<&Path>,
     ) -> Result<Program, PrepareError> {
         let signatures = self.signatures.clone();
-        let assemble =
-            move |_: &Inner, source: &str| wattle_lang::assemble(source, &signatures);
+        let assemble = move |_: &Inner, source: &str| wattle_lang::assemble(source, &signatures);
         let assembled = self.inline_or_pooled(source, assemble).await?;
         let assembled = Arc::new(assembled.map_err(PrepareError::Invalid)?);
         let mut hasher = blake3::Hasher::new();
@@ -338,13 +337,6 @@ impl Inner {
 fn explain(source: &str, signatures: &Signatures, error: &wasmtime::Error) -> Box<Diagnostic> {
     wattle_lang::explain(source, signatures).unwrap_or_else(|| {
         let message = format!("the engine refuses the module: {}", error.root_cause());
-        Box::new(Diagnostic::new(
-            source,
-            Severity::Error,
-            "refused-module",
-            0..0,
-            message,
-            None,
-        ))
+        Box::new(Diagnostic::new(source, Severity::Error, "refused-module", 0..0, message, None))
     })
 }

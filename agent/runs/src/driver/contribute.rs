@@ -90,8 +90,9 @@ impl Performer<'_> {
         let is_number = |result: &Param| {
             matches!(result.ty, Ty::Int | Ty::OptInt | Ty::Long | Ty::Float | Ty::Bool)
         };
-        let is_filled =
-            |param: &Param| matches!(param.ty, Ty::Arr | Ty::Map | Ty::OptMap | Ty::Val | Ty::Addr | Ty::Any);
+        let is_filled = |param: &Param| {
+            matches!(param.ty, Ty::Arr | Ty::Map | Ty::OptMap | Ty::Val | Ty::Addr | Ty::Any)
+        };
         let prepared = self.parts.host.prepare(entry.source()).await;
         prepared.is_ok_and(|program| {
             program.imports().iter().all(|function| {

@@ -79,10 +79,7 @@ const HINTS: &[(&[&str], &str)] = &[
         "write `(for $i FROM TO …)`, TO excluded; `(ints N)` is an array of N zeros",
     ),
     (&["loop"], "write `(while C …)`, or `(for $i FROM TO …)`"),
-    (
-        &["json.loads", "json.decode", "JSON.parse"],
-        "write `(json S)`",
-    ),
+    (&["json.loads", "json.decode", "JSON.parse"], "write `(json S)`"),
     (&["recur"], "write `(while C …)` and set its variables, or call the function itself"),
     (&["with-open"], "files need not be opened or closed: write `(fs.read PATH)`"),
     (&["sys.exit"], "write `(ret)` to end the program, or `(fail CODE \"why\")` for an error"),

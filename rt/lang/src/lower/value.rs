@@ -444,7 +444,9 @@ impl<'s> Join<'s> {
             }
             let (ty, first) = match self.found {
                 None => (Some(out.ty), at),
-                Some((known, first)) => (known.join(out.ty).or_else(|| mixed(known, out.ty)), first),
+                Some((known, first)) => {
+                    (known.join(out.ty).or_else(|| mixed(known, out.ty)), first)
+                }
             };
             let Some(ty) =
                 ty.filter(|_| !matches!(want, Want::Val(val) if !out.ty.val().fits(val)))

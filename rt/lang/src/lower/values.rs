@@ -45,12 +45,7 @@ impl<'s> Lowering<'_, 's> {
 
     /// Returns code that converts a value of the given type, one for which
     /// [`is_shaped`](Type::is_shaped) is true, to a handle.
-    pub(crate) fn boxed(
-        &mut self,
-        from: NodeId,
-        value: Wat<'s>,
-        ty: Type,
-    ) -> LowerResult<Wat<'s>> {
+    pub(crate) fn boxed(&mut self, from: NodeId, value: Wat<'s>, ty: Type) -> LowerResult<Wat<'s>> {
         let constant = value.constant();
         match ty {
             Type::Null => Ok(Wat::i32(from, NULL)),

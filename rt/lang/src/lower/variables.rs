@@ -319,11 +319,7 @@ impl<'s> Lowering<'_, 's> {
         // The variables of a function in a form are unknown after it, but belong to the same function
         // of the module.
         let is_taken = self.func.own > 0 || self.func.scope.find(name).is_some();
-        let text = if shared || is_taken {
-            self.global_name(name, at).into()
-        } else {
-            name.into()
-        };
+        let text = if shared || is_taken { self.global_name(name, at).into() } else { name.into() };
         let wat = match ty.val() {
             Val::Any => "i32",
             val => val.name(),
@@ -440,7 +436,13 @@ impl<'s> Lowering<'_, 's> {
         if !variable.is_global && !declared {
             self.func.hidden.push((name.clone(), Val::I32));
         }
-        Some(Resolved { text: name.into(), node: None, declared: None, at: None, ..variable.clone() })
+        Some(Resolved {
+            text: name.into(),
+            node: None,
+            declared: None,
+            at: None,
+            ..variable.clone()
+        })
     }
 
     /// Returns the name of the companion of the variable that a node declares.

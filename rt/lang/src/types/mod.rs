@@ -212,7 +212,8 @@ impl Type {
 
     /// Returns true if every value of the type has an equal value of the type [`Val`](Type::Val).
     pub(crate) const fn is_shaped(self) -> bool {
-        self.is_number() || matches!(self, Type::Str | Type::Arr | Type::Map | Type::Val | Type::Null)
+        self.is_number()
+            || matches!(self, Type::Str | Type::Arr | Type::Map | Type::Val | Type::Null)
     }
 
     /// Returns true if the type alone does not determine the meaning of a value.

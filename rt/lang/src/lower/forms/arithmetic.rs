@@ -145,12 +145,9 @@ impl<'s> Lowering<'_, 's> {
                     && tree.head(*operand).is_none()
                     && crate::syntax::literal::number_type(text.trim()).is_none()
             };
-            let joins = head == "+"
-                && found == Type::Str
-                && operands.iter().any(is_text);
-            let change = joins
-                .then(|| crate::habits::rewrite::replace_head(tree, list, "str"))
-                .flatten();
+            let joins = head == "+" && found == Type::Str && operands.iter().any(is_text);
+            let change =
+                joins.then(|| crate::habits::rewrite::replace_head(tree, list, "str")).flatten();
             return self.fault(node, message.maybe_safe(change));
         }
         let Some((known, first)) = common else { return Ok((found, node)) };

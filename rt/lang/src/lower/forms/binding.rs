@@ -79,7 +79,9 @@ impl<'s> Lowering<'_, 's> {
             None => self.declare_let(name, ty, target)?,
         };
         let value = match (value.ty, variable.ty) {
-            (found, Type::Val) if found.is_shaped() => self.convert(list, node, value, Type::Val)?,
+            (found, Type::Val) if found.is_shaped() => {
+                self.convert(list, node, value, Type::Val)?
+            }
             _ => value,
         };
         Ok(Lowered::none(variable.write(list, Some(value.wat))))

@@ -4,6 +4,7 @@
 
 use super::path::Key;
 use super::{all_operands, operand_count};
+use crate::Param;
 use crate::diagnose::fix::Edits;
 use crate::diagnose::wording::{form, types as type_wording};
 use crate::lower::flow::{Context, Flow, Lowered, Want};
@@ -11,7 +12,6 @@ use crate::lower::output::Wat;
 use crate::lower::variables::{Declared, Hidden};
 use crate::lower::{CodeResult, LowerResult, Lowering};
 use crate::syntax::tree::{NodeId, Nodes};
-use crate::Param;
 use crate::types::{Type, Val};
 
 /// A function of the items of a collection.
@@ -81,7 +81,8 @@ impl<'s> Lowering<'_, 's> {
     pub(super) fn lower_simple(&mut self, list: NodeId, context: Context) -> CodeResult<'s> {
         self.require_use(list, context)?;
         let head = self.tree.head(list).unwrap_or("");
-        let function = SIMPLE.iter().find(|(name, _)| *name == head).map_or(head, |(_, name)| *name);
+        let function =
+            SIMPLE.iter().find(|(name, _)| *name == head).map_or(head, |(_, name)| *name);
         let Some(signature) = self.host.get(&["val.", function].concat()).copied() else {
             return self.host_call(list, &["val.", function].concat(), []).map(Lowered::none);
         };
@@ -138,12 +139,8 @@ impl<'s> Lowering<'_, 's> {
             return Err(operand_count(tree, list, 1, 0));
         };
         let head = tree.head(list).unwrap_or("");
-        let mut all = Sorted {
-            collection: *collection,
-            others: Vec::new(),
-            by: None,
-            is_descending: false,
-        };
+        let mut all =
+            Sorted { collection: *collection, others: Vec::new(), by: None, is_descending: false };
         let mut rest = rest.iter();
         while let Some(node) = rest.next() {
             match tree.atom(*node) {
@@ -396,9 +393,7 @@ impl<'s> Lowering<'_, 's> {
                 let descending = Wat::i32(list, is_descending.into());
                 ("sort", vec![items.get(list), keys_or_null(), descending], Type::Val)
             }
-            "group" | "index" | "uniq" => {
-                (head, vec![items.get(list), keys_or_null()], Type::Val)
-            }
+            "group" | "index" | "uniq" => (head, vec![items.get(list), keys_or_null()], Type::Val),
             "min" => ("least", vec![items.get(list), keys_or_null()], Type::Val),
             "max" => ("greatest", vec![items.get(list), keys_or_null()], Type::Val),
             "percentile" => {
@@ -432,7 +427,10 @@ impl<'s> Lowering<'_, 's> {
             Function::Part(key) => {
                 let is_key = self.tree.is_text(key) && !self.tree.is_text(*collection);
                 let is_list = is_key
-                    && matches!(self.value(list, *collection, Want::Any)?.ty, Type::Val | Type::Arr);
+                    && matches!(
+                        self.value(list, *collection, Want::Any)?.ty,
+                        Type::Val | Type::Arr
+                    );
                 if !is_list {
                     return Ok(None);
                 }

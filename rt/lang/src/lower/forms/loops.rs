@@ -386,7 +386,8 @@ impl Lowering<'_, '_> {
     /// rather than the first form of its body.
     fn is_collection(&self, form: NodeId) -> bool {
         let head = self.tree.head(form).unwrap_or("");
-        let calls = head == "call" || matches!(self.callee(head), Some(Callee::Fn(..) | Callee::Wat(_)));
+        let calls =
+            head == "call" || matches!(self.callee(head), Some(Callee::Fn(..) | Callee::Wat(_)));
         !calls && self.leaves(form) == Leaves::Value
     }
 }
@@ -490,7 +491,10 @@ impl<'s> Lowering<'_, 's> {
         let same = collection.get(list);
         let whole = IndexLoop { list, collection, at, length, begin };
         let out = self.index_loop(whole, same, body)?;
-        Ok(Lowered::none(Wat::sequence(list, before.into_iter().chain([out.wat]).collect::<Vec<_>>())))
+        Ok(Lowered::none(Wat::sequence(
+            list,
+            before.into_iter().chain([out.wat]).collect::<Vec<_>>(),
+        )))
     }
 
     /// Declares the hidden variables for the collection and the index of a loop.

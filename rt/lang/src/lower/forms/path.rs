@@ -90,16 +90,10 @@ impl<'s> Place<'s> {
         let is_missing = Wat::list(list, "i32.eqz", [old.get(list)]);
         let before = Wat::list(list, "select", [zero, old.get(list), is_missing]);
         let new = lowering.value_call(list, function, [before, value])?;
-        let put =
-            lowering.value_call(list, "put", [container.get(list), key.get(list), new])?;
+        let put = lowering.value_call(list, "put", [container.get(list), key.get(list), new])?;
         Ok(Lowered::none(Wat::sequence(
             list,
-            [
-                container.set(list, self.container),
-                key.set(list, handle),
-                old.set(list, found),
-                put,
-            ],
+            [container.set(list, self.container), key.set(list, handle), old.set(list, found), put],
         )))
     }
 }
@@ -208,12 +202,7 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Lowers `(at V K…)` for a value: the part that the keys lead to.
-    pub(super) fn part(
-        &mut self,
-        list: NodeId,
-        value: Wat<'s>,
-        keys: &[NodeId],
-    ) -> CodeResult<'s> {
+    pub(super) fn part(&mut self, list: NodeId, value: Wat<'s>, keys: &[NodeId]) -> CodeResult<'s> {
         let mut value = value;
         for node in keys {
             value = self.key(list, *node)?.read(self, list, value)?;
