@@ -18,6 +18,7 @@ const COMPUTED: &[&str] = &[
     "str.find_all/3",
     "str.replace_re",
     "par.map",
+    "par.apply",
     "par.call",
     "par.run",
     "workbook.run",
