@@ -293,6 +293,11 @@ capability! {
     #[prompt(omitted)]
     fn list_len(v: val) -> n: int ! EKIND = forms::list_len;
 
+    /// Removes a part of a list or an object; one that is missing is none
+    #[example = r#"(let $v (val.parse "{\"a\":1,\"b\":2}")) (val.remove $v (val.of_str "a")) (ret (val.text $v))"# => r#"{"b":2}"#]
+    #[prompt(omitted)]
+    fn remove(v: val, k: val) ! EKIND EBOUND = lists::remove;
+
     /// Copies a value and all values in it
     #[example = r#"(let $a (val.parse "[[]]")) (let $b (val.copy $a)) (val.push $b (val.of_long 1)) (ret (val.text $a))"# => "[[]]"]
     #[prompt(omitted)]

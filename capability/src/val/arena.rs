@@ -162,6 +162,15 @@ impl Memory {
 struct Index(Vec<u32>);
 
 impl Index {
+    /// Adds the entries of an object from the position `first` on. Their keys are parts of `text`.
+    fn add(&mut self, text: &str, entries: &[Entry], first: usize) {
+        for (position, entry) in entries.iter().enumerate().skip(first) {
+            let span = entry.key;
+            let key = text.get(span.start as usize..(span.start + span.len) as usize);
+            self.insert(hash(key.unwrap_or_default()), narrow(position));
+        }
+    }
+
     fn slots(&self, hash: u64) -> impl Iterator<Item = usize> {
         let mask = self.0.len().saturating_sub(1);
         let first = usize::try_from(hash & u64::from(u32::MAX)).unwrap_or(0);
@@ -428,6 +437,36 @@ impl Values {
         Ok(())
     }
 
+    /// Removes the item of a list or the entry of an object at a position. Those after it move up.
+    pub(super) fn remove_at(&mut self, container: i32, position: usize) -> Result<(), Failure> {
+        match *self.node(container)? {
+            Node::List(mut block) => {
+                let items = self.items.get_mut(block.range()).unwrap_or_default();
+                if let Some(rest) = items.get_mut(position..) {
+                    rest.rotate_left(1);
+                    block.len -= 1;
+                    self.set_node(container, Node::List(block));
+                }
+                Ok(())
+            }
+            Node::Object(mut block) => {
+                let entries = self.entries.get_mut(block.range()).unwrap_or_default();
+                let Some(rest) = entries.get_mut(position..) else { return Ok(()) };
+                rest.rotate_left(1);
+                block.len -= 1;
+                self.set_node(container, Node::Object(block));
+                // The positions in the index have changed.
+                if let Some(index) = self.indexes.get_mut(&container.cast_unsigned()) {
+                    index.0.fill(0);
+                    let entries = self.entries.get(block.range()).unwrap_or_default();
+                    index.add(&self.text, entries, 0);
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Adds the last key of an object to the object's index, which is created if the object has
     /// many keys and no index.
     fn index(&mut self, object: i32) -> Result<(), Failure> {
@@ -445,15 +484,8 @@ impl Values {
             self.memory.take(size * size_of::<u32>())?;
             self.indexes.insert(id, Index(vec![0; size]));
         }
-        let text = &self.text;
-        let key = |span: Span| {
-            text.get(span.start as usize..(span.start + span.len) as usize).unwrap_or_default()
-        };
         if let Some(index) = self.indexes.get_mut(&id) {
-            let first = if is_added { count - 1 } else { 0 };
-            for (position, entry) in entries.iter().enumerate().skip(first) {
-                index.insert(hash(key(entry.key)), narrow(position));
-            }
+            index.add(&self.text, entries, if is_added { count - 1 } else { 0 });
         }
         Ok(())
     }

@@ -321,16 +321,33 @@ pub(super) fn last(run: &mut Run, x: i32) -> Result<ValueHandle, Failure> {
     end(run, x, "last", |length| length.saturating_sub(1))
 }
 
+/// Returns the position of a part, or `None` if it is missing.
+fn position(values: &mut Values, v: i32, k: i32) -> Result<Option<usize>, Failure> {
+    match values.part(v, k) {
+        Ok(_) => Ok(values.last_position()),
+        Err(Failure { code: Code::ENOENT, .. }) => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}
+
+pub(super) fn remove(run: &mut Run, v: i32, k: i32) -> Result<(), Failure> {
+    let values = values(run);
+    match values.view(v)? {
+        View::List(_) | View::Object(_) => {}
+        _ => return Err(values.wrong(v, "del takes a list or an object", "")),
+    }
+    match position(values, v, k)? {
+        Some(at) => values.remove_at(v, at),
+        None => Ok(()),
+    }
+}
+
 pub(super) fn without(run: &mut Run, v: i32, k: i32) -> Result<ValueHandle, Failure> {
     with(run, |values| {
         if let View::Object(entries) = values.view(v)? {
             let mut entries = entries.to_vec();
             values.memory.check(size_of_val(entries.as_slice()))?;
-            let at = match values.part(v, k) {
-                Ok(_) => values.last_position(),
-                Err(Failure { code: Code::ENOENT, .. }) => None,
-                Err(failure) => return Err(failure),
-            };
+            let at = position(values, v, k)?;
             if let Some(at) = at.filter(|at| *at < entries.len()) {
                 entries.remove(at);
             }

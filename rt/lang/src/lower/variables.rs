@@ -318,7 +318,7 @@ impl<'s> Lowering<'_, 's> {
         let shared = self.facts.is_shared(node);
         // The variables of a function in a form are unknown after it, but belong to the same function
         // of the module.
-        let is_taken = self.func.own > 0 || self.func.scope.find(name).is_some();
+        let is_taken = !self.func.inline.is_empty() || self.func.scope.find(name).is_some();
         let text = if shared || is_taken { self.global_name(name, at).into() } else { name.into() };
         let wat = match ty.val() {
             Val::Any => "i32",

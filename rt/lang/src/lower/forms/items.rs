@@ -79,8 +79,14 @@ const LEFT_OUT: &[(&str, &str)] = &[("csv", "typed"), ("html_table", "n"), ("rou
 impl<'s> Lowering<'_, 's> {
     /// Lowers a form whose operands are those of a function on values.
     pub(super) fn lower_simple(&mut self, list: NodeId, context: Context) -> CodeResult<'s> {
-        self.require_use(list, context)?;
         let head = self.tree.head(list).unwrap_or("");
+        // As a statement, `del` removes the part from its container.
+        if head == "del" && !context.is_operand() {
+            let [value, key] = super::operands::<2>(self.tree, list)?;
+            let args = [self.shaped(list, value)?, self.shaped(list, key)?];
+            return Ok(Lowered::none(self.value_call(list, "remove", args)?));
+        }
+        self.require_use(list, context)?;
         let function =
             SIMPLE.iter().find(|(name, _)| *name == head).map_or(head, |(_, name)| *name);
         let Some(signature) = self.host.get(&["val.", function].concat()).copied() else {
@@ -400,7 +406,6 @@ impl<'s> Lowering<'_, 's> {
                 let percent = percent.unwrap_or(Wat::nothing(list));
                 ("percentile", vec![keys_or_items(), percent], Type::Val)
             }
-            "count" if keys.is_none() => ("len", vec![items.get(list)], Type::Int),
             _ => (head, vec![keys_or_items()], Type::Val),
         };
         pieces.push(self.value_call(list, function, args)?);

@@ -233,7 +233,8 @@ forms! {
     "csv.text" "(csv.text LIST)" Value lower_simple "";
     "default" "(default CALL D)" Value lower_default
         "the call's value, or D if anything in it fails";
-    "del" "(del V K)" Value lower_simple "the object or list without that part";
+    "del" "(del V K)" Value lower_simple
+        "removes a part; as a value, the object or list without it, which stays as it is";
     "do" "(do …)" Last lower_do "";
     "each" "(each $x ARR …)" Nothing lower_each
         "runs the body for each item, or each character of a string; `(each $i $x ARR …)` with the \
