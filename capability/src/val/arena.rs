@@ -638,6 +638,8 @@ pub(super) struct Builder<'v> {
     /// The entries of the objects that are open. The value of the last one of each object may be
     /// still missing.
     entries: Vec<Entry>,
+    /// The entries of the object that was closed last at each depth.
+    closed: Vec<Block>,
     root: i32,
 }
 
@@ -649,6 +651,9 @@ struct Frame {
     start: usize,
     /// The index of an object with many keys.
     index: Index,
+    /// The entries of the last object at the same depth, which has the same keys so far. A list of
+    /// records repeats their keys, so that few keys need a search.
+    like: Option<Block>,
 }
 
 impl<'v> Builder<'v> {
@@ -661,8 +666,15 @@ impl<'v> Builder<'v> {
     }
 
     pub(super) fn new(values: &'v mut Values) -> Self {
-        let (frames, items, entries) = (Vec::new(), Vec::new(), Vec::new());
-        Builder { values, copy: None, frames, items, entries, root: NULL }
+        Builder {
+            values,
+            copy: None,
+            frames: Vec::new(),
+            items: Vec::new(),
+            entries: Vec::new(),
+            closed: Vec::new(),
+            root: NULL,
+        }
     }
 
     /// Returns the value that was built.
@@ -735,8 +747,19 @@ impl<'v> Builder<'v> {
 
     /// Adds the key of the next value. Returns false if the object has the key already.
     pub(super) fn add_key(&mut self, text: &str, at: Option<usize>) -> Result<bool, Failure> {
-        let Some(Frame { start, index, .. }) = self.frames.last_mut() else { return Ok(true) };
+        let Some(Frame { start, index, like, .. }) = self.frames.last_mut() else {
+            return Ok(true);
+        };
         let known = self.entries.get(*start..).unwrap_or_default();
+        if let Some(block) = like {
+            let entries = self.values.entries.get(block.range()).unwrap_or_default();
+            let same = entries.get(known.len()).map(|entry| entry.key);
+            if let Some(key) = same.filter(|key| self.values.span(*key) == text) {
+                self.push_key(key)?;
+                return Ok(true);
+            }
+            *like = None;
+        }
         if known.len() <= MAX_SEARCHED {
             if self.values.search(known, text).is_some() {
                 return Ok(false);
@@ -761,12 +784,18 @@ impl<'v> Builder<'v> {
             }
             index.insert(hash, narrow(known.len()));
         }
+        let key = self.span(text, at)?;
+        self.push_key(key)?;
+        Ok(true)
+    }
+
+    fn push_key(&mut self, key: Span) -> Result<(), Failure> {
         if self.entries.len() == self.entries.capacity() {
+            // The entries are copied to the arena when their object closes.
             self.values.memory.check(3 * self.entries.len() * size_of::<Entry>())?;
         }
-        let key = self.span(text, at)?;
         self.entries.push(Entry { key, value: NULL, key_handle: 0 });
-        Ok(true)
+        Ok(())
     }
 
     pub(super) fn open(&mut self, is_object: bool) -> Result<(), Failure> {
@@ -775,12 +804,13 @@ impl<'v> Builder<'v> {
         let handle = self.values.add_node(node)?;
         self.add(handle)?;
         let start = if is_object { self.entries.len() } else { self.items.len() };
-        self.frames.push(Frame { handle, is_object, start, index: Index::default() });
+        let like = self.closed.get(self.frames.len()).copied().filter(|_| is_object);
+        self.frames.push(Frame { handle, is_object, start, index: Index::default(), like });
         Ok(())
     }
 
     pub(super) fn close(&mut self) -> Result<(), Failure> {
-        let Some(Frame { handle, is_object, start, index }) = self.frames.pop() else {
+        let Some(Frame { handle, is_object, start, index, .. }) = self.frames.pop() else {
             return Ok(());
         };
         let values = &mut *self.values;
@@ -792,6 +822,13 @@ impl<'v> Builder<'v> {
             values.set_node(handle, Node::Object(block));
             let count = entries.len();
             self.entries.truncate(start);
+            let depth = self.frames.len();
+            if self.closed.len() <= depth {
+                self.closed.resize(depth + 1, Block::default());
+            }
+            if let Some(slot) = self.closed.get_mut(depth) {
+                *slot = block;
+            }
             if count > MAX_SEARCHED {
                 if index.0.len() > count {
                     values.indexes.insert(handle.cast_unsigned(), index);

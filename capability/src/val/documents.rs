@@ -174,12 +174,28 @@ impl<'de> serde::Deserialize<'de> for Key {
 /// Maximum size of a document, in bytes. A parser may need several times its size.
 const MAX_DOCUMENT: usize = 16 << 20;
 
+/// Size of the stack on which documents are parsed, in bytes. Only the part that is used takes
+/// memory.
+const STACK: usize = 8 << 20;
+
+/// Calls a function on a thread with a large stack. The parsers are recursive, and a program's stack
+/// is too small for a document of the maximum depth.
+fn on_large_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, Failure> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work);
+        let thread = thread.map_err(|error| {
+            Failure::new(Code::ENOMEM, format!("the host has no thread for the parser: {error}"))
+        })?;
+        Ok(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
+}
+
 /// Builds values with a function that reports the reason if the text is invalid.
 fn read(
     run: &mut Run,
     text: &str,
     format: &str,
-    build: impl FnOnce(&mut Builder<'_>, &mut Option<Failure>) -> Result<(), String>,
+    build: impl FnOnce(&mut Builder<'_>, &mut Option<Failure>) -> Result<(), String> + Send,
 ) -> Result<ValueHandle, Failure> {
     if text.len() > MAX_DOCUMENT {
         let why = format!("the text has {} bytes, more than 16 MiB; split it first", text.len());
@@ -190,7 +206,10 @@ fn read(
         let mark = values.mark();
         let mut failure = None;
         let mut builder = Builder::new(values);
-        let built = build(&mut builder, &mut failure);
+        let built = match on_large_stack(|| build(&mut builder, &mut failure)) {
+            Ok(built) => built,
+            Err(failed) => keep(Err(failed), &mut failure),
+        };
         let root = builder.finish();
         built.map(|()| ValueHandle(root)).map_err(|why| {
             values.restore(&mark);
@@ -218,19 +237,31 @@ fn yaml_options() -> serde_saphyr::Options {
 }
 
 pub(super) fn yaml(run: &mut Run, s: &str) -> Result<ValueHandle, Failure> {
-    let text = first_document(wattle_rt::without_bom(s));
-    read(run, s, "YAML", |builder, failure| {
-        if text.trim().is_empty() {
-            return builder.add_null().map_err(|failed| {
-                let why = failed.reason.clone();
-                *failure = Some(failed);
-                why
-            });
-        }
-        serde_saphyr::with_deserializer_from_str_with_options(text, yaml_options(), |yaml| {
-            Seed { builder, failure, depth: 1 }.deserialize(yaml)
-        })
-        .map_err(|error| one_line(&error.to_string()))
+    read(run, s, "YAML", |builder, failure| add_yaml(builder, failure, s))
+}
+
+/// Adds the first document of a YAML text.
+fn add_yaml(
+    builder: &mut Builder<'_>,
+    failure: &mut Option<Failure>,
+    text: &str,
+) -> Result<(), String> {
+    let text = first_document(wattle_rt::without_bom(text));
+    if text.trim().is_empty() {
+        return keep(builder.add_null(), failure);
+    }
+    serde_saphyr::with_deserializer_from_str_with_options(text, yaml_options(), |yaml| {
+        Seed { builder, failure, depth: 1 }.deserialize(yaml)
+    })
+    .map_err(|error| one_line(&error.to_string()))
+}
+
+/// Keeps a failure of a builder and returns its reason.
+fn keep(result: Result<(), Failure>, failure: &mut Option<Failure>) -> Result<(), String> {
+    result.map_err(|failed| {
+        let why = failed.reason.clone();
+        *failure = Some(failed);
+        why
     })
 }
 
@@ -259,28 +290,31 @@ fn one_line(text: &str) -> String {
 }
 
 pub(super) fn toml(run: &mut Run, s: &str) -> Result<ValueHandle, Failure> {
-    let text = wattle_rt::without_bom(s);
-    read(run, s, "TOML", |builder, failure| {
-        let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
-            let place = error
-                .span()
-                .map_or_else(String::new, |span| format!("{}: ", position(text, span.start)));
-            place + &one_line(error.message())
-        })?;
-        add_toml(builder, &toml::Value::Table(table), 1).map_err(|error| match error {
-            Ok(why) => why,
-            Err(failed) => {
-                let why = failed.reason.clone();
-                *failure = Some(failed);
-                why
-            }
-        })
+    read(run, s, "TOML", |builder, failure| add_toml(builder, failure, s))
+}
+
+/// Adds a TOML document.
+fn add_toml(
+    builder: &mut Builder<'_>,
+    failure: &mut Option<Failure>,
+    text: &str,
+) -> Result<(), String> {
+    let text = wattle_rt::without_bom(text);
+    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
+        let place = error
+            .span()
+            .map_or_else(String::new, |span| format!("{}: ", position(text, span.start)));
+        place + &one_line(error.message())
+    })?;
+    add_toml_value(builder, &toml::Value::Table(table), 1).or_else(|error| match error {
+        Ok(why) => Err(why),
+        Err(failed) => keep(Err(failed), failure),
     })
 }
 
 /// Adds a TOML value. Dates and times become strings. Fails with a reason, or with a failure of the
 /// builder.
-fn add_toml(
+fn add_toml_value(
     builder: &mut Builder<'_>,
     value: &toml::Value,
     depth: usize,
@@ -300,7 +334,7 @@ fn add_toml(
         toml::Value::Array(items) => {
             builder.open(false).map_err(Err)?;
             for item in items {
-                add_toml(builder, item, depth + 1)?;
+                add_toml_value(builder, item, depth + 1)?;
             }
             builder.close()
         }
@@ -308,7 +342,7 @@ fn add_toml(
             builder.open(true).map_err(Err)?;
             for (key, value) in entries {
                 builder.add_key(key, None).map_err(Err)?;
-                add_toml(builder, value, depth + 1)?;
+                add_toml_value(builder, value, depth + 1)?;
             }
             builder.close()
         }
@@ -329,11 +363,7 @@ pub(super) fn xml(run: &mut Run, s: &str) -> Result<ValueHandle, Failure> {
                 let at = usize::try_from(reader.buffer_position()).unwrap_or(0);
                 format!("{}: {why}", position(text, at))
             }
-            Err(failed) => {
-                let why = failed.reason.clone();
-                *failure = Some(failed);
-                why
-            }
+            Err(failed) => keep(Err(failed), failure).err().unwrap_or_default(),
         })
     })
 }
@@ -429,5 +459,46 @@ impl Elements<'_, '_> {
         self.builder.add_key("text", None)?;
         self.builder.add_text(text.trim(), None)?;
         self.builder.close()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the JSON of the values that a function adds.
+    fn json(
+        text: &str,
+        add: fn(&mut Builder<'_>, &mut Option<Failure>, &str) -> Result<(), String>,
+    ) -> Result<String, String> {
+        let mut values = Values::unlimited();
+        let mut builder = Builder::new(&mut values);
+        add(&mut builder, &mut None, text)?;
+        let root = builder.finish();
+        Ok(values.json(root, None).unwrap())
+    }
+
+    #[test]
+    fn the_deepest_documents_fit_the_stack() {
+        let nested = |open: &str, n: usize, close: &str| open.repeat(n) + &close.repeat(n);
+        let work = move || {
+            for n in [MAX_DEPTH - 4, MAX_DEPTH + 1, 1_000, 100_000] {
+                for text in [nested("[", n, "]"), nested("{a: ", n, "}"), "- ".repeat(n)] {
+                    let read = json(&text, add_yaml);
+                    assert_eq!(read.is_ok(), n < MAX_DEPTH, "{n}: {read:?}");
+                }
+            }
+            for n in [60, 79, 81, 100, 1_000, 100_000] {
+                let array = format!("a = {}", nested("[", n, "]"));
+                let table = format!("a = {}1{}", "{a=".repeat(n), "}".repeat(n));
+                let header = format!("[{}a]", "a.".repeat(n));
+                for text in [array, table, header] {
+                    let read = json(&text, add_toml);
+                    assert!(read.is_ok() || n > 60, "{n}: {read:?}");
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().stack_size(STACK / 2);
+        thread.spawn(work).unwrap().join().unwrap();
     }
 }
