@@ -13,7 +13,7 @@ use wattle_agent::host::rt::Grants;
 use wattle_tests::World;
 
 /// Maximum length of the prompt, in tokens of the encoding `o200k_base`.
-const MAX_TOKENS: usize = 3_600;
+const MAX_TOKENS: usize = 3_000;
 
 #[tokio::test]
 async fn the_prompt_with_every_capability_is_as_committed() {

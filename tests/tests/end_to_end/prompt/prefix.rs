@@ -112,16 +112,13 @@ fn built_in_programs_are_listed_by_family() {
     let section = prompt.stable.split("# Catalog programs").nth(1).unwrap();
     let names: Vec<&str> =
         section.lines().skip(1).filter_map(|l| Some(l.split_once('(')?.0)).collect();
-    assert_eq!(
-        names.len() + 3,
-        host.catalog().len(),
-        "every program but `done` and the host's own two"
-    );
+    assert!(names.contains(&"fetch") && !names.contains(&"web_text"), "near-twins are listed once");
+    assert!(names.len() > 40 && names.len() < host.catalog().len() - 20, "{names:?}");
     assert_eq!(names[..3], ["help", "shell", "search"]);
-    let families = names[13..].iter().map(|name| name.split('_').next().unwrap());
+    let families = names[11..].iter().map(|name| name.split('_').next().unwrap());
     let mut families: Vec<&str> = families.collect();
     families.dedup();
-    assert_eq!(families, ["file", "text", "csv", "json", "http", "web", "date", "kv", "ai"]);
+    assert_eq!(families, ["file", "text", "csv", "json", "http", "web", "date", "ai"]);
 }
 
 /// The first request contains the length of the part of the prompt that all sessions share. The
