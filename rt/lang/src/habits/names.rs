@@ -10,7 +10,7 @@ const HEADS: &[(&str, &[&str])] = &[
     ("=", &["==", "===", "eq?", "equal", "equal?", "equals", "eqv?", "is", "string=?"]),
     ("set", &["assign", "set!", "setf", "setq"]),
     ("do", &["begin", "progn"]),
-    ("str.cat", &["concat", "concatenate", "string-append"]),
+    ("str", &["concatenate", "string-append"]),
     ("str.to_int", &["Number", "parseInt", "parse-int", "parse_int", "string->number"]),
     ("out", &["console.log", "display", "echo", "emit", "println", "output", "puts"]),
     ("dbg.log", &["console.error"]),

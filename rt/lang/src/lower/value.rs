@@ -145,7 +145,7 @@ impl<'s> Lowering<'_, 's> {
     /// Lowers a condition. A condition is an int, and 0 means false.
     pub(crate) fn condition(&mut self, form: NodeId, node: NodeId) -> CodeResult<'s> {
         let out = self.value(form, node, Want::Any)?;
-        if out.ty == Type::Val && out.flow == Flow::Net(1) {
+        if matches!(out.ty, Type::Val | Type::Null) && out.flow == Flow::Net(1) {
             return self.convert(form, node, out, Type::Bool);
         }
         let is_wat = self.tree.head(form) == Some("if") && !self.is_choice(form);

@@ -501,6 +501,36 @@ impl<'s> Lowering<'_, 's> {
         }
     }
 
+    /// Lowers `(concat A B …)`, which joins lists, and strings as `str` does.
+    pub(super) fn lower_concat(&mut self, list: NodeId, context: Context) -> CodeResult<'s> {
+        self.require_use(list, context)?;
+        let nodes = all_operands(self.tree, list);
+        let mut lowered = Vec::new();
+        for node in &nodes {
+            lowered.push((*node, self.value(list, *node, Want::Any)?));
+        }
+        let is_list = |ty: Type| matches!(ty, Type::Val | Type::Arr);
+        if !lowered.iter().any(|(_, out)| is_list(out.ty)) && !lowered.is_empty() {
+            let mut strings = Vec::new();
+            for (node, out) in lowered {
+                strings.push(self.text_of_lowered(list, node, out)?);
+            }
+            return Ok(Lowered::one(self.joined(list, strings)?, Type::Str));
+        }
+        let mut all: Option<Wat<'s>> = None;
+        for (node, out) in lowered {
+            let next = self.convert(list, node, out, Type::Val)?.wat;
+            all = Some(match all {
+                None => next,
+                Some(before) => self.value_call(list, "concat", [before, next])?,
+            });
+        }
+        match all {
+            Some(wat) => Ok(Lowered::one(wat, Type::Val)),
+            None => Err(operand_count(self.tree, list, 2, 0)),
+        }
+    }
+
     /// Lowers `(list A B …)`.
     pub(super) fn lower_list(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
         let nodes = all_operands(self.tree, list);

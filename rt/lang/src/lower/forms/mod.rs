@@ -222,6 +222,7 @@ forms! {
         "sets `$v` to the value, `$e` to the error code (0 if it succeeded) and `$why` to the \
          reason; the last two names may be left out";
     "check" "(check $err)" Nothing lower_check "";
+    "concat" "(concat A B …)" Value lower_concat "a list of the items of several lists";
     "cond" "(cond (C …) … (else …))" Clauses lower_cond
         "runs the first clause whose condition is true, and returns its value";
     "continue" "(continue)" Never lower_continue
