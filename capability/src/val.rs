@@ -22,7 +22,7 @@ mod write;
 use wattle_rt::tape::RecordedValue;
 use wattle_rt::{Failure, Record, Run, Value, capability, host};
 
-use arena::{Values, with};
+use arena::{of as values, with};
 pub(crate) use forms::texts_of;
 
 capability! {
@@ -516,17 +516,12 @@ impl Value for ValueHandle {
     }
 }
 
-/// Returns the run's values, for calls that need no memory.
-fn values(run: &mut Run) -> &mut Values {
-    run.state()
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
     use serde_json::Value as Json;
 
-    use super::arena::NULL;
+    use super::arena::{NULL, Values};
     use super::number::{Answer, Number, Op, calculate};
     use super::*;
 

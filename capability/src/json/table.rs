@@ -10,7 +10,7 @@ use wattle_rt::{Code, Failure, quote};
 use super::MAX_DOCUMENT;
 use super::document::{Document, MAX_VALUES, quoted};
 use super::scan::is_number;
-use crate::QUOTED;
+use crate::{MAX_TEXT, QUOTED, too_large};
 
 /// Maximum number of fields in a formatted table. Every row has a field for each column of the
 /// table.
@@ -248,8 +248,14 @@ pub(crate) fn write_rows<'r, C: AsRef<str>>(
     };
     let mut table = WriterBuilder::new().delimiter(sep).from_writer(Vec::new());
     table.write_record(columns.iter().map(|name| name.as_ref().as_bytes())).map_err(failed)?;
+    let mut size = 0;
     for row in rows {
-        table.write_record(row?.iter().map(|field| field.as_bytes())).map_err(failed)?;
+        let row = row?;
+        size += row.iter().map(|field| field.len() + 1).sum::<usize>();
+        if size > MAX_TEXT {
+            return Err(too_large());
+        }
+        table.write_record(row.iter().map(|field| field.as_bytes())).map_err(failed)?;
     }
     let bytes = table.into_inner().map_err(|error| failed(error.into_error().into()))?;
     String::from_utf8(bytes)

@@ -165,14 +165,7 @@ pub(super) fn pop(run: &mut Run, v: i32) -> Result<ValueHandle, Failure> {
 pub(super) fn has(run: &mut Run, v: i32, x: i32) -> Result<bool, Failure> {
     let values = values(run);
     match values.view(v)? {
-        View::List(items) => {
-            for item in items {
-                if values.equal(*item, x)? {
-                    return Ok(true);
-                }
-            }
-            Ok(false)
-        }
+        View::List(items) => values.find(items, x).map(|found| found.is_some()),
         View::Object(entries) => {
             let key = match values.name(x)? {
                 Name::Key(key) => key,

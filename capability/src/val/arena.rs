@@ -224,15 +224,21 @@ pub(super) struct Mark {
     entries: usize,
 }
 
+/// Returns the program's values. What a call takes must be charged by [`with`].
+pub(super) fn of(run: &mut Run) -> &mut Values {
+    // A charge takes 32 bytes more than it is for.
+    let free = run.remaining_memory().saturating_sub(32);
+    let values = run.state::<Values>();
+    values.memory.free = free.saturating_sub(values.memory.owed);
+    values
+}
+
 /// Calls a function with the program's values, and charges the memory that it requests to the run.
 pub(super) fn with<T>(
     run: &mut Run,
     work: impl FnOnce(&mut Values) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    // A charge takes 32 bytes more than it is for.
-    let free = run.remaining_memory().saturating_sub(32);
-    let values = run.state::<Values>();
-    values.memory.free = free.saturating_sub(values.memory.owed);
+    let values = of(run);
     let result = work(values);
     let owed = values.memory.owed;
     if owed > 0 {

@@ -145,8 +145,12 @@ pub(super) fn arr(run: &mut Run, v: i32, what: &str) -> Result<ArrHandle, Failur
     let View::List(items) = values.view(v)? else {
         return Err(values.wrong(v, &format!("{what} takes a list"), ""));
     };
-    let texts: Result<Vec<String>, Failure> = items.iter().map(|v| values.plain(*v)).collect();
-    Arrays::make(run, texts?)
+    let mut texts = Vec::with_capacity(items.len());
+    let mut size = 0;
+    for item in items {
+        texts.push(values.counted(*item, &mut size)?);
+    }
+    Arrays::make(run, texts)
 }
 
 pub(super) fn map(run: &mut Run, v: i32, what: &str) -> Result<map::Handle, Failure> {
@@ -154,11 +158,24 @@ pub(super) fn map(run: &mut Run, v: i32, what: &str) -> Result<map::Handle, Fail
     let View::Object(entries) = values.view(v)? else {
         return Err(values.wrong(v, &format!("{what} takes an object"), ""));
     };
-    let text = |entry: &super::arena::Entry| {
-        Ok((values.key(entry).to_owned(), values.plain(entry.value)?))
-    };
-    let texts: Result<Vec<(String, String)>, Failure> = entries.iter().map(text).collect();
-    map::of_texts(run, texts?)
+    let mut texts = Vec::with_capacity(entries.len());
+    let mut size = 0;
+    for entry in entries {
+        let text = values.counted(entry.value, &mut size)?;
+        texts.push((values.key(entry).to_owned(), text));
+    }
+    map::of_texts(run, texts)
+}
+
+impl Values {
+    /// Returns the text of a value, and adds its size to that of the others, which must fit the
+    /// memory twice. Many values may share one text.
+    fn counted(&self, v: i32, size: &mut usize) -> Result<String, Failure> {
+        let text = self.plain(v)?;
+        *size += text.len() + size_of::<String>();
+        self.memory.check(2 * *size)?;
+        Ok(text)
+    }
 }
 
 pub(super) fn truth(run: &mut Run, v: i32) -> Result<bool, Failure> {

@@ -1,6 +1,9 @@
 //! The tables of HTML pages. Only the tags that make up tables are examined, so that broken markup
 //! elsewhere does not matter.
 
+use std::collections::HashMap;
+use std::rc::Rc;
+
 use wattle_rt::{Code, Failure};
 
 /// Maximum number of cells of all tables, including those that a span repeats.
@@ -8,8 +11,8 @@ const MAX_CELLS: usize = 1_000_000;
 /// Maximum number of columns or rows that one cell spans.
 const MAX_SPAN: usize = 100;
 
-/// The rows of a table, each of which is a list of cells.
-type Rows = Vec<Vec<String>>;
+/// The rows of a table, each of which is a list of cells. Cells that a span repeats share their text.
+pub(super) type Rows = Vec<Vec<Rc<str>>>;
 
 /// A table that is open.
 #[derive(Default)]
@@ -18,8 +21,9 @@ struct Table {
     at: usize,
     rows: Rows,
     cell: Option<Cell>,
-    /// The cells that later rows repeat: their column, the number of rows, and their text.
-    spans: Vec<(usize, usize, String)>,
+    /// The cells that later rows repeat, by column: the number of rows, including the current one,
+    /// and their text.
+    spans: HashMap<usize, (usize, Rc<str>)>,
 }
 
 /// A cell that is open.
@@ -32,7 +36,7 @@ struct Cell {
 impl Table {
     fn end_cell(&mut self) {
         let Some(cell) = self.cell.take() else { return };
-        let text = cell.text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let text: Rc<str> = cell.text.split_whitespace().collect::<Vec<_>>().join(" ").into();
         if self.rows.is_empty() {
             self.rows.push(Vec::new());
         }
@@ -40,7 +44,7 @@ impl Table {
         let Some(row) = self.rows.last_mut() else { return };
         for _ in 0..cell.columns {
             if cell.rows > 1 {
-                self.spans.push((row.len(), cell.rows, text.clone()));
+                self.spans.insert(row.len(), (cell.rows, text.clone()));
             }
             row.push(text.clone());
         }
@@ -49,10 +53,7 @@ impl Table {
     /// Adds the cells of earlier rows that are next in the last row.
     fn fill(&mut self) {
         let Some(row) = self.rows.last_mut() else { return };
-        while let Some((_, rows, text)) =
-            self.spans.iter_mut().find(|(column, rows, _)| *column == row.len() && *rows > 1)
-        {
-            *rows -= 1;
+        while let Some((_, text)) = self.spans.get(&row.len()) {
             row.push(text.clone());
         }
     }
@@ -60,13 +61,16 @@ impl Table {
     fn end_row(&mut self) {
         self.end_cell();
         self.fill();
-        self.spans.retain(|(_, rows, _)| *rows > 1);
     }
 
     fn start_row(&mut self) {
         self.end_row();
         if self.rows.last().is_none_or(|row| !row.is_empty()) {
             self.rows.push(Vec::new());
+            self.spans.retain(|_, (rows, _)| {
+                *rows -= 1;
+                *rows > 0
+            });
         }
     }
 
@@ -93,6 +97,13 @@ pub(super) fn tables(html: &str) -> Result<Vec<Rows>, Failure> {
             rest = comment.find("-->").and_then(|end| comment.get(end + 3..)).unwrap_or_default();
             continue;
         }
+        // Any other character after `<` makes it a part of the text.
+        let is_tag = |c: char| c.is_ascii_alphabetic() || matches!(c, '/' | '!' | '?');
+        if !from.chars().nth(1).is_some_and(is_tag) {
+            add_text(&mut open, "<");
+            rest = from.get(1..).unwrap_or_default();
+            continue;
+        }
         let (tag, after) = from.split_at_checked(tag_end(from)).unwrap_or((from, ""));
         rest = after;
         let inner = tag.trim_start_matches('<').trim_end_matches('>');
@@ -103,12 +114,6 @@ pub(super) fn tables(html: &str) -> Result<Vec<Rows>, Failure> {
         let length = inner.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(inner.len());
         let (name, attributes) = inner.split_at_checked(length).unwrap_or_default();
         let name = name.to_ascii_lowercase();
-        if name.is_empty() && !is_end && !inner.starts_with(['!', '?']) {
-            // The character is part of the text.
-            add_text(&mut open, "<");
-            rest = from.get(1..).unwrap_or_default();
-            continue;
-        }
         match (name.as_str(), is_end) {
             ("script" | "style", false) => rest = after_end(rest, &name),
             ("table", false) => {

@@ -37,6 +37,17 @@ impl Values {
         self.is_equal(a, b, 1, &mut Steps::all())
     }
 
+    /// Returns the position of the first item of a list that is equal to a value.
+    pub(super) fn find(&self, items: &[i32], v: i32) -> Result<Option<usize>, Failure> {
+        let mut steps = Steps::all();
+        for (at, item) in items.iter().enumerate() {
+            if self.is_equal(*item, v, 1, &mut steps)? {
+                return Ok(Some(at));
+            }
+        }
+        Ok(None)
+    }
+
     fn is_equal(&self, a: i32, b: i32, depth: usize, steps: &mut Steps) -> Result<bool, Failure> {
         let (x, y) = (self.view(a)?, self.view(b)?);
         steps.take(depth)?;

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use indexmap::IndexSet;
 use wattle_rt::{Code, Failure, Run};
@@ -134,11 +135,14 @@ pub(super) fn html_table(run: &mut Run, s: &str, n: i32) -> Result<ValueHandle, 
         return with(run, |values| values.list(&[])).map(ValueHandle);
     };
     let count = rows.iter().map(Vec::len).max().unwrap_or(0).max(head.len());
+    // The names are copied, also those that a span repeats.
+    let names: usize = head.iter().map(|name| name.len()).sum();
+    let _names = run.account().hold(4 * names)?;
     let columns = columns(head, count);
     let rows: Vec<Vec<Cow<'_, str>>> = rows
         .iter()
         .map(|row| {
-            let field = |at: usize| row.get(at).map_or("", String::as_str).into();
+            let field = |at: usize| row.get(at).map_or("", |cell| &**cell).into();
             (0..count).map(field).collect()
         })
         .collect();
@@ -147,10 +151,10 @@ pub(super) fn html_table(run: &mut Run, s: &str, n: i32) -> Result<ValueHandle, 
 
 /// Returns the names of the columns of a table. A column without a name has its number, counted
 /// from 1, and a repeated name gets a suffix.
-fn columns(head: &[String], count: usize) -> Vec<String> {
+fn columns(head: &[Rc<str>], count: usize) -> Vec<String> {
     let mut seen: HashMap<String, usize> = HashMap::new();
     let name = |at: usize| match head.get(at) {
-        Some(name) if !name.is_empty() => name.clone(),
+        Some(name) if !name.is_empty() => name.to_string(),
         _ => (at + 1).to_string(),
     };
     let names = (0..count).map(|at| {
