@@ -75,7 +75,7 @@ pub use moderation::Verdict;
 pub use orientation::{FileHead, Orientation, WorkdirEntry};
 pub use output::OutputContract;
 pub use parts::{
-    ArgLine, CapabilityPart, CodeLine, FunctionLine, Limits, ProgramLine, ProgramList, PromptParts,
+    ArgLine, CapabilityPart, FunctionLine, Limits, ProgramLine, ProgramList, PromptParts,
     SystemPrompt, WithheldCapability,
 };
 pub use prompt::{EXAMPLE_PROGRAM, system_prompt};

@@ -81,8 +81,8 @@ pub struct PromptParts {
     pub withheld: Vec<WithheldCapability>,
     /// The catalog programs that the prompt lists.
     pub programs: ProgramList,
-    /// The error codes that a program can receive or exit with, in display order.
-    pub codes: Vec<CodeLine>,
+    /// The names of the error codes that a program can receive or exit with, in display order.
+    pub codes: Vec<String>,
     /// The limits on a program and a run.
     pub limits: Limits,
     /// Text that the deployment adds, such as a role description or house rules.
@@ -168,15 +168,6 @@ pub struct ArgLine {
     pub type_hint: String,
     /// If true, the parameter has a default value and may be omitted.
     pub optional: bool,
-}
-
-/// An error code that programs can receive or exit with.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CodeLine {
-    /// The code's name, such as `ENOENT`.
-    pub name: String,
-    /// A short explanation of the code.
-    pub meaning: String,
 }
 
 /// The limits on a program and a run.

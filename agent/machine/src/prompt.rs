@@ -223,8 +223,10 @@ pub(crate) fn program_line(program: &ProgramLine) -> String {
 }
 
 fn codes(parts: &PromptParts) -> String {
-    let codes: Vec<&str> = parts.codes.iter().map(|code| code.name.as_str()).collect();
-    if codes.is_empty() { String::new() } else { format!("# Error codes\n{}\n", codes.join(" ")) }
+    match parts.codes.as_slice() {
+        [] => String::new(),
+        codes => format!("# Error codes\n{}\n", codes.join(" ")),
+    }
 }
 
 fn withheld(withheld: &[WithheldCapability]) -> String {

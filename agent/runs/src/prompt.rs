@@ -5,7 +5,7 @@ use wattle_capability::TRUSTED;
 use wattle_capability::agent::AGENT;
 use wattle_capability::tool::TOOL;
 use wattle_machine::{
-    CapabilityPart, CodeLine, Dialect, FunctionLine, Limits, PromptParts, WithheldCapability,
+    CapabilityPart, Dialect, FunctionLine, Limits, PromptParts, WithheldCapability,
 };
 use wattle_rt::{Capability, Code, Function, Grants, PromptDetail, Runtime};
 
@@ -50,10 +50,6 @@ pub(crate) fn parts(
             rare: seldom.iter().map(|function| function.name.to_owned()).collect(),
         }
     };
-    let codes = Code::ALL.iter().filter_map(|code| {
-        let (name, meaning) = (code.name()?.to_owned(), code.meaning().to_owned());
-        Some(CodeLine { name, meaning })
-    });
     PromptParts {
         dialect,
         capabilities: granted.iter().map(part).filter(CapabilityPart::is_shown).collect(),
@@ -64,7 +60,7 @@ pub(crate) fn parts(
             })
             .collect(),
         programs: listing.programs(grants, dialect),
-        codes: codes.collect(),
+        codes: Code::ALL.iter().filter_map(|code| code.name()).map(str::to_owned).collect(),
         limits: Limits {
             memory_mib: u32::try_from(runtime.limits().memory >> 20).unwrap_or(u32::MAX),
             program_secs: u32::try_from(runtime.limits().time.as_secs()).unwrap_or(u32::MAX),

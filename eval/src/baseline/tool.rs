@@ -22,7 +22,12 @@ impl Toolbox {
         let granted =
             runtime.capabilities().iter().filter(|capability| grants.allows(capability.name));
         let functions = granted.flat_map(|capability| capability.functions);
-        let usable = functions.filter(|function| !INTERNAL.contains(&function.name));
+        // A tool cannot return a handle to a value that the next call could use.
+        let usable = functions.filter(|function| {
+            let takes = function.signature.params.iter().chain(function.signature.results);
+            !INTERNAL.contains(&function.name)
+                && !takes.into_iter().any(|param| param.ty == Ty::Val)
+        });
         let (schemas, signatures) =
             usable.map(|function| (describe(function), function.signature)).unzip();
         Toolbox { schemas, signatures }

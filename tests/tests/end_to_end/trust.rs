@@ -15,18 +15,8 @@ use wattle_machine::Ending;
 use wattle_tests::{Job, Scripted, World};
 
 /// The catalog programs that are listed for every run.
-const PLAIN: &[&str] = &[
-    "help",
-    "shell",
-    "search",
-    "fetch",
-    "web_search",
-    "wattle",
-    "file_issue",
-    "vfs_read",
-    "vfs_write",
-    "run",
-];
+const PLAIN: &[&str] =
+    &["help", "shell", "search", "fetch", "web_search", "wattle", "file_issue", "run"];
 /// The additional programs that are listed only for trusted runs. Their effects are public and
 /// cannot be undone.
 const TRUSTED: &[&str] = &["git", "publish", "image"];

@@ -1,7 +1,7 @@
 //! Tests of the system prompt's content and length.
 
 use wattle_machine::{
-    Action, ArgLine, CapabilityPart, CodeLine, Dialect, EXAMPLE_PROGRAM, FunctionLine, ProgramLine,
+    Action, ArgLine, CapabilityPart, Dialect, EXAMPLE_PROGRAM, FunctionLine, ProgramLine,
     ProgramList, PromptParts, WithheldCapability, read,
 };
 
@@ -92,10 +92,6 @@ fn everything() -> PromptParts {
         capabilities.last_mut().unwrap().functions.push(line);
     }
     let names = ["SUCCESS", "ETRFM", "ENOMEM", "EACCESS", "ENOENT", "EBOUND", "EREMOTE", "EPARSE"];
-    let code = |name: &&str| CodeLine {
-        name: (*name).to_owned(),
-        meaning: "the remote side failed".to_owned(),
-    };
     PromptParts {
         capabilities,
         withheld: vec![
@@ -107,7 +103,7 @@ fn everything() -> PromptParts {
             own: vec![program("program_15")],
             ..ProgramList::default()
         },
-        codes: names.iter().map(code).collect(),
+        codes: names.map(str::to_owned).to_vec(),
         preamble: Some("You work for a bakery.\n".into()),
         volatile: vec!["Today is 2026-03-01.".into()],
         ..PromptParts::default()
@@ -135,7 +131,7 @@ fn sections_are_in_order_and_variable_lines_come_last() {
         "## http",
         "http.get (url) → (ptr, err) bytes",
         "# Error codes",
-        "EREMOTE the remote side failed",
+        "EREMOTE",
         "# Not granted",
         "agent (no agents are declared); par",
         "# Example",

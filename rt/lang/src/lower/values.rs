@@ -117,7 +117,6 @@ impl<'s> Lowering<'_, 's> {
                 let handle = self.boxed(node, out.wat, out.ty)?;
                 self.value_call(node, "text", [handle])
             }
-            Type::Code => self.number_text(node, out.wat, Type::Int, None),
             _ => Ok(self.convert(form, node, out, Type::Str)?.wat),
         }
     }
