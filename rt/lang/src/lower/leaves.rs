@@ -19,10 +19,8 @@ impl Lowering<'_, '_> {
     /// Returns the kind of value that a form leaves if it is the last form of a body.
     pub(crate) fn leaves(&self, node: NodeId) -> Leaves {
         let tree = self.tree;
-        if !tree.is_list(node) {
-            return Leaves::Value;
-        }
-        if tree.text(node).starts_with(['[', '{']) {
+        // An atom, a string, or a list or an object in brackets.
+        if tree.bracket(node) != Some(b'(') {
             return Leaves::Value;
         }
         let Some(head) = tree.head(node) else { return Leaves::Nothing };

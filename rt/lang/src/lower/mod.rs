@@ -223,10 +223,11 @@ impl<'a, 's> Lowering<'a, 's> {
 
     /// Lowers a list as a form, a call by name or an instruction.
     pub(crate) fn list(&mut self, list: NodeId, context: Context) -> CodeResult<'s> {
-        if self.tree.text(list).starts_with('{') {
+        let bracket = self.tree.bracket(list);
+        if bracket == Some(b'{') {
             return self.braces(list, context);
         }
-        if self.tree.text(list).starts_with('[') {
+        if bracket == Some(b'[') {
             if context.is_operand() && !self.is_index(list) {
                 let nodes = self.tree.items(list);
                 return self.list_of(list, &nodes);

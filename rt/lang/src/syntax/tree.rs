@@ -229,10 +229,17 @@ impl<'s> Tree<'s> {
         self.atom(id).filter(|text| text.starts_with('$'))
     }
 
+    /// Returns the opening bracket of a list, `(`, `[` or `{`. Returns `None` for any other node.
+    pub(crate) fn bracket(&self, list: NodeId) -> Option<u8> {
+        let node = self.node(list);
+        let first = || self.source.as_bytes().get(node.start as usize).copied();
+        if node.kind == NodeKind::List { first() } else { None }
+    }
+
     /// Returns the head of a list: `call` in `(call $f)`. Returns `None` if the node is not a list in
     /// round brackets, or if the list does not start with an atom.
     pub(crate) fn head(&self, list: NodeId) -> Option<&'s str> {
-        if self.node(list).kind != NodeKind::List || !self.text(list).starts_with('(') {
+        if self.bracket(list) != Some(b'(') {
             return None;
         }
         self.children(list).next(self).and_then(|first| self.atom(first))

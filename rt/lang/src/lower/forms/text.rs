@@ -24,6 +24,9 @@ enum Piece {
     Spec(String),
 }
 
+/// The pieces of a template, or the text of an invalid placeholder.
+type Pieces = Result<Vec<Piece>, String>;
+
 impl<'s> Lowering<'_, 's> {
     /// Lowers `(fmt "{} has {}" $name $n)`, which formats a string.
     pub(super) fn lower_fmt(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
@@ -57,8 +60,10 @@ impl<'s> Lowering<'_, 's> {
         let [first, rest @ ..] = operands else {
             return Err(operand_count(self.tree, list, 1, 0));
         };
-        if !rest.is_empty() && self.is_template(*first, rest.len())? {
-            let strings = self.strings(list, *first, rest)?;
+        if !rest.is_empty()
+            && let Some(pieces) = self.template(*first, rest.len())?
+        {
+            let strings = self.placeholders_of(list, *first, pieces, rest)?;
             return self.joined(list, strings);
         }
         if !rest.is_empty() && !self.tree.open.is_empty() {
@@ -72,20 +77,21 @@ impl<'s> Lowering<'_, 's> {
         self.joined(list, strings)
     }
 
-    /// Returns true if a string literal that `count` values follow is a template: it has
+    /// Returns the pieces of a string literal that `count` values follow, if it is a template: it has
     /// placeholders, perhaps those of another language.
-    fn is_template(&mut self, node: NodeId, count: usize) -> LowerResult<bool> {
+    fn template(&mut self, node: NodeId, count: usize) -> LowerResult<Option<Pieces>> {
         if !self.tree.is_text(node) {
-            return Ok(false);
+            return Ok(None);
         }
-        let text = self.text_value(node)?;
-        Ok(match pieces(&text) {
+        let pieces = pieces(&self.text_value(node)?);
+        let is_template = match &pieces {
             Ok(pieces) => {
                 pieces.iter().any(|piece| !matches!(piece, Piece::Text(_)))
                     || rewrite_percent(self.tree, node, 0, count).is_some()
             }
             Err(_) => true,
-        })
+        };
+        Ok(is_template.then_some(pieces))
     }
 
     /// Lowers `(append $s "{}" V …)`, which appends formatted text to a string.
@@ -143,8 +149,20 @@ impl<'s> Lowering<'_, 's> {
             }
             return self.fault(template, form::fmt_template(tree.text(template)));
         }
-        let text = self.text_value(template)?;
-        let pieces = match pieces(&text) {
+        let pieces = pieces(&self.text_value(template)?);
+        self.placeholders_of(list, template, pieces, values)
+    }
+
+    /// Returns the code for each piece of a template.
+    fn placeholders_of(
+        &mut self,
+        list: NodeId,
+        template: NodeId,
+        pieces: Pieces,
+        values: &[NodeId],
+    ) -> LowerResult<Vec<Wat<'s>>> {
+        let tree = self.tree;
+        let pieces = match pieces {
             Ok(pieces) => pieces,
             Err(found) => {
                 let change = self.rewrite_placeholders(list, template, values);
@@ -420,7 +438,7 @@ fn rewrite_percent(
 
 /// Splits a template into literal text and placeholders. If a placeholder is invalid, the error is
 /// the placeholder's text.
-fn pieces(template: &[u8]) -> Result<Vec<Piece>, String> {
+fn pieces(template: &[u8]) -> Pieces {
     let mut pieces = Vec::new();
     let mut text = Vec::new();
     let mut rest = template;
