@@ -109,11 +109,11 @@ async fn compile_and_run(
         }
         None => 0,
     };
-    let in_session = session.is_some();
+    let kept_by = session.as_ref().map(|session| session.id.as_str());
     let settle = async |succeeded: bool| {
-        let fate = Fate::of(&setup.config, succeeded, in_session);
+        let fate = Fate::of(&setup.config, succeeded, kept_by);
         let applying = (files.as_ref(), &Rules::of(&setup.config));
-        parts::settle_program(session.as_ref(), applying, newest, fate).await
+        parts::settle_program(session.as_ref(), applying, newest, &fate).await
     };
     let grants = setup.grants(setup.access(
         Arc::clone(&files),

@@ -1,9 +1,11 @@
-//! The files of sessions. The store keeps the changes that were not applied to the workdir.
+//! The files of sessions, and of runs without a session. The store keeps the changes that were not
+//! applied to the workdir.
 
 use std::sync::Arc;
 
 use wattle_agent::host::capability::files::Files;
 use wattle_agent::host::journal::{self, Lock, SharedJournal};
+use wattle_agent::host::{TenantStore, own_session};
 
 use super::Session;
 use crate::changes::{self, Fate, Rules};
@@ -11,6 +13,19 @@ use crate::fault::Fault;
 use crate::output;
 
 impl Session {
+    /// Returns the session that keeps the state and the files of a run. A run that belongs to no
+    /// session has one of its own.
+    pub(crate) fn of_run(store: &TenantStore, run: &str, session: Option<&str>) -> Session {
+        let id = session.map_or_else(|| own_session(run), str::to_owned);
+        Session { id, store: store.clone() }
+    }
+
+    /// Returns the id by which commands name the session, or the run whose own session it is.
+    pub(crate) fn name(&self) -> &str {
+        // Ids of other sessions contain no `/`.
+        self.id.split_once('/').map_or(&self.id, |(_, run)| run)
+    }
+
     /// Locks the session, because another process may be processing a message in it.
     ///
     /// # Errors
@@ -109,7 +124,7 @@ pub(crate) async fn settle_program(
     session: Option<&Session>,
     (files, rules): (&Files, &Rules),
     newest: i64,
-    fate: Fate,
+    fate: &Fate,
 ) -> Result<(), Fault> {
     let settled = changes::settle(files, rules, fate);
     match (session, fate) {

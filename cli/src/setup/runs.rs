@@ -41,10 +41,10 @@ pub(crate) struct LocalRuns {
     pub(crate) fate: Option<ChooseFate>,
 }
 
-/// A function that chooses what happens to the changes of a finished run. The second argument is
-/// true if a session keeps the changes that are not applied. Without a fate, they are neither
-/// listed nor applied.
-pub(crate) type ChooseFate = Arc<dyn Fn(&Report, bool) -> Option<Fate> + Send + Sync>;
+/// A function that chooses what happens to the changes of a finished run. The second argument is the
+/// id of the run or the session that keeps the changes that are not applied. Without a fate, they
+/// are neither listed nor applied.
+pub(crate) type ChooseFate = Arc<dyn Fn(&Report, Option<&str>) -> Option<Fate> + Send + Sync>;
 
 /// A [`RunAssembler`] that keeps the error with which the changes of a run were not applied.
 pub(crate) struct LocalAssembler {
@@ -82,7 +82,7 @@ impl LocalAssembler {
         let (setup, settings) = setup.for_agent(&agent, settings)?;
         let model = &agent.open_model(&*self.models, model).map_err(Fault::configuration)?;
         let meter = UsageMeter::default();
-        let state = Session { id: run.state_session(), store: store.clone() };
+        let state = Session::of_run(store, &run.id, run.session.as_deref());
         let access = setup.access(
             Arc::clone(files),
             Some(&state),
@@ -95,18 +95,20 @@ impl LocalAssembler {
             None => 0,
         };
         let keeps_files = run.session.is_some() && files.is_overlay();
+        let is_stored = setup.config.store.value.is_some();
+        let kept_by = (run.session.is_some() || is_stored).then(|| state.name().to_owned());
         let (files, failure) = (Arc::clone(files), Arc::clone(&self.failure));
         let rules = Rules::of(&setup.config);
         let settle = fate.clone().filter(|_| !is_child).map(|fate| {
             Box::new(move |report: &Report| {
-                let fate = fate(report, keeps_files);
-                if let Some(fate) = fate
+                let fate = fate(report, kept_by.as_deref());
+                if let Some(fate) = &fate
                     && let Err(fault) = changes::settle(&files, &rules, fate)
                 {
                     *failure.lock() = Some(fault);
                 }
                 match fate {
-                    _ if !keeps_files => KeptFiles::Nothing,
+                    _ if !files.is_overlay() => KeptFiles::Nothing,
                     Some(Fate::Apply) => KeptFiles::Replaced { newest, delta: rest(&files) },
                     _ => KeptFiles::Added,
                 }

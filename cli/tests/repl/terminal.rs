@@ -58,12 +58,18 @@ impl Place {
 }
 
 impl Terminal {
-    pub(crate) fn start(mut command: Command) -> Terminal {
+    /// Starts a session and waits until it is ready.
+    pub(crate) fn start(command: Command) -> Terminal {
+        let mut terminal = Terminal::open(command);
+        terminal.prompts();
+        terminal
+    }
+
+    /// Starts a command.
+    pub(crate) fn open(mut command: Command) -> Terminal {
         command.env("TERM", "xterm").env("NO_COLOR", "1");
         let options = Options::new().timeout_ms(Some(NEVER)).strip_ansi_escape_codes(true);
-        let mut session = spawn_with_options(command, options).unwrap();
-        session.exp_string(PROMPT).unwrap();
-        Terminal(session)
+        Terminal(spawn_with_options(command, options).unwrap())
     }
 
     /// Types a line.

@@ -94,9 +94,9 @@ pub(super) const ALL: &[Command] = &[
     row!("/export", "FILE", "Write the conversation to a file", [File], sessions::export),
     row!("/save", "NAME [STEP]", "Save a program in the catalog", [Program, Step], save::save),
     row!("/files", "", "List the files that the session changed", [], files::list),
-    row!("/diff", "[PATH]", "Show the changes of files", [Change], files::diff),
-    row!("/apply", "[PATH]", "Apply changes to the workdir", [Change], files::apply),
-    row!("/drop", "[PATH]", "Drop changes of files", [Change], files::drop_changes),
+    row!("/diff", "[PATH…]", "Show the changes of files", [Change], files::diff),
+    row!("/apply", "[PATH…]", "Apply changes to the workdir", [Change], files::apply),
+    row!("/drop", "[PATH…]", "Drop changes of files", [Change], files::drop_changes),
     row!("/edit", "[STEP]", "Edit the last input, or a step's program", [Step], save::edit),
     row!("/quit", "", "Leave; so does Ctrl-D", [], quit),
 ];
