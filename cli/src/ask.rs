@@ -7,9 +7,13 @@ use std::sync::Arc;
 
 use tokio::sync::Mutex;
 use wattle_agent::host::capability::policy::{Answer, Approver, Request};
+use wattle_agent::host::catalog::{Entry, Origin};
 
-use crate::output::{self, DIM, WARN, highlight, paint, visible};
-use crate::{keyboard, stdin};
+use crate::output::{self, DIM, WARN, highlight, paint, visible, width};
+use crate::{bell, keyboard, stdin};
+
+/// Maximum width of an argument in a question, in columns.
+const ARGUMENT: usize = 200;
 
 /// The user at the terminal, who is asked one question at a time.
 #[derive(Default)]
@@ -36,11 +40,15 @@ impl Approver for Terminal {
     ) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
         Box::pin(async move {
             let _turn = self.turn.lock().await;
+            let _called = bell::call();
             let _held = output::hold_transient();
             output::note(&paint(WARN, "the program needs your approval:"));
+            let call = call(&request);
             for (question, line) in request.questions {
                 output::note(&format!("  {}", visible(&question.to_string())));
-                if let Some(line) = line {
+                if let Some(call) = &call {
+                    output::note(&format!("    {}", paint(DIM, &visible(call))));
+                } else if let Some(line) = line {
                     output::note(&format!("    {}", paint(DIM, &visible(&line.to_string()))));
                 }
             }
@@ -53,6 +61,15 @@ impl Approver for Terminal {
                 .unwrap_or(Answer::No(String::new()))
         })
     }
+}
+
+/// Renders the call of a catalog program with its arguments, such as `kv_set("name", "value")`. Returns
+/// `None` for another program, whose lines say more.
+fn call(request: &Request<'_>) -> Option<String> {
+    let entry = Entry::parse(request.program, Origin::BuiltIn("")).ok()?;
+    let quoted = |arg: &String| format!("{:?}", width::fit(arg, ARGUMENT));
+    let args: Vec<String> = request.args.iter().map(quoted).collect();
+    Some(format!("{}({})", entry.name(), args.join(", ")))
 }
 
 /// Prompts for the answer and reads it from the terminal, unless `stop` ends the question. If the

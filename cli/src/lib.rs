@@ -5,6 +5,7 @@
 
 mod args;
 mod ask;
+mod bell;
 mod changes;
 mod commands;
 mod config;

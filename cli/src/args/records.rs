@@ -85,6 +85,9 @@ pub(crate) enum SessionCommand {
     Export {
         /// The id of the session; `last` is the last used one
         id: String,
+        /// Print Markdown to read, which cannot be imported
+        #[arg(long)]
+        markdown: bool,
     },
     /// Import an exported session
     Import {

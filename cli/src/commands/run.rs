@@ -29,7 +29,7 @@ use crate::fault::{Exit, Fault};
 use crate::progress::{Live, Mode, counted};
 use crate::setup::{self, LABEL, LocalAssembler, LocalRuns, RUN_STEPS, Setup};
 use crate::walls::{self, Needs};
-use crate::{ask, input, output, stdin, threads, trust};
+use crate::{ask, bell, input, output, stdin, threads, trust};
 
 /// Runs a request or resumes a run. The answer goes to stdout or a file, and progress goes to
 /// stderr.
@@ -282,6 +282,7 @@ impl Local {
             }
             Ok(())
         };
+        bell::begin(&self.setup.config);
         let mut follower = self.service.follow(&kept.store, &run.id, after).until_parked();
         let (mut is_cancelled, mut gone) = (false, None);
         loop {
@@ -307,7 +308,9 @@ impl Local {
                 Err(error) => return Err(Fault::failed(error)),
             }
         }
-        let report = match run.outcome().await {
+        let outcome = run.outcome().await;
+        bell::end();
+        let report = match outcome {
             Outcome::Ended(report) => report,
             Outcome::Parked(ParkedRun { run_id, reason: Some(reason), .. }) => {
                 return Err(parked(&run_id, &reason));

@@ -22,7 +22,7 @@ use crate::config::Config;
 use crate::fault::{Exit, Fault};
 use crate::progress::{Live, Mode, RunView};
 use crate::setup::{self, LocalAssembler, LocalRuns, Setup};
-use crate::{keyboard, output};
+use crate::{bell, keyboard, output};
 
 /// Default maximum number of steps per message.
 pub(super) const STEPS: u32 = 10;
@@ -68,6 +68,8 @@ pub(super) struct Session {
     /// The last message or program, for `/edit`.
     pub(super) said: String,
     pub(super) known: SharedKnown,
+    /// The models of the endpoint, once they have been listed.
+    pub(super) models: Vec<String>,
 }
 
 impl Session {
@@ -99,6 +101,7 @@ impl Session {
             next: String::new(),
             said: String::new(),
             known,
+            models: Vec::new(),
         })
     }
 
@@ -121,7 +124,9 @@ impl Session {
         self.said.clone_from(&message);
         let before = self.snapshot("the last message").await?;
         let quiet = keyboard::quiet();
+        bell::begin(&self.setup.config);
         let done = self.message(message).await;
+        bell::end();
         self.next = quiet.end();
         if matches!(done, Ok(Next::Go)) {
             self.push_undo(before).await?;

@@ -66,15 +66,26 @@ impl Terminal {
     }
 
     /// Starts a command.
-    pub(crate) fn open(mut command: Command) -> Terminal {
+    pub(crate) fn open(command: Command) -> Terminal {
+        Terminal::spawn(command, true)
+    }
+
+    /// Starts a command. Its output contains the sequences that control the terminal.
+    pub(crate) fn with_sequences(command: Command) -> Terminal {
+        Terminal::spawn(command, false)
+    }
+
+    fn spawn(mut command: Command, strips: bool) -> Terminal {
         command.env("TERM", "xterm").env("NO_COLOR", "1");
-        let options = Options::new().timeout_ms(Some(NEVER)).strip_ansi_escape_codes(true);
+        let options = Options::new().timeout_ms(Some(NEVER)).strip_ansi_escape_codes(strips);
         Terminal(spawn_with_options(command, options).unwrap())
     }
 
     /// Types a line.
     pub(crate) fn types(&mut self, line: &str) {
-        self.0.send_line(line).unwrap();
+        // Enter sends a carriage return. A line feed is Ctrl-J.
+        self.0.send(&format!("{line}\r")).unwrap();
+        self.0.flush().unwrap();
     }
 
     /// Presses Ctrl and a key.
