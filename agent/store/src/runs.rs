@@ -500,10 +500,10 @@ fn write_end(
     if let Some(session) = session.as_ref().filter(|_| !turns.is_empty()) {
         write_turns(transaction, (tenant, seal), session, turns)?;
     }
-    let session = session.unwrap_or_else(|| own_session(run));
     match files {
-        KeptFiles::Added => keep_files(transaction, (tenant, seal), run, &session)?,
+        KeptFiles::Added => keep_files(transaction, (tenant, seal), run, session.as_deref())?,
         KeptFiles::Replaced { newest, .. } => {
+            let session = session.unwrap_or_else(|| own_session(run));
             replace_deltas(transaction, (tenant, seal), &session, *newest, left)?;
         }
         KeptFiles::Nothing => {}

@@ -3,7 +3,7 @@
 mod diff;
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::{Value as Json, json};
 use wattle_agent::host::capability::files::{ApplyError, Change, ChangeKind, EntryKind, Files};
@@ -65,8 +65,8 @@ impl Fate {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rules {
     policy: Policy,
-    /// The names of the workdir's path.
-    root: Vec<String>,
+    /// The workdir.
+    root: PathBuf,
 }
 
 impl Rules {
@@ -74,17 +74,7 @@ impl Rules {
     pub(crate) fn of(config: &Config) -> Rules {
         let root = &config.root.value;
         let root = root.canonicalize().unwrap_or_else(|_| root.clone());
-        Rules { policy: config.policy.clone(), root: names(&root) }
-    }
-
-    /// Returns a noun phrase that says what a file is, such as `a build file`, if the user must be
-    /// asked before its change is applied.
-    fn protects(&self, change: &Change) -> Option<&'static str> {
-        // An empty folder does nothing, and a link stands for everything below it.
-        let is_folder = change.entry == EntryKind::Folder && change.kind != ChangeKind::Deleted;
-        let protects =
-            || self.policy.protects(&self.root, &change.path, change.entry == EntryKind::Link);
-        if is_folder { None } else { protects() }
+        Rules { policy: config.policy.clone(), root }
     }
 
     /// Asks about each change of a protected file that would be applied. Returns the changes that
@@ -95,19 +85,12 @@ impl Rules {
         chosen: impl Fn(&Change) -> bool,
     ) -> Vec<(&'c Change, &'static str)> {
         let asked = changes.iter().filter(|change| chosen(change));
-        let asked = asked.filter_map(|change| Some((change, self.protects(change)?)));
+        let asked = asked
+            .filter_map(|change| Some((change, self.policy.protects_change(&self.root, change)?)));
         asked
             .filter(|(change, what)| !ask::confirm(&format!("{change} is {what}; apply it?")))
             .collect()
     }
-}
-
-fn names(path: &Path) -> Vec<String> {
-    let names = path.components().filter_map(|part| match part {
-        std::path::Component::Normal(name) => Some(name.to_string_lossy().into_owned()),
-        _ => None,
-    });
-    names.collect()
 }
 
 /// Returns the changes that a run made to its files.

@@ -84,7 +84,7 @@ impl Session {
     /// # Errors
     /// If the store cannot be written.
     pub(crate) async fn replace_changes(&self, files: &Files, newest: i64) -> Result<(), Fault> {
-        let replaced = self.store.replace_session_files(&self.id, newest, rest(files)).await;
+        let replaced = self.store.replace_session_files(&self.id, newest, files.take_all()).await;
         replaced.map_err(|error| self.not_kept(files, &error))
     }
 
@@ -133,11 +133,4 @@ pub(crate) async fn settle_program(
         (Some(session), Fate::Leave(_)) => session.add_changes(files).await?,
     }
     settled
-}
-
-/// Returns all changes in the overlay as one delta, or `None` if there are none.
-pub(super) fn rest(files: &Files) -> Option<String> {
-    files.mark_all_changed();
-    let delta = files.take_delta();
-    delta.filter(|_| files.used() > 0)
 }

@@ -15,7 +15,6 @@ use wattle_agent::host::{Report, RunParts, Settle, TenantStore, UsageMeter};
 use wattle_agent::model::{Model, Models};
 use wattle_agent::output::OutputSettings;
 
-use super::files::rest;
 use super::{Session, Setup, check_keys, trace_dir};
 use crate::changes::{self, Fate, Rules};
 use crate::fault::Fault;
@@ -109,7 +108,7 @@ impl LocalAssembler {
                 }
                 match fate {
                     _ if !files.is_overlay() => KeptFiles::Nothing,
-                    Some(Fate::Apply) => KeptFiles::Replaced { newest, delta: rest(&files) },
+                    Some(Fate::Apply) => KeptFiles::Replaced { newest, delta: files.take_all() },
                     _ => KeptFiles::Added,
                 }
             }) as Settle

@@ -167,7 +167,11 @@ fn a_resumed_run_applies_its_changes_on_request() {
     parked(&place, &provider, &[]);
     command(&place, &provider, &resume).run().code(0).reports(&["not applied"]);
     assert!(!place.work().join("report.txt").exists());
-    let fork = ["--fork", "last", "--step", "1", "look", "--apply"];
+    let fork = ["--fork", "last", "--step", "1", "look"];
+    command(&place, &provider, &fork).run().code(0).reports(&["created report.txt"]);
+    let changes = kept(&place, &["changes"]).code(0).stdout;
+    assert!(changes.contains("created report.txt (6 bytes)\n"), "those of its steps: {changes}");
+    let fork = ["--fork", "last", "--step", "0", "look", "--apply"];
     command(&place, &provider, &fork).run().code(0).reports(&["(applied)"]);
     assert_eq!(place.read("report.txt"), "report");
 }
