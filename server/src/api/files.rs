@@ -144,9 +144,9 @@ async fn apply(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<Applied>, ApiError> {
+    check_known(&caller, &id).await?;
     let folder = shared.app.base().filter(|_| shared.is_operators(&caller));
     let folder = folder.ok_or_else(ApiError::no_workdir)?.to_owned();
-    check_known(&caller, &id).await?;
     let app = shared.app.clone();
     // What was applied must leave the session, even if the client disconnects.
     let AppliedChanges { done, left } = shared
