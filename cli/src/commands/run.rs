@@ -245,7 +245,10 @@ impl Local {
     /// the run or its session keeps them.
     async fn offer(&self, kept: &setup::Session) -> Result<(), Fault> {
         let config = &self.setup.config;
-        if changes::is_wanted(&*self.setup.files()?, &self.files)? {
+        if !self.assembler.has_changed_files()? {
+            let fate = Fate::of(config, true, Some(kept.name()));
+            changes::settle(&self.files, &Rules::of(config), &fate)?;
+        } else if changes::is_wanted(&*self.setup.files()?, &self.files)? {
             let rules = Rules::of(config);
             let applied =
                 kept.edit_changes(&self.files, |files| changes::apply(files, &rules, &[]));

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use serde_json::Value as Json;
 use wattle_agent::Settings;
 use wattle_agent::agents::{AgentSpec, Agents};
-use wattle_agent::host::capability::files::Files;
+use wattle_agent::host::capability::files::{Change, Files};
 use wattle_agent::host::capability::secrets::Vault;
 use wattle_agent::host::journal::{KeptFiles, RunRequest};
 use wattle_agent::host::service::{AssembleFuture, RunAssembler, RunService, ServiceLimits};
@@ -50,6 +50,8 @@ pub(crate) struct LocalAssembler {
     runs: LocalRuns,
     models: Arc<dyn Models>,
     failure: Arc<Mutex<Option<Fault>>>,
+    /// The unapplied changes with which the last root run began.
+    began_with: Mutex<Vec<Change>>,
 }
 
 impl LocalAssembler {
@@ -57,7 +59,8 @@ impl LocalAssembler {
     pub(crate) fn service(runs: LocalRuns) -> (RunService, Arc<LocalAssembler>) {
         let host = runs.setup.host.clone();
         let models = runs.setup.models(Arc::clone(&runs.model));
-        let assembler = Arc::new(LocalAssembler { runs, models, failure: Arc::default() });
+        let (failure, began_with) = (Arc::default(), Mutex::default());
+        let assembler = Arc::new(LocalAssembler { runs, models, failure, began_with });
         let shared: Arc<dyn RunAssembler> = Arc::<LocalAssembler>::clone(&assembler);
         (RunService::new(host, shared, ServiceLimits::default()), assembler)
     }
@@ -65,6 +68,15 @@ impl LocalAssembler {
     /// Returns and clears the last error with which the changes of a run were not applied.
     pub(crate) fn failure(&self) -> Option<Fault> {
         self.failure.lock().take()
+    }
+
+    /// Returns true if the last root run changed files, compared with the changes that its session
+    /// kept before.
+    ///
+    /// # Errors
+    /// If the changes cannot be listed.
+    pub(crate) fn has_changed_files(&self) -> Result<bool, Fault> {
+        Ok(changes::of(&self.runs.files)? != *self.began_with.lock())
     }
 
     async fn parts(
@@ -94,6 +106,9 @@ impl LocalAssembler {
             None => 0,
         };
         let keeps_files = run.session.is_some() && files.is_overlay();
+        if !is_child && files.is_overlay() {
+            *self.began_with.lock() = changes::of(files)?;
+        }
         let is_stored = setup.config.store.value.is_some();
         let kept_by = (run.session.is_some() || is_stored).then(|| state.name().to_owned());
         let (files, failure) = (Arc::clone(files), Arc::clone(&self.failure));

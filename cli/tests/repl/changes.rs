@@ -249,7 +249,14 @@ fn a_run_on_a_terminal_shows_its_changes_and_asks_what_to_do_with_them() {
     terminal.types("k");
     terminal.shows("kept; `wattle apply mine` applies the changes, `wattle discard mine` drops");
     terminal.ends(0);
-    let (mut terminal, _provider) = run(&["--session", "mine"]);
+    // A run that changes nothing is no reason to ask.
+    let provider = Provider::start([responds("No.")]);
+    let url = provider.base_url();
+    let args = ["run", "any news?", "--session", "mine", "--base-url", &url, "--model", "m"];
+    let mut terminal = Terminal::open(place.command(&args));
+    terminal.shows("1 change (not applied; `wattle apply mine` applies them)");
+    assert!(!terminal.ends(0).contains(question));
+    let (mut terminal, _provider) = run(&["--session", "other"]);
     terminal.shows(question);
     terminal.types("a");
     terminal.shows("applied 1 change");
