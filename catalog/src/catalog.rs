@@ -38,7 +38,7 @@ impl Catalog {
     /// Returns the catalog of the built-in programs.
     #[must_use]
     pub fn built_in() -> Catalog {
-        Catalog::of_folders(&[])
+        Catalog::of_folders(&[], &[])
     }
 
     /// Loads the built-in programs and the programs in the folders: all `.wat` files that are
@@ -70,10 +70,11 @@ impl Catalog {
         self.entries.get_or_init(builtin::programs)
     }
 
-    /// Creates a catalog of the built-in programs and the programs in the folders.
-    pub(crate) fn of_folders(folders: &[Folder]) -> Catalog {
+    /// Creates a catalog of the built-in programs, the programs in the folders, and `added` programs,
+    /// which replace those of the same name.
+    pub(crate) fn of_folders(folders: &[Folder], added: &[Entry]) -> Catalog {
         let layers: Vec<_> = folders.iter().map(Folder::contents).collect();
-        if layers.iter().all(Vec::is_empty) {
+        if layers.iter().all(Vec::is_empty) && added.is_empty() {
             return Catalog::new(OnceLock::new(), Vec::new());
         }
         let mut entries = builtin::programs();
@@ -102,6 +103,8 @@ impl Catalog {
                 }
             }
         }
+        let added = added.iter().map(|entry| (entry.name().clone(), Arc::new(entry.clone())));
+        entries.extend(added);
         Catalog::new(OnceLock::from(entries), problems)
     }
 

@@ -32,6 +32,8 @@ use crate::{Catalog, Entry};
 #[derive(Clone, Debug, Default)]
 pub struct Folders {
     folders: Vec<Folder>,
+    /// The programs that were added one by one.
+    added: Vec<Entry>,
     catalog: Catalog,
 }
 
@@ -43,12 +45,22 @@ impl Folders {
         folders: &[P],
         check: &dyn Fn(&Entry) -> Result<(), Problem>,
     ) -> Folders {
-        Folders::of(folders.iter().map(|folder| Folder::read(folder.as_ref(), check)).collect())
+        let folders = folders.iter().map(|folder| Folder::read(folder.as_ref(), check));
+        Folders::of(folders.collect(), Vec::new())
     }
 
-    fn of(folders: Vec<Folder>) -> Folders {
-        let catalog = Catalog::of_folders(&folders);
-        Folders { folders, catalog }
+    fn of(folders: Vec<Folder>, added: Vec<Entry>) -> Folders {
+        let catalog = Catalog::of_folders(&folders, &added);
+        Folders { folders, added, catalog }
+    }
+
+    /// Returns a copy of the folders with an additional program, which no rescan removes. It replaces
+    /// a program with the same name.
+    #[must_use]
+    pub fn adding(&self, program: Entry) -> Folders {
+        let known = self.added.iter().filter(|own| own.name() != program.name());
+        let added = known.cloned().chain([program.clone()]).collect();
+        Folders::of(self.folders.clone(), added)
     }
 
     /// Returns the catalog as of the last scan.
@@ -67,7 +79,7 @@ impl Folders {
             folder
         });
         let folders: Vec<Folder> = folders.collect();
-        any_changed.then(|| Folders::of(folders))
+        any_changed.then(|| Folders::of(folders, self.added.clone()))
     }
 
     /// Returns a copy of the folders. For each file that one of the problems names, the copy
@@ -75,13 +87,14 @@ impl Folders {
     /// function.
     #[must_use]
     pub fn refuse(&self, problems: &[Problem]) -> Folders {
-        Folders::of(self.folders.iter().map(|folder| folder.refuse(problems)).collect())
+        let folders = self.folders.iter().map(|folder| folder.refuse(problems)).collect();
+        Folders::of(folders, self.added.clone())
     }
 }
 
 /// Wraps a catalog that was not read from folders. Rescanning has no effect.
 impl From<Catalog> for Folders {
     fn from(catalog: Catalog) -> Folders {
-        Folders { folders: Vec::new(), catalog }
+        Folders { folders: Vec::new(), added: Vec::new(), catalog }
     }
 }

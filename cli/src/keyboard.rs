@@ -25,6 +25,39 @@ struct State {
 
 static STATE: Mutex<Option<State>> = Mutex::new(None);
 
+/// The terminal's mode before the session, while one keeps [`Returns`].
+static BEFORE_SESSION: Mutex<Option<Termios>> = Mutex::new(None);
+
+/// A guard of a session, in which Enter and Ctrl-J are different keys.
+pub(crate) struct Returns(());
+
+/// Makes the terminal pass Enter on as it is until the returned guard is dropped. Otherwise, it would
+/// turn an Enter that is pressed while no line is being read into Ctrl-J, which begins a new line.
+/// Does nothing if stdin is not a terminal.
+pub(crate) fn keep_returns() -> Returns {
+    if stdin().is_terminal()
+        && let Ok(before) = tcgetattr(stdin())
+    {
+        set(&with_returns(&before));
+        *BEFORE_SESSION.lock() = Some(before);
+    }
+    Returns(())
+}
+
+impl Drop for Returns {
+    fn drop(&mut self) {
+        if let Some(before) = BEFORE_SESSION.lock().take() {
+            set(&before);
+        }
+    }
+}
+
+fn with_returns(before: &Termios) -> Termios {
+    let mut mode = before.clone();
+    mode.input_modes -= InputModes::ICRNL;
+    mode
+}
+
 /// A guard that suppresses the echo of keys until it is dropped.
 pub(crate) struct Quiet(());
 
@@ -58,15 +91,20 @@ impl Drop for Quiet {
     }
 }
 
-/// A guard for a question. Until it is dropped, keys are echoed, and a line can be read.
+/// A guard for a question, or for another program that reads the keys. Until it is dropped, keys are
+/// echoed, and a line can be read.
 pub(crate) struct Question(());
 
-/// Prepares the terminal for a question. Keys that were pressed earlier are kept for the next
-/// input.
+/// Prepares the terminal for a question. Keys that were pressed earlier during a run are kept for the
+/// next input.
 pub(crate) fn question() -> Question {
-    if let Some(state) = STATE.lock().as_mut() {
+    let mut state = STATE.lock();
+    if let Some(state) = state.as_mut() {
         state.early.extend(pending());
-        set(&state.before);
+    }
+    let before_session = BEFORE_SESSION.lock();
+    if let Some(mode) = before_session.as_ref().or(state.as_ref().map(|state| &state.before)) {
+        set(mode);
     }
     Question(())
 }
@@ -75,6 +113,8 @@ impl Drop for Question {
     fn drop(&mut self) {
         if let Some(state) = STATE.lock().as_ref() {
             set(&quiet_mode(&state.before));
+        } else if let Some(before) = BEFORE_SESSION.lock().as_ref() {
+            set(&with_returns(before));
         }
     }
 }

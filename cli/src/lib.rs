@@ -5,6 +5,7 @@
 
 mod args;
 mod ask;
+mod bell;
 mod changes;
 mod commands;
 mod config;
@@ -129,6 +130,9 @@ fn perform(cli: Cli) -> Result<Exit, Fault> {
         Some(Command::Replay(args)) => threads::run(commands::replay::replay(args, flags)),
         Some(Command::Runs(args)) => threads::run(commands::runs::runs(args, flags)),
         Some(Command::Show(args)) => threads::run(commands::runs::show(args, flags)),
+        Some(Command::Changes(args)) => commands::changes::changes(args, flags),
+        Some(Command::Apply(args)) => commands::changes::apply(args, flags),
+        Some(Command::Discard(args)) => commands::changes::discard(args, flags),
         Some(Command::Session(SessionCommand::Resume { id })) => {
             repl::run(Vec::new(), &in_session(id, flags))
         }

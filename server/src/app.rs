@@ -3,7 +3,7 @@
 mod files;
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::FutureExt as _;
@@ -28,7 +28,7 @@ use wattle_agent::model::{CLASS_PREFIX, Model, Models, OneModel};
 use wattle_agent::output::{OutputSchema, OutputSettings};
 use wattle_agent::{Host, Resources, Settings, Tenant};
 
-pub(crate) use files::delta_cost;
+pub(crate) use files::{AppliedChanges, delta_cost};
 
 use crate::operator::Operator;
 use crate::origin::{OutputOrigin, RunOrigin, needs};
@@ -218,6 +218,11 @@ impl App {
     /// Returns the operator's step limit, or `default` if the operator sets none.
     pub(crate) fn steps(&self, default: u32) -> u32 {
         self.0.max_steps.unwrap_or(default)
+    }
+
+    /// Returns the folder below the files of every session, if there is one.
+    pub(crate) fn base(&self) -> Option<&Path> {
+        self.0.base.as_deref()
     }
 
     pub(crate) fn operator(&self) -> &Operator {

@@ -140,6 +140,20 @@ impl ApiError {
         ApiError::new(StatusCode::CONFLICT, "conflict", message).hint("use another name")
     }
 
+    /// Creates the error for a server without a folder, or a caller that may not change it, because
+    /// only administrators of the server's own tenant may do so.
+    pub(crate) fn no_workdir() -> Self {
+        let message = "there is no folder to which this token may apply changes";
+        ApiError::new(StatusCode::FORBIDDEN, "forbidden", message)
+            .hint("start the server with `--root DIR`, and use a token of its own tenant")
+    }
+
+    /// Creates the error for a session whose files cannot be changed now.
+    pub(crate) fn session_in_use(id: &str) -> Self {
+        let message = format!("a run of the session `{id}` is active");
+        ApiError::new(StatusCode::CONFLICT, "held", message).hint("try again when it has ended")
+    }
+
     /// Creates the error for a caller that may not change the server's programs, because only
     /// administrators of the server's own tenant may do so.
     pub(crate) fn foreign_catalog() -> Self {

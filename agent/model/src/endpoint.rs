@@ -129,6 +129,16 @@ impl Endpoint {
     pub fn takes_thinking_effort(&self) -> bool {
         self.quirks.thinking.is_some()
     }
+
+    /// Returns the URL of a path below the base URL, which may end with the path of the protocol.
+    pub(super) fn below(&self, path: &str) -> Url {
+        let mut url = self.base_url.clone();
+        let base = url.path().trim_end_matches('/');
+        let own = base.strip_suffix(self.quirks.protocol.path());
+        let base = own.and_then(|base| base.strip_suffix('/')).unwrap_or(base);
+        url.set_path(&format!("{base}/{path}"));
+        url
+    }
 }
 
 impl<'a> EndpointSettings<'a> {

@@ -150,6 +150,11 @@ impl ModelError {
         error(ModelErrorKind::Malformed, quoting(text, head))
     }
 
+    /// Creates the error for a response that is no list of models.
+    pub(super) fn no_models(url: &str, why: &str) -> Self {
+        error(ModelErrorKind::Malformed, format!("{url} returned no list of models: {why}"))
+    }
+
     /// Creates the error for a truncated answer.
     pub(super) fn broke_off(url: &str) -> Self {
         let text = format!(

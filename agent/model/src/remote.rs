@@ -61,15 +61,7 @@ impl RemoteModel {
         timeouts: Timeouts,
     ) -> Result<Self, EndpointError> {
         let own = endpoint.quirks.protocol.path();
-        let below = |path: &str| {
-            let mut url = endpoint.base_url.clone();
-            let base = url.path().trim_end_matches('/');
-            let base =
-                base.strip_suffix(own).and_then(|base| base.strip_suffix('/')).unwrap_or(base);
-            url.set_path(&format!("{base}/{path}"));
-            url
-        };
-        let (url, embeddings_url) = (below(own), below("embeddings"));
+        let (url, embeddings_url) = (endpoint.below(own), endpoint.below("embeddings"));
         let client = egress
             .endpoint(&url)
             .map_err(|why| EndpointError::unreachable(endpoint.base_url.as_str(), &why))?;
@@ -102,6 +94,32 @@ impl RemoteModel {
     #[must_use]
     pub fn with_thinking_effort(self, thinking_effort: Option<ThinkingEffort>) -> Self {
         Self { thinking_effort, ..self }
+    }
+
+    /// Asks the endpoint for the names of its models, once.
+    ///
+    /// # Errors
+    /// If the endpoint does not answer with a list of models.
+    pub async fn list(&self) -> Result<Vec<String>, ModelError> {
+        let url = self.endpoint.below("models");
+        let failed = |failure: FailedAttempt| failure.error.scrubbed(self.endpoint.key.as_ref());
+        let network = |why: &_| failed(network_failure(why, self.timeouts));
+        let request = self.identified(Request::get(url.as_str()));
+        let mut response = self.client.start(request).await.map_err(|why| network(&why))?;
+        if !response.status.is_success() {
+            let fields = *self.fields.lock().unwrap_or_else(PoisonError::into_inner);
+            return Err(failed(self.rejected(&mut response, self.context(), fields).await));
+        }
+        let mut body = Vec::new();
+        while let Some(piece) = response.chunk().await.map_err(|why| network(&why))? {
+            body.extend_from_slice(&piece);
+        }
+        let no_list = |why: &str| ModelError::no_models(url.as_str(), why);
+        let list: ModelList =
+            serde_json::from_slice(&body).map_err(|why| no_list(&why.to_string()))?;
+        let mut names: Vec<String> = list.data.into_iter().map(|model| model.id).collect();
+        names.sort();
+        Ok(names)
     }
 
     async fn ask(
@@ -239,6 +257,11 @@ impl RemoteModel {
             header::ACCEPT,
             HeaderValue::from_static("application/json, text/event-stream"),
         );
+        self.identified(request)
+    }
+
+    /// Adds the headers with which the endpoint knows the user: the key, and those of its preset.
+    pub(super) fn identified(&self, mut request: Request) -> Request {
         for (name, value) in &self.endpoint.quirks.headers {
             if let (Ok(name), Ok(value)) =
                 (HeaderName::try_from(name), HeaderValue::try_from(value))
@@ -344,6 +367,17 @@ impl RemoteModel {
         let Endpoint { model, key_variable, key, .. } = &self.endpoint;
         RequestContext { url: &self.url, model, key_variable, with_key: key.is_some() }
     }
+}
+
+/// The response to a request for the models of an endpoint.
+#[derive(serde::Deserialize)]
+struct ModelList {
+    data: Vec<ListedModel>,
+}
+
+#[derive(serde::Deserialize)]
+struct ListedModel {
+    id: String,
 }
 
 /// Returns the limits for a request with these timeouts.

@@ -267,6 +267,12 @@ impl Host {
         self.reloader.reload(&self.runtime).await;
     }
 
+    /// Adds a checked program to the catalog, in which it stays. The next [`refresh`](Host::refresh)
+    /// returns it as a change.
+    pub async fn add_program(&self, program: Entry) {
+        self.reloader.add(program).await;
+    }
+
     /// Compiles the whole catalog. If a program from a folder does not compile, it is left out, and
     /// the next [`refresh`](Host::refresh) reports it.
     pub async fn warm(&self) {

@@ -73,7 +73,8 @@ pub struct RunParts {
 }
 
 /// A function that is called with the report of a finished run, and returns the changes to files
-/// that the run's session keeps. See [`RunParts::settle`].
+/// that the run's session keeps, or the run itself if it belongs to no session. See
+/// [`RunParts::settle`].
 pub type Settle = Box<dyn FnOnce(&Report) -> KeptFiles + Send + Sync>;
 
 impl RunParts {

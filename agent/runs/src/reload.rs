@@ -112,6 +112,13 @@ impl CatalogReloader {
         self.rescan(runtime, &mut reported).await;
     }
 
+    /// Adds a program to the catalog.
+    pub(crate) async fn add(&self, program: Entry) {
+        // No reload may happen between this read and the write.
+        let _guard = self.reported.lock().await;
+        self.put(self.folders().adding(program));
+    }
+
     async fn rescan(&self, runtime: &Runtime, reported: &mut LastReport) {
         let (folders, runtime, catalog) = (self.folders(), runtime.clone(), self.catalog());
         let host = tokio::runtime::Handle::current();

@@ -15,7 +15,9 @@ use super::files::add_delta;
 use super::objects::StoredText;
 use super::seal::{RecordSeal, open_bytes, open_text, seal_text};
 use crate::error::Cause;
-use crate::journal::{CallTime, Priority, RecordedCall, RunRecord, RunRequest, Status, Turn};
+use crate::journal::{
+    CallTime, Priority, RecordedCall, RunRecord, RunRequest, Status, Turn, own_session,
+};
 
 pub(super) fn run_record(seal: Option<&RecordSeal>, row: &Row) -> Result<RunRecord, Cause> {
     let status: String = row.get("status")?;
@@ -184,16 +186,18 @@ pub(super) fn write_events(
     Ok(())
 }
 
-/// Adds a run's file changes to the files of its session. Skips the first turn of the run, which
-/// records the files that the run began with.
+/// Adds a run's file changes to the files of its session, or to those of the run itself if it belongs
+/// to no session. The first turn of the run records the files that the run began with: a session has
+/// them already.
 pub(super) fn keep_files(
     transaction: &mut Transaction<'_>,
     of: Owner<'_>,
     run: &str,
-    session: &str,
+    session: Option<&str>,
 ) -> Result<(), Cause> {
-    for (_, delta) in tree_files(transaction, of, (run, 1))? {
-        add_delta(transaction, of, session, &delta)?;
+    let own = own_session(run);
+    for (_, delta) in tree_files(transaction, of, (run, u32::from(session.is_some())))? {
+        add_delta(transaction, of, session.unwrap_or(&own), &delta)?;
     }
     Ok(())
 }

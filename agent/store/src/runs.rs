@@ -24,7 +24,7 @@ use super::{Owner, TenantStore, Topic, lease};
 use crate::error::{Cause, StoreError};
 use crate::journal::{
     Journal, JournalFuture, KeptFiles, Lock, RecordedCall, RecordedEffect, RunEnd, RunFilter,
-    RunRecord, RunRequest, Turn, lock_name,
+    RunRecord, RunRequest, Turn, lock_name, own_session,
 };
 use crate::tenant::Tenant;
 
@@ -500,14 +500,13 @@ fn write_end(
     if let Some(session) = session.as_ref().filter(|_| !turns.is_empty()) {
         write_turns(transaction, (tenant, seal), session, turns)?;
     }
-    match (session, files) {
-        (Some(session), KeptFiles::Added) => {
-            keep_files(transaction, (tenant, seal), run, &session)?;
-        }
-        (Some(session), KeptFiles::Replaced { newest, .. }) => {
+    match files {
+        KeptFiles::Added => keep_files(transaction, (tenant, seal), run, session.as_deref())?,
+        KeptFiles::Replaced { newest, .. } => {
+            let session = session.unwrap_or_else(|| own_session(run));
             replace_deltas(transaction, (tenant, seal), &session, *newest, left)?;
         }
-        (_, KeptFiles::Nothing) | (None, _) => {}
+        KeptFiles::Nothing => {}
     }
     let cancelled = "DELETE FROM cancellation WHERE tenant = ?1 AND run = ?2";
     transaction.execute(cancelled, params![tenant, run])?;

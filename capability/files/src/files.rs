@@ -510,6 +510,15 @@ impl Files {
         }
     }
 
+    /// Returns all changes in the overlay, as a string for [`Files::restore`] into an empty overlay.
+    /// Returns `None` if there are none, or in a write-through run.
+    #[must_use]
+    pub fn take_all(&self) -> Option<String> {
+        self.mark_all_changed();
+        let all = self.take_delta();
+        all.filter(|_| self.used() > 0)
+    }
+
     /// Makes the next [`Files::take_delta`] return the whole content of the overlay, so that it can
     /// be restored into an empty overlay. A write-through run has no deltas.
     pub fn mark_all_changed(&self) {

@@ -68,7 +68,9 @@ mod resource;
 mod rule;
 mod start;
 
-use wattle_files::{Sensitivity, sensitive};
+use std::path::{Component, Path};
+
+use wattle_files::{Change, ChangeKind, EntryKind, Sensitivity, sensitive};
 use wattle_rt::Target;
 
 pub use approval::ApprovalScope;
@@ -190,6 +192,23 @@ impl Policy {
             *verdict == Verdict::Allow && rule.permits_protected(&own, depth)
         };
         (!self.sets.first().is_some_and(|set| set.iter().any(allows))).then_some(found.what)
+    }
+
+    /// Returns a noun phrase that says what a file is, such as `a build file`, if somebody must be
+    /// asked before its change is applied to the workdir; see [`protects`](Policy::protects). `root`
+    /// is the path of the workdir, without links.
+    #[must_use]
+    pub fn protects_change(&self, root: &Path, change: &Change) -> Option<&'static str> {
+        // An empty folder does nothing, and a link stands for everything below it.
+        if change.entry == EntryKind::Folder && change.kind != ChangeKind::Deleted {
+            return None;
+        }
+        let names = root.components().filter_map(|part| match part {
+            Component::Normal(name) => Some(name.to_string_lossy().into_owned()),
+            _ => None,
+        });
+        let names: Vec<String> = names.collect();
+        self.protects(&names, &change.path, change.entry == EntryKind::Link)
     }
 
     /// Returns true if the policy denies nothing and requires no approvals.

@@ -27,6 +27,8 @@ pub struct Request<'a> {
     pub questions: &'a [(Question, Option<Line>)],
     /// The program's source.
     pub program: &'a str,
+    /// The arguments of the program.
+    pub args: &'a [String],
 }
 
 /// A line of a program's source.
@@ -258,7 +260,8 @@ impl Preflight {
             .collect();
         let text: Vec<String> =
             asked.iter().map(|(question, line)| with_line(question, line.as_ref())).collect();
-        let request = Request { questions: &asked, program: preview.program.source() };
+        let request =
+            Request { questions: &asked, program: preview.program.source(), args: preview.args };
         let ask = async { approver.ask(request).await.word() };
         let answer = match preview.ask(&text.join("; "), ask).await {
             QuestionReply::Answer(word) => Answer::of(&word),

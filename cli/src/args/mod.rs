@@ -20,8 +20,8 @@ pub(crate) use author::{
 };
 pub(crate) use operate::{ConfigCommand, DemoArgs, DoctorArgs, InitArgs, StatusArgs, TrustArgs};
 pub(crate) use records::{
-    LedgerCommand, MemoryCommand, RunsArgs, SessionCommand, ShowArgs, TokenCommand, TokenScope,
-    TraceArgs, TraceCommand, VarsCommand,
+    ChangesArgs, ChosenChangesArgs, LedgerCommand, MemoryCommand, RunsArgs, SessionCommand,
+    ShowArgs, TokenCommand, TokenScope, TraceArgs, TraceCommand, VarsCommand,
 };
 pub(crate) use run::{
     ContextValue, EvalArgs, ExecArgs, ReplArgs, ReplayArgs, RunArgs, ServeArgs, ShellArgs,
@@ -72,6 +72,8 @@ fn accepts(command: &str, group: Group) -> bool {
         "eval" => matches!(group, Endpoint | Verbose | Folders | AgentFolders | Agent),
         // Each example defines its own files.
         "agents test" => matches!(group, Endpoint | Root | Folders | AgentFolders),
+        "changes" | "discard" => matches!(group, Store | Tenant | Sandbox | Root),
+        "apply" => matches!(group, Store | Tenant | Sandbox | Root | Policy),
         "check" | "workbook lint" => matches!(group, Root | Folders),
         command => match command.split(' ').next() {
             Some("catalog") => matches!(group, Root | Folders),
@@ -204,6 +206,12 @@ pub(crate) enum Command {
     Runs(RunsArgs),
     /// Show the conversation and the answer of a recorded run
     Show(ShowArgs),
+    /// List the changes of files that a run or a session has not applied
+    Changes(ChangesArgs),
+    /// Apply the changes of files of a run or a session
+    Apply(ChosenChangesArgs),
+    /// Discard the changes of files of a run or a session
+    Discard(ChosenChangesArgs),
     /// List, show, copy and remove sessions
     #[command(subcommand)]
     Session(SessionCommand),

@@ -24,6 +24,31 @@ pub(crate) struct ShowArgs {
     pub(crate) json: bool,
 }
 
+/// Arguments of `changes`.
+#[derive(Debug, Args)]
+pub(crate) struct ChangesArgs {
+    /// The run or the session; `last` is the one that was used last
+    #[arg(value_name = "RUN|SESSION", default_value = "last")]
+    pub(crate) of: String,
+    /// Show the changes as unified diffs
+    #[arg(long)]
+    pub(crate) diff: bool,
+    /// Print JSON
+    #[arg(long, conflicts_with = "diff")]
+    pub(crate) json: bool,
+}
+
+/// Arguments of `apply` and `discard`.
+#[derive(Debug, Args)]
+pub(crate) struct ChosenChangesArgs {
+    /// The run or the session; `last` is the one that was used last
+    #[arg(value_name = "RUN|SESSION", default_value = "last")]
+    pub(crate) of: String,
+    /// The paths of files and folders [default: all changes]
+    #[arg(value_name = "PATH")]
+    pub(crate) paths: Vec<String>,
+}
+
 /// The commands of `session`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionCommand {
@@ -60,6 +85,9 @@ pub(crate) enum SessionCommand {
     Export {
         /// The id of the session; `last` is the last used one
         id: String,
+        /// Print Markdown to read, which cannot be imported
+        #[arg(long)]
+        markdown: bool,
     },
     /// Import an exported session
     Import {

@@ -109,11 +109,11 @@ async fn compile_and_run(
         }
         None => 0,
     };
-    let in_session = session.is_some();
+    let kept_by = session.as_ref().map(|session| session.id.as_str());
     let settle = async |succeeded: bool| {
-        let fate = Fate::of(&setup.config, succeeded, in_session);
+        let fate = Fate::of(&setup.config, succeeded, kept_by);
         let applying = (files.as_ref(), &Rules::of(&setup.config));
-        parts::settle_program(session.as_ref(), applying, newest, fate).await
+        parts::settle_program(session.as_ref(), applying, newest, &fate).await
     };
     let grants = setup.grants(setup.access(
         Arc::clone(&files),
@@ -148,7 +148,7 @@ async fn compile_and_run(
     if json {
         output::json(&to_json(&outcome, &changes))?
     } else {
-        print_outcome(&outcome, &source)?
+        print_outcome(&outcome, Some(source.as_str()).filter(|_| !is_built_in))?
     }
     if setup.config.verbose.value && !json {
         output::aside(&cost(&outcome));
@@ -204,8 +204,9 @@ fn called(entry: &Entry, given: &[String], limit: Duration) -> Result<Found, Fau
     Ok(Found { source: entry.source().to_string(), args, time, is_built_in })
 }
 
-/// Prints a program's results on stdout. Prints the log and the reason for any failure on stderr.
-pub(crate) fn print_outcome(outcome: &Outcome, source: &str) -> Result<(), Fault> {
+/// Prints a program's results on stdout. Prints the log and the reason for any failure on stderr, with
+/// the line of `source`. A program that is not the user's, such as a built-in one, has no `source`.
+pub(crate) fn print_outcome(outcome: &Outcome, source: Option<&str>) -> Result<(), Fault> {
     for line in &outcome.log {
         output::note(&format!("{} {}", paint(DIM, "log:"), visible(line)));
     }
@@ -216,7 +217,7 @@ pub(crate) fn print_outcome(outcome: &Outcome, source: &str) -> Result<(), Fault
         }
     }
     let Some(error) = reason(outcome) else { return Ok(()) };
-    let place = error.line.map(|line| {
+    let place = error.line.zip(source).map(|(line, source)| {
         let text = source.lines().nth((line as usize).saturating_sub(1)).unwrap_or_default();
         format!("\n --> line {line}: {}", text.trim())
     });

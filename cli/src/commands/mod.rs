@@ -3,6 +3,7 @@
 pub(crate) mod agents;
 mod authority;
 pub(crate) mod catalog;
+pub(crate) mod changes;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod config;

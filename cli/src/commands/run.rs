@@ -23,13 +23,13 @@ use wattle_agent::output::{OutputSchema, OutputSettings};
 use super::kept;
 use super::outputs::{OutputFile, OutputFolder};
 use crate::args::RunArgs;
-use crate::changes::Fate;
+use crate::changes::{self, Fate, Rules};
 use crate::config::{Config, Layer, Origin, regular_file};
 use crate::fault::{Exit, Fault};
-use crate::progress::{Live, Mode};
+use crate::progress::{Live, Mode, counted};
 use crate::setup::{self, LABEL, LocalAssembler, LocalRuns, RUN_STEPS, Setup};
 use crate::walls::{self, Needs};
-use crate::{ask, input, output, threads, trust};
+use crate::{ask, bell, input, output, stdin, threads, trust};
 
 /// Runs a request or resumes a run. The answer goes to stdout or a file, and progress goes to
 /// stderr.
@@ -135,10 +135,12 @@ async fn begin(
         origin,
         ..RunRequest::new(message)
     };
-    let local = Local::new(setup, model, files, output)?;
+    let local = Local::new(control, setup, model, files, output)?;
+    let session = request.session.clone();
     let run = local.service.start(&store, request, &Cancel::new()).await;
     let run = run.map_err(Fault::failed)?;
-    local.follow(control, &store, &run, 0).await
+    let kept = setup::Session::of_run(&store, &run.id, session.as_deref());
+    local.follow(control, &kept, &run, 0).await
 }
 
 /// Resumes a run with the settings that it started with, and follows it.
@@ -158,7 +160,7 @@ async fn resume(
     setup::interrupt_to(&control.cancel);
     let id = opened.id.as_str();
     let after = last_step(store, id).await?;
-    let local = Local::new(setup, model, files, None)?;
+    let local = Local::new(control, setup, model, files, None)?;
     let cancel = Cancel::new();
     let resumed = local.service.resume(store, id, answers, release, &cancel).await;
     let run = resumed.map_err(|error| match &error {
@@ -175,7 +177,8 @@ async fn resume(
         AnswerError::NotAsked | AnswerError::NotAskedAbout(_) => Fault::usage(error),
         _ => Fault::failed(error),
     })?;
-    local.follow(control, store, &run, after).await
+    let kept = setup::Session::of_run(store, id, opened.session.as_deref());
+    local.follow(control, &kept, &run, after).await
 }
 
 /// Returns the error for a parked run that an operator must release.
@@ -202,12 +205,16 @@ struct Local {
     service: RunService,
     assembler: Arc<LocalAssembler>,
     setup: Arc<Setup>,
+    files: Arc<Files>,
+    /// If true, the user is asked at the end of a successful run what happens to its changes.
+    asks: bool,
     /// If true, stdout is closed. The run's changes are then not applied.
     is_gone: Arc<AtomicBool>,
 }
 
 impl Local {
     fn new(
+        control: &RunControl,
         setup: Setup,
         model: Arc<dyn Model>,
         files: Arc<Files>,
@@ -216,29 +223,51 @@ impl Local {
         let settings = setup.run_settings(RUN_STEPS, &model)?;
         let (setup, is_gone) = (Arc::new(setup), Arc::new(AtomicBool::new(false)));
         let (config, gone) = (setup.config.clone(), Arc::clone(&is_gone));
-        let fate = move |report: &Report, in_session: bool| {
-            if gone.load(Ordering::Relaxed) {
-                return None;
-            }
-            let exit = setup::exit_of(&report.ending);
-            Some(Fate::of(&config, matches!(exit, Exit::Done | Exit::Bound), in_session))
+        let asks = control.is_interactive() && !config.apply.value && files.is_overlay();
+        let fate = move |report: &Report, kept_by: Option<&str>| {
+            let has_succeeded = has_succeeded(report);
+            let is_left_to_user = asks && has_succeeded;
+            let has_fate = !gone.load(Ordering::Relaxed) && !is_left_to_user;
+            has_fate.then(|| Fate::of(&config, has_succeeded, kept_by))
         };
         let (service, assembler) = LocalAssembler::service(LocalRuns {
             setup: Arc::clone(&setup),
             model,
             settings,
             output,
-            files,
+            files: Arc::clone(&files),
             fate: Some(Arc::new(fate)),
         });
-        Ok(Local { service, assembler, setup, is_gone })
+        Ok(Local { service, assembler, setup, files, asks, is_gone })
+    }
+
+    /// Shows the changes of a run to the user, and applies them if the user wants that. Otherwise,
+    /// the run or its session keeps them.
+    async fn offer(&self, kept: &setup::Session) -> Result<(), Fault> {
+        let config = &self.setup.config;
+        if !self.assembler.has_changed_files()? {
+            let fate = Fate::of(config, true, Some(kept.name()));
+            changes::settle(&self.files, &Rules::of(config), &fate)?;
+        } else if changes::is_wanted(&*self.setup.files()?, &self.files)? {
+            let rules = Rules::of(config);
+            let applied =
+                kept.edit_changes(&self.files, |files| changes::apply(files, &rules, &[]));
+            let applied = applied.await?;
+            output::aside(&format!("applied {}", counted(applied, "change")));
+        } else if !changes::of(&self.files)?.is_empty() && config.store.value.is_some() {
+            let id = kept.name();
+            output::aside(&format!(
+                "kept; `wattle apply {id}` applies the changes, `wattle discard {id}` drops them"
+            ));
+        }
+        Ok(())
     }
 
     /// Prints the events of a run until it ends or is parked, and then its answer.
     async fn follow(
         self,
         control: &RunControl,
-        store: &TenantStore,
+        kept: &setup::Session,
         run: &RunHandle,
         after: u64,
     ) -> Result<Exit, Fault> {
@@ -256,7 +285,8 @@ impl Local {
             }
             Ok(())
         };
-        let mut follower = self.service.follow(store, &run.id, after).until_parked();
+        bell::begin(&self.setup.config);
+        let mut follower = self.service.follow(&kept.store, &run.id, after).until_parked();
         let (mut is_cancelled, mut gone) = (false, None);
         loop {
             let next = tokio::select! {
@@ -281,7 +311,9 @@ impl Local {
                 Err(error) => return Err(Fault::failed(error)),
             }
         }
-        let report = match run.outcome().await {
+        let outcome = run.outcome().await;
+        bell::end();
+        let report = match outcome {
             Outcome::Ended(report) => report,
             Outcome::Parked(ParkedRun { run_id, reason: Some(reason), .. }) => {
                 return Err(parked(&run_id, &reason));
@@ -312,8 +344,23 @@ impl Local {
             let each = report.artifacts.iter();
             folder.write_all(each.map(|one| (one.name.as_str(), &one.data[..])))?;
         }
+        if self.asks && has_succeeded(&report) {
+            self.offer(kept).await?;
+        }
         self.assembler.failure().map_or(Ok(exit), Err)
     }
+}
+
+impl RunControl {
+    /// Returns true if the user watches the run at a terminal and can be asked at its end.
+    fn is_interactive(&self) -> bool {
+        !self.quiet && !self.json && stdin::is_interactive() && ask::is_terminal()
+    }
+}
+
+/// Returns true if the changes of a run may be applied.
+fn has_succeeded(report: &Report) -> bool {
+    matches!(setup::exit_of(&report.ending), Exit::Done | Exit::Bound)
 }
 
 /// Makes a fork of the run apply its changes, also when it is resumed later, if the settings ask

@@ -9,20 +9,16 @@ use wattle_agent::host::journal::{
     self, Journal as _, RunFilter, RunRecord, SharedJournal, Status,
 };
 use wattle_agent::host::machine::{Message, Role};
-use wattle_agent::host::rt::truncate;
 use wattle_agent::host::service::{Pending, pending};
 
 use super::run::find;
-use super::session::{ago, spoken};
+use super::session::{ago, first_line, spoken};
 use crate::args::{RunsArgs, ShowArgs};
 use crate::config::Layer;
 use crate::fault::{Exit, Fault};
 use crate::output::{self, DIM, NAME, markdown, paint, visible};
 use crate::progress::{counted, ending, spent};
 use crate::{setup, trust};
-
-/// Maximum length of a prompt in the list, in characters.
-const SHOWN: usize = 60;
 
 /// Lists the runs of the tenant, the newest first.
 pub(crate) async fn runs(args: RunsArgs, flags: &[Layer]) -> Result<(), Fault> {
@@ -83,7 +79,7 @@ fn line(run: &RunRecord, Pending { approvals, reason }: &Pending) -> String {
     let cost = run.summary.as_ref().and_then(|summary| summary.usage.cost);
     let cost = cost.map_or("-".to_owned(), |cost| cost.to_string());
     let begun = format!("{} ago", ago(run.created));
-    let message = truncate(run.start.message.lines().next().unwrap_or_default(), SHOWN);
+    let message = first_line(&run.start.message);
     let (outcome, message) = (outcome(run), visible(&message));
     let reason = reason
         .iter()

@@ -1,8 +1,12 @@
 //! `wattle session`: manages stored sessions.
 
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
 use serde_json::json;
 use wattle_agent::host::journal::{self, Journal as _};
 use wattle_agent::host::machine::{Message, Role};
+use wattle_agent::host::rt::truncate;
 use wattle_agent::host::service::release_children;
 use wattle_agent::host::{
     ExportedSession, SESSION_ID, SessionLine, TenantStore, is_session_id, now_ms,
@@ -12,8 +16,11 @@ use crate::args::SessionCommand;
 use crate::config::Layer;
 use crate::fault::Fault;
 use crate::output::{self, visible};
-use crate::progress::counted;
+use crate::progress::{counted, size};
 use crate::{input, setup, trust};
+
+/// Maximum length of the beginning of a message in a list, in characters.
+const SHOWN: usize = 60;
 
 /// Runs a `session` command.
 pub(crate) async fn session(command: SessionCommand, flags: &[Layer]) -> Result<(), Fault> {
@@ -39,7 +46,10 @@ pub(crate) async fn session(command: SessionCommand, flags: &[Layer]) -> Result<
             let is_new = store.fork_session(&id, &new, session.messages).await?;
             created(is_new, &new, json)
         }
-        SessionCommand::Export { id } => output::json(&masked(whole(&store, &id).await?)),
+        SessionCommand::Export { id, markdown } => {
+            let session = masked(whole(&store, &id).await?);
+            if markdown { output::text(&as_markdown(&session)) } else { output::json(&session) }
+        }
         SessionCommand::Import { file, id, json } => {
             let file_name = file.display();
             let session: ExportedSession =
@@ -79,7 +89,7 @@ async fn of_last(
     let ids = match &mut command {
         SessionCommand::Show { id, .. }
         | SessionCommand::Fork { id, .. }
-        | SessionCommand::Export { id } => std::slice::from_mut(id),
+        | SessionCommand::Export { id, .. } => std::slice::from_mut(id),
         SessionCommand::Rm { ids } => ids.as_mut_slice(),
         _ => &mut [],
     };
@@ -94,17 +104,26 @@ async fn of_last(
 /// # Errors
 /// If the store cannot be read, or stdout cannot be written.
 pub(crate) async fn list(store: &TenantStore, json: bool) -> Result<(), Fault> {
-    let sessions = store.sessions().await?;
+    let sessions = store.session_page(None, u32::MAX).await?;
     if json {
-        return output::json(&sessions);
+        let listed = |(session, said): &(SessionLine, String)| {
+            let mut line = json!(session);
+            line.as_object_mut()
+                .map(|line| line.insert("title".to_owned(), first_line(said).into()));
+            line
+        };
+        return output::json(&sessions.iter().map(listed).collect::<Vec<_>>());
     }
     if sessions.is_empty() {
         output::note("the store has no sessions; `--session ID` starts one");
     }
-    let line = |session: &SessionLine| {
+    let line = |(session, said): &(SessionLine, String)| {
         let messages = counted(session.messages, "message");
         let SessionLine { id, bytes, used, .. } = session;
-        format!("{id:<28} {messages:<14} {bytes:>9} bytes  used {} ago\n", ago(*used))
+        let (used, bytes) = (format!("{} ago", ago(*used)), size(*bytes));
+        let title = visible(&first_line(said));
+        let line = format!("{id:<26}  {used:<11} {messages:<12} {bytes:>8}  {title}");
+        format!("{}\n", line.trim_end())
     };
     output::data(sessions.iter().map(line).collect::<String>().as_bytes())
 }
@@ -147,6 +166,20 @@ pub(crate) fn masked(session: ExportedSession) -> ExportedSession {
     ExportedSession { messages, ..session }
 }
 
+/// Renders a session as Markdown, with a heading for each message.
+pub(crate) fn as_markdown(session: &ExportedSession) -> String {
+    let mut text = format!("# Session {}\n", session.id);
+    for message in &session.messages {
+        let who = match message.role {
+            Role::Assistant => "Model",
+            _ if message.content.starts_with("[Observation") => "Observation",
+            _ => "User",
+        };
+        _ = writeln!(text, "\n## {who}\n\n{}", message.content.trim());
+    }
+    text
+}
+
 fn none(id: &str) -> Fault {
     Fault::usage(format!("no session `{id}`")).hint("`wattle session list` lists the sessions")
 }
@@ -181,6 +214,11 @@ async fn release(store: &TenantStore, run: &str) -> Result<(), Fault> {
     }
     let message = format!("no run `{run}` is parked because it ended its process");
     Err(Fault::usage(message).hint("`wattle runs` shows which runs are parked, and why"))
+}
+
+/// Returns the beginning of a message, for a list.
+pub(crate) fn first_line(message: &str) -> Cow<'_, str> {
+    truncate(message.trim().lines().next().unwrap_or_default(), SHOWN)
 }
 
 /// Formats the time since `then`, a Unix time in milliseconds, in the largest suitable unit.

@@ -68,8 +68,8 @@ async fn open_and_run(args: ShellArgs, config: Config) -> Result<Exit, Fault> {
         }
         None => converse(session, deadline).await?,
     };
-    let fate = Fate::of(&setup.config, status == 0, false);
-    changes::settle(&files, &Rules::of(&setup.config), fate)?;
+    let fate = Fate::of(&setup.config, status == 0, None);
+    changes::settle(&files, &Rules::of(&setup.config), &fate)?;
     Ok(Exit::Status(status))
 }
 

@@ -415,7 +415,7 @@ keys! {
     tenant "WATTLE_TENANT": String = |_| DEFAULT_TENANT.to_owned(), Class::NeedsTrust, granted
         => Flag::value(Group::Tenant, "NAME", "Act for this tenant [default: default]");
     /// The time after which an unused session is removed.
-    session_ttl "WATTLE_SESSION_TTL": Timeout = |_| Timeout(Duration::from_secs(3_600)), Class::NeedsTrust;
+    session_ttl "WATTLE_SESSION_TTL": Timeout = |_| Timeout(Duration::from_secs(30 * 24 * 3_600)), Class::NeedsTrust;
     /// The time for which a run is kept after its end, or `forever`.
     keep_runs as "keep.runs" "WATTLE_KEEP_RUNS": KeepTime = |_| KeepTime(Retention::default().runs), Class::Never;
     /// The time for which the events of a run are kept after its end. With `forever`, they are kept
@@ -434,6 +434,8 @@ keys! {
     /// If true, programs and observations are printed in full.
     verbose "WATTLE_VERBOSE": bool = |_| false, Class::Presentation
         => Flag::switch(Group::Verbose, "Show programs and observations in full, and debug messages").short('v');
+    /// If true, the terminal's bell rings when a run that took at least 10 seconds ends or asks.
+    bell "WATTLE_BELL": bool = |_| true, Class::Presentation;
     /// The sandbox around the process: `on` or `off`.
     sandbox "WATTLE_SANDBOX": Sandbox = |_| Sandbox::On, Class::Never
         => Flag::value(Group::Sandbox, "SWITCH", "Confine the process itself: on or off [default: on]");

@@ -169,11 +169,8 @@ async fn play(
     if cancel.is_cancelled() {
         return Ok(());
     }
-    changes::settle(
-        &files,
-        &Rules::default(),
-        Fate::Leave("in the overlay; your own runs apply them with `--apply`"),
-    )?;
+    let fate = "in the overlay; your own runs apply them with `--apply`";
+    changes::settle(&files, &Rules::default(), &Fate::Leave(fate.to_owned()))?;
     let seen = seen.into_inner();
     script.compare(&seen, &report.ending).map_err(|what| broken(demo, &what))?;
     let trace = std::fs::read_to_string(workdir.path().join(STEPS_FILE)).unwrap_or_default();

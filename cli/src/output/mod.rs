@@ -17,6 +17,7 @@ use std::sync::LazyLock;
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde::Serialize;
 use wattle_agent::host::rt::{Diagnostic, Role, Severity};
 use wattle_agent::model::Mask;
@@ -116,6 +117,28 @@ pub(crate) fn note(line: &str) {
 /// Writes a line of secondary text to stderr.
 pub(crate) fn aside(text: &str) {
     note(&paint(DIM, text));
+}
+
+/// Clears the screen, if stdout is a terminal that can lay out text.
+pub(crate) fn clear_screen() {
+    if is_screen() {
+        // A closed stdout is reported by the next output.
+        let _ = to_stdout(b"\x1b[H\x1b[2J\x1b[3J");
+    }
+}
+
+/// Asks the terminal to copy a text to the clipboard. Returns false if stdout is not a terminal that
+/// can lay out text. Many terminals ignore the request if the text is long.
+pub(crate) fn copy(text: &str) -> bool {
+    let encoded = BASE64_STANDARD.encode(text);
+    is_screen() && to_stdout(format!("\x1b]52;c;{encoded}\x07").as_bytes()).is_ok()
+}
+
+/// Rings the terminal's bell, if stderr is a terminal.
+pub(crate) fn bell() {
+    if stderr().is_terminal() {
+        to_stderr_now(b"\x07");
+    }
 }
 
 /// Writes a warning to stderr.

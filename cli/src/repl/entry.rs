@@ -12,6 +12,8 @@ pub(super) enum Entry {
     Message(String),
     /// A program to run.
     Program(String),
+    /// A line of the shell to run.
+    Shell(String),
     /// A slash command, with its arguments.
     Command(&'static Command, Vec<String>),
 }
@@ -27,6 +29,17 @@ pub(super) fn read(input: &str) -> Result<Entry, Fault> {
     }
     if text.starts_with('(') {
         return Ok(Entry::Program(input.to_owned()));
+    }
+    if let Some(line) = text.strip_prefix('!') {
+        let line = line.trim();
+        return if line.is_empty() {
+            Err(Fault::usage("`!` needs a line of the shell").hint("for example `!ls -l`"))
+        } else {
+            Ok(Entry::Shell(line.to_owned()))
+        };
+    }
+    if let Some(command) = commands::find(&format!("/{text}")).filter(|own| own.leaves()) {
+        return Ok(Entry::Command(command, Vec::new()));
     }
     if let Some(quoted) = text.strip_prefix(QUOTES).and_then(|rest| rest.strip_suffix(QUOTES)) {
         let message = quoted.trim();
@@ -101,6 +114,7 @@ mod tests {
             Ok(Entry::Nothing) => "nothing".to_owned(),
             Ok(Entry::Message(text)) => format!("message {text:?}"),
             Ok(Entry::Program(text)) => format!("program {text:?}"),
+            Ok(Entry::Shell(line)) => format!("shell {line:?}"),
             Ok(Entry::Command(command, args)) => format!("{} {args:?}", command.name),
             Err(fault) => fault.to_string(),
         }
@@ -115,6 +129,11 @@ mod tests {
             ("\"\"\"\ntwo\nlines\n\"\"\"", "message \"two\\nlines\""),
             ("/etc/hosts has what?", "message \"/etc/hosts has what?\""),
             (" (i32.const 0)", "program \" (i32.const 0)\""),
+            ("!ls -l", "shell \"ls -l\""),
+            ("exit", "/exit []"),
+            (" quit ", "/quit []"),
+            ("new", "message \"new\""),
+            ("quit smoking", "message \"quit smoking\""),
             ("/help", "/help []"),
             ("/help  http.get", "/help [\"http.get\"]"),
             ("/help count words", "/help [\"count\", \"words\"]"),
@@ -133,7 +152,9 @@ mod tests {
     #[test]
     fn invalid_commands_are_errors() {
         for (input, words) in [
-            ("/exit", "there is no command `/exit`"),
+            ("/reset-all", "there is no command `/reset-all`"),
+            ("/now", "did you mean `/new`?"),
+            ("! ", "`!` needs a line of the shell"),
             ("/hlep", "did you mean `/help`?"),
             ("/", "there is no command `/`"),
             ("/run", "`/run` needs `NAME`"),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use wattle_agent::Cancel;
 use wattle_agent::host::UsageMeter;
+use wattle_agent::host::catalog::Origin;
 use wattle_agent::host::rt::{Diagnostic, Grants, Outcome, Program};
 
 use super::interrupt::stoppable;
@@ -42,10 +43,14 @@ impl Session {
         let entry = catalog.get(name).ok_or_else(|| no_program(&catalog, name, "", "/catalog"))?;
         let args =
             entry.arguments(given).map_err(|error| Fault::usage(&error).hint(error.hint()))?;
+        let is_built_in = matches!(entry.origin(), Origin::BuiltIn(_));
         let (source, time) = (entry.source().to_string(), entry.meta().timeout);
         let Some(program) = self.prepare(&source, None).await else { return Ok(Next::Go) };
         match self.run(&Ready { program, args, time, tape: None }).await? {
-            Ended::Ran(outcome) => exec::print_outcome(&outcome, &source).map(|()| Next::Go),
+            Ended::Ran(outcome) => {
+                let shown = Some(source.as_str()).filter(|_| !is_built_in);
+                exec::print_outcome(&outcome, shown).map(|()| Next::Go)
+            }
             Ended::Reported => Ok(Next::Go),
             Ended::Left => Ok(Next::Leave(Exit::Interrupted)),
         }
@@ -77,7 +82,7 @@ impl Session {
             Ended::Left => return Ok(Next::Leave(Exit::Interrupted)),
         };
         self.open.only_new(&mut outcome);
-        exec::print_outcome(&outcome, &whole)?;
+        exec::print_outcome(&outcome, Some(&whole))?;
         self.ran = Some(whole);
         if !outcome.success() {
             return Ok(Next::Go);

@@ -17,12 +17,8 @@ A local model needs a name: wattle repl --provider ollama --model NAME";
 /// Prints the version, the model, the session and the workdir, and the first hint.
 pub(super) fn greet(session: &Session) {
     let root = session.config().root.value.display().to_string();
-    let mode = match session.config() {
-        config if config.writes_through() => "programs write to it",
-        config if config.apply.value => "changes are applied after each input",
-        _ => "read-only, changes stay in this session",
-    };
-    let id = if session.is_stored() { short(&session.kept.id) } else { "not stored".to_owned() };
+    let mode = session.mode();
+    let id = if session.is_stored() { session.kept.id.as_str() } else { "not stored" };
     let version = concat!("wattle ", env!("CARGO_PKG_VERSION"));
     let parts = vec![
         version.to_owned(),
@@ -43,17 +39,8 @@ pub(super) fn greet(session: &Session) {
     }
 }
 
-/// Abbreviates a long id to its first and last characters.
-fn short(id: &str) -> String {
-    if width::width(id) <= 16 || !id.is_ascii() {
-        return id.to_owned();
-    }
-    let (head, tail) = (id.get(..4), id.get(id.len() - 3..));
-    format!("{}…{}", head.unwrap_or_default(), tail.unwrap_or_default())
-}
-
 /// Returns a path in which `~` replaces the home folder.
-fn home_relative(root: &str) -> String {
+pub(super) fn home_relative(root: &str) -> String {
     let whole = std::fs::canonicalize(root).ok();
     let whole = whole.as_deref().and_then(|path| path.to_str()).unwrap_or(root);
     let home = std::env::home_dir();
@@ -65,6 +52,15 @@ fn home_relative(root: &str) -> String {
 }
 
 impl Session {
+    /// Describes what happens to changes of files.
+    pub(super) fn mode(&self) -> &'static str {
+        match self.config() {
+            config if config.writes_through() => "programs write to it",
+            config if config.apply.value => "changes are applied after each input",
+            _ => "read-only, changes stay in this session",
+        }
+    }
+
     /// Returns the model's name for display, such as `openai/NAME` if the settings name a provider.
     /// Returns a description instead if a recording replaces the model, or if there is no model.
     pub(super) fn model_name(&self) -> String {
@@ -104,11 +100,12 @@ impl Session {
         } else {
             Vec::new()
         };
-        let presets = wattle_agent::model::presets().iter();
+        let presets = || wattle_agent::model::presets().iter().filter_map(|own| own.model.clone());
         let mut known = self.known.lock();
         known.programs = programs;
         known.sessions = sessions.into_iter().map(|session| session.id).collect();
-        known.models = presets.filter_map(|preset| preset.model.clone()).collect();
+        known.models =
+            if self.models.is_empty() { presets().collect() } else { self.models.clone() };
         known.changes = changes.into_iter().map(|change| change.path).collect();
         known.steps = self.last.steps.last().map_or(0, |step| step.step);
         known.program = self.open.text().to_owned();

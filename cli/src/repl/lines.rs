@@ -14,6 +14,7 @@ use rustyline::{
 use super::complete::SharedKnown;
 use super::hints::Hints;
 use super::open::Input;
+use super::paste::Pastes;
 use crate::fault::Fault;
 use crate::line_editor::LineEditor;
 use crate::output::highlight::{Kind, pieces};
@@ -46,6 +47,7 @@ enum Source {
         editor: Box<LineEditor<Hints>>,
         /// The text that the user wants to edit in their own editor.
         wanted: Wanted,
+        pastes: Pastes,
     },
     /// A pipe or a file on stdin. The lines of one input are joined.
     Pipe,
@@ -69,16 +71,14 @@ impl Lines {
         if !output::is_styled() {
             editor.set_color_mode(ColorMode::Disabled);
         }
-        // Terminals send Alt-Enter in several ways.
-        for key in [KeyCode::Enter, KeyCode::Char('\r'), KeyCode::Char('\n')] {
-            editor.bind_sequence(KeyEvent(key, Modifiers::ALT), Cmd::Newline);
-        }
+        let pastes = Pastes::default();
+        pastes.bind(editor);
         let wanted = Wanted::default();
         let keys = ['x', 'e']
             .map(|key| KeyEvent(KeyCode::Char(key.to_ascii_uppercase()), Modifiers::CTRL));
         let handler = EventHandler::Conditional(Box::new(wanted.clone()));
         editor.bind_sequence(RlEvent::KeySeq(keys.to_vec()), handler);
-        Ok(Lines(Source::Terminal { editor: Box::new(own), wanted }))
+        Ok(Lines(Source::Terminal { editor: Box::new(own), wanted, pastes }))
     }
 
     /// Returns true if a user can answer questions.
@@ -135,7 +135,7 @@ impl Lines {
 impl Source {
     fn read(&mut self, prompt: &str, initial: &str) -> Result<Line, Fault> {
         let mut reader = crate::stdin::lock();
-        let Source::Terminal { editor, wanted, .. } = self else {
+        let Source::Terminal { editor, wanted, pastes } = self else {
             return piped(&mut reader);
         };
         let editor = &mut editor.editor;
@@ -145,9 +145,9 @@ impl Source {
         }
         let initial = safe_initial(initial);
         match editor.readline_with_initial(prompt, (initial.as_str(), "")) {
-            Ok(text) => Ok(Line::Text(text)),
+            Ok(text) => Ok(Line::Text(pastes.expand(&text))),
             Err(ReadlineError::Interrupted) => {
-                Ok(wanted.take().map_or(Line::Interrupt, Line::Edit))
+                Ok(wanted.take().map_or(Line::Interrupt, |text| Line::Edit(pastes.expand(&text))))
             }
             Err(ReadlineError::Eof) => Ok(Line::End),
             Err(error) => Err(Fault::failed(format!("failed to read from the terminal: {error}"))),

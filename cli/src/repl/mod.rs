@@ -15,6 +15,7 @@ mod history;
 mod interrupt;
 mod lines;
 mod open;
+mod paste;
 mod program;
 mod session;
 
@@ -26,13 +27,16 @@ use crate::editor::EditorBroker;
 use crate::fault::{Exit, Fault};
 use crate::setup::Setup;
 use crate::walls::{self, Needs};
-use crate::{output, stdin, threads, trust};
+use crate::{keyboard, output, stdin, threads, trust};
 
 use complete::SharedKnown;
 use entry::Entry;
 use interrupt::TWICE;
 use lines::{Line, Lines};
 use session::{Next, Session};
+
+/// The program that runs a line of the shell.
+const SHELL: &str = "shell";
 
 /// The session, and the source of its inputs.
 struct Repl {
@@ -55,6 +59,7 @@ async fn converse(
     context: Vec<ContextValue>,
     editor: Option<EditorBroker>,
 ) -> Result<Exit, Fault> {
+    let _returns = keyboard::keep_returns();
     let known = SharedKnown::default();
     let session = Session::new(Setup::new(config)?.with_context(context), known.clone()).await?;
     let mut repl = Repl { session, lines: Lines::open(known)?, editor };
@@ -111,6 +116,7 @@ impl Repl {
         let _ignored = tokio::signal::unix::signal(interrupt);
         let edited = tokio::task::spawn_blocking(move || {
             let _reader = stdin::lock();
+            let _keys = keyboard::question();
             let edited = editor.edit(&text, ending);
             (editor, edited)
         });
@@ -134,6 +140,7 @@ impl Repl {
                 done
             }
             Entry::Program(source) => self.session.continue_program(&source).await,
+            Entry::Shell(line) => self.session.call(SHELL, &[line]).await,
             Entry::Message(message) => self.session.say(message).await,
         };
         // The input may have written files even if it failed.
@@ -160,7 +167,7 @@ impl Repl {
         }
         if self.lines.is_terminal()
             && self.session.is_stored()
-            && !self.session.conversation().await?.is_empty()
+            && (self.session.pending() > 0 || !self.session.conversation().await?.is_empty())
         {
             let id = &self.session.kept.id;
             output::aside(&output::visible(&format!("continue with `wattle session resume {id}`")));

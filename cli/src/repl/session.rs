@@ -22,7 +22,7 @@ use crate::config::Config;
 use crate::fault::{Exit, Fault};
 use crate::progress::{Live, Mode, RunView};
 use crate::setup::{self, LocalAssembler, LocalRuns, Setup};
-use crate::{keyboard, output};
+use crate::{bell, keyboard, output};
 
 /// Default maximum number of steps per message.
 pub(super) const STEPS: u32 = 10;
@@ -68,6 +68,8 @@ pub(super) struct Session {
     /// The last message or program, for `/edit`.
     pub(super) said: String,
     pub(super) known: SharedKnown,
+    /// The models of the endpoint, once they have been listed.
+    pub(super) models: Vec<String>,
 }
 
 impl Session {
@@ -99,6 +101,7 @@ impl Session {
             next: String::new(),
             said: String::new(),
             known,
+            models: Vec::new(),
         })
     }
 
@@ -121,7 +124,9 @@ impl Session {
         self.said.clone_from(&message);
         let before = self.snapshot("the last message").await?;
         let quiet = keyboard::quiet();
+        bell::begin(&self.setup.config);
         let done = self.message(message).await;
+        bell::end();
         self.next = quiet.end();
         if matches!(done, Ok(Next::Go)) {
             self.push_undo(before).await?;
@@ -211,15 +216,15 @@ impl Session {
     /// # Errors
     /// If the changes cannot be listed or applied.
     pub(super) async fn offer(&mut self, lines: &mut Lines) -> Result<(), Fault> {
-        match Fate::of(&self.setup.config, true, true) {
+        match Fate::of(&self.setup.config, true, None) {
             Fate::Written => {
-                changes::settle(&self.files, &self.rules(), Fate::Written)?;
+                changes::settle(&self.files, &self.rules(), &Fate::Written)?;
                 self.files = self.setup.files()?;
                 return Ok(());
             }
             Fate::Apply => {
                 let rules = self.rules();
-                self.edit_changes(|files| changes::settle(files, &rules, Fate::Apply)).await?;
+                self.edit_changes(|files| changes::settle(files, &rules, &Fate::Apply)).await?;
                 self.applied += 1;
                 return Ok(());
             }
@@ -230,8 +235,8 @@ impl Session {
             return Ok(());
         }
         self.declined = changes;
-        let fate = Fate::Leave("in this session only; `/diff` shows them");
-        changes::settle(&self.files, &self.rules(), fate)?;
+        let fate = Fate::Leave("in this session only; `/diff` shows them".to_owned());
+        changes::settle(&self.files, &self.rules(), &fate)?;
         self.ask(lines, "apply them to the workdir? [y/N] ").await
     }
 
@@ -249,20 +254,20 @@ impl Session {
             return Ok(());
         }
         match lines.ask(question.to_owned()).await? {
-            Line::Text(text) if is_yes(&text) => self.apply(|_| true).await,
+            Line::Text(text) if is_yes(&text) => self.apply(&[]).await.map(drop),
             _ => Ok(()),
         }
     }
 
-    /// Applies the changes for which `chosen` returns true to the workdir. They then leave the
-    /// session.
+    /// Applies the changes at the given paths to the workdir, or all changes if there are no paths.
+    /// They then leave the session. Returns the number of applied changes.
     ///
     /// # Errors
     /// If some of these changes cannot be applied, or the session cannot be written.
-    pub(super) async fn apply(&mut self, chosen: impl Fn(&Change) -> bool) -> Result<(), Fault> {
+    pub(super) async fn apply(&mut self, paths: &[String]) -> Result<usize, Fault> {
         self.applied += 1;
         let rules = self.rules();
-        self.edit_changes(|files| changes::apply_chosen(files, &rules, chosen)).await
+        self.edit_changes(|files| changes::apply(files, &rules, paths)).await
     }
 
     /// Returns the rules by which changes are applied.

@@ -1,9 +1,11 @@
-//! The files of sessions. The store keeps the changes that were not applied to the workdir.
+//! The files of sessions, and of runs without a session. The store keeps the changes that were not
+//! applied to the workdir.
 
 use std::sync::Arc;
 
 use wattle_agent::host::capability::files::Files;
 use wattle_agent::host::journal::{self, Lock, SharedJournal};
+use wattle_agent::host::{TenantStore, own_session};
 
 use super::Session;
 use crate::changes::{self, Fate, Rules};
@@ -11,6 +13,19 @@ use crate::fault::Fault;
 use crate::output;
 
 impl Session {
+    /// Returns the session that keeps the state and the files of a run. A run that belongs to no
+    /// session has one of its own.
+    pub(crate) fn of_run(store: &TenantStore, run: &str, session: Option<&str>) -> Session {
+        let id = session.map_or_else(|| own_session(run), str::to_owned);
+        Session { id, store: store.clone() }
+    }
+
+    /// Returns the id by which commands name the session, or the run whose own session it is.
+    pub(crate) fn name(&self) -> &str {
+        // Ids of other sessions contain no `/`.
+        self.id.split_once('/').map_or(&self.id, |(_, run)| run)
+    }
+
     /// Locks the session, because another process may be processing a message in it.
     ///
     /// # Errors
@@ -69,7 +84,7 @@ impl Session {
     /// # Errors
     /// If the store cannot be written.
     pub(crate) async fn replace_changes(&self, files: &Files, newest: i64) -> Result<(), Fault> {
-        let replaced = self.store.replace_session_files(&self.id, newest, rest(files)).await;
+        let replaced = self.store.replace_session_files(&self.id, newest, files.take_all()).await;
         replaced.map_err(|error| self.not_kept(files, &error))
     }
 
@@ -109,7 +124,7 @@ pub(crate) async fn settle_program(
     session: Option<&Session>,
     (files, rules): (&Files, &Rules),
     newest: i64,
-    fate: Fate,
+    fate: &Fate,
 ) -> Result<(), Fault> {
     let settled = changes::settle(files, rules, fate);
     match (session, fate) {
@@ -118,11 +133,4 @@ pub(crate) async fn settle_program(
         (Some(session), Fate::Leave(_)) => session.add_changes(files).await?,
     }
     settled
-}
-
-/// Returns all changes in the overlay as one delta, or `None` if there are none.
-pub(super) fn rest(files: &Files) -> Option<String> {
-    files.mark_all_changed();
-    let delta = files.take_delta();
-    delta.filter(|_| files.used() > 0)
 }

@@ -188,7 +188,7 @@ impl Setup {
         let is_own = *tenant == self::tenant(&self.config)?;
         let of = self.for_tenant(tenant);
         let reads_workdir = is_own || of.config.root.origin != Origin::Default;
-        let base = reads_workdir.then(|| of.base_files()).transpose()?;
+        let base = reads_workdir.then(|| base_files(&of.config)).transpose()?;
         let files = Arc::new(Files::overlay(base, OVERLAY_LIMIT));
         Ok(of.grants(of.access(files, None, None, &of.settings(0))?))
     }
@@ -396,20 +396,10 @@ impl Setup {
     /// # Errors
     /// If the workdir cannot be opened.
     pub(crate) fn files(&self) -> Result<Arc<Files>, Fault> {
-        let base = self.base_files()?;
-        Ok(Arc::new(if self.config.writes_through() {
-            Files::write_through(base)
-        } else {
-            Files::overlay(Some(base), OVERLAY_LIMIT)
-        }))
-    }
-
-    fn base_files(&self) -> Result<Base, Fault> {
-        let root = &self.config.root.value;
-        let base = Files::open_protected_base(root, host_files(&self.config))
-            .map_err(Fault::configuration)?;
-        base.recovered().iter().for_each(|note| output::warn(note));
-        Ok(base)
+        if self.config.writes_through() {
+            return Ok(Arc::new(Files::write_through(base_files(&self.config)?)));
+        }
+        overlay(&self.config).map(Arc::new)
     }
 
     /// Opens the configured session or returns `None` if none is configured.
@@ -481,6 +471,21 @@ impl Setup {
         agent.write_to(&mut origin);
         origin
     }
+}
+
+/// Opens an overlay on the workdir, without changes.
+///
+/// # Errors
+/// If the workdir cannot be opened.
+pub(crate) fn overlay(config: &Config) -> Result<Files, Fault> {
+    Ok(Files::overlay(Some(base_files(config)?), OVERLAY_LIMIT))
+}
+
+fn base_files(config: &Config) -> Result<Base, Fault> {
+    let base = Files::open_protected_base(&config.root.value, host_files(config))
+        .map_err(Fault::configuration)?;
+    base.recovered().iter().for_each(|note| output::warn(note));
+    Ok(base)
 }
 
 /// Returns the limits for programs and runs.

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use serde_json::Value as Json;
 use wattle_agent::Settings;
 use wattle_agent::agents::{AgentSpec, Agents};
-use wattle_agent::host::capability::files::Files;
+use wattle_agent::host::capability::files::{Change, Files};
 use wattle_agent::host::capability::secrets::Vault;
 use wattle_agent::host::journal::{KeptFiles, RunRequest};
 use wattle_agent::host::service::{AssembleFuture, RunAssembler, RunService, ServiceLimits};
@@ -15,7 +15,6 @@ use wattle_agent::host::{Report, RunParts, Settle, TenantStore, UsageMeter};
 use wattle_agent::model::{Model, Models};
 use wattle_agent::output::OutputSettings;
 
-use super::files::rest;
 use super::{Session, Setup, check_keys, trace_dir};
 use crate::changes::{self, Fate, Rules};
 use crate::fault::Fault;
@@ -41,16 +40,18 @@ pub(crate) struct LocalRuns {
     pub(crate) fate: Option<ChooseFate>,
 }
 
-/// A function that chooses what happens to the changes of a finished run. The second argument is
-/// true if a session keeps the changes that are not applied. Without a fate, they are neither
-/// listed nor applied.
-pub(crate) type ChooseFate = Arc<dyn Fn(&Report, bool) -> Option<Fate> + Send + Sync>;
+/// A function that chooses what happens to the changes of a finished run. The second argument is the
+/// id of the run or the session that keeps the changes that are not applied. Without a fate, they
+/// are neither listed nor applied.
+pub(crate) type ChooseFate = Arc<dyn Fn(&Report, Option<&str>) -> Option<Fate> + Send + Sync>;
 
 /// A [`RunAssembler`] that keeps the error with which the changes of a run were not applied.
 pub(crate) struct LocalAssembler {
     runs: LocalRuns,
     models: Arc<dyn Models>,
     failure: Arc<Mutex<Option<Fault>>>,
+    /// The unapplied changes with which the last root run began.
+    began_with: Mutex<Vec<Change>>,
 }
 
 impl LocalAssembler {
@@ -58,7 +59,8 @@ impl LocalAssembler {
     pub(crate) fn service(runs: LocalRuns) -> (RunService, Arc<LocalAssembler>) {
         let host = runs.setup.host.clone();
         let models = runs.setup.models(Arc::clone(&runs.model));
-        let assembler = Arc::new(LocalAssembler { runs, models, failure: Arc::default() });
+        let (failure, began_with) = (Arc::default(), Mutex::default());
+        let assembler = Arc::new(LocalAssembler { runs, models, failure, began_with });
         let shared: Arc<dyn RunAssembler> = Arc::<LocalAssembler>::clone(&assembler);
         (RunService::new(host, shared, ServiceLimits::default()), assembler)
     }
@@ -66,6 +68,15 @@ impl LocalAssembler {
     /// Returns and clears the last error with which the changes of a run were not applied.
     pub(crate) fn failure(&self) -> Option<Fault> {
         self.failure.lock().take()
+    }
+
+    /// Returns true if the last root run changed files, compared with the changes that its session
+    /// kept before.
+    ///
+    /// # Errors
+    /// If the changes cannot be listed.
+    pub(crate) fn has_changed_files(&self) -> Result<bool, Fault> {
+        Ok(changes::of(&self.runs.files)? != *self.began_with.lock())
     }
 
     async fn parts(
@@ -82,7 +93,7 @@ impl LocalAssembler {
         let (setup, settings) = setup.for_agent(&agent, settings)?;
         let model = &agent.open_model(&*self.models, model).map_err(Fault::configuration)?;
         let meter = UsageMeter::default();
-        let state = Session { id: run.state_session(), store: store.clone() };
+        let state = Session::of_run(store, &run.id, run.session.as_deref());
         let access = setup.access(
             Arc::clone(files),
             Some(&state),
@@ -95,19 +106,24 @@ impl LocalAssembler {
             None => 0,
         };
         let keeps_files = run.session.is_some() && files.is_overlay();
+        if !is_child && files.is_overlay() {
+            *self.began_with.lock() = changes::of(files)?;
+        }
+        let is_stored = setup.config.store.value.is_some();
+        let kept_by = (run.session.is_some() || is_stored).then(|| state.name().to_owned());
         let (files, failure) = (Arc::clone(files), Arc::clone(&self.failure));
         let rules = Rules::of(&setup.config);
         let settle = fate.clone().filter(|_| !is_child).map(|fate| {
             Box::new(move |report: &Report| {
-                let fate = fate(report, keeps_files);
-                if let Some(fate) = fate
+                let fate = fate(report, kept_by.as_deref());
+                if let Some(fate) = &fate
                     && let Err(fault) = changes::settle(&files, &rules, fate)
                 {
                     *failure.lock() = Some(fault);
                 }
                 match fate {
-                    _ if !keeps_files => KeptFiles::Nothing,
-                    Some(Fate::Apply) => KeptFiles::Replaced { newest, delta: rest(&files) },
+                    _ if !files.is_overlay() => KeptFiles::Nothing,
+                    Some(Fate::Apply) => KeptFiles::Replaced { newest, delta: files.take_all() },
                     _ => KeptFiles::Added,
                 }
             }) as Settle

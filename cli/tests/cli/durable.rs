@@ -269,7 +269,10 @@ fn sessions_are_listed_copied_exported_and_removed() {
         session(&["list"]).code(0).stdout.starts_with("a "),
         "the state of a run without a session is not a session"
     );
-    assert_eq!(session(&["list", "--json"]).code(0).json_lines()[0][0]["messages"], 4);
+    let listed = session(&["list"]).code(0).stdout;
+    assert!(listed.contains(" 4 messages ") && listed.ends_with(" B  go\n"), "{listed}");
+    let listed = session(&["list", "--json"]).code(0).json_lines().remove(0);
+    assert_eq!((&listed[0]["messages"], &listed[0]["title"]), (&4.into(), &"go".into()));
     let shown = session(&["show", "a"]).code(0).stdout;
     assert!(
         shown.starts_with("user: go\n") && shown.contains("assistant: ToolCall::Response"),
@@ -284,6 +287,8 @@ fn sessions_are_listed_copied_exported_and_removed() {
     let exported = session(&["export", "b"]).code(0).stdout;
     assert!(exported.contains(r#"["n","1"]"#), "{exported}");
     place.write("b.json", &exported);
+    let read = session(&["export", "b", "--markdown"]).code(0).stdout;
+    assert!(read.starts_with("# Session b\n\n## User\n\ngo\n"), "{read}");
     session(&["import", "b.json", "--as", "c"]).code(0);
     place.write("bad.json", "{\"wattle_session\":2}");
     session(&["import", "bad.json"]).code(2).reports(&["is not an exported session"]);

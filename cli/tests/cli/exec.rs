@@ -321,3 +321,13 @@ fn changes_of_protected_files_are_left_out_without_a_terminal() {
     assert_eq!(place.wattle(exec.iter().chain(&["--allow", "protected"])).run().code, 0);
     assert!(place.work().join(".github/workflows/ci.yml").exists());
 }
+
+#[test]
+fn an_error_of_a_built_in_program_names_no_line_of_it() {
+    let place = Place::new();
+    let failed = place.wattle(["exec", "json_get", "{}", "a"]).run().code(1);
+    let failed = failed.reports(&["ENOENT (4) in `json.get`"]);
+    assert!(!failed.stderr.contains("-->"), "{}", failed.stderr);
+    place.write("own.wat", "(ret\n  (json.get \"{}\" \"a\"))");
+    place.wattle(["exec", "own.wat"]).run().code(1).reports(&["--> line 2: (json.get"]);
+}

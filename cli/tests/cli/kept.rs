@@ -1,7 +1,7 @@
 //! Tests of what sessions and runs keep: changes that were not applied, and settings.
 
 use crate::durable::{command, done, value, wat};
-use crate::place::Place;
+use crate::place::{Done, Place};
 use wattle_tests::provider::{Answer, Provider, Recorded};
 
 /// Starts a model endpoint that writes a file with the user's message as its name and its content,
@@ -14,7 +14,8 @@ fn writer() -> Provider {
             done()
         } else {
             let name = last.lines().next().unwrap_or_default();
-            wat(&format!("(fs.write? \"{name}.txt\" \"{name}\")"))
+            let ending = if name == "Makefile" { "" } else { ".txt" };
+            wat(&format!("(fs.write? \"{name}{ending}\" \"{name}\")"))
         })
     })
 }
@@ -26,7 +27,7 @@ fn changes_that_are_not_applied_stay_in_the_session() {
         let all = [args, &["--session", "mine", "--orient", "off"]].concat();
         command(&place, &provider, &all).run().code(0)
     };
-    run(&["one"]).reports(&["created one.txt", "kept in the session; apply with `--apply`"]);
+    run(&["one"]).reports(&["created one.txt", "not applied; `wattle apply mine` applies them"]);
     run(&["two"]).reports(&["created one.txt", "created two.txt"]);
     assert!(!place.work().join("one.txt").exists());
     // A copy of the session has the changes, too.
@@ -43,7 +44,76 @@ fn changes_that_are_not_applied_stay_in_the_session() {
     command(&place, &provider, &args).run().code(1).reports(&["one.txt"]);
     assert_eq!(place.read("one.txt"), "theirs");
     let args = ["look", "--session", "copy", "--orient", "off"];
-    command(&place, &provider, &args).run().code(0).reports(&["one.txt", "kept in the session"]);
+    command(&place, &provider, &args).run().code(0).reports(&["one.txt", "`wattle apply copy`"]);
+}
+
+/// Runs a command that shows or applies kept changes.
+fn kept(place: &Place, args: &[&str]) -> Done {
+    place.wattle(args.iter().chain(&["--store", "runs.db"])).run()
+}
+
+#[test]
+fn a_run_without_a_session_keeps_the_changes_that_nobody_applied() {
+    let (place, provider) = (Place::new(), writer());
+    let run = |args: &[&str]| command(&place, &provider, args).run().code(0);
+    let first = run(&["one", "--orient", "off"]);
+    let listed = kept(&place, &["runs", "--json"]).json_lines().remove(0);
+    let first_id = listed[0]["run"].as_str().unwrap().to_owned();
+    first.reports(&["created one.txt", &format!("`wattle apply {first_id}` applies them")]);
+    run(&["two", "--orient", "off"]);
+    // Each run has its own changes, and the newest one is the default.
+    for args in [&["changes"][..], &["changes", "last"]] {
+        assert_eq!(kept(&place, args).code(0).stdout, "created two.txt (3 bytes)\n");
+    }
+    let diff = kept(&place, &["changes", &first_id, "--diff"]).code(0).stdout;
+    assert!(diff.contains("+one") && !diff.contains("two"), "{diff}");
+    let json = kept(&place, &["changes", &first_id, "--json"]).json_lines().remove(0);
+    assert_eq!(json[0]["path"], "one.txt");
+
+    kept(&place, &["apply"]).code(0).reports(&["applied 1 change"]);
+    assert_eq!(place.read("two.txt"), "two");
+    kept(&place, &["changes"]).code(0).reports(&["0 changes not applied"]);
+    // Somebody else has written the file since.
+    place.write("one.txt", "theirs");
+    kept(&place, &["apply", &first_id]).code(1).reports(&["one.txt"]);
+    assert_eq!(place.read("one.txt"), "theirs");
+    kept(&place, &["changes", &first_id]).code(0).reports(&["1 change not applied"]);
+    kept(&place, &["discard", &first_id]).code(0).reports(&["discarded 1 change"]);
+    kept(&place, &["changes", &first_id]).code(0).reports(&["0 changes not applied"]);
+}
+
+#[test]
+fn changes_are_applied_by_path_to_the_workdir_of_their_run() {
+    let (place, provider) = (Place::new(), writer());
+    std::fs::create_dir(place.work().join("below")).unwrap();
+    for message in ["one", "two", "Makefile"] {
+        let args = [message, "--session", "mine", "--orient", "off", "-C", "below"];
+        command(&place, &provider, &args).run().code(0);
+    }
+    kept(&place, &["apply", "mine", "none.txt"]).code(2).reports(&["no change of `none.txt`"]);
+    kept(&place, &["apply", "none.txt"]).code(2).reports(&["no run or session `none.txt`"]);
+    kept(&place, &["apply", "mine", "two.txt"]).code(0).reports(&["applied 1 change"]);
+    assert_eq!(place.read("below/two.txt"), "two");
+    assert!(!place.work().join("below/one.txt").exists());
+    kept(&place, &["discard", "last", "./one.txt"]).code(0).reports(&["discarded 1 change"]);
+    let left = kept(&place, &["changes"]).code(0).stdout;
+    assert_eq!(left, "created Makefile (8 bytes)\n");
+    kept(&place, &["apply"]).code(6).reports(&["created Makefile (8 bytes): a build file"]);
+    kept(&place, &["apply", "last", "--allow", "protected"]).code(0);
+    assert_eq!(place.read("below/Makefile"), "Makefile");
+    assert!(!place.work().join("two.txt").exists());
+}
+
+#[test]
+fn a_run_that_has_not_ended_has_no_changes_to_apply_yet() {
+    let (place, provider) = (Place::new(), writer());
+    let args = ["report", "--park", "--ask", "write:report.txt", "--orient", "off"];
+    command(&place, &provider, &args).run().code(7);
+    kept(&place, &["apply"]).code(2).reports(&["has not ended"]);
+    let resume = ["--resume", "last", "--approve", "1.1"];
+    command(&place, &provider, &resume).run().code(0).reports(&["`wattle apply "]);
+    kept(&place, &["apply"]).code(0);
+    assert_eq!(place.read("report.txt"), "report");
 }
 
 #[test]
@@ -55,7 +125,7 @@ fn programs_share_the_changes_of_their_session() {
         let all = ["exec", "--session", "s", "--store", "runs.db"];
         place.wattle(all.iter().chain(args)).run()
     };
-    exec(&["write.wat"]).code(0).reports(&["created made.txt", "kept in the session"]);
+    exec(&["write.wat"]).code(0).reports(&["created made.txt", "`wattle apply s`"]);
     assert_eq!(exec(&["read.wat"]).code(0).stdout, "here\n");
     assert!(!place.work().join("made.txt").exists());
     // Programs that write to the workdir directly do not see the changes, and a warning says so.
@@ -97,7 +167,11 @@ fn a_resumed_run_applies_its_changes_on_request() {
     parked(&place, &provider, &[]);
     command(&place, &provider, &resume).run().code(0).reports(&["not applied"]);
     assert!(!place.work().join("report.txt").exists());
-    let fork = ["--fork", "last", "--step", "1", "look", "--apply"];
+    let fork = ["--fork", "last", "--step", "1", "look"];
+    command(&place, &provider, &fork).run().code(0).reports(&["created report.txt"]);
+    let changes = kept(&place, &["changes"]).code(0).stdout;
+    assert!(changes.contains("created report.txt (6 bytes)\n"), "those of its steps: {changes}");
+    let fork = ["--fork", "last", "--step", "0", "look", "--apply"];
     command(&place, &provider, &fork).run().code(0).reports(&["(applied)"]);
     assert_eq!(place.read("report.txt"), "report");
 }

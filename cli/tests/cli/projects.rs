@@ -94,6 +94,7 @@ const KEYS: &[(&str, &str, Fate)] = &[
     ("orient", "true", Fate::Applies),
     ("orient", "false", Fate::Applies),
     ("verbose", "true", Fate::Applies),
+    ("bell", "false", Fate::Applies),
     ("serve.runs", "8", Fate::Never),
     ("serve.runs_per_tenant", "8", Fate::Never),
     ("serve.queue", "8", Fate::Never),

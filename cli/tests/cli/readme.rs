@@ -57,7 +57,8 @@ fn each_command_runs_unchanged() {
 fn each_flag_that_is_named_exists() {
     let place = Place::new();
     let help = place.wattle(["run", "--help"]).run().code(0).stdout
-        + &place.wattle(["serve", "--help"]).run().stdout;
+        + &place.wattle(["serve", "--help"]).run().stdout
+        + &place.wattle(["changes", "--help"]).run().stdout;
     let known: Vec<&str> = help.split(|c: char| !c.is_alphanumeric() && c != '-').collect();
     let prose = README.split("\n```").step_by(2);
     let code = prose

@@ -419,7 +419,7 @@ const WRITES: &str =
 #[test]
 fn files_change_only_on_request() {
     for (args, there, words) in [
-        (&[][..], false, "--apply"),
+        (&[][..], false, "wattle apply"),
         (&["--apply"], true, "applied"),
         (&["--write"], true, "written to the workdir"),
         (&["--exec"], true, "written to the workdir"),

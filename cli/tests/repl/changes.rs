@@ -2,7 +2,7 @@
 
 use wattle_tests::provider::Provider;
 
-use crate::terminal::Place;
+use crate::terminal::{Place, Terminal};
 use crate::{acts, responds};
 
 #[test]
@@ -215,4 +215,59 @@ fn a_message_of_an_earlier_process_is_undone_with_its_files_and_variables() {
     screen.shows("there are no changes");
     screen.types("(out (default (kv.get \"n\") \"unset\"))");
     screen.shows("\nunset\n");
+}
+
+#[test]
+fn a_run_on_a_terminal_shows_its_changes_and_asks_what_to_do_with_them() {
+    let many = "(fs.write \"a.txt\" (str.repeat \"line\\n\" 60))\n(ret \"written\")";
+    let script = || [acts("Write it.", many), responds("Wrote.")];
+    let place = Place::new();
+    let run = |args: &[&str]| {
+        let provider = Provider::start(script());
+        let url = provider.base_url();
+        let args = [&["run", "write a file", "--base-url", &url, "--model", "m"], args].concat();
+        (Terminal::open(place.command(&args)), provider)
+    };
+    let question = "[a] apply  [v] view  [k] keep  (default: keep)";
+    // Another reply than the choices shows the choices again.
+    let (mut terminal, _provider) = run(&[]);
+    terminal.shows("Wrote.");
+    terminal.shows("created a.txt (300 bytes)");
+    terminal.shows("+line");
+    terminal.shows("more lines; `v` shows all");
+    for reply in ["?", "v", ""] {
+        terminal.shows(question);
+        terminal.types(reply);
+    }
+    terminal.shows("kept; `wattle apply 01");
+    terminal.ends(0);
+    assert!(!place.work("a.txt").exists());
+
+    // What a session has kept is shown with the changes of its next run.
+    let (mut terminal, _provider) = run(&["--session", "mine"]);
+    terminal.shows(question);
+    terminal.types("k");
+    terminal.shows("kept; `wattle apply mine` applies the changes, `wattle discard mine` drops");
+    terminal.ends(0);
+    // A run that changes nothing is no reason to ask.
+    let provider = Provider::start([responds("No.")]);
+    let url = provider.base_url();
+    let args = ["run", "any news?", "--session", "mine", "--base-url", &url, "--model", "m"];
+    let mut terminal = Terminal::open(place.command(&args));
+    terminal.shows("1 change (not applied; `wattle apply mine` applies them)");
+    assert!(!terminal.ends(0).contains(question));
+    let (mut terminal, _provider) = run(&["--session", "other"]);
+    terminal.shows(question);
+    terminal.types("a");
+    terminal.shows("applied 1 change");
+    terminal.ends(0);
+    assert!(place.work("a.txt").exists());
+
+    // There is no question about what is applied anyway, nor for `-q`.
+    for (args, shown) in [(&["--apply"][..], "(applied)"), (&["-q"], "Wrote.")] {
+        std::fs::remove_file(place.work("a.txt")).ok();
+        let (mut terminal, _provider) = run(args);
+        terminal.shows(shown);
+        assert!(!terminal.ends(0).contains(question));
+    }
 }

@@ -31,7 +31,7 @@ use std::process::Stdio;
 
 use wattle_tests::provider::{Answer, Provider};
 
-use terminal::{Place, content};
+use terminal::{Place, Terminal, content};
 
 /// A program that computes and prints 42. Its source does not contain the number.
 const ANSWER: &str =
@@ -265,6 +265,65 @@ fn the_user_is_asked_what_the_policy_asks_about() {
     terminal.shows("`kv.set` would use the key \"other\"");
     terminal.prompts();
     terminal.control('d');
+    terminal.ends(0);
+}
+
+#[test]
+fn another_key_than_the_choices_shows_them_again_with_the_call() {
+    let place = Place::new();
+    let mut terminal = place.repl(&["--ask", "kv"]);
+    let question = "[y] once  [s] this session  [n] no  [e] show program  (default: no)";
+    terminal.types("/run kv_set seen \"two words\"");
+    terminal.shows("    kv_set(\"seen\", \"two words\")");
+    for reply in ["?", "maybe", "y"] {
+        terminal.shows(question);
+        terminal.types(reply);
+    }
+    terminal.prompts();
+    terminal.types("(out (str.upper (kv.get \"seen\")))");
+    terminal.shows_line(question);
+    terminal.types("y");
+    terminal.shows("TWO WORDS");
+    terminal.prompts();
+    terminal.types("quit");
+    terminal.ends(0);
+}
+
+#[test]
+fn a_line_of_the_shell_runs_over_the_files_of_the_session() {
+    let place = Place::new();
+    let mut terminal = place.repl(&[]);
+    terminal.types("!echo hi | tr a-z A-Z; pwd >where.txt");
+    terminal.shows_line("HI");
+    terminal.shows("created where.txt");
+    terminal.shows("[y/N]");
+    terminal.types("n");
+    terminal.prompts();
+    terminal.types("exit");
+    terminal.shows("before you leave? [y/N]");
+    terminal.types("n");
+    // The session is worth a line, because it keeps a change.
+    assert!(terminal.ends(0).contains("continue with `wattle session resume 01"));
+}
+
+#[test]
+fn the_last_answer_is_copied_to_the_clipboard_of_the_terminal() {
+    let (place, provider) = (Place::new(), Provider::start([responds("**Noted** \u{e9}.")]));
+    let url = provider.base_url();
+    let command = place.command(&["repl", "--base-url", &url, "-m", "m"]);
+    let mut terminal = Terminal::with_sequences(command);
+    terminal.prompts();
+    terminal.types("/copy");
+    terminal.shows("there is no answer to copy yet");
+    terminal.prompts();
+    terminal.types("hello");
+    terminal.shows("Noted");
+    terminal.prompts();
+    terminal.types("/copy");
+    // The Markdown of the answer, in UTF-8.
+    terminal.shows("\u{1b}]52;c;KipOb3RlZCoqIMOpLg==\u{7}");
+    terminal.prompts();
+    terminal.types("/quit");
     terminal.ends(0);
 }
 

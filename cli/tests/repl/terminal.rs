@@ -58,17 +58,34 @@ impl Place {
 }
 
 impl Terminal {
-    pub(crate) fn start(mut command: Command) -> Terminal {
+    /// Starts a session and waits until it is ready.
+    pub(crate) fn start(command: Command) -> Terminal {
+        let mut terminal = Terminal::open(command);
+        terminal.prompts();
+        terminal
+    }
+
+    /// Starts a command.
+    pub(crate) fn open(command: Command) -> Terminal {
+        Terminal::spawn(command, true)
+    }
+
+    /// Starts a command. Its output contains the sequences that control the terminal.
+    pub(crate) fn with_sequences(command: Command) -> Terminal {
+        Terminal::spawn(command, false)
+    }
+
+    fn spawn(mut command: Command, strips: bool) -> Terminal {
         command.env("TERM", "xterm").env("NO_COLOR", "1");
-        let options = Options::new().timeout_ms(Some(NEVER)).strip_ansi_escape_codes(true);
-        let mut session = spawn_with_options(command, options).unwrap();
-        session.exp_string(PROMPT).unwrap();
-        Terminal(session)
+        let options = Options::new().timeout_ms(Some(NEVER)).strip_ansi_escape_codes(strips);
+        Terminal(spawn_with_options(command, options).unwrap())
     }
 
     /// Types a line.
     pub(crate) fn types(&mut self, line: &str) {
-        self.0.send_line(line).unwrap();
+        // Enter sends a carriage return. A line feed is Ctrl-J.
+        self.0.send(&format!("{line}\r")).unwrap();
+        self.0.flush().unwrap();
     }
 
     /// Presses Ctrl and a key.

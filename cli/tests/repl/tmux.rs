@@ -79,6 +79,11 @@ impl Screen {
         self.run(&[&["send-keys"], keys].concat());
     }
 
+    /// Changes the width of the screen.
+    pub(crate) fn resize(&self, columns: usize) {
+        self.run(&["resize-window", "-x", &columns.to_string()]);
+    }
+
     /// Types a string.
     pub(crate) fn text(&self, text: &str) {
         self.run(&["send-keys", "-l", "--", text]);

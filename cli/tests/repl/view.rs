@@ -16,10 +16,13 @@ fn an_input_of_several_lines_is_one_message() {
     let screen = screen!(place, 100, "--base-url", &provider.base_url(), "--model", "m");
     screen.text("first");
     screen.press(&["M-Enter"]);
-    screen.types("second");
+    screen.text("second");
+    screen.press(&["C-j"]);
+    screen.text("third");
+    screen.press(&["Enter"]);
     screen.shows("I see.");
     screen.prompts();
-    assert_eq!(provider.requests()[0].messages().last().unwrap(), "first\nsecond");
+    assert_eq!(provider.requests()[0].messages().last().unwrap(), "first\nsecond\nthird");
 }
 
 #[test]
@@ -27,12 +30,16 @@ fn a_paste_is_one_input() {
     let (place, provider) = (Place::new(), Provider::start([responds("I see.")]));
     let screen = screen!(place, 100, "--base-url", &provider.base_url(), "--model", "m");
     let text: String = (1..=200).map(|at| format!("line {at} of a paste\n")).collect();
+    screen.text("Look: ");
+    screen.paste("a short\nlist");
     screen.paste(&text);
-    screen.shows("line 200 of a paste");
+    let content = screen.shows("list[pasted 200 lines]");
+    assert!(content.contains("Look: a short"), "{content}");
     screen.press(&["Enter"]);
     screen.shows("I see.");
     assert_eq!(provider.requests().len(), 1);
-    assert_eq!(provider.requests()[0].messages().last().unwrap(), text.trim_end());
+    let whole = format!("Look: a short\nlist{}", text.trim_end());
+    assert_eq!(provider.requests()[0].messages().last().unwrap(), &whole);
 }
 
 #[test]
@@ -426,4 +433,78 @@ fn keys_from_before_a_question_do_not_answer_it() {
     assert!(!content.contains("it was set"), "{content}");
     let said = provider.requests()[1].messages();
     assert!(said.last().unwrap().contains("denied"), "{said:?}");
+}
+
+#[test]
+fn a_resized_screen_keeps_no_progress_of_an_ended_run() {
+    let script = [acts("First this.", ANSWER), Answer::hang()];
+    let (place, provider) = (Place::new(), Provider::start(script));
+    let screen = screen!(place, 100, "--base-url", &provider.base_url(), "--model", "m");
+    screen.types("begin");
+    screen.shows("● 1  program, 1 line");
+    for columns in [50, 30, 90] {
+        screen.resize(columns);
+        screen.shows("s · model");
+    }
+    screen.press(&["C-c"]);
+    screen.shows("cancelled after 1 step");
+    let content = screen.prompts();
+    let is_frame = |c: char| ('\u{2800}'..='\u{28ff}').contains(&c);
+    assert!(!content.contains(is_frame) && !content.contains("· model"), "{content}");
+}
+
+#[test]
+fn a_program_saved_in_a_folder_that_is_not_listed_can_be_called_at_once() {
+    let place = Place::new();
+    std::fs::create_dir(place.work("catalog")).unwrap();
+    let other = ";;; name = \"other\"\n;;; description = \"Greet\"\n(ret \"other\")\n";
+    std::fs::write(place.work("catalog/other.wat"), other).unwrap();
+    let screen = screen!(place, 100,);
+    screen.types("(ret (str.upper \"hi\"))");
+    screen.shows("\nHI\n");
+    screen.types("/save shout");
+    screen.shows("`/run shout` calls it; later sessions need `--catalog catalog`");
+    screen.types("/run shout");
+    screen.waits("the second result", |content| content.matches("\nHI\n").count() == 2);
+    // Only what the user saved is trusted.
+    screen.types("/run other");
+    screen.shows("no program `other`");
+}
+
+#[test]
+fn the_models_of_the_endpoint_are_listed_and_completed() {
+    let models = json!({"data": [{"id": "small-model"}, {"id": "large-model"}]}).to_string();
+    let provider = Provider::start([Answer::body(models)]);
+    let place = Place::new();
+    let screen = screen!(place, 100, "--base-url", &provider.base_url(), "--model", "m");
+    screen.types("/model");
+    screen.shows("\n  large-model\n  small-model\n/model NAME switches");
+    assert!(provider.requests()[0].path.ends_with("/models"), "{:?}", provider.requests());
+    screen.text("/model sm");
+    screen.press(&["Tab"]);
+    screen.shows("› /model small-model");
+    screen.press(&["Enter"]);
+    screen.shows("the model is small-model");
+}
+
+#[test]
+fn a_session_is_left_for_a_new_one_and_found_again_by_its_title() {
+    let (place, provider) = (Place::new(), Provider::start([responds("Noted."), responds("Yes.")]));
+    let screen = screen!(place, 100, "--base-url", &provider.base_url(), "--model", "m");
+    screen.types("remember the number 7");
+    screen.shows("Noted.");
+    screen.types("/status");
+    let content = screen.shows("changes   0 changes of files not applied");
+    assert!(content.contains("(2 messages)"), "{content}");
+    screen.types("/new");
+    screen.shows("returns to the one before");
+    screen.types("are you there?");
+    screen.shows("Yes.");
+    let said = provider.requests().last().unwrap().messages();
+    assert!(said.iter().all(|text| text != "remember the number 7"), "{said:?}");
+    screen.types("/sessions");
+    let content = screen.shows("remember the number 7\n");
+    assert!(content.contains("2 messages") && content.contains(" B "), "{content}");
+    screen.types("/clear");
+    screen.waits("an empty screen", |content| content.trim_start().starts_with("session 01"));
 }

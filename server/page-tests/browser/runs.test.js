@@ -239,6 +239,18 @@ test('a changed file of a session shows its changes', async () => {
   await close();
 });
 
+test('changes of a session are applied to the folder, and conflicts are named', async () => {
+  await world.api('PUT', '/api/sessions/q3-numbers/files/report.md', { bytes: new Blob(['# Report']) });
+  const { page, close } = await world.open('#/sessions/q3-numbers');
+  await page.getByRole('button', { name: 'Apply to folder' }).click();
+  await page.locator('dialog').getByRole('button', { name: 'Apply', exact: true }).click();
+  await page.locator('.files .notice.good', { hasText: 'applied to the folder' }).waitFor();
+  await page.locator('.files .notice.attention li', { hasText: 'sales.csv: another process has changed the file' }).waitFor();
+  await page.getByRole('button', { name: 'report.md', exact: true }).waitFor({ state: 'detached' });
+  await page.getByRole('button', { name: 'sales.csv', exact: true }).waitFor();
+  await close();
+});
+
 test('the list of runs is live and does not jump', async () => {
   const { page, close } = await world.open('#/runs');
   const size = { width: 1280, height: 500 };

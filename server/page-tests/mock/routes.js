@@ -62,7 +62,7 @@ export async function routes(world, request, response, url) {
     }
     case 'GET settings': return json(200, {
       version: '0.3.0', model: 'openrouter/some-model', models: ['openrouter/some-model', 'openrouter/other-model'], agent: 'default', tenant: 'default', scopes: ['read', 'run', 'admin'],
-      model_problem: world.modelProblem, max_steps: 40, body_bytes: 1_048_576, file_bytes: 16_777_216, exec: true,
+      model_problem: world.modelProblem, max_steps: 40, body_bytes: 1_048_576, file_bytes: 16_777_216, exec: true, applies: true,
       settings: [{ key: 'model', value: 'openrouter/some-model', origin: '--model' }, { key: 'max_steps', value: 40, origin: 'default' }, { key: 'workdir', value: '/home/ada/data', origin: '/home/ada/projects/of-this-year/data/wattle.toml' }, { key: 'approvals', value: 'ask', origin: 'WATTLE_POLICY' }],
     });
     case 'GET tokens': return json(200, { tokens: world.tokens });
@@ -203,6 +203,12 @@ function sessionRoutes(world, request, response, parts, bytes, json, missing, is
     }
     case 'PUT files/': session.files.set(path, { bytes, modified: Date.now() }); return response.writeHead(204).end();
     case 'DELETE files/': session.files.delete(path); return response.writeHead(204).end();
+    case 'POST apply': {
+      const isConflict = (path) => path === 'sales.csv';
+      const all = [...session.files.keys()];
+      all.filter((path) => !isConflict(path)).forEach((path) => session.files.delete(path));
+      return json(200, { applied: all.filter((path) => !isConflict(path)), left: all.filter(isConflict).map((path) => ({ path, reason: 'another process has changed the file' })) });
+    }
     case 'GET files.tar': return response.writeHead(200, { 'content-type': 'application/x-tar' }).end(Buffer.alloc(1024));
     default: return missing('route');
   }

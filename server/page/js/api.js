@@ -223,6 +223,14 @@ export class Api {
   deleteFile(id, path) { return this.send('DELETE', filePath(id, path)); }
 
   /**
+   * Applies the changes of a session to the server's folder.
+   *
+   * @param {string} id
+   * @returns {Promise<{applied: string[], left: {path: string, reason: string}[]}>}
+   */
+  applyFiles(id) { return this.json('POST', `/api/sessions/${seg(id)}/apply`); }
+
+  /**
    * @param {string} id
    * @returns {Promise<Blob>}
    */

@@ -206,6 +206,7 @@
  * @property {number} [body_bytes]
  * @property {number} [file_bytes]
  * @property {boolean} exec
+ * @property {boolean} [applies] If true, changes of sessions can be applied to the server's folder.
  * @property {{key: string, value: unknown, origin: string}[]} settings
  *
  * @typedef {object} Token

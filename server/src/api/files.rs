@@ -1,5 +1,5 @@
-//! Routes for the files of a session: list, read, write, remove, and download all changes as a tar
-//! archive.
+//! Routes for the files of a session: list, read, write, remove, download all changes as a tar
+//! archive, and apply them to the server's folder.
 
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
@@ -9,12 +9,13 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{delete, get, put};
+use axum::routing::{delete, get, post, put};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wattle_agent::host::Scope;
 use wattle_agent::host::capability::files::{Change, ChangeKind, EntryKind, Files};
+use wattle_agent::host::{Scope, journal};
 
+use crate::app::AppliedChanges;
 use crate::archive::Archive;
 use crate::body::read_bytes;
 use crate::caller::Caller;
@@ -47,6 +48,19 @@ pub(crate) fn routes() -> Vec<Route> {
         )
         .media("application/x-tar", "The archive.")
         .errors(&[NOT_FOUND]),
+        Route::new(
+            "POST",
+            "/api/sessions/{id}/apply",
+            Scope::Admin,
+            post(apply),
+            "Applies the changes of a session to the server's folder.",
+        )
+        .json::<Applied>(200, "The changes that were applied, and those that were not.")
+        .errors(&[
+            (403, "The server has no folder, or it belongs to another tenant."),
+            NOT_FOUND,
+            (409, "A run of the session is active."),
+        ]),
         Route::new("GET", file, Scope::Read, get(read), "Returns a file of a session.")
             .query::<ReadQuery>()
             .media("application/octet-stream", "The file.")
@@ -94,15 +108,62 @@ pub(super) struct SessionFile {
     deleted: bool,
 }
 
+/// The result of applying the changes of a session.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Applied {
+    /// The paths of the applied changes. The session no longer has these changes.
+    applied: Vec<String>,
+    /// The changes that were not applied. They stay in the session.
+    left: Vec<LeftChange>,
+}
+
+/// A change that was not applied.
+#[derive(Debug, Serialize, JsonSchema)]
+struct LeftChange {
+    /// The path.
+    path: String,
+    /// The reason, for example that somebody else has changed the file.
+    reason: String,
+}
+
 /// Opens the files of a session. Fails if the session does not exist.
 async fn open(shared: &Shared, caller: &Caller, session: &str) -> Result<Files, ApiError> {
+    check_known(caller, session).await?;
+    shared.app.files_for(caller, session).await
+}
+
+/// Fails if a session does not exist.
+async fn check_known(caller: &Caller, session: &str) -> Result<(), ApiError> {
     let is_known =
         SessionId::new(session.to_owned()).is_some() && caller.store.has_session(session).await?;
-    if is_known {
-        shared.app.files_for(caller, session).await
-    } else {
-        Err(ApiError::not_found("session", session))
-    }
+    if is_known { Ok(()) } else { Err(ApiError::not_found("session", session)) }
+}
+
+async fn apply(
+    State(shared): State<Arc<Shared>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<Applied>, ApiError> {
+    check_known(&caller, &id).await?;
+    let folder = shared.app.base().filter(|_| shared.is_operators(&caller));
+    let folder = folder.ok_or_else(ApiError::no_workdir)?.to_owned();
+    let app = shared.app.clone();
+    // What was applied must leave the session, even if the client disconnects.
+    let AppliedChanges { done, left } = shared
+        .finish(async move {
+            let Some(_held) = journal::try_lock_session(&caller.store, &id).await? else {
+                return Err(ApiError::session_in_use(&id));
+            };
+            let (files, newest) = app.numbered_files(&caller, &id).await?;
+            let work = move || app.apply(&folder, &files).map(|done| (done, files.take_all()));
+            let worked = tokio::task::spawn_blocking(work).await;
+            let (done, rest) = worked.map_err(ApiError::internal)??;
+            caller.store.replace_session_files(&id, newest, rest).await?;
+            Ok(done)
+        })
+        .await?;
+    let left = left.into_iter().map(|(path, reason)| LeftChange { path, reason }).collect();
+    Ok(Json(Applied { applied: done, left }))
 }
 
 /// Returns the files that a session changed.

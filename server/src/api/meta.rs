@@ -89,6 +89,8 @@ struct Settings {
     scope: String,
     /// If true, the caller may request trusted runs.
     exec: bool,
+    /// If true, the caller may apply the changes of sessions to the server's folder.
+    applies: bool,
     /// Default maximum number of steps per message.
     max_steps: u32,
     /// Maximum size of a JSON body, in bytes.
@@ -166,6 +168,9 @@ async fn settings(State(shared): State<Arc<Shared>>, caller: Caller) -> Json<Set
         tenant: tenant.to_string(),
         scope: caller.scope.name().to_owned(),
         exec: shared.app.may_trust(tenant),
+        applies: shared.app.base().is_some()
+            && shared.is_operators(&caller)
+            && caller.require(Scope::Admin).is_ok(),
         max_steps: shared.app.settings().machine.max_steps,
         body_bytes: shared.limits.body_bytes,
         file_bytes: shared.limits.file_bytes,

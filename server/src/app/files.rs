@@ -1,11 +1,20 @@
 //! Opens the files of sessions.
 
-use wattle_agent::host::capability::files::{Files, FilesError, OVERLAY_LIMIT};
+use std::path::Path;
+
+use wattle_agent::host::capability::files::{Change, Files, FilesError, OVERLAY_LIMIT};
 use wattle_agent::host::{SessionDeltas, SessionFilesError, TenantStore};
 
 use super::App;
 use crate::caller::Caller;
 use crate::error::ApiError;
+
+/// The result of applying changes, as the paths of the changes.
+pub(crate) struct AppliedChanges {
+    pub(crate) done: Vec<String>,
+    /// The changes that were not applied, each with the reason.
+    pub(crate) left: Vec<(String, String)>,
+}
 
 impl App {
     /// Returns the files of a session, including changes by its runs.
@@ -26,11 +35,46 @@ impl App {
         caller: &Caller,
         session: &str,
     ) -> Result<Files, ApiError> {
+        self.numbered_files(caller, session).await.map(|(files, _)| files)
+    }
+
+    /// Opens the files of a session like [`files_for`](App::files_for). Also returns the number of
+    /// its newest delta.
+    pub(crate) async fn numbered_files(
+        &self,
+        caller: &Caller,
+        session: &str,
+    ) -> Result<(Files, i64), ApiError> {
         let files = self.no_changes()?;
         let charge = |deltas: &SessionDeltas| caller.memory.charge(restore_cost(deltas));
-        let (_, charge) = caller.store.load_files_with(session, &files, charge).await?;
+        let (newest, charge) = caller.store.load_files_with(session, &files, charge).await?;
         caller.memory.keep(charge, usize::try_from(files.used()).unwrap_or(usize::MAX))?;
-        Ok(files)
+        Ok((files, newest))
+    }
+
+    /// Applies the changes of a session to the base folder, except changes of protected files.
+    pub(crate) fn apply(&self, folder: &Path, files: &Files) -> Result<AppliedChanges, FilesError> {
+        let root = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+        let changes = files.changes()?;
+        let protected = |change: &Change| self.0.policy.protects_change(&root, change);
+        let path = |change: &Change| change.path.clone();
+        let mut left: Vec<(String, String)> = changes
+            .iter()
+            .filter_map(|change| {
+                let what = protected(change)?;
+                let why = format!("{what} is only applied after a question, by `wattle apply`");
+                Some((path(change), why))
+            })
+            .collect();
+        let done = match files.apply_chosen(|change| protected(change).is_none()) {
+            Ok(done) => done,
+            Err(error) => {
+                let failed = error.failed.iter();
+                left.extend(failed.map(|(change, why)| (path(change), why.to_string())));
+                error.done
+            }
+        };
+        Ok(AppliedChanges { done: done.iter().map(path).collect(), left })
     }
 
     /// Returns an empty overlay on the base folder.

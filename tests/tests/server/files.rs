@@ -3,7 +3,8 @@
 use serde_json::json;
 
 use crate::api::wat;
-use crate::world::{TOKEN, World, api};
+use crate::world::{TOKEN, World, api, store};
+use wattle_server::TenantParts;
 
 #[tokio::test]
 async fn what_a_run_writes_is_there_in_the_next_run_and_can_be_downloaded() {
@@ -82,4 +83,53 @@ async fn many_changes_are_joined_and_a_fork_has_them_all() {
         let path = format!("GET /api/sessions/t/files/{}.txt", number % 7);
         assert_eq!(world.api(&path, "").await.body, number.to_string());
     }
+}
+
+#[tokio::test]
+async fn changes_are_applied_to_the_folder_by_its_operator_unless_somebody_else_changed_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("plan.md"), "one").unwrap();
+    let base = folder.path().to_owned();
+    let mut world = World::of(TenantParts::new(store()), |app| app.with_base(base), |_| {}).await;
+    let settings = world.api("GET /api/settings", "").await.json();
+    assert_eq!(settings["applies"], true, "{settings}");
+    let written = [("plan.md", "two"), ("new/a.txt", "mine"), ("Makefile", "all:"), ("b.txt", "b")];
+    for (path, text) in written {
+        world.ask(api(TOKEN, &format!("PUT /api/sessions/s/files/{path}"), text)).await;
+    }
+    std::fs::write(at("b.txt"), "theirs").unwrap();
+    let applied = world.api("POST /api/sessions/s/apply", "").await.json();
+    assert_eq!(applied["applied"], json!(["new", "new/a.txt", "plan.md"]), "{applied}");
+    let left = applied["left"].as_array().unwrap();
+    let reason = |path: &str| {
+        let change = left.iter().find(|change| change["path"] == path);
+        change.map(|change| change["reason"].as_str().unwrap().to_owned()).unwrap_or_default()
+    };
+    assert!(reason("Makefile").contains("a build file"), "{applied}");
+    assert!(!reason("b.txt").is_empty() && left.len() == 2, "{applied}");
+    let read = |name: &str| std::fs::read_to_string(at(name)).unwrap();
+    assert_eq!((read("plan.md"), read("new/a.txt")), ("two".into(), "mine".into()));
+    assert_eq!(read("b.txt"), "theirs");
+    // What was applied has left the session, and the rest stays in it.
+    let list = world.api("GET /api/sessions/s/files", "").await.json();
+    let paths: Vec<&str> =
+        list["files"].as_array().unwrap().iter().filter_map(|file| file["path"].as_str()).collect();
+    assert_eq!(paths, ["Makefile", "b.txt"]);
+    world.api("POST /api/sessions/none/apply", "").await.refused(404, "not_found");
+
+    // A run of the session may be writing its files.
+    let run = world.start(&json!({"prompt": "go", "session_id": "s"})).await;
+    let question = world.question().await;
+    world.api("POST /api/sessions/s/apply", "").await.refused(409, "held");
+    question.respond("done");
+    world.until(&run, "done").await;
+}
+
+#[tokio::test]
+async fn a_server_without_a_folder_applies_nothing() {
+    let world = World::new().await;
+    world.ask(api(TOKEN, "PUT /api/sessions/s/files/a.txt", "x")).await;
+    assert_eq!(world.api("GET /api/settings", "").await.json()["applies"], false);
+    world.api("POST /api/sessions/s/apply", "").await.refused(403, "forbidden");
 }

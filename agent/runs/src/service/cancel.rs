@@ -10,7 +10,7 @@ use super::live::LiveRun;
 use super::queue::{Place, Position};
 use super::{RunService, RunView};
 use crate::cancel::Cancel;
-use crate::journal::{self, Journal as _, Lock, RunRecord, SharedJournal, Status};
+use crate::journal::{self, Journal as _, Lock, RunRecord, RunStart, SharedJournal, Status};
 
 impl RunService {
     /// Cancels a run and records the reason. Returns the run, or `None` if there is no such run. A
@@ -125,7 +125,13 @@ impl RunService {
         let recorded = live.newest().0;
         let cancelled = Input::Cancel { reason: live.cancel.reason().to_owned() };
         match journal::abort(journal, run, cancelled, (recorded, live)).await {
-            Ok(report) => Driven::Done { report, settle: None, keeps_files: false },
+            Ok(report) => {
+                // The files of a child run are those of its root run. A fork that was never driven has
+                // not brought its session back to the files that it begins with.
+                let RunStart { parent, forked, .. } = &run.start;
+                let keeps_files = parent.is_none() && forked.is_none();
+                Driven::Done { report, settle: None, keeps_files }
+            }
             Err(cause) => failed(&run.id, cause),
         }
     }

@@ -29,13 +29,23 @@ pub async fn lock_run(journal: &dyn Journal, run: &str) -> Result<Option<Lock>, 
 /// # Errors
 /// If the journal cannot be written.
 pub async fn lock_session(journal: &SharedJournal, session: &str) -> Result<Lock, StoreError> {
-    let name = format!("session:{session}");
     let mut delay = FIRST_DELAY;
     loop {
-        if let Some(lock) = journal.lock(&name).await? {
+        if let Some(lock) = try_lock_session(&**journal, session).await? {
             return Ok(lock);
         }
         tokio::time::sleep(delay).await;
         delay = MAX_DELAY.min(delay * 2);
     }
+}
+
+/// Locks a session like [`lock_session`]. Returns `None` if the session is already locked.
+///
+/// # Errors
+/// If the journal cannot be written.
+pub async fn try_lock_session(
+    journal: &dyn Journal,
+    session: &str,
+) -> Result<Option<Lock>, StoreError> {
+    journal.lock(&format!("session:{session}")).await
 }

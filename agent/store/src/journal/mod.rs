@@ -21,7 +21,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use wattle_machine::Envelope;
 
-pub use locks::{lock_name, lock_run, lock_session};
+pub use locks::{lock_name, lock_run, lock_session, try_lock_session};
 pub use record::{
     CallTime, DEFAULT_AGENT, KeptFiles, ParentRun, Priority, RecordedCall, RunEnd, RunFilter,
     RunRecord, RunRequest, RunStart, RunSummary, Status, Turn, advance, new_id, own_session,

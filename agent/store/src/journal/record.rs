@@ -216,11 +216,12 @@ pub struct RunEnd {
     pub sealed: Option<FinalSeal>,
     /// The result of the run.
     pub summary: Option<RunSummary>,
-    /// The changes to files that the session keeps.
+    /// The changes to files that the session keeps, or the run itself if it belongs to no session.
     pub files: KeptFiles,
 }
 
-/// The changes to files that a session keeps when one of its runs ends.
+/// The changes to files that a session keeps when one of its runs ends. A run that belongs to no
+/// session keeps them in its [own session](own_session).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum KeptFiles {
     /// The session's files stay as they are.

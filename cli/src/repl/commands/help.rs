@@ -7,14 +7,15 @@ use crate::repl::Repl;
 
 /// The text after the list of commands.
 const NOTES: &str = "\
-Type a message for the model. A line that begins with ( runs at once, as a program.
+Type a message for the model. A line that begins with ( runs at once, as a program, and one that
+begins with ! is a line of the shell, over the session's files.
 An input continues on the next line while a program's parentheses or quotes, a fence or a message
 in \"\"\" are open; two blank lines always end it.
 Programs of several inputs are one program: a variable or a function of one input can be used in the
 next. All inputs run again each time, but calls to the outside are not made again; their results
 are recorded. An input that fails, ends the program or leaves a value is not continued. /wat shows
 the open program.
-Keys: Tab completes, → takes the hint, Ctrl-R searches the history, Alt-Enter begins a new line,
+Keys: Tab completes, → takes the hint, Ctrl-R searches the history, Ctrl-J and Alt-Enter begin a new line,
 Ctrl-L clears the screen, Ctrl-C stops the current work, and twice within 2 s leaves.";
 
 /// Prints the commands, or the manual's page about a topic.

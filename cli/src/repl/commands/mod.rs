@@ -94,11 +94,16 @@ pub(super) const ALL: &[Command] = &[
     row!("/export", "FILE", "Write the conversation to a file", [File], sessions::export),
     row!("/save", "NAME [STEP]", "Save a program in the catalog", [Program, Step], save::save),
     row!("/files", "", "List the files that the session changed", [], files::list),
-    row!("/diff", "[PATH]", "Show the changes of files", [Change], files::diff),
-    row!("/apply", "[PATH]", "Apply changes to the workdir", [Change], files::apply),
-    row!("/drop", "[PATH]", "Drop changes of files", [Change], files::drop_changes),
+    row!("/diff", "[PATH…]", "Show the changes of files", [Change], files::diff),
+    row!("/apply", "[PATH…]", "Apply changes to the workdir", [Change], files::apply),
+    row!("/drop", "[PATH…]", "Drop changes of files", [Change], files::drop_changes),
     row!("/edit", "[STEP]", "Edit the last input, or a step's program", [Step], save::edit),
-    row!("/quit", "", "Leave; so does Ctrl-D", [], quit),
+    row!("/copy", "", "Copy the last answer to the clipboard", [], turns::copy),
+    row!("/new", "", "Begin a new session", [], sessions::new),
+    row!("/clear", "", "Clear the screen and begin a new session", [], sessions::clear),
+    row!("/status", "", "Show the model, the session and its changes", [], sessions::status),
+    row!("/quit", "", "Leave; so do Ctrl-D, quit and exit", [], quit),
+    row!("/exit", "", "Leave", [], quit),
 ];
 
 impl Command {
@@ -125,6 +130,11 @@ impl Command {
         Ok(())
     }
 
+    /// Returns true if the command ends the session. It is also known by its name without the slash.
+    pub(super) fn leaves(&self) -> bool {
+        ["/quit", "/exit"].contains(&self.name)
+    }
+
     /// Runs the command.
     pub(super) async fn run(&self, repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
         (self.run)(repl, arguments).await
@@ -144,7 +154,8 @@ pub(super) fn begins(word: &str) -> bool {
 /// Returns the error for an unknown command, with a hint that names the most similar command.
 pub(super) fn unknown(word: &str) -> Fault {
     let distance = |command: &&Command| strsim::damerau_levenshtein(command.name, word);
-    let near = ALL.iter().min_by_key(distance).filter(|command| distance(command) <= 3);
+    let near =
+        ALL.iter().min_by_key(distance).filter(|command| distance(command) <= word.len() / 2);
     let fault = Fault::usage(format!("there is no command `{word}`"));
     match near {
         Some(near) => {

@@ -1,27 +1,29 @@
 //! `/model`, `/agent`, `/tools`, `/catalog`: the model, the agent, the functions and the programs
 //! of the session.
 
+use std::time::Duration;
+
 use wattle_agent::agents::DEFAULT_AGENT;
 use wattle_agent::host::capability;
-use wattle_agent::model::presets;
+use wattle_agent::model::{RemoteModel, Timeouts, presets};
 
 use crate::commands::{agents, catalog as listing};
 use crate::fault::Fault;
 use crate::output::{self, DIM, NAME, paint, visible};
 use crate::repl::Repl;
+use crate::repl::session::Session;
+use crate::setup;
 
-/// Prints the model or switches to another model at the same endpoint.
+/// Maximum number of models that `/model` prints.
+const LISTED: usize = 40;
+
+/// Maximum time to wait for the list of models.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Prints the model and the models of its endpoint, or switches to another one of them.
 pub(super) async fn model(repl: &mut Repl, arguments: Vec<String>) -> Result<(), Fault> {
     let session = &mut repl.session;
-    let Some(name) = arguments.into_iter().next() else {
-        output::text(&visible(&session.model_name()))?;
-        let known = presets().iter().filter_map(|preset| {
-            preset.model.as_ref().map(|model| format!("{}: {model}", preset.name))
-        });
-        let known = known.collect::<Vec<_>>().join(", ");
-        output::aside(&format!("/model NAME switches; the usual models are {known}"));
-        return Ok(());
-    };
+    let Some(name) = arguments.into_iter().next() else { return list(session).await };
     let before = session.setup.config.model.value.replace(name);
     let opened = session.setup.model();
     match opened {
@@ -33,6 +35,36 @@ pub(super) async fn model(repl: &mut Repl, arguments: Vec<String>) -> Result<(),
         }
     }
     output::aside(&format!("the model is {}", visible(&session.model_name())));
+    Ok(())
+}
+
+/// Prints the model and the models of its endpoint. Without an endpoint, prints the usual models of
+/// the providers.
+async fn list(session: &mut Session) -> Result<(), Fault> {
+    output::text(&visible(&session.model_name()))?;
+    let config = session.config();
+    let is_recording = config.cassette.value.is_some();
+    let Some(named) = setup::endpoint(config, None).ok().filter(|_| !is_recording) else {
+        let known = presets().iter().filter_map(|preset| {
+            preset.model.as_ref().map(|model| format!("{}: {model}", preset.name))
+        });
+        let known = known.collect::<Vec<_>>().join(", ");
+        output::aside(&format!("/model NAME switches; the usual models are {known}"));
+        return Ok(());
+    };
+    let timeouts = Timeouts { request: PATIENCE, retries: 0, ..session.setup.timeouts() };
+    let client = RemoteModel::new(named.endpoint, session.setup.host.egress(), timeouts);
+    match client.map_err(Fault::configuration)?.list().await {
+        Ok(names) => {
+            let mut shown = names.iter().take(LISTED);
+            shown.try_for_each(|name| output::text(&format!("  {}", visible(name))))?;
+            let more = names.len().saturating_sub(LISTED);
+            let more = if more > 0 { format!("… {more} more; ") } else { String::new() };
+            output::aside(&format!("{more}/model NAME switches, Tab completes the names"));
+            session.models = names;
+        }
+        Err(why) => output::warn(&format!("the endpoint lists no models: {why}")),
+    }
     Ok(())
 }
 

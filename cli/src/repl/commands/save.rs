@@ -41,8 +41,17 @@ pub(super) async fn save(repl: &mut Repl, arguments: Vec<String>) -> Result<(), 
     let folder = folder.unwrap_or_else(|| session.config().root.value.join("catalog"));
     let path = folder.join(format!("{name}.wat"));
     let entry = Entry::parse(&text, Origin::File(path.clone())).map_err(Fault::failed)?;
-    session.setup.host.check(&entry).await.map_err(Fault::failed)?;
+    let host = session.setup.host.clone();
+    host.check(&entry).await.map_err(Fault::failed)?;
     write(&path, &text)?;
+    // The program can be called at once. Others in a folder that is not listed cannot: nobody has
+    // chosen to trust them.
+    if is_listed {
+        host.reload().await
+    } else {
+        host.add_program(entry).await
+    }
+    let _reported_here = host.refresh().await;
     let shown = path.strip_prefix(".").map(PathBuf::from).unwrap_or(path);
     let test = if is_listed { name.to_string() } else { shown.display().to_string() };
     let what = if has_example { "runs its example" } else { "checks it; it has no example yet" };
@@ -51,8 +60,10 @@ pub(super) async fn save(repl: &mut Repl, arguments: Vec<String>) -> Result<(), 
         shown.display()
     )));
     if !is_listed {
-        let hint = "start with `--catalog catalog` to call it by its name";
-        output::aside(hint);
+        let folder = shown.parent().unwrap_or(Path::new(".")).display();
+        output::aside(&visible(&format!(
+            "`/run {name}` calls it; later sessions need `--catalog {folder}`"
+        )));
     }
     Ok(())
 }

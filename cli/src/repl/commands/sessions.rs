@@ -1,19 +1,21 @@
-//! `/fork`, `/sessions`, `/resume`, `/vars`, `/export`: sessions and their data.
+//! `/fork`, `/new`, `/clear`, `/status`, `/sessions`, `/resume`, `/vars`, `/export`: sessions and their
+//! data.
 
-use std::fmt::Write;
 use std::sync::Arc;
 
+use wattle_agent::agents::DEFAULT_AGENT;
 use wattle_agent::host::capability::kv::Backend;
+use wattle_agent::host::is_session_id;
 use wattle_agent::host::journal::{self, Journal as _, RunFilter, SharedJournal, Status};
 use wattle_agent::host::machine::{Message, Role};
-use wattle_agent::host::{ExportedSession, is_session_id};
 
 use super::step;
 use crate::commands::session as stored;
 use crate::fault::Fault;
 use crate::output::{self, DIM, NAME, paint, visible};
-use crate::progress::RunView;
+use crate::progress::{RunView, counted};
 use crate::repl::Repl;
+use crate::repl::greeting::home_relative;
 use crate::repl::history::exchanges;
 use crate::repl::program::OpenProgram;
 use crate::repl::session::Session;
@@ -99,6 +101,50 @@ async fn enter(session: &mut Session, id: String) -> Result<(), Fault> {
     session.keep_changes()
 }
 
+/// Continues in a new session.
+pub(super) async fn new(repl: &mut Repl, _: Vec<String>) -> Result<(), Fault> {
+    let session = &mut repl.session;
+    let before = session.kept.id.clone();
+    enter(session, journal::new_id()).await?;
+    session.open = OpenProgram::default();
+    session.ran = None;
+    session.spent.clear();
+    session.said.clear();
+    let note = format!("session {}; `/resume {before}` returns to the one before", session.kept.id);
+    output::aside(&visible(&note));
+    Ok(())
+}
+
+/// Clears the screen and continues in a new session.
+pub(super) async fn clear(repl: &mut Repl, arguments: Vec<String>) -> Result<(), Fault> {
+    output::clear_screen();
+    new(repl, arguments).await
+}
+
+/// Prints the model, the session, the workdir and the number of unapplied changes.
+pub(super) async fn status(repl: &mut Repl, _: Vec<String>) -> Result<(), Fault> {
+    let session = &repl.session;
+    let config = session.config();
+    let messages = counted(session.conversation().await?.len(), "message");
+    let id = &session.kept.id;
+    let stored = if session.is_stored() { "" } else { ", not stored" };
+    let root = home_relative(&config.root.value.display().to_string());
+    let agent = config.agent.value.as_deref().unwrap_or(DEFAULT_AGENT);
+    let changes = counted(session.pending(), "change") + " of files not applied";
+    let store = config.store.value.as_ref().map_or("none".to_owned(), ToString::to_string);
+    for (name, value) in [
+        ("model", session.model_name()),
+        ("agent", agent.to_owned()),
+        ("session", format!("{id} ({messages}{stored})")),
+        ("workdir", format!("{root} ({})", session.mode())),
+        ("changes", changes),
+        ("store", store),
+    ] {
+        output::styled(&format!("{}  {}", paint(NAME, &format!("{name:<8}")), visible(&value)))?;
+    }
+    Ok(())
+}
+
 /// Prints the stored sessions.
 pub(super) async fn list(repl: &mut Repl, _: Vec<String>) -> Result<(), Fault> {
     stored::list(&repl.session.kept.store, false).await
@@ -152,7 +198,7 @@ pub(super) async fn export(repl: &mut Repl, arguments: Vec<String>) -> Result<()
     let text = if name.ends_with(".json") {
         serde_json::to_string_pretty(&exported).unwrap_or_default() + "\n"
     } else {
-        as_markdown(&exported)
+        stored::as_markdown(&exported)
     };
     let written = std::fs::File::create_new(&path)
         .and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes()));
@@ -162,19 +208,6 @@ pub(super) async fn export(repl: &mut Repl, arguments: Vec<String>) -> Result<()
     })?;
     output::aside(&visible(&format!("wrote {}", path.display())));
     Ok(())
-}
-
-fn as_markdown(session: &ExportedSession) -> String {
-    let mut text = format!("# Session {}\n", session.id);
-    for message in &session.messages {
-        let who = match message.role {
-            Role::Assistant => "Model",
-            _ if message.content.starts_with("[Observation") => "Observation",
-            _ => "User",
-        };
-        _ = writeln!(text, "\n## {who}\n\n{}", message.content.trim());
-    }
-    text
 }
 
 impl Session {
@@ -189,7 +222,7 @@ impl Session {
         match self.pending() {
             0 => {}
             count => {
-                let count = crate::progress::counted(count, "change");
+                let count = counted(count, "change");
                 let note =
                     format!("{count} of files not applied yet; `/files` lists, `/apply` applies");
                 output::aside(&note);
@@ -199,7 +232,7 @@ impl Session {
         let Some(last) = exchanges(&messages).last().and_then(|at| messages.get(*at)) else {
             return Ok(());
         };
-        let count = crate::progress::counted(messages.len(), "message");
+        let count = counted(messages.len(), "message");
         let said = output::width::fit(&last.content, 60);
         let note = format!("session {}: {count}, the last one: {said}", self.kept.id);
         output::aside(&visible(&note));

@@ -1,8 +1,9 @@
-//! `/cost`, `/context`, `/compact`, `/undo`: the conversation and its cost.
+//! `/cost`, `/context`, `/compact`, `/undo`, `/copy`: the conversation and its cost.
 
 use std::fmt::Write;
 use std::sync::Arc;
 
+use wattle_agent::host::journal::{Journal as _, RunFilter, Status};
 use wattle_agent::host::machine::{Message, Role, Usage};
 use wattle_agent::host::{Rewind, UsageMeter};
 use wattle_agent::model::{Delta, Model, ModelRequest, ask_within};
@@ -131,6 +132,29 @@ async fn summarize(
         "" => Err(Fault::failed("the model returned an empty summary").hint("try again")),
         summary => Ok((summary.to_owned(), usage)),
     }
+}
+
+/// Copies the last answer to the clipboard of the terminal.
+pub(super) async fn copy(repl: &mut Repl, _: Vec<String>) -> Result<(), Fault> {
+    let session = &repl.session;
+    let newest = RunFilter {
+        session: Some(session.kept.id.clone()),
+        status: Some(Status::Ended),
+        limit: Some(1),
+        ..RunFilter::default()
+    };
+    let runs = session.kept.store.runs(newest).await?;
+    let ending = runs.first().and_then(|run| Some(&run.summary.as_ref()?.ending));
+    let answer = ending.map_or("", |ending| ending.text().trim());
+    if answer.is_empty() {
+        return Err(Fault::usage("there is no answer to copy yet"));
+    }
+    if !output::copy(answer) {
+        return Err(Fault::failed("stdout is not a terminal, which has the clipboard"));
+    }
+    let length = grouped(answer.chars().count() as u64);
+    output::aside(&format!("sent {length} characters to the clipboard of the terminal (OSC 52)"));
+    Ok(())
 }
 
 /// Restores the state before the last message, or before `/compact`.

@@ -1,14 +1,14 @@
 /**
- * The files of a session: view, download, upload, delete.
+ * The files of a session: view, download, upload, delete, apply to the server's folder.
  *
  * @import {SessionFile} from '../types.js'
  */
 
 import { errorText } from '../api.js';
-import { api } from '../app.js';
+import { api, live } from '../app.js';
 import { fill, h } from '../dom.js';
 import { bytes, count, visible } from '../format.js';
-import { deleteButton, download, emptyState, timeLabel } from './bits.js';
+import { deleteButton, download, emptyState, notice, timeLabel } from './bits.js';
 import { diffView } from './code-view.js';
 import { confirmAction, openDialog } from './dialogs.js';
 import { icon } from './icon.js';
@@ -26,17 +26,20 @@ export class SessionFiles {
     this.session = session;
     this.files = files;
     this.list = h('div', { class: 'table-scroll' });
+    this.result = h('div', { 'aria-live': 'polite' });
+    this.applyButton = h('button', { class: 'tiny', hidden: true, onclick: act(() => this.apply()) }, icon('check'), 'Apply to folder');
     this.input = h('input', { type: 'file', multiple: true, hidden: true, tabindex: '-1', 'aria-label': 'Files to upload', onchange: () => void this.upload([...(this.input.files ?? [])]) });
     this.element = h('section', {
       class: 'card files', 'aria-labelledby': 'files-heading', ondragover: (/** @type {DragEvent} */ event) => event.preventDefault(),
       ondrop: (/** @type {DragEvent} */ event) => { event.preventDefault(); void this.upload([...(event.dataTransfer?.files ?? [])]); },
-    }, h('header', null, h('h2', { id: 'files-heading' }, 'Files'), h('span', { class: 'end row' }, this.input,
+    }, h('header', null, h('h2', { id: 'files-heading' }, 'Files'), h('span', { class: 'end row' }, this.input, this.applyButton,
       h('button', { class: 'tiny', onclick: () => this.input.click() }, icon('upload'), 'Upload'),
-      h('button', { class: 'tiny', onclick: act(async () => download(await api.filesTar(session), `session-${session}.tar`)) }, icon('download'), 'All as tar'))), this.list);
+      h('button', { class: 'tiny', onclick: act(async () => download(await api.filesTar(session), `session-${session}.tar`)) }, icon('download'), 'All as tar'))), this.result, this.list);
     this.draw();
   }
 
   draw() {
+    this.applyButton.hidden = this.files.length === 0 || !live.settings?.applies;
     if (this.files.length === 0) {
       fill(this.list, emptyState('file', 'No files', h('p', null, 'Files that programs write, and those that you attach or drop here, belong to the session.')));
       return;
@@ -102,6 +105,14 @@ export class SessionFiles {
     } catch (error) {
       notify(errorText(error), { isError: true });
     }
+    await this.reload();
+  }
+
+  async apply() {
+    if (!(await confirmAction('Apply to folder', `${count(this.files.length, 'file')} of the session are written to the folder of the server, or deleted there. A file that somebody else has changed stays as it is.`, 'Apply'))) return;
+    const { applied, left } = await api.applyFiles(this.session);
+    fill(this.result, applied.length > 0 ? notice('good', `${count(applied.length, 'change')} applied to the folder of the server.`) : null,
+      left.length > 0 ? notice('attention', `${count(left.length, 'change')} not applied:`, h('ul', null, left.map(({ path, reason }) => h('li', null, h('span', { class: 'mono' }, visible(path)), `: ${visible(reason)}`)))) : null);
     await this.reload();
   }
 

@@ -1,7 +1,9 @@
 //! Lists the changes of a run and applies them to the workdir.
 
+mod diff;
+
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::{Value as Json, json};
 use wattle_agent::host::capability::files::{ApplyError, Change, ChangeKind, EntryKind, Files};
@@ -10,39 +12,51 @@ use wattle_agent::host::capability::policy::Policy;
 use crate::ask;
 use crate::config::Config;
 use crate::fault::{Exit, Fault};
-use crate::output::{self, DIM, NAME, paint};
+use crate::output::{self, DIM, NAME, paint, width};
 use crate::progress::counted;
 use crate::undone;
+
+pub(crate) use diff::render;
 
 /// Maximum number of changes that are listed on stderr. Additional changes are only counted.
 const LISTED: usize = 100;
 
+/// Minimum number of lines of a diff that are shown before the user is asked about it.
+const SHOWN: usize = 10;
+
+/// Number of lines of the screen that a question about changes leaves to other text.
+const MARGIN: usize = 6;
+
 /// The fate of a run's changes: already written, applied, or left as they are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// The changes are already in the workdir.
     Written,
     /// The changes are applied at the end of the run.
     Apply,
-    /// The changes stay in the session or are dropped. The string says which, and why.
-    Leave(&'static str),
+    /// The changes are kept or dropped. The string says what applies them, or why they were not.
+    Leave(String),
 }
 
 impl Fate {
     /// Returns the fate of the changes, which depends on the settings and on whether the run
-    /// succeeded. `in_session` is true if a session keeps the changes that are not applied.
-    pub(crate) fn of(config: &Config, succeeded: bool, in_session: bool) -> Fate {
-        match (config.writes_through(), config.apply.value, succeeded, in_session) {
-            (true, _, _, _) => Fate::Written,
-            (false, true, true, _) => Fate::Apply,
-            (false, true, false, false) => {
-                Fate::Leave("not applied, because the run did not succeed")
+    /// succeeded. `kept_by` is the id of the run or the session that keeps the changes that are not
+    /// applied.
+    pub(crate) fn of(config: &Config, succeeded: bool, kept_by: Option<&str>) -> Fate {
+        if config.writes_through() {
+            return Fate::Written;
+        }
+        let is_wanted = config.apply.value;
+        match kept_by {
+            _ if is_wanted && succeeded => Fate::Apply,
+            None if is_wanted => {
+                Fate::Leave("not applied, because the run did not succeed".to_owned())
             }
-            (false, true, false, true) => {
-                Fate::Leave("kept in the session, because the run did not succeed")
-            }
-            (false, false, _, false) => Fate::Leave("not applied; apply with `--apply`"),
-            (false, false, _, true) => Fate::Leave("kept in the session; apply with `--apply`"),
+            None => Fate::Leave("not applied; apply with `--apply`".to_owned()),
+            Some(id) if is_wanted => Fate::Leave(format!(
+                "not applied, because the run did not succeed; `wattle apply {id}` applies them"
+            )),
+            Some(id) => Fate::Leave(format!("not applied; `wattle apply {id}` applies them")),
         }
     }
 }
@@ -51,8 +65,8 @@ impl Fate {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rules {
     policy: Policy,
-    /// The names of the workdir's path.
-    root: Vec<String>,
+    /// The workdir.
+    root: PathBuf,
 }
 
 impl Rules {
@@ -60,17 +74,7 @@ impl Rules {
     pub(crate) fn of(config: &Config) -> Rules {
         let root = &config.root.value;
         let root = root.canonicalize().unwrap_or_else(|_| root.clone());
-        Rules { policy: config.policy.clone(), root: names(&root) }
-    }
-
-    /// Returns a noun phrase that says what a file is, such as `a build file`, if the user must be
-    /// asked before its change is applied.
-    fn protects(&self, change: &Change) -> Option<&'static str> {
-        // An empty folder does nothing, and a link stands for everything below it.
-        let is_folder = change.entry == EntryKind::Folder && change.kind != ChangeKind::Deleted;
-        let protects =
-            || self.policy.protects(&self.root, &change.path, change.entry == EntryKind::Link);
-        if is_folder { None } else { protects() }
+        Rules { policy: config.policy.clone(), root }
     }
 
     /// Asks about each change of a protected file that would be applied. Returns the changes that
@@ -81,19 +85,12 @@ impl Rules {
         chosen: impl Fn(&Change) -> bool,
     ) -> Vec<(&'c Change, &'static str)> {
         let asked = changes.iter().filter(|change| chosen(change));
-        let asked = asked.filter_map(|change| Some((change, self.protects(change)?)));
+        let asked = asked
+            .filter_map(|change| Some((change, self.policy.protects_change(&self.root, change)?)));
         asked
             .filter(|(change, what)| !ask::confirm(&format!("{change} is {what}; apply it?")))
             .collect()
     }
-}
-
-fn names(path: &Path) -> Vec<String> {
-    let names = path.components().filter_map(|part| match part {
-        std::path::Component::Normal(name) => Some(name.to_string_lossy().into_owned()),
-        _ => None,
-    });
-    names.collect()
 }
 
 /// Returns the changes that a run made to its files.
@@ -109,9 +106,9 @@ pub(crate) fn of(files: &Files) -> Result<Vec<Change>, Fault> {
 /// # Errors
 /// If the changes cannot be listed, or some of them are not applied or could not be written. The error
 /// names them.
-pub(crate) fn settle(files: &Files, rules: &Rules, fate: Fate) -> Result<(), Fault> {
+pub(crate) fn settle(files: &Files, rules: &Rules, fate: &Fate) -> Result<(), Fault> {
     let mut changes = of(files)?;
-    let applied = if fate == Fate::Apply {
+    let applied = if *fate == Fate::Apply {
         let applied = apply_chosen(files, rules, |_| true);
         if applied.as_ref().is_err_and(|fault| fault.exit() != Exit::Denied) {
             return applied;
@@ -207,6 +204,102 @@ fn not_approved(refused: &[(&Change, &'static str)]) -> Result<(), Fault> {
     Err(Fault::new(Exit::Denied, text).hint(hint))
 }
 
+/// Selects the changes at the given paths, or all changes if there are no paths. The path of a folder
+/// selects all changes in the folder.
+///
+/// # Errors
+/// If the changes cannot be listed, or there is no change at one of the paths.
+pub(crate) fn select(files: &Files, paths: &[String]) -> Result<Vec<Change>, Fault> {
+    let all = of(files)?;
+    let paths: Vec<String> = paths.iter().map(|path| plain(path)).collect();
+    for path in &paths {
+        if !all.iter().any(|change| is_inside(&change.path, path)) {
+            return Err(Fault::usage(format!("there is no change of `{path}`")));
+        }
+    }
+    let is_selected = |change: &Change| {
+        paths.is_empty() || paths.iter().any(|path| is_inside(&change.path, path))
+    };
+    Ok(all.into_iter().filter(is_selected).collect())
+}
+
+/// Applies the changes at the given paths like [`apply_chosen`], together with the new folders that
+/// contain them. Returns the number of applied changes.
+///
+/// # Errors
+/// The same as for [`select`] and [`apply_chosen`].
+pub(crate) fn apply(files: &Files, rules: &Rules, paths: &[String]) -> Result<usize, Fault> {
+    let mut chosen = select(files, paths)?;
+    let mut above = of(files)?;
+    above.retain(|change| {
+        let holds = |own: &Change| is_inside(&own.path, &change.path);
+        !chosen.contains(change) && chosen.iter().any(holds)
+    });
+    chosen.extend(above);
+    apply_chosen(files, rules, |change| chosen.contains(change))?;
+    Ok(chosen.len())
+}
+
+/// Discards the changes at the given paths, or all changes if there are no paths. Returns the number
+/// of discarded changes.
+///
+/// # Errors
+/// The same as for [`select`].
+pub(crate) fn discard(files: &Files, paths: &[String]) -> Result<usize, Fault> {
+    let count = select(files, paths)?.len();
+    let all = [".".to_owned()];
+    for path in if paths.is_empty() { &all } else { paths } {
+        files
+            .discard(path)
+            .map_err(|error| Fault::failed(format!("failed to discard `{path}`: {error}")))?;
+    }
+    Ok(count)
+}
+
+/// Returns a path in the form in which changes are listed. The workdir itself is an empty string.
+fn plain(path: &str) -> String {
+    let parts = path.split('/').filter(|part| !matches!(*part, "" | "."));
+    parts.collect::<Vec<_>>().join("/")
+}
+
+/// Returns true if a path is `folder` or is in it. Every path is in the empty path.
+fn is_inside(path: &str, folder: &str) -> bool {
+    folder.is_empty()
+        || path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Shows the changes of a finished run to the user at the terminal, and asks whether to apply them.
+/// `before` are the files without the changes. Returns false if there are no changes.
+///
+/// # Errors
+/// If the changes cannot be listed.
+pub(crate) fn is_wanted(before: &Files, after: &Files) -> Result<bool, Fault> {
+    let changes = of(after)?;
+    if changes.is_empty() {
+        return Ok(false);
+    }
+    list(&changes, &Fate::Leave("not applied yet".to_owned()));
+    let shown: String = changes.iter().map(|change| render(change, before, after)).collect();
+    let lines: Vec<&str> = shown.lines().collect();
+    let room = width::rows().saturating_sub(MARGIN).max(SHOWN);
+    lines.iter().take(room).for_each(|line| output::note(line));
+    if let Some(more) = lines.len().checked_sub(room).filter(|more| *more > 0) {
+        output::aside(&format!("… {}; `v` shows all", counted(more, "more line")));
+    }
+    let choices =
+        "apply the changes to the workdir? [a] apply  [v] view  [k] keep  (default: keep)";
+    let wanted = ask::choose(choices, None, |reply| match reply {
+        "a" | "apply" | "y" | "yes" => Some(true),
+        "" | "k" | "keep" | "n" | "no" => Some(false),
+        "v" | "view" => {
+            output::note(shown.trim_end());
+            None
+        }
+        _ => None,
+    });
+    Ok(wanted.unwrap_or(false))
+}
+
 /// Creates a folder for the files whose changes could not be applied. Writes the run's version of
 /// each file to the folder, and returns the folder's path. Returns `None` if there are no such
 /// files, or if the user has no state folder.
@@ -227,7 +320,7 @@ fn keep(files: &Files, error: &ApplyError) -> std::io::Result<Option<PathBuf>> {
     Ok(Some(folder))
 }
 
-fn list(changes: &[Change], fate: Fate) {
+fn list(changes: &[Change], fate: &Fate) {
     let count = counted(changes.len(), "change");
     let what = match fate {
         Fate::Written => "written to the workdir",
