@@ -16,7 +16,7 @@ pub struct ModelError {
 }
 
 /// The kinds of failed model requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ModelErrorKind {
     /// The key is missing, wrong, or lacks a permission (401, 403).
@@ -47,6 +47,29 @@ pub enum ModelErrorKind {
     Cassette,
     /// The application did not allow the request.
     Application,
+}
+
+impl ModelErrorKind {
+    /// Returns the name of the kind in metrics, such as `unavailable`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Key => "key",
+            Self::Credit => "credit",
+            Self::NotFound => "not_found",
+            Self::TooLong => "too_long",
+            Self::Functions => "functions",
+            Self::Request => "request",
+            Self::Unavailable => "unavailable",
+            Self::Network => "network",
+            Self::Refused => "refused",
+            Self::Timeout => "timeout",
+            Self::HardTimeout => "hard_timeout",
+            Self::Malformed => "malformed",
+            Self::Cassette => "cassette",
+            Self::Application => "application",
+        }
+    }
 }
 
 impl ModelError {

@@ -17,6 +17,7 @@
 //! # }
 //! ```
 
+mod breaker;
 mod cassette;
 mod chat;
 mod dialect;
@@ -41,6 +42,7 @@ mod retries;
 mod sse;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
@@ -48,6 +50,7 @@ use serde::{Deserialize, Serialize};
 use wattle_egress::{Egress, Policy};
 use wattle_machine::{AnswerPart, FunctionCall, ModelAnswer, ProviderFields, Usage};
 
+pub use breaker::{BreakerState, EndpointHealth, endpoints};
 pub use cassette::{Cassette, Recorder};
 pub use dialect::DialectSetting;
 pub use endpoint::{Endpoint, EndpointSettings, Preset, presets, resolve};
@@ -173,9 +176,14 @@ impl<M: Model + ?Sized> Model for Arc<M> {
 pub enum Delta<'a> {
     /// The next part of the message.
     Part(AnswerPart<'a>),
-    /// The connection was lost, and the request is repeated. The parts received so far must be
-    /// discarded.
-    Restart,
+    /// The request failed, or waits since others fail, and is repeated. The parts received so far
+    /// must be discarded.
+    Retry {
+        /// Delay before the next attempt. The endpoint may have to be waited for longer.
+        after: Duration,
+        /// The failure.
+        reason: &'a str,
+    },
 }
 
 /// A model's complete message, as the provider sent it and as recordings store it. The state

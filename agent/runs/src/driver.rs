@@ -479,14 +479,17 @@ impl<'a> Performer<'a> {
                 }
                 self.show(step, draft.push(part));
             }
-            Delta::Restart => {
+            Delta::Retry { after, reason } => {
                 draft = new_draft();
                 let shown = std::mem::take(&mut *lock(&self.shown));
                 self.show(step, shown.settle(None));
                 restarts += 1;
-                let error =
-                    "the model's answer broke off; it is asked again from the beginning".to_owned();
-                self.stamp.live(Event::Retry { step, attempt: restarts, error });
+                self.stamp.live(Event::Retry {
+                    step,
+                    attempt: restarts,
+                    error: reason.to_owned(),
+                    after_ms: Some(u64::try_from(after.as_millis()).unwrap_or(u64::MAX)),
+                });
             }
         };
         let admission = match self.parts.tree.admit().await {

@@ -146,7 +146,12 @@ impl View {
                 };
                 return self.ended(*step, *call, result);
             }
-            Event::Retry { step, attempt, error } => {
+            Event::Retry { step, attempt, error, after_ms: Some(_) } => {
+                self.wait(*step);
+                let what = format!("waiting for the provider, retry {attempt}");
+                return line::note(WARN, &what, error, self.verbose);
+            }
+            Event::Retry { step, attempt, error, after_ms: None } => {
                 self.wait(*step);
                 self.drop_failed(*step);
                 self.repairs.push(error.clone());

@@ -249,7 +249,7 @@ async fn limits_end_a_run() {
 
     let short = Timeouts {
         request: Duration::from_millis(20),
-        retries: 0,
+        retry_for: Duration::ZERO,
         slack: Duration::from_millis(20),
         ..Timeouts::default()
     };
@@ -330,7 +330,7 @@ async fn a_session_can_be_continued_after_a_run() {
     let timed = Settings { timeout: Some(Duration::from_millis(1_200)), ..Settings::default() };
     let fails = Timeouts {
         request: Duration::from_millis(20),
-        retries: 0,
+        retry_for: Duration::ZERO,
         slack: Duration::from_millis(20),
         ..Timeouts::default()
     };

@@ -133,7 +133,7 @@ impl State {
             return self.end(ending);
         }
         let turn = Turn { attempt: turn.attempt + 1, ..turn };
-        let retry = Event::Retry { step: self.steps + 1, attempt: turn.attempt, error };
+        let retry = Event::Retry { step: self.steps + 1, attempt: turn.attempt, error, after_ms: None };
         vec![Effect::Emit(retry), self.ask(turn)]
     }
 

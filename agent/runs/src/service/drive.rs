@@ -16,7 +16,7 @@ use super::error::StartError;
 use super::isolation::{Pass, isolation_of};
 use super::live::{LiveRun, Outcome};
 use super::queue::{Place, Position};
-use super::{RunHandle, RunService, handover};
+use super::{RunHandle, RunService, RunStatus, handover};
 use crate::agents::AgentSpec;
 use crate::cancel::Cancel;
 use crate::delegates::SEPARATOR;
@@ -207,7 +207,10 @@ impl RunService {
                 };
                 let journal: SharedJournal = Arc::new(store.clone());
                 match durable::end_keeping(&journal, &report, kept).await {
-                    Ok(()) => Outcome::Ended(Arc::new(report)),
+                    Ok(()) => {
+                        self.count_end(RunStatus::of(&report.ending));
+                        Outcome::Ended(Arc::new(report))
+                    }
                     Err(cause) => {
                         tracing::error!(run, %cause, "failed to record the end of a run");
                         self.pause(store, run).await;
@@ -244,6 +247,11 @@ impl RunService {
         if has_ended {
             self.end_children(store, run);
         }
+    }
+
+    fn count_end(&self, status: RunStatus) {
+        let mut ended = self.0.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        *ended.entry(status).or_default() += 1;
     }
 
     /// Waits until a failed operation may be retried, or until the process stops.

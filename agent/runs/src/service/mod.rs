@@ -113,6 +113,8 @@ struct Inner {
     tasks: TaskTracker,
     /// A signal that a run was added to the store's queue.
     queued: Notify,
+    /// Number of runs that ended with each status.
+    ended: Mutex<HashMap<RunStatus, u64>>,
     taken: AtomicU64,
     lost: AtomicU64,
     /// A token that is cancelled when the service stops accepting runs.
@@ -139,6 +141,7 @@ impl RunService {
             changed: watch::Sender::new(()),
             tasks: TaskTracker::new(),
             queued: Notify::new(),
+            ended: Mutex::default(),
             taken: AtomicU64::new(0),
             lost: AtomicU64::new(0),
             stopping: CancellationToken::new(),
@@ -248,6 +251,12 @@ impl RunService {
     pub fn moves(&self) -> RunMoves {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         RunMoves { taken: load(&self.0.taken), lost: load(&self.0.lost) }
+    }
+
+    /// Returns the number of runs that ended with each status since the service was created.
+    #[must_use]
+    pub fn ended(&self) -> HashMap<RunStatus, u64> {
+        self.0.ended.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Returns true if the service no longer accepts runs.
