@@ -154,6 +154,14 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
+    /// The oldest messages of the conversation are left out of the requests to the model, because
+    /// they exceed its context window. The session keeps them.
+    LeftOut {
+        /// The step, counted from 1.
+        step: u32,
+        /// Number of messages that are left out.
+        messages: u64,
+    },
     /// A call saved an artifact for the application. The event does not contain its data.
     Artifact {
         /// The step, counted from 1.

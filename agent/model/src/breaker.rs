@@ -53,8 +53,7 @@ static BREAKERS: LazyLock<Mutex<Breakers>> = LazyLock::new(Mutex::default);
 /// Returns the health of all models that this process has opened, by base URL and name.
 #[must_use]
 pub fn endpoints() -> Vec<EndpointHealth> {
-    let breakers: Vec<Arc<Breaker>> =
-        lock(&BREAKERS).values().filter_map(Weak::upgrade).collect();
+    let breakers: Vec<Arc<Breaker>> = lock(&BREAKERS).values().filter_map(Weak::upgrade).collect();
     let mut healths: Vec<EndpointHealth> =
         breakers.iter().map(|breaker| breaker.health()).collect();
     healths.sort_by(|a, b| (&a.endpoint, &a.model).cmp(&(&b.endpoint, &b.model)));
@@ -84,6 +83,8 @@ struct Circuit {
     last: Option<ModelError>,
     rejects_key: bool,
     errors: BTreeMap<ModelErrorKind, u64>,
+    /// Size of the model's context window, in tokens, if the endpoint has reported it.
+    window: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -119,6 +120,7 @@ impl Breaker {
                 last: None,
                 rejects_key: false,
                 errors: BTreeMap::new(),
+                window: None,
             }),
             changed: Notify::new(),
         });
@@ -178,6 +180,11 @@ impl Breaker {
         }
     }
 
+    /// Returns the size of the model's context window, in tokens, if the endpoint has reported it.
+    pub(super) fn window(&self) -> Option<u64> {
+        lock(&self.circuit).window
+    }
+
     fn health(&self) -> EndpointHealth {
         let circuit = lock(&self.circuit);
         EndpointHealth {
@@ -213,6 +220,7 @@ impl Permit {
     pub(super) fn rejected(self, error: &ModelError) {
         let mut circuit = lock(&self.breaker.circuit);
         circuit.count(error);
+        circuit.window = error.excess().and_then(|excess| excess.window).or(circuit.window);
         let rejects_key = matches!(error.kind(), ModelErrorKind::Key | ModelErrorKind::Credit);
         if rejects_key && !std::mem::replace(&mut circuit.rejects_key, rejects_key) {
             let Breaker { endpoint, model, .. } = &*self.breaker;

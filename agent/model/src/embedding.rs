@@ -4,12 +4,12 @@ use std::sync::PoisonError;
 
 use serde_json::{Value, json};
 
-use super::{Delta, EmbeddingReply};
 use super::error::{ModelError, RequestContext};
 use super::protocol::read_usage;
 use super::provider_error::reported_error;
 use super::remote::{FailedAttempt, RemoteModel, Retry, network_failure};
 use super::retries::Retries;
+use super::{Delta, EmbeddingReply};
 
 /// Maximum number of dimensions of an embedding. An embedding is stored with each text and compared
 /// with each query. Models return at most a few thousand dimensions.

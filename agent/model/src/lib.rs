@@ -20,6 +20,7 @@
 mod breaker;
 mod cassette;
 mod chat;
+mod context;
 mod dialect;
 mod embedding;
 mod endpoint;
@@ -52,6 +53,7 @@ use wattle_machine::{AnswerPart, FunctionCall, ModelAnswer, ProviderFields, Usag
 
 pub use breaker::{BreakerState, EndpointHealth, endpoints};
 pub use cassette::{Cassette, Recorder};
+pub use context::ContextExcess;
 pub use dialect::DialectSetting;
 pub use endpoint::{Endpoint, EndpointSettings, Preset, presets, resolve};
 pub use error::{EndpointError, EndpointErrorKind, ModelError, ModelErrorKind};
@@ -91,6 +93,11 @@ pub trait Model: Send + Sync {
     /// Returns true if the model's provider can constrain an answer to a JSON Schema.
     fn constrains_output(&self) -> bool {
         false
+    }
+
+    /// Returns the size of the model's context window, in tokens, if its endpoint has reported it.
+    fn window(&self) -> Option<u64> {
+        None
     }
 
     /// Returns the endpoint's key, or `None` if there is none. The key is masked in records, but
@@ -145,6 +152,10 @@ impl<M: Model + ?Sized> Model for Arc<M> {
 
     fn constrains_output(&self) -> bool {
         (**self).constrains_output()
+    }
+
+    fn window(&self) -> Option<u64> {
+        (**self).window()
     }
 
     fn key(&self) -> Option<&ApiKey> {

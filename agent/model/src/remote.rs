@@ -381,6 +381,10 @@ impl Model for RemoteModel {
         self.endpoint.quirks.json_schema
     }
 
+    fn window(&self) -> Option<u64> {
+        self.breaker.window()
+    }
+
     fn key(&self) -> Option<&ApiKey> {
         self.endpoint.key.as_ref()
     }

@@ -134,7 +134,8 @@ impl<'a> Retries<'a> {
         let left = self.timeouts.retry_for.saturating_sub(since.elapsed());
         let delay = self.timeouts.delay(self.attempts.saturating_sub(1), asked);
         // The last retry begins when the time is over, unless the server asks for a longer delay.
-        let delay = if asked.is_none() { delay.min(left.max(self.timeouts.backoff)) } else { delay };
+        let delay =
+            if asked.is_none() { delay.min(left.max(self.timeouts.backoff)) } else { delay };
         if delay > left {
             return Err(error.after(self.attempts));
         }

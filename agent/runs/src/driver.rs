@@ -18,7 +18,9 @@ use wattle_machine::{
     Execution, FunctionTool, Input, Message, ProgramFunction, Purpose, Role, Setup, ShownAnswer,
     State, Stop, TraitProgram, Usage, Verdict, step,
 };
-use wattle_model::{Delta, FunctionChoice, ModelErrorKind, ModelRequest, ask_within};
+use wattle_model::{
+    ContextExcess, Delta, FunctionChoice, ModelErrorKind, ModelRequest, ask_within,
+};
 use wattle_rt::Grants;
 
 use crate::bug::{BUG, Bug, caught};
@@ -519,6 +521,10 @@ impl<'a> Performer<'a> {
                 guard.end(Err(&error));
                 match error.kind() {
                     ModelErrorKind::Functions => Input::WithoutFunctions(error.to_string()),
+                    ModelErrorKind::TooLong => {
+                        let ContextExcess { window, sent } = error.excess().unwrap_or_default();
+                        Input::TooLong { error: error.to_string(), window, sent }
+                    }
                     _ => Input::Failed(error.to_string()),
                 }
             }

@@ -232,6 +232,7 @@ impl ReportBuilder {
             }
             Event::Thinking { .. }
             | Event::Contributed { .. }
+            | Event::LeftOut { .. }
             | Event::Delta { .. }
             | Event::ThoughtDelta { .. }
             | Event::AnswerDelta { .. }

@@ -241,12 +241,8 @@ impl Model for Stuck {
 #[tokio::test]
 async fn a_model_that_never_answers_hits_the_hard_timeout() {
     let short = Duration::from_millis(5);
-    let timeouts = Timeouts {
-        request: short,
-        retry_for: Duration::ZERO,
-        slack: short,
-        ..Timeouts::default()
-    };
+    let timeouts =
+        Timeouts { request: short, retry_for: Duration::ZERO, slack: short, ..Timeouts::default() };
     let why = ask_within(&Stuck, &timeouts, ModelRequest::new(&[]), &mut |_| {}).await.unwrap_err();
     assert_eq!(
         (why.kind(), why.to_string().as_str()),

@@ -168,6 +168,12 @@ impl View {
                 };
                 return line::note(style, "guard", &what, self.verbose);
             }
+            Event::LeftOut { messages, .. } => {
+                let what = format!(
+                    "the oldest {messages} messages, which exceed the model's context window"
+                );
+                return line::note(WARN, "not sent", &what, self.verbose);
+            }
             Event::Recalled { error: Some(why), .. } => {
                 return line::note(WARN, "recall failed", why, self.verbose);
             }

@@ -182,8 +182,7 @@ fn model_state(shared: &Shared) -> ModelState {
         return ModelState::NotConfigured;
     }
     let model = shared.app.model();
-    let is_own =
-        |of: &EndpointHealth| of.endpoint == model.endpoint() && of.model == model.name();
+    let is_own = |of: &EndpointHealth| of.endpoint == model.endpoint() && of.model == model.name();
     match endpoints().into_iter().find(is_own) {
         Some(EndpointHealth { rejects_key: true, .. }) => ModelState::KeyRejected,
         Some(of) if of.state != BreakerState::Closed => ModelState::Unavailable,

@@ -302,7 +302,7 @@ async fn a_session_keeps_its_conversation_and_its_state() {
         "ToolCall::Catalog(\"kv_get\", \"colour\")",
         "ToolCall::Response(\"green\")",
     ]);
-    let history = world.store.history("s").await.unwrap();
+    let history = world.store.history("s", None).await.unwrap().messages;
     let (_, _) =
         world.run(&get, &Settings::default(), Job { history, ..world.job("which colour?") }).await;
     let requests = get.requests();

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value as Json;
 use wattle_capability::files::Files;
 use wattle_machine::Input;
-use wattle_store::{StoreError, Tenant, TenantStore};
+use wattle_store::{History, StoreError, Tenant, TenantStore};
 
 use super::assemble::AssembleError;
 use super::error::StartError;
@@ -307,8 +307,10 @@ impl RunService {
             Err(why) => return self.refuse(&journal, &run, why.to_string(), live).await,
         };
         if let Some(session) = session.as_deref().filter(|_| !live.cancel.is_cancelled()) {
-            match store.history(session).await {
-                Ok(history) => parts.history = history,
+            match store.history(session, parts.window()).await {
+                Ok(History { messages, left_out }) => {
+                    (parts.history, parts.left_out) = (messages, left_out);
+                }
                 Err(cause) => return failed(&run.id, cause),
             }
         }
