@@ -281,6 +281,11 @@ impl RunService {
         {
             return driven;
         }
+        match self.refusal(store, &run.origin, (&lineage, live)).await {
+            Ok(Some(reason)) => return self.refuse(&journal, &run, reason, live).await,
+            Ok(None) => {}
+            Err(cause) => return failed(&run.id, cause),
+        }
         // A run that is cancelled while it waits stops waiting and adds nothing to its session.
         let turn = tokio::select! {
             biased;
@@ -326,6 +331,20 @@ impl RunService {
             Err(cause) if cause.is_full() => self.end_full(&journal, &run.id, &cause, live).await,
             Err(cause) => failed(&run.id, cause),
         }
+    }
+
+    /// Returns the reason why a run must not go on by itself. A child run goes on with its parent, and
+    /// a cancelled run ends.
+    async fn refusal(
+        &self,
+        store: &TenantStore,
+        origin: &Json,
+        (lineage, live): (&Lineage, &LiveRun),
+    ) -> Result<Option<String>, StoreError> {
+        if lineage.tree.is_some() || live.cancel.is_cancelled() {
+            return Ok(None);
+        }
+        self.0.assembler.refusal(store, origin).await
     }
 
     /// Returns the request of a run with its agent as it may be used now. That of a child run is
@@ -415,6 +434,25 @@ impl RunService {
         }
         if run.reason.is_some() && live.cancel.is_cancelled() {
             return self.abort(&journal, run, live).await;
+        }
+        if !release {
+            let parked = match self.refusal(store, &run.start.origin, (&lineage, live)).await {
+                Ok(Some(reason)) => {
+                    let parked = journal.park(&run.id, Some(reason.clone()), Vec::new()).await;
+                    parked.map(|()| Some(reason))
+                }
+                other => other,
+            };
+            match parked {
+                Ok(None) => {}
+                Ok(Some(reason)) => {
+                    tracing::warn!(run = run.id, "{reason}; it goes on once it is released");
+                    let (run_id, waiting) = (run.id.clone(), Vec::new());
+                    let reason = Some(reason);
+                    return Driven::Parked(durable::ParkedRun { run_id, waiting, reason });
+                }
+                Err(cause) => return failed(&run.id, cause),
+            }
         }
         let session = run.session.as_deref().filter(|_| !live.cancel.is_cancelled());
         if let Err(driven) = self.turn((&journal, &run.id), session, position).await {

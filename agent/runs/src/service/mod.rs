@@ -39,6 +39,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use serde_json::Value as Json;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -200,7 +201,8 @@ impl RunService {
 
     /// Forks a run at a step and drives the new run in the background. Returns the new run's id,
     /// and its handle if the run is active here. If the new run cannot be driven now, a process
-    /// that [looks after](RunService::look_after) the store drives it later.
+    /// that [looks after](RunService::look_after) the store drives it later. `change` modifies the
+    /// origin, for example to name who forked the run.
     ///
     /// # Errors
     /// If there is no such run or step, a [limit](ServiceLimits) is reached, the service is
@@ -209,10 +211,11 @@ impl RunService {
         &self,
         store: &TenantStore,
         run: &str,
-        step: u32,
-        message: Option<String>,
+        (step, message): (u32, Option<String>),
+        change: impl FnOnce(&mut Json),
     ) -> Result<(ForkedRun, Option<RunHandle>), AnswerError> {
-        let of = store.run(run).await?.ok_or(AnswerError::Unknown)?;
+        let mut of = store.run(run).await?.ok_or(AnswerError::Unknown)?;
+        change(&mut of.start.origin);
         self.current_agent(store, &of.start.origin).await.map_err(AnswerError::Agent)?;
         // The place is taken before the new run is recorded: any process would drive a recorded run
         // later, although the caller was refused.
