@@ -7,7 +7,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
-use wattle_agent::model::{Model, ModelError, ModelReply, ModelRequest};
+use wattle_agent::host::Timeout;
+use wattle_agent::model::{Model, ModelError, ModelReply, ModelRequest, Timeouts};
 use wattle_server::{
     App, Limits, OpenTenant, Operator, Server, ServerSettings, SettingLine, TenantParts, Token,
     TokenError,
@@ -37,7 +38,9 @@ pub(crate) fn serve(args: ServeArgs, flags: &[Layer]) -> Result<Exit, Fault> {
     threads::run(listen(args, config))
 }
 
-async fn listen(args: ServeArgs, config: Config) -> Result<Exit, Fault> {
+async fn listen(args: ServeArgs, mut config: Config) -> Result<Exit, Fault> {
+    // No person in this terminal waits for the runs.
+    config.retry_for.value.get_or_insert(Timeout(Timeouts::default().retry_for));
     let setup = Setup::new(config)?;
     let (model, problem) = model(&setup)?;
     let listen = resolve(&args.listen).await?;

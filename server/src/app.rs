@@ -32,6 +32,7 @@ pub(crate) use files::{AppliedChanges, delta_cost};
 
 use crate::operator::Operator;
 use crate::origin::{OutputOrigin, RunOrigin, needs};
+use crate::start::REVOKED;
 
 /// Maximum number of tokens in the answer of a run without programs.
 const MAX_PLAIN_TOKENS: u32 = 1_000;
@@ -461,6 +462,20 @@ impl RunAssembler for App {
             {
                 tracing::warn!(reason = why.reason, "failed to read the secrets of a tenant");
             }
+        }
+        .boxed()
+    }
+
+    fn refusal<'a>(
+        &'a self,
+        store: &'a TenantStore,
+        origin: &'a Json,
+    ) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
+        async move {
+            let token = RunOrigin::of_server(origin).and_then(|origin| origin.token_key());
+            let Some(token) = token else { return Ok(None) };
+            let unknown = store.file().unknown_tokens(vec![token]).await?;
+            Ok((!unknown.is_empty()).then(|| REVOKED.to_owned()))
         }
         .boxed()
     }

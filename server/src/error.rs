@@ -128,6 +128,12 @@ impl ApiError {
         ApiError::new(StatusCode::CONFLICT, "conflict", message).hint("use another name")
     }
 
+    /// Creates the error for a session whose messages were replaced in the meantime.
+    pub(crate) fn session_changed() -> Self {
+        let message = "the messages of the session were replaced in the meantime";
+        ApiError::new(StatusCode::CONFLICT, "conflict", message).hint("repeat the request")
+    }
+
     /// Creates the error for a program that already exists in a different version.
     pub(crate) fn not_replaced(name: &str) -> Self {
         ApiError::taken("program", name)

@@ -1,5 +1,6 @@
 //! Metrics for Prometheus.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -12,8 +13,9 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 use wattle_agent::host::ledger::lines_read;
-use wattle_agent::host::service::RunMoves;
+use wattle_agent::host::service::{RunMoves, RunStatus};
 use wattle_agent::host::{QueueState, StoreTransaction};
+use wattle_agent::model::{BreakerState, EndpointHealth};
 
 /// The metrics of a server.
 pub(crate) struct Metrics {
@@ -21,6 +23,9 @@ pub(crate) struct Metrics {
     requests: Family<RequestLabels, Counter>,
     durations: Family<RouteLabels, Histogram>,
     started: Counter,
+    ended: Family<StatusLabels, Counter>,
+    provider_errors: Family<ErrorLabels, Counter>,
+    provider_waits: Family<ModelLabels, Gauge>,
     pub(crate) connections: Gauge,
     active: Gauge<i64, AtomicI64>,
     taken: Counter,
@@ -44,6 +49,10 @@ struct QueueGauges {
 pub(crate) struct RunCounts {
     /// Number of active runs on this server.
     pub(crate) active: usize,
+    /// Number of runs that ended with each status.
+    pub(crate) ended: HashMap<RunStatus, u64>,
+    /// The models that this server asks.
+    pub(crate) models: Vec<EndpointHealth>,
     /// Counts of the runs that moved between servers.
     pub(crate) moves: RunMoves,
     /// The state of the store's queue, or `None` if it cannot be read.
@@ -62,6 +71,24 @@ struct RequestLabels {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RouteLabels {
     route: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StatusLabels {
+    status: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ErrorLabels {
+    endpoint: String,
+    model: String,
+    kind: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ModelLabels {
+    endpoint: String,
+    model: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -126,6 +153,20 @@ impl Metrics {
         );
         let started = Counter::<u64, AtomicU64>::default();
         registry.register("runs_started", "Runs that were started", started.clone());
+        let ended = Family::<StatusLabels, Counter>::default();
+        registry.register("runs_ended", "Runs that ended, by status", ended.clone());
+        let provider_errors = Family::<ErrorLabels, Counter>::default();
+        registry.register(
+            "provider_errors",
+            "Failed requests to models, including those that were repeated",
+            provider_errors.clone(),
+        );
+        let provider_waits = Family::<ModelLabels, Gauge>::default();
+        registry.register(
+            "provider_waits",
+            "1 while requests to the model wait because it does not answer, otherwise 0",
+            provider_waits.clone(),
+        );
         let connections = Gauge::default();
         registry.register("connections", "Open connections", connections.clone());
         let active = Gauge::default();
@@ -165,6 +206,9 @@ impl Metrics {
             requests,
             durations,
             started,
+            ended,
+            provider_errors,
+            provider_waits,
             connections,
             active,
             taken,
@@ -221,6 +265,21 @@ impl Metrics {
     /// Returns all metrics in the OpenMetrics text format.
     pub(crate) fn text(&self, counts: &RunCounts) -> String {
         self.active.set(i64::try_from(counts.active).unwrap_or(i64::MAX));
+        for (status, count) in &counts.ended {
+            let counter = self.ended.get_or_create(&StatusLabels { status: status.name() });
+            counter.inner().store(*count, Ordering::Relaxed);
+        }
+        for EndpointHealth { endpoint, model, state, errors, .. } in &counts.models {
+            let (endpoint, model) = (endpoint.clone(), model.clone());
+            for (kind, count) in errors {
+                let (endpoint, model, kind) = (endpoint.clone(), model.clone(), kind.name());
+                let counter =
+                    self.provider_errors.get_or_create(&ErrorLabels { endpoint, model, kind });
+                counter.inner().store(*count, Ordering::Relaxed);
+            }
+            let waits = self.provider_waits.get_or_create(&ModelLabels { endpoint, model });
+            waits.set(i64::from(*state != BreakerState::Closed));
+        }
         self.taken.inner().store(counts.moves.taken, Ordering::Relaxed);
         self.lost.inner().store(counts.moves.lost, Ordering::Relaxed);
         self.ledger_lines.inner().store(lines_read(), Ordering::Relaxed);

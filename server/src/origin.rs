@@ -9,6 +9,7 @@ use wattle_agent::output::OutputSchema;
 
 use crate::error::ApiError;
 use crate::field::{MessageText, SessionId};
+use crate::quota::TokenKey;
 
 /// The options of a run's request. The run's components are created from them when the run starts
 /// and whenever it is resumed.
@@ -41,6 +42,24 @@ pub(crate) struct RunOrigin {
     /// prompt.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) plain: bool,
+    /// The hash of the token that started the run, in hexadecimal digits, or `None` if that is the
+    /// server's own token. [`set_token`] sets it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) token: Option<String>,
+}
+
+/// Sets the token that started a run in the run's origin. `None` is the server's own token.
+pub(crate) fn set_token(origin: &mut Json, token: Option<TokenKey>) {
+    let Json::Object(fields) = origin else { return };
+    match token {
+        Some(key) => {
+            let digits = blake3::Hash::from_bytes(key).to_hex().to_string();
+            fields.insert("token".to_owned(), digits.into());
+        }
+        None => {
+            fields.remove("token");
+        }
+    }
 }
 
 impl RunOrigin {
@@ -108,6 +127,7 @@ impl Default for RunOrigin {
             model: None,
             output: None,
             plain: false,
+            token: None,
         }
     }
 }
@@ -130,6 +150,11 @@ impl RunOrigin {
             class.is_some_and(|class| classes.iter().any(|known| known == class))
         };
         self.model.as_deref().or_else(|| of_agent.filter(is_class))
+    }
+
+    /// Returns the token that started the run, or `None` if that is the server's own token.
+    pub(crate) fn token_key(&self) -> Option<TokenKey> {
+        Some(*blake3::Hash::from_hex(self.token.as_deref()?).ok()?.as_bytes())
     }
 
     /// Returns the origin as JSON for the journal.

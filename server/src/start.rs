@@ -10,13 +10,13 @@ use wattle_agent::host::{RunRequest, TenantStore};
 
 use crate::caller::Caller;
 use crate::error::ApiError;
-use crate::origin::RunOrigin;
+use crate::origin::{RunOrigin, set_token};
 use crate::quota::{Kind, Slot};
 use crate::state::Shared;
 use crate::stream::CancelOnDrop;
 
-/// The reason for cancelling a run whose token was revoked.
-const REVOKED: &str = "the token that started it was revoked";
+/// The reason why a run of a revoked token is cancelled or does not go on.
+pub(crate) const REVOKED: &str = "the token that started it was revoked";
 
 /// A run whose client waits for the answer.
 pub(crate) struct StartedRun {
@@ -34,6 +34,7 @@ pub(crate) async fn start(
     request: RunRequest,
 ) -> Result<StartedRun, ApiError> {
     let slot = slot(shared, caller)?;
+    let request = started_by(caller, request);
     let (of, store) = (Arc::clone(shared), caller.store.clone());
     let needs_client = request.needs_client;
     // If the client disconnects while the run is being recorded, the guard is still created.
@@ -56,12 +57,19 @@ pub(crate) async fn queue(
     request: RunRequest,
 ) -> Result<String, ApiError> {
     let slot = slot(shared, caller)?;
+    let request = started_by(caller, request);
     let (id, active) = shared.service.enqueue(&caller.store, request).await?;
     shared.metrics.run_started();
     if let Some(run) = active {
         held(shared, &caller.store, run, slot);
     }
     Ok(id)
+}
+
+/// Returns the request with the caller's token in its origin.
+fn started_by(caller: &Caller, mut request: RunRequest) -> RunRequest {
+    set_token(&mut request.origin, caller.limited);
+    request
 }
 
 /// Acquires a run slot for the caller's token.

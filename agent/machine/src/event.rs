@@ -106,8 +106,8 @@ pub enum Event {
         #[serde(rename = "fixed", default, skip_serializing_if = "Vec::is_empty")]
         fixes: Vec<String>,
     },
-    /// The model is asked again within the step, because its program did not compile, or because
-    /// its answer was empty, truncated or invalid.
+    /// The model is asked again within the step, because its program did not compile, because its
+    /// answer was empty, truncated or invalid, or because the request failed.
     Retry {
         /// The step, counted from 1.
         step: u32,
@@ -115,6 +115,10 @@ pub enum Event {
         attempt: u32,
         /// The reason for the retry.
         error: String,
+        /// Delay before the request is repeated, in milliseconds, if the request failed. The run
+        /// waits for the model's provider until its next event.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after_ms: Option<u64>,
     },
     /// The run is parked until a person approves or denies a call. Each call that needs approval
     /// has its own event.
@@ -149,6 +153,14 @@ pub enum Event {
         /// The error message, if the program failed. The run continues without the text.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
+    },
+    /// The oldest messages of the conversation are left out of the requests to the model, because
+    /// they exceed its context window. The session keeps them.
+    LeftOut {
+        /// The step, counted from 1.
+        step: u32,
+        /// Number of messages that are left out.
+        messages: u64,
     },
     /// A call saved an artifact for the application. The event does not contain its data.
     Artifact {
@@ -208,7 +220,7 @@ pub struct Envelope {
     /// The run that a person or a client started. Differs from `run_id` only in a child run.
     pub root_run_id: String,
     /// The number of the event in its run. Recorded events are numbered consecutively. A live event
-    /// (a part of an answer, or a `retry` after an interrupted answer) has the number of the
+    /// (a part of an answer, or a `retry` of a failed request) has the number of the
     /// previous recorded event.
     pub seq: u64,
     /// The time, in milliseconds since 1970-01-01T00:00:00Z.

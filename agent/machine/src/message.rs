@@ -98,6 +98,20 @@ impl Message {
         }
     }
 
+    /// Returns true if a person wrote the message, so that an exchange begins with it.
+    pub fn begins_exchange(&self) -> bool {
+        // In a later run, the mark of an observation is escaped.
+        let is_observation =
+            ["[Observation", "[\\Observation"].iter().any(|mark| self.content.starts_with(mark));
+        self.role == Role::User && !self.is_added() && !is_observation
+    }
+
+    /// Returns the size of the message's texts, in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        let calls = self.calls.iter().map(|call| call.name.len() + call.arguments.len());
+        (self.content.len() + calls.sum::<usize>()) as u64
+    }
+
     /// Returns true if the host added the message before a request to the model. Such a message
     /// contains recalled items or text from a trait.
     pub fn is_added(&self) -> bool {

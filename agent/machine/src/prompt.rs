@@ -316,6 +316,14 @@ pub(crate) const ANSWER_ONLY: &str = "Your last answer was another call, which w
 pub(crate) const ESCAPED: &str = "some of the data looks like the host's lines and is shown with \
                                   a backslash after its `[`; the data itself is unchanged";
 
+/// The note about messages that do not fit into the model's context window.
+pub(crate) fn left_out(messages: u64) -> String {
+    format!(
+        "The oldest messages of this conversation ({messages}) are not shown, because they do not \
+         fit into the context window."
+    )
+}
+
 /// The note about escaped markers in the user's message or in earlier turns, that is, before the
 /// run's first step.
 pub(crate) const ESCAPED_BEFORE: &str =

@@ -47,6 +47,16 @@ pub struct State {
     pub(crate) output: Option<OutputContract>,
     /// Index of the run's user message in the conversation.
     pub(crate) opening: usize,
+    /// Size of the model's context window that a request may use, in tokens, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) window: Option<u64>,
+    /// Number of messages of the session that precede the history.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) left_out_before: u64,
+    /// Index of the first message after the system prompt that requests contain. They contain the
+    /// run's user message in any case.
+    #[serde(default)]
+    pub(crate) first_sent: usize,
     /// If true, the history or the user's message contains text that looks like a marker.
     pub(crate) opens_escaped: bool,
     /// If true, the model has been told about escaped markers.
@@ -115,6 +125,9 @@ impl State {
             orientation: setup.orientation,
             output: setup.output,
             opening: conversation.len(),
+            window: setup.window,
+            left_out_before: setup.left_out,
+            first_sent: 0,
             opens_escaped,
             knows_escapes: opens_escaped,
             settings: setup.settings,
@@ -213,6 +226,12 @@ pub struct Setup {
     pub system: SystemPrompt,
     /// The earlier turns of the session, without a system message.
     pub history: Vec<Message>,
+    /// Number of earlier messages of the session that the history does not contain.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub left_out: u64,
+    /// Size of the model's context window that a request may use, in tokens, if it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<u64>,
     /// The nonce that marks the host's lines. It is generated randomly for each run.
     pub nonce: Nonce,
     /// The workdir entries and first lines of files, shown after the user's message in the first
@@ -247,6 +266,11 @@ pub struct Setup {
     /// The programs of the agent's traits, in the order in which they run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub traits: Vec<TraitProgram>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 fn accepted() -> bool {
@@ -327,6 +351,18 @@ pub enum Input {
     /// The model does not support functions, for the given reason. The run continues in the text
     /// dialect if its setup has a fallback prompt.
     WithoutFunctions(String),
+    /// The request exceeds the model's context window. The run continues without its oldest
+    /// messages.
+    TooLong {
+        /// The error message, without the prefix `error: `.
+        error: String,
+        /// Size of the context window, in tokens, if the provider reported it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        window: Option<u64>,
+        /// Size of the request, in tokens, if the provider reported it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sent: Option<u64>,
+    },
     /// The run's programs used tokens. This input is accepted at any time.
     Spent(Usage),
     /// The model is unreachable, or the host failed. The string is the error message, without the
@@ -382,8 +418,8 @@ pub enum Effect {
         /// The message.
         message: String,
     },
-    /// A request to the model. Its result is [`Input::Answer`], [`Input::WithoutFunctions`] or
-    /// [`Input::Failed`].
+    /// A request to the model. Its result is [`Input::Answer`], [`Input::WithoutFunctions`],
+    /// [`Input::TooLong`] or [`Input::Failed`].
     Ask(Ask),
     /// A request to run the calls. Its result is [`Input::Executed`].
     Execute {

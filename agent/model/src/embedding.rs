@@ -4,11 +4,12 @@ use std::sync::PoisonError;
 
 use serde_json::{Value, json};
 
-use super::EmbeddingReply;
 use super::error::{ModelError, RequestContext};
 use super::protocol::read_usage;
 use super::provider_error::reported_error;
 use super::remote::{FailedAttempt, RemoteModel, Retry, network_failure};
+use super::retries::Retries;
+use super::{Delta, EmbeddingReply};
 
 /// Maximum number of dimensions of an embedding. An embedding is stored with each text and compared
 /// with each query. Models return at most a few thousand dimensions.
@@ -21,21 +22,25 @@ const MAX_BODY: usize = 1 << 20;
 impl RemoteModel {
     /// Requests the embedding of a string, with retries.
     pub(super) async fn embedding(&self, text: &str) -> Result<EmbeddingReply, ModelError> {
-        let mut attempt = 0;
+        let mut retries = Retries::new(&self.breaker, self.timeouts);
+        let on_wait = &mut |_: Delta<'_>| {};
         loop {
+            let permit = retries.admit(on_wait).await?;
             let failure = match self.try_embedding(text).await {
-                Ok(embedded) => return Ok(embedded),
+                Ok(embedded) => {
+                    permit.succeeded();
+                    return Ok(embedded);
+                }
                 Err(failure) => FailedAttempt {
                     error: failure.error.scrubbed(self.endpoint.key.as_ref()),
                     ..failure
                 },
             };
             match failure.retry {
-                Retry::Again(asked) if attempt < self.timeouts.retries => {
-                    tokio::time::sleep(self.timeouts.delay(attempt, asked)).await;
-                    attempt += 1;
+                Retry::Again(asked) => {
+                    retries.wait(permit, failure.error, asked, on_wait).await?;
                 }
-                _ => return Err(failure.error.after(attempt + 1)),
+                _ => return Err(retries.give_up(permit, failure.error)),
             }
         }
     }

@@ -7,16 +7,18 @@ use std::time::Duration;
 use wattle_egress::{EgressError, EgressErrorKind};
 
 use super::ApiKey;
+use super::context::{ContextExcess, context_excess};
 
 /// A failed model request. Its text never contains a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelError {
     kind: ModelErrorKind,
     text: String,
+    excess: Option<ContextExcess>,
 }
 
 /// The kinds of failed model requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ModelErrorKind {
     /// The key is missing, wrong, or lacks a permission (401, 403).
@@ -49,10 +51,39 @@ pub enum ModelErrorKind {
     Application,
 }
 
+impl ModelErrorKind {
+    /// Returns the name of the kind in metrics, such as `unavailable`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Key => "key",
+            Self::Credit => "credit",
+            Self::NotFound => "not_found",
+            Self::TooLong => "too_long",
+            Self::Functions => "functions",
+            Self::Request => "request",
+            Self::Unavailable => "unavailable",
+            Self::Network => "network",
+            Self::Refused => "refused",
+            Self::Timeout => "timeout",
+            Self::HardTimeout => "hard_timeout",
+            Self::Malformed => "malformed",
+            Self::Cassette => "cassette",
+            Self::Application => "application",
+        }
+    }
+}
+
 impl ModelError {
     /// Returns the kind of failure.
     pub fn kind(&self) -> ModelErrorKind {
         self.kind
+    }
+
+    /// Returns the sizes that the provider reported, if the request exceeds the model's context
+    /// window.
+    pub fn excess(&self) -> Option<ContextExcess> {
+        self.excess
     }
 
     /// Creates the error for a request that the application does not allow.
@@ -78,7 +109,7 @@ impl fmt::Display for ModelError {
 impl Error for ModelError {}
 
 fn error(kind: ModelErrorKind, text: String) -> ModelError {
-    ModelError { kind, text }
+    ModelError { kind, text, excess: None }
 }
 
 /// The parts of a request that an error may mention.
@@ -95,6 +126,7 @@ impl ModelError {
     pub(super) fn of_status(context: RequestContext<'_>, status: u16, message: &str) -> Self {
         use ModelErrorKind::*;
         let RequestContext { url, model, key_variable, with_key } = context;
+        let excess = context_excess(message);
         let (kind, text) = match status {
             401 | 403 if !with_key => {
                 (Key, format!("the provider requires a key ({status}): set `{key_variable}`"))
@@ -115,7 +147,7 @@ impl ModelError {
                 NotFound,
                 format!("{url} has no model `{model}` (404): check the base URL and the model"),
             ),
-            400 | 413 | 422 if is_about_length(message) || status == 413 => (
+            400 | 413 | 422 if excess.is_some() || status == 413 => (
                 TooLong,
                 format!(
                     "the conversation exceeds the context window of model `{model}` ({status})"
@@ -132,17 +164,22 @@ impl ModelError {
             ),
             _ => (Request, format!("the provider rejected the request ({status})")),
         };
-        error(kind, quoting(text, message))
+        ModelError {
+            excess: excess.filter(|_| kind == TooLong),
+            ..error(kind, quoting(text, message))
+        }
     }
 
     /// Creates the error for a failure that was reported in a response with status 200.
     pub(super) fn in_answer(unavailable: bool, message: &str) -> Self {
-        let kind = match (unavailable, is_about_length(message)) {
-            (_, true) => ModelErrorKind::TooLong,
+        let excess = context_excess(message);
+        let kind = match (unavailable, excess) {
+            (_, Some(_)) => ModelErrorKind::TooLong,
             (true, _) => ModelErrorKind::Unavailable,
             (false, _) => ModelErrorKind::Request,
         };
-        error(kind, quoting("the provider reported an error in its answer".to_owned(), message))
+        let text = "the provider reported an error in its answer".to_owned();
+        ModelError { excess, ..error(kind, quoting(text, message)) }
     }
 
     pub(super) fn malformed(url: &str, why: &str, head: &str) -> Self {
@@ -261,25 +298,6 @@ impl ModelError {
     pub(super) fn unwritable_recording(why: &std::io::Error) -> Self {
         error(ModelErrorKind::Cassette, format!("failed to write the recording: {why}"))
     }
-}
-
-fn is_about_length(message: &str) -> bool {
-    const SIGNS: &[&str] = &[
-        "context length",
-        "context_length",
-        "context window",
-        "context size",
-        "context_size",
-        "maximum context",
-        "too many tokens",
-        "prompt is too long",
-        "input is too long",
-        "reduce the length",
-        "max_model_len",
-        "n_ctx",
-    ];
-    let message = message.to_ascii_lowercase();
-    SIGNS.iter().any(|sign| message.contains(sign))
 }
 
 /// Appends the provider's message to `text`, on one line and truncated to 300 characters.

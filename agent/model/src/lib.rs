@@ -17,8 +17,10 @@
 //! # }
 //! ```
 
+mod breaker;
 mod cassette;
 mod chat;
+mod context;
 mod dialect;
 mod embedding;
 mod endpoint;
@@ -41,6 +43,7 @@ mod retries;
 mod sse;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
@@ -48,7 +51,9 @@ use serde::{Deserialize, Serialize};
 use wattle_egress::{Egress, Policy};
 use wattle_machine::{AnswerPart, FunctionCall, ModelAnswer, ProviderFields, Usage};
 
+pub use breaker::{BreakerState, EndpointHealth, endpoints};
 pub use cassette::{Cassette, Recorder};
+pub use context::ContextExcess;
 pub use dialect::DialectSetting;
 pub use endpoint::{Endpoint, EndpointSettings, Preset, presets, resolve};
 pub use error::{EndpointError, EndpointErrorKind, ModelError, ModelErrorKind};
@@ -88,6 +93,11 @@ pub trait Model: Send + Sync {
     /// Returns true if the model's provider can constrain an answer to a JSON Schema.
     fn constrains_output(&self) -> bool {
         false
+    }
+
+    /// Returns the size of the model's context window, in tokens, if its endpoint has reported it.
+    fn window(&self) -> Option<u64> {
+        None
     }
 
     /// Returns the endpoint's key, or `None` if there is none. The key is masked in records, but
@@ -144,6 +154,10 @@ impl<M: Model + ?Sized> Model for Arc<M> {
         (**self).constrains_output()
     }
 
+    fn window(&self) -> Option<u64> {
+        (**self).window()
+    }
+
     fn key(&self) -> Option<&ApiKey> {
         (**self).key()
     }
@@ -173,9 +187,14 @@ impl<M: Model + ?Sized> Model for Arc<M> {
 pub enum Delta<'a> {
     /// The next part of the message.
     Part(AnswerPart<'a>),
-    /// The connection was lost, and the request is repeated. The parts received so far must be
-    /// discarded.
-    Restart,
+    /// The request failed, or waits since others fail, and is repeated. The parts received so far
+    /// must be discarded.
+    Retry {
+        /// Delay before the next attempt. The endpoint may have to be waited for longer.
+        after: Duration,
+        /// The failure.
+        reason: &'a str,
+    },
 }
 
 /// A model's complete message, as the provider sent it and as recordings store it. The state

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use serde::{Deserialize, Serialize};
 use wattle_machine::{Dollars, Usage};
 
-/// A model's prices, in US dollars per million tokens.
+/// A model's prices, in US dollars per million tokens, and the size of its context window.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
@@ -17,6 +17,9 @@ pub struct Price {
     /// Price of cached prompt tokens; the same as `prompt` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached: Option<f64>,
+    /// Size of the context window, in tokens. Unknown if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<u64>,
 }
 
 /// Prices, keyed by model name. Cheap to clone.
@@ -30,7 +33,7 @@ impl Prices {
     /// If an amount is not a valid price. The error names the model.
     pub fn new(prices: BTreeMap<String, Price>) -> Result<Self, String> {
         let is_price = |amount: f64| (0.0..=1e6).contains(&amount);
-        for (model, Price { prompt, completion, cached }) in &prices {
+        for (model, Price { prompt, completion, cached, .. }) in &prices {
             if ![*prompt, *completion, cached.unwrap_or_default()].into_iter().all(is_price) {
                 return Err(format!(
                     "the prices of `{model}` are not all from 0 to 1,000,000 dollars per million \
@@ -44,6 +47,19 @@ impl Prices {
     /// Returns the configured prices, keyed by model name.
     pub fn set(&self) -> &BTreeMap<String, Price> {
         &self.0
+    }
+
+    /// Returns the size of the model's context window, in tokens, or `None` if it is unknown.
+    /// ```
+    /// use wattle_model::Prices;
+    ///
+    /// assert_eq!(Prices::default().window("openai/gpt-4o"), Some(128_000));
+    /// assert_eq!(Prices::default().window("a-model-of-mine"), None);
+    /// ```
+    #[must_use]
+    pub fn window(&self, model: &str) -> Option<u64> {
+        let of = |prices| find(prices, model)?.window;
+        of(&self.0).or_else(|| of(&BUILT_IN))
     }
 
     /// Returns `usage` with its cost. A cost that the provider reported is kept. If the model's
@@ -138,7 +154,7 @@ mod tests {
 
     #[test]
     fn the_reported_cost_precedes_configured_and_built_in_prices() {
-        let own = Price { prompt: 1.0, completion: 2.0, cached: None };
+        let own = Price { prompt: 1.0, completion: 2.0, cached: None, window: None };
         let prices = Prices::new([("gpt-4o".to_owned(), own)].into()).unwrap();
         let usage = Usage { prompt: 10, completion: 10, cached: 10, cost: None };
         assert_eq!(prices.priced("gpt-4o", usage).cost, Dollars::new(0.00003));

@@ -1,7 +1,7 @@
 //! A model behind an endpoint, with retries.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use futures_util::FutureExt;
@@ -13,12 +13,13 @@ use wattle_egress::{
 
 use wattle_machine::AnswerPart;
 
+use super::breaker::Breaker;
 use super::endpoint::Endpoint;
 use super::error::{EndpointError, ModelError, RequestContext};
 use super::protocol::{OptionalFields, Protocol, ReplyFault, rejects_schema};
 use super::provider_error::{error_message, is_retryable};
 use super::reply::{BadReply, ReplyReader};
-use super::retries::{Timeouts, retry_after};
+use super::retries::{Retries, Timeouts, retry_after};
 use super::{
     ApiKey, Delta, EmbeddingReply, Model, ModelErrorKind, ModelReply, ModelRequest, ThinkingEffort,
     chat, messages,
@@ -42,6 +43,8 @@ pub struct RemoteModel {
     pub(super) embeddings_url: String,
     pub(super) client: EndpointClient,
     pub(super) timeouts: Timeouts,
+    /// The circuit breaker that all requests to this model share.
+    pub(super) breaker: Arc<Breaker>,
     /// The optional fields that the endpoint has not rejected so far.
     pub(super) fields: Mutex<OptionalFields>,
     /// If true, the endpoint has rejected a request because of its functions.
@@ -83,6 +86,7 @@ impl RemoteModel {
             url,
             embeddings_url,
             timeouts,
+            breaker: Breaker::of(endpoint.base_url.as_str(), &endpoint.model),
             fields: Mutex::new(fields),
             functions_refused: AtomicBool::new(false),
             thinking_effort: None,
@@ -130,52 +134,42 @@ impl RemoteModel {
     ) -> Result<ModelReply, ModelError> {
         let thinking_effort = request.thinking_effort.or(self.thinking_effort);
         let asked = request.timeouts.unwrap_or(self.timeouts);
-        let timeouts = self.timeouts.at_most(Some(asked.request), Some(asked.retries));
+        let timeouts = self.timeouts.at_most(Some(asked.request), Some(asked.retry_for));
         let mut request = ModelRequest { thinking_effort, timeouts: Some(timeouts), ..request };
-        let mut attempt = 0;
+        let mut retries = Retries::new(&self.breaker, timeouts);
         let mut adapted = 0;
         loop {
+            let permit = retries.admit(on_delta).await?;
             let fields = *self.fields.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut shown = false;
-            let mut show = |part: AnswerPart<'_>| {
-                shown = true;
-                on_delta(Delta::Part(part));
-            };
+            let mut show = |part: AnswerPart<'_>| on_delta(Delta::Part(part));
             let failure = match self.attempt(&request, fields, stream, &mut show).await {
-                Ok(reply) => return Ok(reply),
+                Ok(reply) => {
+                    permit.succeeded();
+                    return Ok(reply);
+                }
                 Err(failure) => FailedAttempt {
                     error: failure.error.scrubbed(self.endpoint.key.as_ref()),
                     ..failure
                 },
             };
-            let wait = match failure.retry {
-                // The endpoint did not fail, so this attempt does not count as a retry.
+            match failure.retry {
+                // The endpoint did not fail.
                 Retry::Without(fields) if adapted < MAX_ADAPTIONS => {
                     adapted += 1;
                     *self.fields.lock().unwrap_or_else(PoisonError::into_inner) = fields;
-                    Duration::ZERO
+                    permit.succeeded();
                 }
                 Retry::WithoutSchema => {
                     request.output = None;
-                    Duration::ZERO
+                    permit.succeeded();
                 }
-                Retry::Again(asked) if attempt < timeouts.retries => {
-                    attempt += 1;
-                    timeouts.delay(attempt - 1, asked)
+                Retry::Again(asked) => {
+                    retries.wait(permit, failure.error, asked, on_delta).await?;
                 }
-                Retry::Again(_) | Retry::Without(_) | Retry::GiveUp => {
-                    return Err(failure.error.after(attempt + 1));
+                Retry::Without(_) | Retry::GiveUp => {
+                    return Err(retries.give_up(permit, failure.error));
                 }
-            };
-            tracing::debug!(
-                error = %failure.error,
-                wait_ms = wait.as_millis(),
-                "asking the model again"
-            );
-            if shown {
-                on_delta(Delta::Restart);
             }
-            tokio::time::sleep(wait).await;
         }
     }
 
@@ -421,6 +415,10 @@ impl Model for RemoteModel {
         self.endpoint.quirks.json_schema
     }
 
+    fn window(&self) -> Option<u64> {
+        self.breaker.window()
+    }
+
     fn key(&self) -> Option<&ApiKey> {
         self.endpoint.key.as_ref()
     }
@@ -460,8 +458,7 @@ pub(super) struct FailedAttempt {
 
 pub(super) enum Retry {
     GiveUp,
-    /// The request is repeated after the delay that the server requested or, if it requested none,
-    /// after a delay that doubles with each retry.
+    /// The request is repeated after a delay, at least the one that the server requested.
     Again(Option<Duration>),
     /// The request is repeated immediately with these fields.
     Without(OptionalFields),

@@ -25,7 +25,7 @@ pub struct ModelRequest<'a> {
     /// The schema to which the provider constrains the answer, if the provider supports this. The
     /// caller still validates the answer.
     pub output: Option<&'a OutputSchema>,
-    /// The deadline for each attempt and the number of retries. Each value applies only if it is
+    /// The deadline for each attempt and the time of the retries. Each value applies only if it is
     /// lower than the model's own limit.
     pub timeouts: Option<Timeouts>,
 }

@@ -18,7 +18,9 @@ use wattle_machine::{
     Execution, FunctionTool, Input, Message, ProgramFunction, Purpose, Role, Setup, ShownAnswer,
     State, Stop, TraitProgram, Usage, Verdict, step,
 };
-use wattle_model::{Delta, FunctionChoice, ModelErrorKind, ModelRequest, ask_within};
+use wattle_model::{
+    ContextExcess, Delta, FunctionChoice, ModelErrorKind, ModelRequest, ask_within,
+};
 use wattle_rt::Grants;
 
 use crate::bug::{BUG, Bug, caught};
@@ -479,14 +481,17 @@ impl<'a> Performer<'a> {
                 }
                 self.show(step, draft.push(part));
             }
-            Delta::Restart => {
+            Delta::Retry { after, reason } => {
                 draft = new_draft();
                 let shown = std::mem::take(&mut *lock(&self.shown));
                 self.show(step, shown.settle(None));
                 restarts += 1;
-                let error =
-                    "the model's answer broke off; it is asked again from the beginning".to_owned();
-                self.stamp.live(Event::Retry { step, attempt: restarts, error });
+                self.stamp.live(Event::Retry {
+                    step,
+                    attempt: restarts,
+                    error: reason.to_owned(),
+                    after_ms: Some(u64::try_from(after.as_millis()).unwrap_or(u64::MAX)),
+                });
             }
         };
         let admission = match self.parts.tree.admit().await {
@@ -516,6 +521,10 @@ impl<'a> Performer<'a> {
                 guard.end(Err(&error));
                 match error.kind() {
                     ModelErrorKind::Functions => Input::WithoutFunctions(error.to_string()),
+                    ModelErrorKind::TooLong => {
+                        let ContextExcess { window, sent } = error.excess().unwrap_or_default();
+                        Input::TooLong { error: error.to_string(), window, sent }
+                    }
                     _ => Input::Failed(error.to_string()),
                 }
             }

@@ -5,6 +5,7 @@ mod act;
 pub mod agents;
 mod bug;
 mod cancel;
+mod compact;
 mod delegates;
 mod driver;
 mod durable;
@@ -40,6 +41,7 @@ mod tree;
 pub use act::perform;
 pub use bug::{Bug, caught};
 pub use cancel::Cancel;
+pub use compact::{Compacted, compact};
 pub use delegates::{ChildEnd, ChildError, ChildRequest, ChildRuns, DelegateNames};
 pub use driver::run;
 pub use durable::{

@@ -61,6 +61,8 @@ pub struct RunParts {
     /// The earlier messages of the conversation, oldest first. The run service replaces them with
     /// those of the run's session, if it has one. A resumed run keeps its own.
     pub history: Vec<Message>,
+    /// Number of earlier messages of the session that `history` does not contain.
+    pub left_out: u64,
     /// The handle that cancels the run. The run service sets its own.
     pub cancel: Cancel,
     /// The run's view of the tree of runs that it belongs to.
@@ -97,6 +99,7 @@ impl RunParts {
             hooks: None,
             tenant: Tenant::default(),
             history: Vec::new(),
+            left_out: 0,
             cancel: Cancel::new(),
             tree: RunTree::default(),
             children: None,
@@ -107,6 +110,14 @@ impl RunParts {
     /// Returns the files that the run's programs use, or `None` if they have no access to files.
     pub(crate) fn files(&self) -> Option<Arc<Files>> {
         self.grants.config::<Fs>().map(|fs| Arc::clone(&fs.0))
+    }
+
+    /// Returns the size of the model's context window that a request may use, in tokens, or `None` if
+    /// it is unknown. The rest is for the answer.
+    pub(crate) fn window(&self) -> Option<u64> {
+        let known = self.model.window().or_else(|| self.settings.prices.window(self.model.name()));
+        let answer = u64::from(self.settings.max_tokens);
+        known.map(|window| window.saturating_sub(answer).max(window / 4))
     }
 
     /// Applies the budgets of the settings to the run with the id `run` and to all its descendants,

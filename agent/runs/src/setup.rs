@@ -37,6 +37,8 @@ pub(crate) async fn setup(parts: &RunParts, request: &RunRequest) -> Setup {
         settings: settings.machine,
         system: prompt(dialect),
         history: parts.history.clone(),
+        left_out: parts.left_out,
+        window: parts.window(),
         nonce: nonce(),
         orientation: if settings.orient {
             orientation(grants, &request.message).await

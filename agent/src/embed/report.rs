@@ -219,7 +219,7 @@ impl ReportBuilder {
             Event::ToolResult { step, call, success, output, dur_ms, .. } => {
                 self.call_ended((*step, *call), *success, output, *dur_ms).into_iter().collect()
             }
-            Event::Retry { step, attempt, error } => {
+            Event::Retry { step, attempt, error, .. } => {
                 // A program that does not compile emits no `ToolResult`, so its call ends here.
                 let open: Vec<(u32, u32)> = self.open_calls_of(*step);
                 let ended = |call| self.call_ended(call, false, error, 0);
@@ -232,6 +232,7 @@ impl ReportBuilder {
             }
             Event::Thinking { .. }
             | Event::Contributed { .. }
+            | Event::LeftOut { .. }
             | Event::Delta { .. }
             | Event::ThoughtDelta { .. }
             | Event::AnswerDelta { .. }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -329,7 +329,8 @@ impl RunHooks for AgentRun {
                     // If the middleware repeats the request, the text that was passed on so far is
                     // discarded.
                     if is_asked.swap(true, Ordering::Relaxed) {
-                        relay(Delta::Restart);
+                        let reason = "the application repeats the request";
+                        relay(Delta::Retry { after: Duration::ZERO, reason });
                     }
                     ask_within(model, timeouts, request.as_request(), relay).await
                 }

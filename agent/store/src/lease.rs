@@ -24,6 +24,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::crash::judge;
 use super::db::{Access, Database, Transaction, params};
@@ -65,12 +66,20 @@ pub(super) struct Leases {
     holder: String,
     held: Mutex<HashMap<Key, Held>>,
     heartbeats: Mutex<Option<JoinHandle<()>>>,
+    /// The locks that are being released in the background.
+    releases: TaskTracker,
 }
 
 impl Leases {
     pub(super) fn new(db: Database) -> Arc<Leases> {
         let holder = format!("{} {}", Holder::me().text(), ulid::Ulid::generate());
-        Arc::new(Leases { db, holder, held: Mutex::default(), heartbeats: Mutex::default() })
+        Arc::new(Leases {
+            db,
+            holder,
+            held: Mutex::default(),
+            heartbeats: Mutex::default(),
+            releases: TaskTracker::new(),
+        })
     }
 
     /// Returns the name of this store's row in `replica`.
@@ -129,9 +138,12 @@ impl Leases {
         self.db.run(Access::Read, find).await
     }
 
-    /// Stops the heartbeats and releases all locks. Does nothing if no heartbeats were started,
-    /// because this process then holds no locks in the store.
+    /// Stops the heartbeats and releases all locks. Waits for the locks that are being released in
+    /// the background.
     pub(super) async fn close(&self) -> Result<(), Cause> {
+        self.releases.close();
+        self.releases.wait().await;
+        // Without heartbeats, this process never held a lock.
         if !self.stop_heartbeats() {
             return Ok(());
         }
@@ -278,7 +290,8 @@ impl Leases {
         let Some(fence) = self.held().remove(key).and_then(|held| held.fence) else { return };
         let (key, db) = (key.clone(), self.db.clone());
         let work = move |transaction: &mut Transaction<'_>| delete(transaction, &key, fence);
-        runtime.spawn(async move { report(db.run(Access::Write, work).await) });
+        let released = async move { report(db.run(Access::Write, work).await) };
+        self.releases.spawn_on(released, runtime);
     }
 }
 
@@ -442,5 +455,24 @@ struct HeldLock {
 impl Drop for HeldLock {
     fn drop(&mut self) {
         self.leases.release(&self.key, &self.runtime);
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests may panic")]
+mod tests {
+    use super::*;
+    use crate::Tenant;
+
+    #[tokio::test]
+    async fn a_closed_store_releases_no_lock_later() {
+        let store = Store::in_memory(Duration::from_secs(3_600)).unwrap();
+        let of = store.tenant(&Tenant::default());
+        let first = acquire(of.clone(), "run:a".to_owned()).await.unwrap().unwrap();
+        let second = acquire(of, "run:b".to_owned()).await.unwrap().unwrap();
+        drop((first, second));
+        assert_eq!(store.leases.releases.len(), 2, "they are released in the background");
+        store.close().await.unwrap();
+        assert!(store.leases.releases.is_empty());
     }
 }

@@ -76,7 +76,7 @@ pub use replica::{FreeRun, QueueLook, RequestedCancel, TenantLoad};
 pub use rewind::Rewind;
 pub use scope::Scope;
 pub use secret::{LazySecrets, StoredSecrets};
-pub use session::{ExportedSession, SESSION_ID, SessionLine, StateValue, is_session_id};
+pub use session::{ExportedSession, History, SESSION_ID, SessionLine, StateValue, is_session_id};
 pub use size::Stored;
 pub use state::{LazyState, State};
 pub use stats::{StoreStats, TableStats};

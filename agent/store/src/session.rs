@@ -15,8 +15,12 @@ use super::seal::{SEALED_PREFIX, open_text, seal_text};
 use super::{Owner, State, TenantStore};
 use crate::error::{Cause, DbError, StoreError};
 
-/// Maximum size of the history that a new run receives, in bytes. Older turns are omitted.
+/// Maximum size of the history that a new run receives, in bytes, if its model's context window is
+/// unknown. Older turns are left out.
 const HISTORY_BYTES: usize = 100_000;
+
+/// Maximum size of the history that a new run receives, in bytes.
+const MAX_HISTORY_BYTES: usize = 300_000;
 
 /// The size of a session's state and files, for a query in which ?1 is the tenant. The row of an
 /// object has the size of its text.
@@ -100,14 +104,24 @@ impl AsRef<[u8]> for StateValue {
     }
 }
 
+/// The latest messages of a session.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct History {
+    /// The messages, oldest first.
+    pub messages: Vec<Message>,
+    /// Number of older messages of the session.
+    pub left_out: u64,
+}
+
 impl TenantStore {
-    /// Returns the latest messages of a session, at most 100,000 bytes in total, oldest first.
-    /// Removes the tenant's expired sessions. Creates the session if it does not exist. Records a
+    /// Returns the latest messages of a session. `window` is the size of the model's context window,
+    /// in tokens: the messages have at most three bytes per token in total, and at most 300,000
+    /// bytes, or 100,000 if the window is unknown. Removes the tenant's expired sessions. Creates the session if it does not exist. Records a
     /// use of the session.
     ///
     /// # Errors
     /// If the store cannot be read or written.
-    pub async fn history(&self, session: &str) -> Result<Vec<Message>, StoreError> {
+    pub async fn history(&self, session: &str, window: Option<u64>) -> Result<History, StoreError> {
         let (session, ttl) = (session.to_owned(), self.store.ttl);
         let clock = Arc::clone(&self.store.clock);
         self.write(move |transaction, (tenant, seal)| {
@@ -118,7 +132,9 @@ impl TenantStore {
                 transaction.execute(&delete, params![oldest, tenant])?;
             }
             touch(transaction, tenant, &session)?;
-            read_history(transaction, (tenant, seal), &session)
+            let most = window.and_then(|tokens| usize::try_from(tokens.saturating_mul(3)).ok());
+            let most = most.map_or(HISTORY_BYTES, |most| most.min(MAX_HISTORY_BYTES));
+            read_history(transaction, (tenant, seal), &session, most)
         })
         .await
     }
@@ -259,6 +275,30 @@ impl TenantStore {
             let delete = "DELETE FROM message WHERE tenant = ?1 AND session = ?2";
             transaction.execute(delete, params![tenant, session])?;
             write_turns(transaction, (tenant, seal), &session, &messages)
+        })
+        .await
+    }
+
+    /// Replaces the first messages of a conversation, which are `old`, by `new`. The later ones stay.
+    /// If the conversation no longer begins with `old`, changes nothing and returns false.
+    ///
+    /// # Errors
+    /// If the store cannot be written. In that case, nothing is replaced.
+    pub async fn replace_first_messages(
+        &self,
+        session: &str,
+        old: Vec<Message>,
+        new: Vec<Message>,
+    ) -> Result<bool, StoreError> {
+        let session = session.to_owned();
+        self.write(move |transaction, (tenant, seal)| {
+            let current = read_messages(transaction, (tenant, seal), &session, usize::MAX)?;
+            let Some(later) = current.strip_prefix(old.as_slice()) else { return Ok(false) };
+            let delete = "DELETE FROM message WHERE tenant = ?1 AND session = ?2";
+            transaction.execute(delete, params![tenant, session])?;
+            write_turns(transaction, (tenant, seal), &session, &new)?;
+            write_turns(transaction, (tenant, seal), &session, later)?;
+            Ok(true)
         })
         .await
     }
@@ -464,11 +504,16 @@ fn read_history(
     transaction: &mut Transaction<'_>,
     of: Owner<'_>,
     session: &str,
-) -> Result<Vec<Message>, Cause> {
-    let mut messages = read_messages(transaction, of, session, HISTORY_BYTES)?;
+    most: usize,
+) -> Result<History, Cause> {
+    let mut messages = read_messages(transaction, of, session, most)?;
     // A history begins with a user message, not in the middle of a turn.
     let begin = messages.iter().position(|m| m.role == Role::User).unwrap_or(messages.len());
-    Ok(messages.split_off(begin))
+    let messages = messages.split_off(begin);
+    let count = "SELECT COUNT(*) FROM message WHERE tenant = ?1 AND session = ?2";
+    let all: i64 = transaction.one(count, params![of.0, session])?.get(0)?;
+    let all = u64::try_from(all).unwrap_or_default();
+    Ok(History { left_out: all.saturating_sub(messages.len() as u64), messages })
 }
 
 /// Reads the latest messages of a session, at most `most` bytes in total. Returns them oldest

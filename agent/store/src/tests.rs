@@ -178,6 +178,11 @@ const STEPS: &[(&str, Step)] = &[
         }
         .boxed()
     }),
+    ("replace_first_messages", |of| {
+        let messages = vec![Message::user("new")];
+        let replaced = of.replace_first_messages("new", Vec::new(), messages);
+        async { replaced.await.map(drop).map_err(error) }.boxed()
+    }),
     ("replace_conversation", |of| {
         let messages = vec![Message::user("again")];
         async { of.replace_conversation("s", messages).await.map_err(error) }.boxed()
@@ -218,7 +223,7 @@ const STEPS: &[(&str, Step)] = &[
         async { of.add_token("t", Scope::Run, "secret").await.map(drop).map_err(error) }.boxed()
     }),
     ("lock", |of| async { of.lock("name").await.map(drop).map_err(error) }.boxed()),
-    ("history", |of| async { of.history("new").await.map(drop).map_err(error) }.boxed()),
+    ("history", |of| async { of.history("new", None).await.map(drop).map_err(error) }.boxed()),
     ("remove", |of| async { of.remove("s").await.map(drop).map_err(error) }.boxed()),
 ];
 
@@ -406,7 +411,7 @@ async fn a_clock_that_is_ahead_removes_nothing_until_a_person_confirms_it() {
             started.sweep().await.unwrap();
             store.sweep().await.unwrap();
             let of = started.tenant(&Tenant::default());
-            of.history("other").await.unwrap();
+            of.history("other", None).await.unwrap();
             let other = RunRecord { session: None, ..run(&format!("r{ahead}")) };
             of.open(other).await.unwrap();
             assert!(of.export("s").await.unwrap().is_some(), "{ahead}");

@@ -36,7 +36,7 @@ max_repetitions = 3
 retries = 1
 timeout = "2m"
 http_timeout = "90s"
-max_retries = 1
+retry_for = "10s"
 tools = ["text.*", { id = "file_read", alias = "rules", context = { path = "rules.md" } }, { id = "file_list", schema = { required = ["path"] } }]
 delegates = [{ id = "coder", name = "ask_the_coder", rule = "for programs" }]
 traits = ["calm", { id = "time_aware", context = { timezone = "UTC", time_interval = "60" } }]

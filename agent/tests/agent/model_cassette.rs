@@ -54,7 +54,7 @@ async fn playback_streams() {
     let mut take = |delta: Delta<'_>| match delta {
         Delta::Part(AnswerPart::Text(text)) => pieces.push(text.to_owned()),
         Delta::Part(part) => pieces.push(format!("{part:?}")),
-        Delta::Restart => pieces.push("restart".to_owned()),
+        Delta::Retry { .. } => pieces.push("retry".to_owned()),
     };
     let reply = model.stream(ModelRequest::new(&[]), &mut take).await.unwrap();
     assert!(pieces.len() > 1);
@@ -241,7 +241,8 @@ impl Model for Stuck {
 #[tokio::test]
 async fn a_model_that_never_answers_hits_the_hard_timeout() {
     let short = Duration::from_millis(5);
-    let timeouts = Timeouts { request: short, slack: short, ..Timeouts::default() };
+    let timeouts =
+        Timeouts { request: short, retry_for: Duration::ZERO, slack: short, ..Timeouts::default() };
     let why = ask_within(&Stuck, &timeouts, ModelRequest::new(&[]), &mut |_| {}).await.unwrap_err();
     assert_eq!(
         (why.kind(), why.to_string().as_str()),

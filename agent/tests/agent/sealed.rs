@@ -90,7 +90,7 @@ async fn check(store: &TenantStore, text: &str) {
     assert_eq!(store.runs(RunFilter::default()).await.unwrap().len(), 1);
     assert_eq!(store.turns("r").await.unwrap(), [turn(text)]);
     assert_eq!(store.calls_of("r", 0).await.unwrap(), [call(text)]);
-    let history = store.history("s").await.unwrap();
+    let history = store.history("s", None).await.unwrap().messages;
     assert_eq!(history, [Message::user(format!("why {text}?")), Message::assistant(text)]);
     assert_eq!(store.export("s").await.unwrap().unwrap().messages, history);
 }
@@ -148,7 +148,7 @@ async fn an_encrypted_record_without_its_key_is_an_error() {
     let store = open(folder.path()).sealing(mask(), keys(folder.path()));
     store.extend("s", vec![Message::user(KEY)]).await.unwrap();
     let fails = async |store: TenantStore, words: &str| {
-        let why = store.history("s").await.unwrap_err().to_string();
+        let why = store.history("s", None).await.unwrap_err().to_string();
         assert!(why.contains(words) && !why.contains(KEY), "{why}");
     };
     fails(open(folder.path()), "the store was opened without keys").await;
@@ -162,5 +162,5 @@ async fn an_encrypted_record_without_its_key_is_an_error() {
     let why = open(folder.path()).extend("t", vec![Message::user(text)]).await.unwrap_err();
     assert!(why.to_string().contains("starts like an encrypted one"), "{why}");
     store.extend("t", vec![Message::user(text)]).await.unwrap();
-    assert_eq!(store.history("t").await.unwrap(), [Message::user(text)]);
+    assert_eq!(store.history("t", None).await.unwrap().messages, [Message::user(text)]);
 }

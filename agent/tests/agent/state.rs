@@ -35,7 +35,7 @@ async fn a_tenants_state_outlives_its_sessions_and_is_invisible_to_other_tenants
     set(&of(&store, "a").state("a"), "k", "of the session a").await;
     tokio::time::sleep(Duration::from_millis(5)).await;
     // Starting a session removes expired sessions.
-    of(&store, "a").history("new").await.unwrap();
+    of(&store, "a").history("new", None).await.unwrap();
     assert_eq!(get(&of(&store, "a").state("a"), "k").await, None);
     drop(store);
     let store = place.open(HOUR);

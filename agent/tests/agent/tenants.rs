@@ -160,12 +160,16 @@ async fn as_bob(function: &str, bob: &TenantStore, keys: &Path) {
     match function {
         "TenantStore::tenant" => assert_eq!(bob.tenant().as_str(), "bob"),
         "TenantStore::check" => bob.check().await.unwrap(),
-        "TenantStore::history" => assert_eq!(bob.history("s").await.unwrap(), []),
+        "TenantStore::history" => assert_eq!(bob.history("s", None).await.unwrap().messages, []),
         "TenantStore::extend" => {
             bob.extend("s", vec![Message::user("bob's"), Message::assistant("b")]).await.unwrap();
             assert_eq!(bob.export("s").await.unwrap().unwrap().messages.len(), 2);
         }
         "TenantStore::conversation" => assert_eq!(bob.conversation("s").await.unwrap(), []),
+        "TenantStore::replace_first_messages" => {
+            let bobs = vec![Message::user("bob's")];
+            assert!(!bob.replace_first_messages("s", bobs.clone(), bobs).await.unwrap());
+        }
         "TenantStore::replace_conversation" => {
             bob.replace_conversation("s", vec![Message::user("bob's")]).await.unwrap();
             assert_eq!(bob.conversation("s").await.unwrap(), [Message::user("bob's")]);

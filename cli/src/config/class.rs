@@ -1,11 +1,12 @@
 //! The classes of settings. The class of a setting determines whether a project file may set it.
 
 use std::num::NonZeroU32;
+use std::time::Duration;
 
 use wattle_agent::host::capability::egress::HostRule;
 use wattle_agent::host::machine::Dollars;
 
-use super::SearchEngine;
+use super::{SearchEngine, Timeout};
 
 /// The class of a setting of type `T`, which determines whether a project file may set it. Each row
 /// of the table of settings has a class.
@@ -101,6 +102,14 @@ pub(super) fn steps(given: &Option<NonZeroU32>, otherwise: &Option<NonZeroU32>) 
 
 /// The lowest of the commands' default limits on steps.
 const FEWEST_STEPS: u32 = 10;
+
+/// The default of `retry_for` in a terminal, where a person repeats a message sooner than a server.
+pub(crate) const RETRY_IN_TERMINAL: Timeout = Timeout(Duration::from_secs(15));
+
+/// Accepts a time that does not exceed the time that applies without the project file.
+pub(super) fn retries(given: &Option<Timeout>, otherwise: &Option<Timeout>) -> bool {
+    given.is_some_and(|given| given <= otherwise.unwrap_or(RETRY_IN_TERMINAL))
+}
 
 /// Accepts a limit that does not exceed the limit that applies without the project file. If no
 /// limit applies without it, accepts any limit.

@@ -29,7 +29,7 @@ use wattle_agent::host::capability::egress::Url;
 
 use crate::fault::Fault;
 
-pub(crate) use class::Kind;
+pub(crate) use class::{Kind, RETRY_IN_TERMINAL};
 pub(crate) use classes::ModelClass;
 pub(crate) use flag::Group;
 pub(crate) use model::Temperature;

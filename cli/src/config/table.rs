@@ -279,8 +279,9 @@ keys! {
     tool_call "WATTLE_TOOL_CALL": FunctionChoice = |_| FunctionChoice::default(), Class::Presentation;
     /// Maximum duration of a request to the model.
     http_timeout "WATTLE_HTTP_TIMEOUT": Timeout = |_| Timeout(Timeouts::default().request), Class::Narrows(class::at_most);
-    /// Maximum number of retries of a request to the model.
-    max_retries "WATTLE_MAX_RETRIES": u32 = |_| Timeouts::default().retries, Class::Narrows(class::at_most);
+    /// Time for which a request to the model that fails temporarily is repeated. By default, 1
+    /// minute, and 15 seconds in a terminal.
+    retry_for "WATTLE_RETRY_FOR": Option<Timeout> = |_| None, Class::Narrows(class::retries);
     /// If true, the first request of a run lists the files and folders in the workdir, and shows
     /// the first lines of the files that the message names.
     orient "WATTLE_ORIENT": bool = |_| true, Class::Narrows(class::off)

@@ -146,7 +146,12 @@ impl View {
                 };
                 return self.ended(*step, *call, result);
             }
-            Event::Retry { step, attempt, error } => {
+            Event::Retry { step, attempt, error, after_ms: Some(_) } => {
+                self.wait(*step);
+                let what = format!("waiting for the provider, retry {attempt}");
+                return line::note(WARN, &what, error, self.verbose);
+            }
+            Event::Retry { step, attempt, error, after_ms: None } => {
                 self.wait(*step);
                 self.drop_failed(*step);
                 self.repairs.push(error.clone());
@@ -162,6 +167,12 @@ impl View {
                     Verdict::Failed { reason, .. } => (BAD, reason.clone()),
                 };
                 return line::note(style, "guard", &what, self.verbose);
+            }
+            Event::LeftOut { messages, .. } => {
+                let what = format!(
+                    "the oldest {messages} messages, which exceed the model's context window"
+                );
+                return line::note(WARN, "not sent", &what, self.verbose);
             }
             Event::Recalled { error: Some(why), .. } => {
                 return line::note(WARN, "recall failed", why, self.verbose);

@@ -4,7 +4,7 @@ use serde_json::Value as Json;
 use wattle_agent::host::Rewind;
 use wattle_agent::host::capability::files::Files;
 use wattle_agent::host::journal::{Journal as _, RunFilter, Status};
-use wattle_agent::host::machine::{Message, Role};
+use wattle_agent::host::machine::Message;
 
 use super::session::Session;
 use crate::fault::Fault;
@@ -211,11 +211,7 @@ fn fingerprint(files: &Files) -> Option<blake3::Hash> {
 /// Returns the indexes of the messages that the user wrote, each of which begins an exchange. The
 /// other messages with the user's role are observations, or were added by the host.
 pub(super) fn exchanges(messages: &[Message]) -> Vec<usize> {
-    let by_user = messages.iter().enumerate().filter(|(_, message)| {
-        message.role == Role::User
-            && !message.is_added()
-            && !message.content.starts_with("[Observation")
-    });
+    let by_user = messages.iter().enumerate().filter(|(_, message)| message.begins_exchange());
     by_user.map(|(at, _)| at).collect()
 }
 

@@ -33,7 +33,7 @@ use wattle_agent::model::{Cassette, Endpoint, Model, Prices, Recorder, Timeouts}
 use wattle_agent::{Host, Settings, Store, Tenant};
 
 use crate::args::ContextValue;
-use crate::config::{Config, Origin, Places};
+use crate::config::{Config, Origin, Places, RETRY_IN_TERMINAL};
 use crate::fault::{Exit, Fault};
 use crate::{ask, output};
 
@@ -307,10 +307,13 @@ impl Setup {
 
     /// Returns the deadlines and retries of model requests.
     pub(crate) fn timeouts(&self) -> Timeouts {
+        let default = Timeouts::default();
+        let in_terminal = ask::is_terminal().then_some(RETRY_IN_TERMINAL.0);
+        let usual = in_terminal.unwrap_or(default.retry_for);
         Timeouts {
             request: self.config.http_timeout.value.0,
-            retries: self.config.max_retries.value,
-            ..Timeouts::default()
+            retry_for: self.config.retry_for.value.map_or(usual, |span| span.0),
+            ..default
         }
     }
 

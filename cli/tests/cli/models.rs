@@ -107,7 +107,7 @@ fn requests_carry_the_settings() {
     assert_eq!(sent["reasoning_effort"], "high");
     assert_eq!(sent["tool_choice"], "required");
 
-    user_file(&place, "max_retries = 0\nhttp_timeout = \"50ms\"\n");
+    user_file(&place, "retry_for = \"1ms\"\nhttp_timeout = \"50ms\"\n");
     let provider = Provider::start([Answer::status(500), Answer::text(ANSWER)]);
     run(&place, &provider, &[]).code(4).reports(&["the provider failed (500)"]);
     assert_eq!(provider.requests().len(), 1);
@@ -120,7 +120,7 @@ fn requests_carry_the_settings() {
         ("thinking_effort = 101", &["`thinking_effort`", "0 to 100"]),
         ("tool_call = \"maybe\"", &["`tool_call`", "`required`"]),
         ("http_timeout = 5", &["`http_timeout`", "`90s`"]),
-        ("max_retries = -1", &["`max_retries`", "from 0 on"]),
+        ("retry_for = 5", &["`retry_for`", "`90s`"]),
         ("models = \"fast\"", &["`models`", "`fast = \"MODEL\"`"]),
         (
             "[models]\nfast = { model = \"m\", api_key_env = \"sk-not a name\" }",

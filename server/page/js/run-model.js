@@ -145,7 +145,8 @@ const HANDLERS = {
     if (!step) return;
     const open = step.calls.filter((call) => call.end === null);
     const body = open.find((call) => call.body !== null)?.body ?? event.body ?? null;
-    step.attempts.push({ error: event.error ?? '', body, thought: step.thought, ts: event.ts, isLive: event.isLive ?? false });
+    const error = event.after_ms === undefined ? event.error ?? '' : `Waiting for the provider: ${event.error ?? ''}`;
+    step.attempts.push({ error, body, thought: step.thought, ts: event.ts, isLive: event.isLive ?? false });
     step.calls = step.calls.filter((call) => call.end !== null);
     step.draft = step.written = step.thinking = '';
     step.thought = '';

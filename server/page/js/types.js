@@ -66,6 +66,7 @@
  * @property {string[]} [fixed]
  * @property {number} [attempt]
  * @property {string} [error]
+ * @property {number} [after_ms] Of a `retry`: the delay before a failed request is repeated.
  * @property {string} [question]
  * @property {string} [name] The name of an artifact.
  * @property {number} [bytes] The size of an artifact.

@@ -8,15 +8,17 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use wattle_agent::host::journal::Journal as _;
 use wattle_agent::host::{Scope, Stored, trace};
+use wattle_agent::model::{BreakerState, EndpointHealth, endpoints};
 
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::metrics::RunCounts;
 use crate::operator::SettingLine;
 use crate::path::Path;
+use crate::query::Query;
 use crate::route::Route;
 use crate::route::{FULL, NOT_FOUND, NOT_OPERATOR};
 use crate::state::Shared;
@@ -26,7 +28,8 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::public("GET", "/healthz", get(health), "Reports that the server runs.")
             .json::<Health>(200, "The server runs."),
         Route::public("GET", "/readyz", get(ready), "Reports whether the server accepts runs.")
-            .json::<Health>(200, "The server accepts runs.")
+            .query::<ReadyQuery>()
+            .json::<Readiness>(200, "The server accepts runs.")
             .errors(&[FULL]),
         Route::new(
             "POST",
@@ -61,6 +64,37 @@ struct Health {
     status: String,
     /// The server's version.
     version: String,
+}
+
+/// What a probe asks for.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct ReadyQuery {
+    /// If present, the answer has the state of the model.
+    verbose: Option<String>,
+}
+
+/// The readiness of the server.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Readiness {
+    #[serde(flatten)]
+    health: Health,
+    /// The state of the configured model, if `verbose` asks for it. It does not affect the status.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<ModelState>,
+}
+
+/// The state of a model, as this server's own requests found it.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum ModelState {
+    /// The last request was answered, or none was sent yet.
+    Ok,
+    /// The model does not answer. Requests wait.
+    Unavailable,
+    /// The provider rejected the key, or its account has no credit left.
+    KeyRejected,
+    /// The model cannot be asked: a setting is missing or invalid.
+    NotConfigured,
 }
 
 /// The state of a server that no longer accepts runs.
@@ -130,7 +164,10 @@ async fn drain(
     Ok((StatusCode::ACCEPTED, Json(Drain { active: shared.service.active() })))
 }
 
-async fn ready(State(shared): State<Arc<Shared>>) -> Result<Json<Health>, ApiError> {
+async fn ready(
+    State(shared): State<Arc<Shared>>,
+    Query(query): Query<ReadyQuery>,
+) -> Result<Json<Readiness>, ApiError> {
     if shared.service.is_stopping() {
         return Err(ApiError::stopping());
     }
@@ -138,7 +175,21 @@ async fn ready(State(shared): State<Arc<Shared>>) -> Result<Json<Health>, ApiErr
         tracing::error!(%cause, "the store cannot be written");
         ApiError::unavailable(cause.reason())
     })?;
-    Ok(health().await)
+    let Json(health) = health().await;
+    Ok(Json(Readiness { health, model: query.verbose.map(|_| model_state(&shared)) }))
+}
+
+fn model_state(shared: &Shared) -> ModelState {
+    if shared.app.model_problem().is_some() {
+        return ModelState::NotConfigured;
+    }
+    let model = shared.app.model();
+    let is_own = |of: &EndpointHealth| of.endpoint == model.endpoint() && of.model == model.name();
+    match endpoints().into_iter().find(is_own) {
+        Some(EndpointHealth { rejects_key: true, .. }) => ModelState::KeyRejected,
+        Some(of) if of.state != BreakerState::Closed => ModelState::Unavailable,
+        _ => ModelState::Ok,
+    }
 }
 
 async fn metrics(State(shared): State<Arc<Shared>>, caller: Caller) -> Result<Response, ApiError> {
@@ -149,6 +200,8 @@ async fn metrics(State(shared): State<Arc<Shared>>, caller: Caller) -> Result<Re
     let queue = queue.inspect_err(|cause| tracing::error!(%cause, "the queue cannot be read"));
     let text = shared.metrics.text(&RunCounts {
         active: shared.service.active(),
+        ended: shared.service.ended(),
+        models: endpoints(),
         moves: shared.service.moves(),
         queue: queue.ok(),
     });

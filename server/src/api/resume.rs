@@ -8,6 +8,7 @@ use axum::http::StatusCode;
 use axum::routing::post;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use wattle_agent::agents::AgentSpec;
 use wattle_agent::host::journal::{self, Approval, Journal as _, SharedJournal};
 use wattle_agent::host::{Scope, Stored};
@@ -17,7 +18,7 @@ use crate::body::read_json;
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::field::MessageText;
-use crate::origin::RunOrigin;
+use crate::origin::{RunOrigin, set_token};
 use crate::path::Path;
 use crate::quota::Kind;
 use crate::route::Route;
@@ -210,10 +211,12 @@ async fn fork(
     caller.reserve(Stored::Fork(&id)).await?;
     let slot = slot(&shared, &caller)?;
     let (of, store, memory) = (Arc::clone(&shared), caller.store.clone(), caller.memory.clone());
+    let token = caller.limited;
+    let by = move |origin: &mut Value| set_token(origin, token);
     // A client that disconnects does not leave an incomplete copy, which a server would drive.
     let fork = async move {
         let _memory = memory;
-        let (forked, active) = of.service.fork(&store, &id, step, message).await?;
+        let (forked, active) = of.service.fork(&store, &id, (step, message), by).await?;
         // Nothing may fail from here on: a client would repeat the request.
         if let Some(run) = active {
             held(&of, &store, run, slot);

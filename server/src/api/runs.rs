@@ -190,6 +190,9 @@ pub(super) struct RunLine {
     usage: Usage,
     /// The reason why an operator must release the run. Null if no release is needed.
     reason: Option<String>,
+    /// The failure because of which the run waits for the model's provider. Null if it does not wait
+    /// for it. Only the server that drives the run knows it.
+    provider_failure: Option<String>,
     /// The run and the step from which this run was forked, if it is a fork.
     forked: Option<(String, u32)>,
     /// The parent run, if this run is a child run.
@@ -484,6 +487,7 @@ impl From<RunView> for RunLine {
             stop: view.stop,
             usage: view.usage,
             reason: view.reason,
+            provider_failure: view.provider_failure,
             forked: view.forked,
             parent: view.parent,
         }

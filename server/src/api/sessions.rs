@@ -10,8 +10,8 @@ use axum::routing::{delete, get, post};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wattle_agent::host::journal::RunFilter;
-use wattle_agent::host::machine::{Message, Role};
-use wattle_agent::host::{ExportedSession, Scope, SessionLine, Stored};
+use wattle_agent::host::machine::{Message, Role, Usage};
+use wattle_agent::host::{Compacted, ExportedSession, Scope, SessionLine, Stored, compact};
 
 use super::files::{SessionFile, list_files};
 use super::runs::RunLine;
@@ -77,6 +77,15 @@ pub(crate) fn routes() -> Vec<Route> {
         .json::<Forked>(201, "The new session.")
         .errors(&[NOT_JSON, NOT_FOUND, TAKEN, INVALID]),
         Route::new(
+            "POST",
+            "/api/sessions/{id}/compact",
+            Scope::Run,
+            post(compact_session),
+            "Replaces the messages before the last exchange of a session by a summary.",
+        )
+        .json::<CompactedSession>(200, "The summary.")
+        .errors(&[NOT_FOUND, CHANGED, MODEL_FAILED]),
+        Route::new(
             "GET",
             "/api/sessions/{id}/export",
             Scope::Read,
@@ -89,6 +98,20 @@ pub(crate) fn routes() -> Vec<Route> {
 }
 
 const TAKEN: (u16, &str) = (409, "There is a session with this id.");
+
+const CHANGED: (u16, &str) = (409, "The session was used in the meantime.");
+const MODEL_FAILED: (u16, &str) = (502, "The model failed.");
+
+/// The summary that replaces messages of a session.
+#[derive(Debug, Serialize, JsonSchema)]
+struct CompactedSession {
+    /// The summary. Empty if nothing precedes the last exchange.
+    summary: String,
+    /// Number of messages that the summary replaces. They stay in the records of their runs.
+    replaced: usize,
+    /// Model usage.
+    usage: Usage,
+}
 
 /// The query parameters for listing sessions.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -276,6 +299,32 @@ async fn fork(
     };
     let id = shared.finish(copy).await?;
     Ok((StatusCode::CREATED, Json(Forked { id })))
+}
+
+async fn compact_session(
+    State(shared): State<Arc<Shared>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<CompactedSession>, ApiError> {
+    exported(&caller, &id).await?;
+    let mut before = caller.store.conversation(&id).await?;
+    let (model, settings) = (shared.app.model(), shared.app.settings());
+    let compacted = compact(model.as_ref(), settings, &before).await;
+    let compacted = compacted.map_err(|error| ApiError::model_failed(&error.to_string()))?;
+    let Some(Compacted { summary, replaced, messages, usage }) = compacted else {
+        let (summary, usage) = (String::new(), Usage::default());
+        return Ok(Json(CompactedSession { summary, replaced: 0, usage }));
+    };
+    if summary.is_empty() {
+        return Err(ApiError::model_failed("the model returned an empty summary"));
+    }
+    before.truncate(replaced);
+    let replacing =
+        async move { Ok(caller.store.replace_first_messages(&id, before, messages).await?) };
+    if !shared.finish(replacing).await? {
+        return Err(ApiError::session_changed());
+    }
+    Ok(Json(CompactedSession { summary, replaced, usage }))
 }
 
 async fn export(

@@ -258,6 +258,7 @@ impl Completion {
             | Event::Moderated { .. }
             | Event::Recalled { .. }
             | Event::Contributed { .. }
+            | Event::LeftOut { .. }
             | Event::Artifact { .. } => return None,
         })
     }

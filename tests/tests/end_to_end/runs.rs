@@ -249,7 +249,7 @@ async fn limits_end_a_run() {
 
     let short = Timeouts {
         request: Duration::from_millis(20),
-        retries: 0,
+        retry_for: Duration::ZERO,
         slack: Duration::from_millis(20),
         ..Timeouts::default()
     };
@@ -302,7 +302,7 @@ async fn a_session_keeps_its_conversation_and_its_state() {
         "ToolCall::Catalog(\"kv_get\", \"colour\")",
         "ToolCall::Response(\"green\")",
     ]);
-    let history = world.store.history("s").await.unwrap();
+    let history = world.store.history("s", None).await.unwrap().messages;
     let (_, _) =
         world.run(&get, &Settings::default(), Job { history, ..world.job("which colour?") }).await;
     let requests = get.requests();
@@ -330,7 +330,7 @@ async fn a_session_can_be_continued_after_a_run() {
     let timed = Settings { timeout: Some(Duration::from_millis(1_200)), ..Settings::default() };
     let fails = Timeouts {
         request: Duration::from_millis(20),
-        retries: 0,
+        retry_for: Duration::ZERO,
         slack: Duration::from_millis(20),
         ..Timeouts::default()
     };

@@ -109,7 +109,7 @@ async fn an_agent_gets_the_answer_of_another_one() {
     }
     let listed = office.world.api("GET /api/runs", "").await.json();
     assert_eq!(listed["runs"].as_array().unwrap().len(), 1, "child runs are not listed");
-    let history = office.store.history("s").await.unwrap();
+    let history = office.store.history("s", None).await.unwrap().messages;
     assert!(history.iter().all(|message| !message.content.contains("Reverse a list")
         || message.content.contains("ask_coder")));
 }

@@ -28,6 +28,7 @@ mod outage;
 mod output;
 mod parked;
 mod programs;
+mod provider;
 mod queue;
 mod resume;
 mod shares;

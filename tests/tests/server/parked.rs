@@ -9,7 +9,7 @@ use wattle_agent::host::capability::policy::Policy;
 use wattle_server::{App, ServerSettings, TenantParts};
 
 use crate::api::wat;
-use crate::world::{World, store};
+use crate::world::{World, api, store};
 
 /// Starts a server whose policy requires approval for each write.
 async fn asking() -> World {
@@ -226,4 +226,66 @@ async fn a_completion_that_waits_for_a_person_ends_with_a_link_and_its_run_goes_
             assert_eq!(world.until(&run, "done").await["result"], "done");
         }
     }
+}
+
+/// Creates a token of the server's own tenant.
+async fn token(world: &World) -> String {
+    let created = world.api("POST /api/tokens", r#"{"name":"n","scope":"run"}"#).await.json();
+    created["token"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_parked_run_of_a_revoked_token_waits_for_an_operator() {
+    let mut world = asking().await;
+    let token = token(&world).await;
+    let started = world.ask(api(&token, "POST /api/run", r#"{"prompt":"write"}"#)).await.json();
+    let run = started["id"].as_str().unwrap().to_owned();
+    world.question().await.say(&write());
+    world.until(&run, "parked").await;
+    assert_eq!(world.api("DELETE /api/tokens/n", "").await.head.status, 204);
+    let line = format!("POST /api/run/{run}/approvals/1.1");
+    assert_eq!(world.api(&line, r#"{"approve":true}"#).await.head.status, 200);
+    loop {
+        let view = world.until(&run, "parked").await;
+        if view["reason"].as_str().is_some_and(|reason| reason.contains("revoked")) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    world.no_question();
+    let released = world.api(&format!("POST /api/run/{run}/release"), "").await;
+    assert_eq!(released.head.status, 202, "{}", released.body);
+    world.question().await.respond("written");
+    world.until(&run, "done").await;
+}
+
+#[tokio::test]
+async fn a_fork_belongs_to_the_token_that_asked_for_it() {
+    let mut world = asking().await;
+    let token = token(&world).await;
+    let started = world.ask(api(&token, "POST /api/run", r#"{"prompt":"m"}"#)).await.json();
+    let run = started["id"].as_str().unwrap().to_owned();
+    world.question().await.respond("done");
+    world.until(&run, "done").await;
+    assert_eq!(world.api("DELETE /api/tokens/n", "").await.head.status, 204);
+    let forked = world.api(&format!("POST /api/run/{run}/fork"), r#"{"step":0}"#).await.json();
+    world.question().await.respond("again");
+    world.until(forked["id"].as_str().unwrap(), "done").await;
+}
+
+#[tokio::test]
+async fn a_queued_run_of_a_revoked_token_does_not_begin() {
+    let mut world = asking_with(|settings| settings.limits.runs = 1).await;
+    let token = token(&world).await;
+    let first = world.start(&json!({"prompt": "first"})).await;
+    let question = world.question().await;
+    let started = world.ask(api(&token, "POST /api/run", r#"{"prompt":"second"}"#)).await.json();
+    let second = started["id"].as_str().unwrap().to_owned();
+    world.until(&second, "queued").await;
+    assert_eq!(world.api("DELETE /api/tokens/n", "").await.head.status, 204);
+    question.respond("done");
+    world.until(&first, "done").await;
+    let ended = world.until(&second, "failed").await;
+    assert!(ended["result"].as_str().unwrap().contains("revoked"), "{ended}");
+    world.no_question();
 }

@@ -85,9 +85,10 @@ async fn open_runs_are_resumed_once() {
     .await
     .unwrap();
     let contents: Vec<String> = store
-        .history("a")
+        .history("a", None)
         .await
         .unwrap()
+        .messages
         .into_iter()
         .map(|message| message.content.to_string())
         .collect();
@@ -185,7 +186,7 @@ async fn two_servers_try_a_run_once_and_park_the_one_that_ended_their_process() 
             .unwrap()
             .starts_with("this run ended its process 2 times; it is parked")
     );
-    assert_eq!(store.history("b").await.unwrap().len(), 2);
+    assert_eq!(store.history("b", None).await.unwrap().messages.len(), 2);
     one.no_question();
     other.no_question();
     let answer = one.ask(crate::world::bare("GET /healthz", &["Host: localhost"])).await;
@@ -278,7 +279,7 @@ async fn a_request_gets_nothing_of_another_tenants_session() {
     world.no_question();
     let health = world.ask(crate::world::bare("GET /healthz", &["Host: localhost"])).await;
     assert!(!health.body.contains("alice"));
-    assert_eq!(alice.history("main").await.unwrap().len(), 2);
+    assert_eq!(alice.history("main", None).await.unwrap().messages.len(), 2);
     assert_eq!(
         alice.run("r").await.unwrap().unwrap().status,
         Status::Open,

@@ -70,7 +70,7 @@ async fn after_the_grace_period_runs_are_suspended_and_the_next_server_goes_on()
         assert_eq!(question.last(), text, "the order of the requests is kept");
         question.respond(answer);
     }
-    let ended = async || store.history("s").await.unwrap().len() == 4;
+    let ended = async || store.history("s", None).await.unwrap().messages.len() == 4;
     tokio::time::timeout(Duration::from_secs(10), async {
         while !ended().await {
             tokio::time::sleep(Duration::from_millis(10)).await;

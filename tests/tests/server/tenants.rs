@@ -319,7 +319,7 @@ async fn the_runs_of_every_tenant_are_resumed() {
         World::of(TenantParts::new(alice), |app: App| app.with_tenants(tenants), |_| {}).await;
     world.question().await.respond("for bob");
     tokio::time::timeout(Duration::from_secs(10), async {
-        while bob.history("s").await.unwrap().len() < 2 {
+        while bob.history("s", None).await.unwrap().messages.len() < 2 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     })

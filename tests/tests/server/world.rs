@@ -188,6 +188,13 @@ impl World {
         World::start_server(app, |_| {}).await
     }
 
+    /// Starts a server with an empty store whose runs ask `model`.
+    pub(crate) async fn asking(model: Arc<dyn Model>, settings: Settings) -> World {
+        let (parts, folders) = (TenantParts::new(store()), Folders::from(Catalog::default()));
+        let app = |_| app(model, settings, parts, folders, Bounds::default());
+        World::start_server(app, |_| {}).await
+    }
+
     /// Starts a server with an empty store. The server's process may use `process_memory` bytes of
     /// memory.
     pub(crate) async fn with_memory(process_memory: usize) -> World {

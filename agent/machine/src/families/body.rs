@@ -62,11 +62,12 @@ impl<'t, 'p> Body<'t, 'p> {
 
     fn content(&mut self, opening: usize) -> Result<FoundCalls, Stop> {
         match &self.form.content {
-            Content::Objects => self.objects(),
+            Content::Objects => self.objects(calls_of_value),
             Content::ObjectsFromOpening => {
                 self.cursor.at = opening;
-                self.objects()
+                self.objects(calls_of_value)
             }
+            Content::ObjectsByName => self.objects(calls_by_name),
             Content::Python => self.python_calls(),
             Content::PythonFromOpening => {
                 self.cursor.at = opening;
@@ -92,6 +93,9 @@ impl<'t, 'p> Body<'t, 'p> {
                     if !self.cursor.take_any(between)? {
                         break;
                     }
+                }
+                if !self.admits(&name) {
+                    return Err(Stop::Not);
                 }
                 let (arguments, is_complete) = self.arguments(&name, arguments)?;
                 let call = FunctionCall { id, ..call(&name, arguments.to_string()) };
@@ -173,8 +177,35 @@ impl<'t, 'p> Body<'t, 'p> {
         }
     }
 
+    /// Reads the JSON object at the cursor whose braces are doubled, as in a template of Python.
+    fn doubled(&mut self) -> Result<Value, Stop> {
+        let (mut text, mut depth, mut in_string) = (String::new(), 0_usize, false);
+        loop {
+            let next = self.cursor.next()?;
+            text.push(next);
+            match next {
+                '\\' if in_string => text.push(self.cursor.next()?),
+                '"' => in_string = !in_string,
+                '{' | '}' if !in_string => {
+                    if self.cursor.next()? != next {
+                        return Err(Stop::Not);
+                    }
+                    depth = if next == '{' { depth + 1 } else { depth.saturating_sub(1) };
+                    if depth == 0 {
+                        break;
+                    }
+                }
+                _ => {}
+            }
+        }
+        match json::read_value(&text, 0) {
+            Ok(read) if !read.is_open => Ok(read.value),
+            _ => Err(Stop::Not),
+        }
+    }
+
     /// Reads calls in JSON: an object, an array, or several consecutive objects.
-    fn objects(&mut self) -> Result<FoundCalls, Stop> {
+    fn objects(&mut self, calls_of: fn(Value) -> Vec<FunctionCall>) -> Result<FoundCalls, Stop> {
         let mut all = FoundCalls { calls: Vec::new(), is_complete: true };
         loop {
             let mut next = self.cursor;
@@ -184,8 +215,10 @@ impl<'t, 'p> Body<'t, 'p> {
             }
             let before = self.cursor;
             self.cursor = next;
-            let (value, is_complete) = self.json()?;
-            let found = calls_of_value(value);
+            let is_doubled = self.cursor.rest().starts_with("{{");
+            let (value, is_complete) =
+                if is_doubled { (self.doubled()?, true) } else { self.json()? };
+            let found = calls_of(value);
             let is_foreign = |call: &FunctionCall| !self.admits(&call.name);
             if found.is_empty() {
                 if !all.calls.is_empty() {
@@ -266,6 +299,7 @@ impl<'t, 'p> Body<'t, 'p> {
                 Arguments::Python => Err(Stop::Not),
                 Arguments::Tags(opening, closing) => self.tags(opening, closing),
                 Arguments::Pairs(key, value) => self.pairs(key, value),
+                Arguments::NamedTags => self.named_tags(),
                 Arguments::Enclosed(token) if start.rest().starts_with('{') => {
                     self.enclosed(token, 0).map(|arguments| (arguments, true))
                 }
@@ -313,6 +347,26 @@ impl<'t, 'p> Body<'t, 'p> {
             let value = value.strip_suffix('\n').unwrap_or(value);
             let value = value.strip_suffix('\r').unwrap_or(value);
             fields.insert(name, Value::from(value));
+        }
+        if fields.is_empty() { Err(Stop::Not) } else { Ok((Value::Object(fields), false)) }
+    }
+
+    /// Reads arguments in tags with their names. An argument that is cut off is not read.
+    fn named_tags(&mut self) -> Result<(Value, bool), Stop> {
+        let mut fields = Map::new();
+        loop {
+            self.cursor.skip(&[])?;
+            let mut next = self.cursor;
+            if !next.take("<")? || next.next()? == '/' {
+                break;
+            }
+            self.cursor.take("<")?;
+            let name = self.rest_of_tag()?;
+            let start = self.cursor.at;
+            let end = self.cursor.find(&[&format!("</{name}>")])?;
+            let value = self.cursor.text.get(start..self.cursor.at).unwrap_or_default();
+            self.cursor.at = end;
+            fields.insert(name, Value::from(value.trim_matches(['\r', '\n'])));
         }
         if fields.is_empty() { Err(Stop::Not) } else { Ok((Value::Object(fields), false)) }
     }
@@ -519,6 +573,26 @@ fn calls_of_value(value: Value) -> Vec<FunctionCall> {
         }
         value => call_of_object(value).into_iter().collect(),
     }
+}
+
+/// Returns the calls in a JSON value whose objects have one field each: the name of a call and its
+/// arguments.
+fn calls_by_name(value: Value) -> Vec<FunctionCall> {
+    let items = match value {
+        Value::Array(items) => items,
+        value => vec![value],
+    };
+    let calls = items.into_iter().filter_map(|item| {
+        let Value::Object(fields) = item else { return None };
+        let mut fields = fields.into_iter();
+        match (fields.next(), fields.next()) {
+            (Some((name, arguments @ Value::Object(_))), None) => {
+                Some(call(&name, arguments.to_string()))
+            }
+            _ => None,
+        }
+    });
+    calls.collect()
 }
 
 /// Converts a JSON object to a call. Returns `None` if it does not have the fields of a call.

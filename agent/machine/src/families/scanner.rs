@@ -477,7 +477,7 @@ impl<'p> Scan<'p> {
             }
             '`' => return self.backticks(is_end),
             '<' | '[' | '{' | '✿' | '◁' if self.form(is_end)? => return Ok(()),
-            'a' | 'c' | 't' | 'f' | 'A' | 'H'
+            'a' | 'c' | 't' | 'f' | 'A' | 'H' | 'd' | 'p' | '>'
                 if self.may_be_word(is_end) && self.form(is_end)? =>
             {
                 return Ok(());
@@ -491,8 +491,7 @@ impl<'p> Scan<'p> {
     /// Passes over characters with which no form begins.
     fn pass_plain(&mut self) {
         let is_plain = |b: &u8| {
-            b.is_ascii_graphic()
-                && !matches!(b, b'<' | b'[' | b'{' | b'`' | b'a' | b'c' | b't' | b'f' | b'A' | b'H')
+            b.is_ascii_graphic() && !b"<[{`actfAHdp>".contains(b)
                 || *b == b' ' && !self.line.is_blank
         };
         let length = self.text.as_bytes().iter().skip(self.at).take_while(|b| is_plain(b)).count();
@@ -511,6 +510,10 @@ impl<'p> Scan<'p> {
             "to=",
             "functools",
             "functions.",
+            "function <",
+            "default_api.",
+            "print(default_api.",
+            ">>>",
             "Action",
             "Here",
         ];
@@ -575,8 +578,15 @@ impl<'p> Scan<'p> {
                 return Ok(());
             }
         }
+        // `>>>name` is a call of Functionary, and `>>> text` is quoted three times.
+        const CALL: &str = ">>>";
+        if !is_end && bare.len() <= CALL.len() && CALL.starts_with(bare) {
+            return Err(Stop::More);
+        }
+        let is_call =
+            bare.strip_prefix(CALL).is_some_and(|name| name.starts_with(char::is_alphabetic));
         self.line.is_new = false;
-        self.line.is_code = self.fence.is_none() && mark == '>';
+        self.line.is_code = self.fence.is_none() && mark == '>' && !is_call;
         self.is_fresh &= !self.line.is_code;
         Ok(())
     }

@@ -49,13 +49,15 @@ pub(super) enum Content {
     Objects,
     /// The same, but the opening is the first part of the JSON.
     ObjectsFromOpening,
+    /// JSON objects with one field each, whose name is that of the call.
+    ObjectsByName,
     /// A name, then any of the patterns `between`, then the arguments in one of the forms.
     Named { between: &'static [&'static str], arguments: &'static [Arguments] },
     /// The rest of a tag with the name in it, `name>` or `"name">`, then the arguments.
     Tag { arguments: &'static [Arguments] },
     /// Calls in the syntax of Python: one per line, or in the brackets of a list.
     Python,
-    /// The same, but the opening is the bracket of the list.
+    /// The same, but the opening is the first part of the call or of the list.
     PythonFromOpening,
     /// Any form whose opening is not plain.
     AnyForm,
@@ -72,14 +74,18 @@ pub(super) enum Arguments {
     Tags(&'static str, &'static str),
     /// One pair of tags per argument: the tags of the name, and those of the value.
     Pairs([&'static str; 2], [&'static str; 2]),
+    /// One tag per argument, with the argument's name: `<path>a.txt</path>`.
+    NamedTags,
     /// `{name:value, …}`, where the token encloses strings.
     Enclosed(&'static str),
     /// No arguments. The call must be closed and name a known program.
     Nothing,
 }
 
-use Arguments::{Enclosed, Json, Nothing, Pairs, Tags};
-use Content::{AnyForm, Named, Objects, ObjectsFromOpening, Python, PythonFromOpening, Tag};
+use Arguments::{Enclosed, Json, NamedTags, Nothing, Pairs, Tags};
+use Content::{
+    AnyForm, Named, Objects, ObjectsByName, ObjectsFromOpening, Python, PythonFromOpening, Tag,
+};
 
 const fn form(
     families: &'static str,
@@ -187,6 +193,16 @@ pub(super) const CALLS: &[CallForm] = &[
         Named { between: &["```json", "```"], arguments: &[Json] },
         &["```", "<｜tool▁call▁end｜>", "<｜tool▁calls▁end｜>", "<｜end▁of▁sentence｜>"],
     ),
+    // A server has removed the opening.
+    CallForm {
+        place: Place::Line,
+        ..form(
+            "DeepSeek V3, DeepSeek R1",
+            &["function <｜tool▁sep｜>"],
+            Named { between: &["```json", "```"], arguments: &[Json] },
+            &["```", "<｜tool▁call▁end｜>", "<｜tool▁calls▁end｜>", "<｜end▁of▁sentence｜>"],
+        )
+    },
     form(
         "DeepSeek V3.1",
         &["<｜tool▁calls▁begin｜> <｜tool▁call▁begin｜>", "<｜tool▁call▁begin｜>"],
@@ -233,6 +249,17 @@ pub(super) const CALLS: &[CallForm] = &[
         Tag { arguments: &[Json, Tags("<~parameter name=", "</~parameter>"), Nothing] },
         &["</~invoke>", "</~function_calls>", "</~tool_call>"],
     ),
+    form(
+        "Claude 2",
+        &["<~function_calls> <~invoke> <~tool_name>", "<~invoke> <~tool_name>"],
+        Named {
+            between: &["</~tool_name>", "<~parameters>"],
+            arguments: &[NamedTags, Json, Nothing],
+        },
+        &["</~parameters>", "</~invoke>", "</~function_calls>"],
+    ),
+    form("Apertus", &["<|tools_prefix|>"], ObjectsByName, &["<|tools_suffix|>"]),
+    form("Apertus", &["<|tools_prefix|>"], Objects, &["<|tools_suffix|>"]),
     form(
         "Hermes, Qwen, Granite 4, Ernie, Hunyuan, Jamba, MiniMax M1",
         &["<~tool_calls> <~tool_call>", "<~tool_call>", "<~tool_calls>", "<function_call>"],
@@ -309,6 +336,11 @@ pub(super) const CALLS: &[CallForm] = &[
             &[],
         )
     },
+    CallForm {
+        place: Place::Line,
+        is_known: true,
+        ..form("Functionary", &[">>>"], Named { between: &[], arguments: &[Json] }, &["<|eot_id|>"])
+    },
     plain(
         "Command R, ReAct",
         &["Action:"],
@@ -320,6 +352,7 @@ pub(super) const CALLS: &[CallForm] = &[
     plain("Llama 3, xLAM, Hermes", &["{"], Place::Line, ObjectsFromOpening, &[]),
     plain("xLAM, Hermes", &["[ {"], Place::Line, ObjectsFromOpening, &[]),
     plain("Llama 3, Llama 4", &["["], Place::Line, PythonFromOpening, &[]),
+    plain("Gemma", &["print(default_api.", "default_api."], Place::Line, PythonFromOpening, &[]),
     // The fences of calls.
     CallForm { is_known: false, ..plain("Gemma", FENCES, Place::Line, Python, &["```"]) },
     CallForm { is_known: false, ..plain("Hermes, Gemma", FENCES, Place::Line, Objects, &["```"]) },
@@ -447,6 +480,8 @@ pub(super) const CHANNELS: &[ChannelForm] = &[
     channel("Cohere", &["<|START_THINKING|>"], Place::Touching, thought(&["<|END_THINKING|>"])),
     channel("Cohere", &["<|START_RESPONSE|>", "<|START_TEXT|>"], Place::Touching, Channel::Answer),
     channel("Cohere", &["<|END_RESPONSE|>", "<|END_TEXT|>"], Place::AfterForm, Channel::Nothing),
+    channel("Apertus", &["<|inner_prefix|>"], Place::Touching, thought(&["<|inner_suffix|>"])),
+    channel("Functionary", &[">>>all\n"], Place::Line, Channel::Nothing),
     channel("Kimi", &["◁think▷"], Place::Touching, thought(&["◁/think▷"])),
     channel(
         "Gemma 4",
@@ -531,6 +566,10 @@ pub(super) const FORMAT_MARKS: &[(&str, MarkPlace)] = &[
     ("<arg_value>", InFormat),
     ("</arg_value>", InFormat),
     ("<~invoke name=", InFormat),
+    ("<~invoke>", InFormat),
+    ("<~tool_name>", InFormat),
+    ("</~tool_name>", InFormat),
+    ("</~parameters>", InFormat),
     ("</~invoke>", InFormat),
     ("<~parameter name=", InFormat),
     // Mistral, Llama 2.

@@ -133,7 +133,8 @@ impl State {
             return self.end(ending);
         }
         let turn = Turn { attempt: turn.attempt + 1, ..turn };
-        let retry = Event::Retry { step: self.steps + 1, attempt: turn.attempt, error };
+        let retry =
+            Event::Retry { step: self.steps + 1, attempt: turn.attempt, error, after_ms: None };
         vec![Effect::Emit(retry), self.ask(turn)]
     }
 
@@ -195,7 +196,8 @@ impl State {
     /// as a prefix.
     fn request(&self) -> Vec<Message> {
         let mut messages = Vec::with_capacity(self.conversation.len());
-        for (at, message) in self.conversation.iter().enumerate() {
+        let sent = self.conversation.iter().enumerate().filter(|(at, _)| self.is_sent(*at));
+        for (at, message) in sent {
             if message.is_added() {
                 add(&mut messages, &message.content)
             } else {
@@ -205,6 +207,10 @@ impl State {
                 && let Some(opening) = messages.last_mut()
             {
                 opening.content = self.announce_nonce(&message.content).into();
+                let left_out = self.left_out();
+                if left_out > 0 {
+                    self.add_note(&mut messages, &prompt::left_out(left_out));
+                }
             }
         }
         messages

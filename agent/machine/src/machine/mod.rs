@@ -9,6 +9,7 @@ mod ask;
 mod contribute;
 mod execute;
 mod remember;
+mod window;
 
 use crate::{
     call::{Call, Execution},
@@ -80,6 +81,9 @@ pub fn step(mut state: State, input: Input) -> (State, Vec<Effect>) {
         }
         (Phase::Recalling(turn), Input::Recalled(execution)) => state.remember(turn, &execution),
         (Phase::Asking(turn), Input::WithoutFunctions(why)) => state.without_functions(turn, &why),
+        (Phase::Asking(turn), Input::TooLong { error, window, sent }) => {
+            state.too_long(turn, &error, (window, sent))
+        }
         (
             Phase::Executing { turn, answer, planned, notes, closing },
             Input::Executed(executions),
@@ -108,11 +112,14 @@ impl State {
         self.opens_escaped |= *escape_marks(&message, Some(&self.nonce)) != *message;
         self.knows_escapes = self.opens_escaped;
         self.conversation.push(Message::user(message.clone()));
-        if !self.is_moderated {
-            return self.next_turn();
+        let mut effects = self.fit_window();
+        if self.is_moderated {
+            self.phase = Phase::Moderating;
+            effects.push(Effect::Moderate { message });
+        } else {
+            effects.extend(self.next_turn());
         }
-        self.phase = Phase::Moderating;
-        vec![Effect::Moderate { message }]
+        effects
     }
 
     /// Starts the next turn: asks the model for its next action, or for the final answer if the

@@ -38,7 +38,7 @@ fn each_event_has_its_type_and_fields() {
             r#"{"type":"tool_result","step":1,"call":1,"source":"catalog","success":false,"output":"o","exit_code":6,"dur_ms":5,"fuel":null}"#,
         ),
         (
-            Event::Retry { step: 2, attempt: 1, error: "e".into() },
+            Event::Retry { step: 2, attempt: 1, error: "e".into(), after_ms: None },
             r#"{"type":"retry","step":2,"attempt":1,"error":"e"}"#,
         ),
         (

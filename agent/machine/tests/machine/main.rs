@@ -28,3 +28,4 @@ mod native;
 mod plain;
 mod prompt;
 mod runs;
+mod window;

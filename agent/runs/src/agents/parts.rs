@@ -305,7 +305,8 @@ impl AgentSpec {
         let timeout = self.timeout.map(|Parsed(span)| span.0);
         settings.timeout = least(settings.timeout, timeout);
         let of_request = self.http_timeout.map(|Parsed(span)| span.0);
-        settings.timeouts = settings.timeouts.at_most(of_request, self.max_retries);
+        let retry_for = self.retry_for.map(|Parsed(span)| span.0);
+        settings.timeouts = settings.timeouts.at_most(of_request, retry_for);
         let machine = &mut settings.machine;
         machine.max_steps = match (base.max_steps, self.max_steps) {
             (Some(asked), Some(own)) => fewer_steps(asked, own),

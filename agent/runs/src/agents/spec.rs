@@ -79,9 +79,10 @@ pub struct AgentSpec {
     /// applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http_timeout: Option<Parsed<Timeout>>,
-    /// Maximum number of retries of a request to the model. The deployment's limit also applies.
+    /// Time for which a request to the model that fails temporarily is repeated, such as `1m`. The
+    /// deployment's limit also applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_retries: Option<u32>,
+    pub retry_for: Option<Parsed<Timeout>>,
     /// The programs that are offered to the agent. If the field is absent, all programs are
     /// offered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -149,7 +150,7 @@ impl AgentSpec {
             retries: None,
             timeout: None,
             http_timeout: None,
-            max_retries: None,
+            retry_for: None,
             tools: None,
             context: BTreeMap::new(),
             traits: Vec::new(),

@@ -30,6 +30,20 @@ pub trait RunAssembler: Send + Sync {
         files: Option<&'a Arc<Files>>,
     ) -> AssembleFuture<'a>;
 
+    /// Returns the reason why a root run with this origin must not go on by itself, such as a token
+    /// that was revoked, or `None` if it may. A run that has not begun is refused, and any other run
+    /// is parked until an operator releases it. By default, every run goes on.
+    ///
+    /// # Errors
+    /// If the store fails.
+    fn refusal<'a>(
+        &'a self,
+        _store: &'a TenantStore,
+        _origin: &'a Json,
+    ) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
+        async { Ok(None) }.boxed()
+    }
+
     /// Returns the agents that runs may delegate to.
     fn agents(&self) -> Agents {
         Agents::default()

@@ -9,14 +9,14 @@ use std::time::Duration;
 use serde_json::Value as Json;
 use wattle_capability::files::Files;
 use wattle_machine::Input;
-use wattle_store::{StoreError, Tenant, TenantStore};
+use wattle_store::{History, StoreError, Tenant, TenantStore};
 
 use super::assemble::AssembleError;
 use super::error::StartError;
 use super::isolation::{Pass, isolation_of};
 use super::live::{LiveRun, Outcome};
 use super::queue::{Place, Position};
-use super::{RunHandle, RunService, handover};
+use super::{RunHandle, RunService, RunStatus, handover};
 use crate::agents::AgentSpec;
 use crate::cancel::Cancel;
 use crate::delegates::SEPARATOR;
@@ -207,7 +207,10 @@ impl RunService {
                 };
                 let journal: SharedJournal = Arc::new(store.clone());
                 match durable::end_keeping(&journal, &report, kept).await {
-                    Ok(()) => Outcome::Ended(Arc::new(report)),
+                    Ok(()) => {
+                        self.count_end(RunStatus::of(&report.ending));
+                        Outcome::Ended(Arc::new(report))
+                    }
                     Err(cause) => {
                         tracing::error!(run, %cause, "failed to record the end of a run");
                         self.pause(store, run).await;
@@ -246,6 +249,11 @@ impl RunService {
         }
     }
 
+    fn count_end(&self, status: RunStatus) {
+        let mut ended = self.0.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        *ended.entry(status).or_default() += 1;
+    }
+
     /// Waits until a failed operation may be retried, or until the process stops.
     pub(super) async fn retry_delay(&self) {
         tokio::select! {
@@ -273,6 +281,11 @@ impl RunService {
         {
             return driven;
         }
+        match self.refusal(store, &run.origin, (&lineage, live)).await {
+            Ok(Some(reason)) => return self.refuse(&journal, &run, reason, live).await,
+            Ok(None) => {}
+            Err(cause) => return failed(&run.id, cause),
+        }
         // A run that is cancelled while it waits stops waiting and adds nothing to its session.
         let turn = tokio::select! {
             biased;
@@ -299,8 +312,10 @@ impl RunService {
             Err(why) => return self.refuse(&journal, &run, why.to_string(), live).await,
         };
         if let Some(session) = session.as_deref().filter(|_| !live.cancel.is_cancelled()) {
-            match store.history(session).await {
-                Ok(history) => parts.history = history,
+            match store.history(session, parts.window()).await {
+                Ok(History { messages, left_out }) => {
+                    (parts.history, parts.left_out) = (messages, left_out);
+                }
                 Err(cause) => return failed(&run.id, cause),
             }
         }
@@ -316,6 +331,20 @@ impl RunService {
             Err(cause) if cause.is_full() => self.end_full(&journal, &run.id, &cause, live).await,
             Err(cause) => failed(&run.id, cause),
         }
+    }
+
+    /// Returns the reason why a run must not go on by itself. A child run goes on with its parent, and
+    /// a cancelled run ends.
+    async fn refusal(
+        &self,
+        store: &TenantStore,
+        origin: &Json,
+        (lineage, live): (&Lineage, &LiveRun),
+    ) -> Result<Option<String>, StoreError> {
+        if lineage.tree.is_some() || live.cancel.is_cancelled() {
+            return Ok(None);
+        }
+        self.0.assembler.refusal(store, origin).await
     }
 
     /// Returns the request of a run with its agent as it may be used now. That of a child run is
@@ -405,6 +434,25 @@ impl RunService {
         }
         if run.reason.is_some() && live.cancel.is_cancelled() {
             return self.abort(&journal, run, live).await;
+        }
+        if !release {
+            let parked = match self.refusal(store, &run.start.origin, (&lineage, live)).await {
+                Ok(Some(reason)) => {
+                    let parked = journal.park(&run.id, Some(reason.clone()), Vec::new()).await;
+                    parked.map(|()| Some(reason))
+                }
+                other => other,
+            };
+            match parked {
+                Ok(None) => {}
+                Ok(Some(reason)) => {
+                    tracing::warn!(run = run.id, "{reason}; it goes on once it is released");
+                    let (run_id, waiting) = (run.id.clone(), Vec::new());
+                    let reason = Some(reason);
+                    return Driven::Parked(durable::ParkedRun { run_id, waiting, reason });
+                }
+                Err(cause) => return failed(&run.id, cause),
+            }
         }
         let session = run.session.as_deref().filter(|_| !live.cancel.is_cancelled());
         if let Err(driven) = self.turn((&journal, &run.id), session, position).await {

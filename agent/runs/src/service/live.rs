@@ -209,6 +209,18 @@ impl LiveRun {
         (state.newest, state.outcome.clone())
     }
 
+    /// Returns the failure because of which the run waits for the model's provider, or `None` if the
+    /// run does not wait for it.
+    pub(super) fn provider_failure(&self) -> Option<String> {
+        let state = self.lock();
+        match &state.answer.first.as_ref()?.event {
+            Event::Retry { error, after_ms: Some(_), .. } if state.answer.size() == 0 => {
+                Some(error.clone())
+            }
+            _ => None,
+        }
+    }
+
     /// Returns the pieces of an answer that the follower has not received, if they are still in
     /// memory. The answer is the one that follows the recorded event with the sequence number
     /// `seen`.

@@ -39,6 +39,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use serde_json::Value as Json;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -113,6 +114,8 @@ struct Inner {
     tasks: TaskTracker,
     /// A signal that a run was added to the store's queue.
     queued: Notify,
+    /// Number of runs that ended with each status.
+    ended: Mutex<HashMap<RunStatus, u64>>,
     taken: AtomicU64,
     lost: AtomicU64,
     /// A token that is cancelled when the service stops accepting runs.
@@ -139,6 +142,7 @@ impl RunService {
             changed: watch::Sender::new(()),
             tasks: TaskTracker::new(),
             queued: Notify::new(),
+            ended: Mutex::default(),
             taken: AtomicU64::new(0),
             lost: AtomicU64::new(0),
             stopping: CancellationToken::new(),
@@ -197,7 +201,8 @@ impl RunService {
 
     /// Forks a run at a step and drives the new run in the background. Returns the new run's id,
     /// and its handle if the run is active here. If the new run cannot be driven now, a process
-    /// that [looks after](RunService::look_after) the store drives it later.
+    /// that [looks after](RunService::look_after) the store drives it later. `change` modifies the
+    /// origin, for example to name who forked the run.
     ///
     /// # Errors
     /// If there is no such run or step, a [limit](ServiceLimits) is reached, the service is
@@ -206,10 +211,11 @@ impl RunService {
         &self,
         store: &TenantStore,
         run: &str,
-        step: u32,
-        message: Option<String>,
+        (step, message): (u32, Option<String>),
+        change: impl FnOnce(&mut Json),
     ) -> Result<(ForkedRun, Option<RunHandle>), AnswerError> {
-        let of = store.run(run).await?.ok_or(AnswerError::Unknown)?;
+        let mut of = store.run(run).await?.ok_or(AnswerError::Unknown)?;
+        change(&mut of.start.origin);
         self.current_agent(store, &of.start.origin).await.map_err(AnswerError::Agent)?;
         // The place is taken before the new run is recorded: any process would drive a recorded run
         // later, although the caller was refused.
@@ -248,6 +254,12 @@ impl RunService {
     pub fn moves(&self) -> RunMoves {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         RunMoves { taken: load(&self.0.taken), lost: load(&self.0.lost) }
+    }
+
+    /// Returns the number of runs that ended with each status since the service was created.
+    #[must_use]
+    pub fn ended(&self) -> HashMap<RunStatus, u64> {
+        self.0.ended.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Returns true if the service no longer accepts runs.

@@ -39,7 +39,22 @@ impl RunStatus {
         !matches!(self, RunStatus::Queued | RunStatus::Running | RunStatus::Parked)
     }
 
-    fn of(ending: &Ending) -> RunStatus {
+    /// Returns the name of the status, such as `done`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            RunStatus::Queued => "queued",
+            RunStatus::Running => "running",
+            RunStatus::Parked => "parked",
+            RunStatus::Done => "done",
+            RunStatus::Failed => "failed",
+            RunStatus::Cancelled => "cancelled",
+            RunStatus::Blocked => "blocked",
+            RunStatus::Stopped => "stopped",
+        }
+    }
+
+    pub(super) fn of(ending: &Ending) -> RunStatus {
         match ending {
             Ending::Answered { .. } => RunStatus::Done,
             Ending::Exhausted { .. } => RunStatus::Stopped,
@@ -86,6 +101,9 @@ pub struct RunView {
     pub waiting: Vec<PendingApproval>,
     /// The reason why an operator must release the run, or `None` if no release is needed.
     pub reason: Option<String>,
+    /// The failure because of which the run waits for the model's provider, or `None` if it does not
+    /// wait for it. Only the process that drives the run knows it.
+    pub provider_failure: Option<String>,
     /// The run and the step that this run was forked from, or `None` if it is not a fork.
     pub forked: Option<(String, u32)>,
     /// The run that started this run, or `None` if this is not a child run.
@@ -295,6 +313,7 @@ fn of_queued(run: RunRequest) -> RunView {
         usage: Usage::default(),
         waiting: Vec::new(),
         reason: None,
+        provider_failure: None,
         forked: None,
         parent: None,
     }
@@ -306,7 +325,8 @@ async fn of_record(
     run: RunRecord,
 ) -> Result<RunView, StoreError> {
     let ending = run.summary.as_ref().map(|summary| &summary.ending);
-    let is_live = service.live(store.tenant(), &run.id).is_some();
+    let live = service.live(store.tenant(), &run.id);
+    let is_live = live.is_some();
     let status = match (run.status, ending) {
         (Status::Ended, Some(ending)) => RunStatus::of(ending),
         // The run was recorded by an older version.
@@ -344,6 +364,7 @@ async fn of_record(
         updated: run.used,
         waiting,
         reason,
+        provider_failure: live.and_then(|live| live.provider_failure()),
         forked: run.start.forked,
         parent: run.start.parent.map(|parent| parent.run),
     })

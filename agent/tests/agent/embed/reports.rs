@@ -57,7 +57,7 @@ async fn a_report_is_json_and_comes_back() {
 
 #[tokio::test]
 async fn a_run_of_a_model_with_a_price_has_a_cost() {
-    let price = Price { prompt: 1_000_000.0, completion: 0.0, cached: None };
+    let price = Price { prompt: 1_000_000.0, completion: 0.0, cached: None, window: None };
     let prices = Prices::new([("script".to_owned(), price)].into()).unwrap();
     let settings = Settings { prices, ..Settings::default() };
     let agent = agent(&[&say("ok")]).settings(settings).build().unwrap();

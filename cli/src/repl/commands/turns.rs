@@ -4,9 +4,8 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use wattle_agent::host::journal::{Journal as _, RunFilter, Status};
-use wattle_agent::host::machine::{Message, Role, Usage};
-use wattle_agent::host::{Rewind, UsageMeter};
-use wattle_agent::model::{Delta, Model, ModelRequest, ask_within};
+use wattle_agent::host::machine::{Role, Usage};
+use wattle_agent::host::{Compacted, Rewind, UsageMeter, compact as compact_messages};
 
 use crate::fault::Fault;
 use crate::output::{self, markdown};
@@ -18,12 +17,6 @@ use crate::setup;
 
 /// Estimated number of bytes per token.
 const TOKEN_BYTES: usize = 4;
-
-/// The instructions for the model that writes a summary.
-const SUMMARIZE: &str = "You summarize a conversation between a user and an assistant that runs \
-                         programs. The summary replaces the conversation. Keep the user's goals, \
-                         decisions, results, names of files, and open questions. Leave out \
-                         everything else. Write plain text, at most 300 words.";
 
 /// Prints the token usage of each run, and the total.
 pub(super) async fn cost(repl: &mut Repl, _: Vec<String>) -> Result<(), Fault> {
@@ -42,7 +35,7 @@ pub(super) async fn cost(repl: &mut Repl, _: Vec<String>) -> Result<(), Fault> {
 pub(super) async fn context(repl: &mut Repl, _: Vec<String>) -> Result<(), Fault> {
     let session = &mut repl.session;
     let model = session.model()?;
-    let history = session.kept.store.history(&session.kept.id).await?;
+    let history = session.kept.store.history(&session.kept.id, None).await?.messages;
     let agent = session.setup.agent().await?;
     let (own, settings) =
         session.setup.for_agent(&agent, &session.setup.run_settings(STEPS, &model)?)?;
@@ -90,48 +83,25 @@ pub(super) async fn context(repl: &mut Repl, _: Vec<String>) -> Result<(), Fault
 pub(super) async fn compact(repl: &mut Repl, _: Vec<String>) -> Result<(), Fault> {
     let session = &mut repl.session;
     let before = session.snapshot("/compact").await?;
-    let begin = exchanges(&before.messages).last().copied().unwrap_or(0);
-    let (old, last) = before.messages.split_at_checked(begin).unwrap_or((&before.messages, &[]));
-    if old.is_empty() {
+    let (model, settings) = (session.model()?, session.setup.settings(STEPS));
+    let compacted = compact_messages(model.as_ref(), &settings, &before.messages).await;
+    let Some(Compacted { summary, replaced, mut messages, usage }) =
+        compacted.map_err(Fault::failed)?
+    else {
         output::aside("there is nothing to summarize before the last message");
         return Ok(());
-    }
-    let model = session.model()?;
-    let (summary, usage) = summarize(session, model.as_ref(), old).await?;
+    };
     session.spent.push(usage);
-    let opening = Message::user(format!("Summary of the conversation so far:\n{summary}"));
-    let replaced =
-        [vec![opening, Message::assistant("I will continue from there.")], last.to_vec()];
-    session.replace(replaced.concat()).await?;
-    let removed = counted(old.len(), "message");
+    if summary.is_empty() {
+        return Err(Fault::failed("the model returned an empty summary").hint("try again"));
+    }
+    messages.extend(before.messages.iter().skip(replaced).cloned());
+    session.replace(messages).await?;
     session.push_undo(before).await?;
     markdown::print(&summary)?;
-    let note = format!("the summary replaces {removed}; /undo brings them back");
-    output::aside(&note);
+    let removed = counted(replaced, "message");
+    output::aside(&format!("the summary replaces {removed}; /undo brings them back"));
     Ok(())
-}
-
-async fn summarize(
-    session: &Session,
-    model: &dyn Model,
-    messages: &[Message],
-) -> Result<(String, Usage), Fault> {
-    let mut text = String::new();
-    for message in messages {
-        let who = if message.role == Role::Assistant { "assistant" } else { "user" };
-        _ = writeln!(text, "{who}: {}\n", message.content.trim());
-    }
-    let messages = [Message::system(SUMMARIZE), Message::user(text)];
-    let settings = session.setup.settings(STEPS);
-    let mut ignore = |_: Delta<'_>| {};
-    let asked =
-        ask_within(model, &settings.timeouts, ModelRequest::new(&messages), &mut ignore).await;
-    let reply = asked.map_err(Fault::failed)?;
-    let usage = settings.prices.priced(model.name(), reply.usage);
-    match reply.text.trim() {
-        "" => Err(Fault::failed("the model returned an empty summary").hint("try again")),
-        summary => Ok((summary.to_owned(), usage)),
-    }
 }
 
 /// Copies the last answer to the clipboard of the terminal.

@@ -342,7 +342,7 @@ async fn a_session_keeps_calls_and_their_results() {
     ]);
     let (report, _) = world.run(&model, &Settings::default(), world.job("remember green")).await;
     world.store.extend("s", report.turns.clone()).await.unwrap();
-    let history = world.store.history("s").await.unwrap();
+    let history = world.store.history("s", None).await.unwrap().messages;
     assert_eq!(history, report.turns, "the store contains the turns unchanged");
     assert_eq!(
         history.iter().map(|message| message.role).collect::<Vec<_>>(),

@@ -9,7 +9,13 @@ use wattle_tests::provider::{Answer, Provider};
 /// Returns settings with almost immediate retries and short timeouts.
 pub(crate) fn quick() -> Timeouts {
     let ms = Duration::from_millis;
-    Timeouts { request: ms(4_000), retries: 2, slack: ms(500), backoff: ms(1), max_delay: ms(20) }
+    Timeouts {
+        request: ms(4_000),
+        retry_for: ms(150),
+        slack: ms(500),
+        backoff: ms(1),
+        max_delay: ms(20),
+    }
 }
 
 /// Returns a model that uses the given preset for the scripted endpoint.

@@ -24,8 +24,11 @@ fn patterns() -> Arc<dyn MessageFilter> {
 }
 
 fn classifier(answers: &[&str]) -> Arc<dyn MessageFilter> {
-    let timeouts =
-        Timeouts { request: std::time::Duration::from_millis(100), retries: 0, ..quick() };
+    let timeouts = Timeouts {
+        request: std::time::Duration::from_millis(100),
+        retry_for: std::time::Duration::ZERO,
+        ..quick()
+    };
     let categories = vec!["violence".to_owned(), "self-harm".to_owned()];
     Arc::new(Classifier::new(
         Arc::new(Scripted::new(answers)),

@@ -15,6 +15,9 @@ use wattle_tests::provider::{Answer, Provider};
 
 use super::endpoint::{calling, quick, remote};
 
+/// A number of answers that no run reaches.
+const ENDLESS: usize = 1_000;
+
 /// The expected outcome of a run that starts with faulty answers.
 enum Expected {
     /// The run ends with its answer.
@@ -204,15 +207,15 @@ fn faults() -> Vec<(&'static str, Vec<Answer>, Expected)> {
         ("429 without a word", vec![status(429, "slow")], Well),
         (
             "429 forever",
-            vec![status(429, "slow"); 3],
-            Error("limits the rate of requests (429): slow (asked 3 times)"),
+            vec![status(429, "slow"); ENDLESS],
+            Error("limits the rate of requests (429): slow (asked "),
         ),
         ("402", vec![status(402, "top up")], Error("no credit left: top up")),
         ("401", vec![status(401, "who?")], Error("rejected the key (401): check `WATTLE_API_KEY`")),
         ("529", vec![status(529, "Overloaded")], Well),
         ("a reset within", vec![Answer::events([delta("hal")]).then_break_off()], Well),
         ("a reset before the headers", vec![Answer::close()], Well),
-        ("resets for ever", vec![Answer::close(); 3], Error("broke")),
+        ("resets for ever", vec![Answer::close(); ENDLESS], Error("broke")),
         ("an empty body", vec![Answer::body("")], Well),
         ("no choices", vec![Answer::body("{\"choices\":[]}")], Well),
         (
@@ -278,7 +281,7 @@ fn faults() -> Vec<(&'static str, Vec<Answer>, Expected)> {
         ("a page of HTML", vec![Answer::body("<html><body>Bad gateway</body></html>")], Well),
         (
             "HTML for ever",
-            vec![Answer::body("<html><body>Bad gateway</body></html>"); 3],
+            vec![Answer::body("<html><body>Bad gateway</body></html>"); ENDLESS],
             Error("Bad gateway"),
         ),
         (

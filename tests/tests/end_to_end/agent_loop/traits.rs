@@ -176,7 +176,7 @@ async fn a_session_keeps_the_mark_of_what_a_trait_adds() {
     let model = Scripted::new(&[DONE]);
     let (report, _) = world.run(&model, &settings, world.job("hello")).await;
     world.store.extend("s", report.turns.clone()).await.unwrap();
-    let history = world.store.history("s").await.unwrap();
+    let history = world.store.history("s", None).await.unwrap().messages;
     assert_eq!(history, report.turns);
     let added: Vec<bool> = history.iter().map(Message::is_added).collect();
     assert_eq!(added, [false, true, false], "{history:?}");

@@ -15,7 +15,7 @@ fn reply(text: &str, prompt: u64, completion: u64) -> ModelReply {
 }
 
 fn prices() -> Prices {
-    let price = Price { prompt: 1.0, completion: 10.0, cached: None };
+    let price = Price { prompt: 1.0, completion: 10.0, cached: None, window: None };
     Prices::new([("scripted".to_owned(), price)].into()).unwrap()
 }
 

@@ -122,8 +122,11 @@ pub(crate) fn client(provider: &Provider) -> wattle_agent::model::RemoteModel {
     let base = provider.base_url();
     let settings =
         EndpointSettings { base_url: Some(&base), model: Some("m"), ..Default::default() };
-    let timeouts =
-        Timeouts { retries: 0, backoff: Duration::from_millis(1), ..Timeouts::default() };
+    let timeouts = Timeouts {
+        retry_for: Duration::ZERO,
+        backoff: Duration::from_millis(1),
+        ..Timeouts::default()
+    };
     RemoteModel::new(
         resolve(&settings, |_| None).unwrap(),
         &Egress::new(Policy::default()),

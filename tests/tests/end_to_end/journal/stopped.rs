@@ -239,7 +239,7 @@ async fn a_run_that_is_stopped_at_any_write_is_resumed() {
             assert_eq!(status(&place, "r").await, Status::Ended);
             assert!(matches!(place.resume(&model, "r", &[]).await.0, Err(ResumeError::Ended(_))));
             assert_eq!(
-                place.store.history("s").await.unwrap().len(),
+                place.store.history("s", None).await.unwrap().messages.len(),
                 8,
                 "the session has the run once"
             );

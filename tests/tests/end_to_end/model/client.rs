@@ -14,7 +14,13 @@ pub(crate) const KEY: &str = "sk-very-secret-0123456789";
 
 pub(crate) fn quick() -> Timeouts {
     let ms = Duration::from_millis;
-    Timeouts { request: ms(10_000), retries: 2, slack: ms(100), backoff: ms(1), max_delay: ms(20) }
+    Timeouts {
+        request: ms(10_000),
+        retry_for: ms(150),
+        slack: ms(100),
+        backoff: ms(1),
+        max_delay: ms(20),
+    }
 }
 
 pub(crate) fn client_with(
@@ -43,13 +49,15 @@ pub(crate) async fn complete(model: &dyn Model) -> Result<ModelReply, ModelError
     model.complete(ModelRequest::new(&question())).await
 }
 
-/// Streams a reply. Returns the reply and the streamed text. In the text, `⟲` marks a restart.
+/// Streams a reply. Returns the reply and the streamed text. In the text, `⟲` marks a retry after
+/// a part of the reply.
 pub(crate) async fn stream(model: &dyn Model) -> (Result<ModelReply, ModelError>, String) {
     let mut shown = String::new();
     let mut take = |delta: Delta<'_>| match delta {
         Delta::Part(AnswerPart::Text(text)) => shown.push_str(text),
         Delta::Part(_) => {}
-        Delta::Restart => shown.push('⟲'),
+        Delta::Retry { .. } if shown.is_empty() || shown.ends_with('⟲') => {}
+        Delta::Retry { .. } => shown.push('⟲'),
     };
     let reply = model.stream(ModelRequest::new(&question()), &mut take).await;
     (reply, shown)

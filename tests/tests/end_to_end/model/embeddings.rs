@@ -1,5 +1,7 @@
 //! Tests requests for embeddings.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use serde_json::json;
 use wattle_agent::model::{EndpointSettings, Model, ModelErrorKind, RemoteModel, resolve};
 use wattle_capability::egress::{Egress, Policy};
@@ -80,7 +82,10 @@ async fn temporary_failures_are_retried_and_permanent_ones_are_reported() {
             "returned no embedding: it is larger than the limit of 1048576 bytes",
         ),
     ] {
-        let provider = Provider::start(answers);
+        let next = AtomicUsize::new(0);
+        let provider = Provider::answering(move |_| {
+            answers[next.fetch_add(1, Ordering::Relaxed) % answers.len()].clone()
+        });
         let why = client(&provider).embed("x").await.unwrap_err();
         assert_eq!(why.kind(), kind, "{why}");
         assert!(why.to_string().contains(words) && !why.to_string().contains(KEY), "{why}");

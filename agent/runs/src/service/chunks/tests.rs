@@ -61,7 +61,7 @@ fn a_call_and_a_retry_have_their_chunks() {
     let mut view = Chunks::default();
     let retry = |seq| {
         let error = "again".to_owned();
-        event(seq, Event::Retry { step: 1, attempt: 1, error })
+        event(seq, Event::Retry { step: 1, attempt: 1, error, after_ms: None })
     };
     let offsets = |chunks: Vec<ChunkEvent>| -> Vec<u64> {
         let offset = |one: ChunkEvent| match one.chunk {
