@@ -161,7 +161,7 @@ fn perform(cli: Cli) -> Result<Exit, Fault> {
         Some(Command::Trust(args)) => commands::trust::trust(args, flags).map(Exit::from),
         Some(Command::Untrust(args)) => commands::trust::untrust(args, flags).map(Exit::from),
         Some(Command::Status(args)) => commands::trust::status(args, flags).map(Exit::from),
-        Some(Command::Config(command)) => commands::config::config(command, flags).map(Exit::from),
+        Some(Command::Config(command)) => commands::config::config(command, flags),
         Some(Command::Completions { shell }) => {
             commands::completions::completions(shell).map(Exit::from)
         }

@@ -18,7 +18,9 @@ pub(crate) use author::{
     AgentsCommand, AgentsTestArgs, CatalogCommand, CheckArgs, ExpandArgs, FmtArgs, NewArgs,
     WorkbookCommand,
 };
-pub(crate) use operate::{ConfigCommand, DemoArgs, DoctorArgs, InitArgs, StatusArgs, TrustArgs};
+pub(crate) use operate::{
+    ConfigCommand, DemoArgs, DoctorArgs, InitArgs, StatusArgs, TrustArgs, WhichFile,
+};
 pub(crate) use records::{
     LedgerCommand, MemoryCommand, RunsArgs, SessionCommand, ShowArgs, TokenCommand, TokenScope,
     TraceArgs, TraceCommand, VarsCommand,
@@ -49,7 +51,7 @@ pub(crate) struct Cli {
 fn accepts(command: &str, group: Group) -> bool {
     use Group::*;
     match command {
-        "" | "run" | "repl" | "config show" => true,
+        "" | "run" | "repl" | "config show" | "config get" => true,
         // The session's id is an argument.
         "session resume" => group != Session,
         // The server's runs write nothing to the workdir, and each request names its session.
@@ -74,6 +76,8 @@ fn accepts(command: &str, group: Group) -> bool {
         "agents test" => matches!(group, Endpoint | Root | Folders | AgentFolders),
         "check" | "workbook lint" => matches!(group, Root | Folders),
         command => match command.split(' ').next() {
+            // The workdir determines the project file.
+            Some("config") => group == Root,
             Some("catalog") => matches!(group, Root | Folders),
             Some("agents") => matches!(group, Root | Folders | AgentFolders),
             Some(
@@ -243,7 +247,7 @@ pub(crate) enum Command {
     Untrust(TrustArgs),
     /// Show what the project file sets, and whether it is trusted
     Status(StatusArgs),
-    /// Show the settings
+    /// Show, set and edit the settings
     #[command(subcommand)]
     Config(ConfigCommand),
     /// Print a completion script for a shell

@@ -1,17 +1,14 @@
 //! `wattle init`: chooses the model, tries it with one request, and writes the user file.
 
-use std::path::Path;
-
-use toml_edit::{DocumentMut, value};
 use wattle_agent::host::machine::Message;
 use wattle_agent::model::{ModelRequest, presets};
 
 use crate::args::InitArgs;
-use crate::config::{Layer, Places};
+use crate::config::{Layer, SettingsFile};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, visible};
 use crate::setup::{Setup, variable};
-use crate::{ask, files, stdin, threads, trust};
+use crate::{ask, stdin, threads, trust};
 
 /// Maximum number of tokens in the answer to the test request.
 const MAX_TOKENS: u32 = 64;
@@ -19,19 +16,14 @@ const MAX_TOKENS: u32 = 64;
 /// Determines the endpoint and the model and writes them to the user file. Unless `--no-test` is
 /// given, first sends a test request, and writes nothing if the request fails.
 pub(crate) fn init(args: InitArgs, flags: &[Layer]) -> Result<(), Fault> {
-    let Some(path) = Places::of_user().user_file else {
-        return Err(Fault::configuration("there is no home directory for the user file")
-            .hint("set `HOME`, or `XDG_CONFIG_HOME`"));
-    };
+    let mut settings = SettingsFile::of_user()?;
     let choice = Choice::complete(&args)?;
-    let document = choice.written(&path)?;
+    choice.write_to(&mut settings)?;
     if !args.no_test {
         threads::run(try_out(&[&[choice.layer()], flags].concat()))?;
     }
-    files::write_private(&path, document.to_string().as_bytes()).map_err(|error| {
-        Fault::configuration(format!("failed to write `{}`: {error}", path.display()))
-    })?;
-    output::note(&format!("saved in {}", path.display()));
+    settings.save()?;
+    output::note(&format!("saved in {}", settings.path().display()));
     output::aside("next: wattle run \"…\", or wattle for a session");
     Ok(())
 }
@@ -86,18 +78,8 @@ impl Choice {
         }
     }
 
-    /// Returns the user file, updated with the choice. Everything else in the file stays unchanged.
-    fn written(&self, path: &Path) -> Result<DocumentMut, Fault> {
-        let failed = |why: String| {
-            Fault::configuration(format!("failed to read `{}`: {why}", path.display()))
-        };
-        let text = match std::fs::read_to_string(path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-            Err(error) => return Err(failed(error.to_string())),
-        };
-        let mut document: DocumentMut =
-            text.parse().map_err(|error: toml_edit::TomlError| failed(error.to_string()))?;
+    /// Writes the choice into the user file's text.
+    fn write_to(&self, settings: &mut SettingsFile) -> Result<(), Fault> {
         for (key, chosen) in [
             ("provider", &self.provider),
             ("base_url", &self.base_url),
@@ -105,14 +87,12 @@ impl Choice {
             ("model", &self.model),
         ] {
             match chosen {
-                Some(text) => {
-                    document.insert(key, value(text));
-                }
+                Some(text) => settings.put(key, text.as_str().into())?,
                 // A setting of an earlier choice could contradict this one.
-                None => drop(document.remove(key)),
+                None => drop(settings.remove(key)),
             }
         }
-        Ok(document)
+        Ok(())
     }
 }
 

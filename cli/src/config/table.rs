@@ -18,6 +18,7 @@ use wattle_agent::model::{FunctionChoice, Prices, ThinkingEffort, Timeouts};
 
 use super::class::{self, Class, Kind};
 use super::classes::ModelClasses;
+use super::file::Source;
 use super::flag::{self, Flag, Group};
 use super::model::{ContentGuard, Temperature};
 use super::project::Request;
@@ -137,7 +138,10 @@ macro_rules! keys {
                     toml::Table::try_from(granted).map_err(|error| unread(error.to_string()))?;
                 match table.keys().find(|key| !is_granted(key)) {
                     Some(key) => Err(unread(format!("unknown setting `{key}`"))),
-                    None => Layer::of_table(&table, Path::new("the store")),
+                    None => {
+                        let source = Source { path: Path::new("the store"), text: "" };
+                        Layer::of_table(&table, &source)
+                    }
                 }
             }
 
@@ -163,8 +167,11 @@ macro_rules! keys {
 
             /// Reads the settings from a file's table. The caller has checked that all keys are
             /// known.
-            pub(super) fn of_table(table: &toml::Table, path: &Path) -> Result<Layer, Fault> {
-                Ok(Layer { $($name: entry(table, key!($name $($key)?), path)?,)* })
+            pub(super) fn of_table(
+                table: &toml::Table,
+                source: &Source<'_>,
+            ) -> Result<Layer, Fault> {
+                Ok(Layer { $($name: entry(table, key!($name $($key)?), source)?,)* })
             }
 
             /// Returns a request for each setting of this layer, which must be a project file's
@@ -193,6 +200,19 @@ macro_rules! keys {
                 })*
                 self
             }
+        }
+
+        /// Parses the value of the setting `key` as in a variable, and returns it as in a file.
+        /// Relative paths are relative to `folder`. Returns `None` if the key is unknown.
+        pub(super) fn value_in_file(
+            key: &str,
+            text: &str,
+            folder: &Path,
+        ) -> Option<Result<toml::Value, String>> {
+            $(if key == key!($name $($key)?) {
+                return Some(in_file::<$type>(text, folder));
+            })*
+            None
         }
 
         impl Config {
@@ -486,11 +506,17 @@ fn variable<T: Value>(
 fn entry<T: Value>(
     table: &toml::Table,
     key: &'static str,
-    path: &Path,
+    source: &Source<'_>,
 ) -> Result<Option<T>, Fault> {
-    let folder = path.parent().unwrap_or(Path::new(""));
+    let folder = source.path.parent().unwrap_or(Path::new(""));
     let Some(value) = table.get(key) else { return Ok(None) };
-    T::from_toml(value, folder).map(Some).map_err(|why| {
-        Fault::configuration(format!("the key `{key}` of `{}`: {why}", path.display()))
-    })
+    T::from_toml(value, folder).map(Some).map_err(|why| source.wrong_value(key, &why))
+}
+
+/// Parses the text of a value, and returns the value as in a file.
+fn in_file<T: Value>(text: &str, folder: &Path) -> Result<toml::Value, String> {
+    let in_toml = |value: T| {
+        toml::Value::try_from(value.to_json()).map_err(|_| "expected a value".to_owned())
+    };
+    in_toml(T::from_toml(&in_toml(T::from_text(text)?)?, folder)?)
 }

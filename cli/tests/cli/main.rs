@@ -24,6 +24,7 @@ mod readme;
 mod replicas;
 mod run;
 mod runs;
+mod settings_files;
 mod stores;
 mod tenants;
 mod terminal;
