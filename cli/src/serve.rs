@@ -40,6 +40,9 @@ pub(crate) fn serve(args: ServeArgs, flags: &[Layer]) -> Result<Exit, Fault> {
 async fn listen(args: ServeArgs, config: Config) -> Result<Exit, Fault> {
     let setup = Setup::new(config)?;
     let (model, problem) = model(&setup)?;
+    if problem.is_none() {
+        setup.note_default_model(&*model);
+    }
     let listen = resolve(&args.listen).await?;
     let ServerToken { token, in_link } = token(listen)?;
     let link = in_link.then(|| format!("#token={}", token.reveal()));
@@ -114,7 +117,8 @@ fn model(setup: &Setup) -> Result<(Arc<dyn Model>, Option<String>), Fault> {
         || [provider, base_url, model].iter().any(|setting| setting.value.is_some());
     match setup.model() {
         Err(fault) if !is_set => {
-            let reason = fault.message().to_owned();
+            let parts = [Some(fault.message()), fault.hinted()];
+            let reason = parts.into_iter().flatten().collect::<Vec<_>>().join(": ");
             output::warn(&format!("{reason}.\nUntil then, runs fail"));
             Ok((Arc::new(MissingModel(reason.clone())), Some(reason)))
         }

@@ -111,6 +111,9 @@ async fn begin(
     output: Option<OutputSettings>,
 ) -> Result<Exit, Fault> {
     let model = setup.model()?;
+    if !control.quiet {
+        setup.note_default_model(&*model);
+    }
     let is_label = args.no_session_store;
     let label = if is_label { setup.session_label().await? } else { None };
     let session = if is_label { None } else { setup.session().await? };

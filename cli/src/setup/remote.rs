@@ -51,11 +51,10 @@ pub(crate) fn variable(name: &str) -> Option<String> {
 pub(super) fn endpoint_fault(error: &EndpointError) -> Fault {
     let key = variable("WATTLE_API_KEY").is_some_and(|key| !key.trim().is_empty());
     if error.kind() == EndpointErrorKind::NothingSet && !key {
-        let message = "no model is set up: `wattle init` chooses one; or set a key \
-                       (`OPENROUTER_API_KEY`, `OPENAI_API_KEY`, `ANTHROPIC_API_KEY`, …),\nor name \
-                       an endpoint: `--base-url URL --model NAME`, \
-                       or `--provider ollama --model NAME`";
-        return Fault::configuration(message).hint("`wattle demo` plays real runs without a model");
+        let hint = "`wattle init` sets one up, and `wattle demo` needs none; or set a key \
+                    (`OPENAI_API_KEY`, `ANTHROPIC_API_KEY`, …),\nor name an endpoint: `--base-url \
+                    URL --model NAME`, or `--provider ollama --model NAME`";
+        return Fault::configuration("no model is set up").hint(hint);
     }
     Fault::configuration(error)
 }

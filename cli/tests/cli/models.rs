@@ -244,3 +244,22 @@ fn a_session_reports_its_usage() {
         "{lines:?}"
     );
 }
+
+/// The provider is found by its key. A proxy that refuses the connection shows that the request
+/// would have been sent to it.
+#[test]
+fn a_key_without_a_model_means_the_default_model_of_its_provider() {
+    let place = Place::new();
+    let run = |args: &[&str]| {
+        let call = place.wattle(["run", "hello"].iter().chain(args));
+        let call = call.env("OPENAI_API_KEY", "sk-test-0123456789");
+        call.env("HTTPS_PROXY", "http://127.0.0.1:1").env("WATTLE_MAX_RETRIES", "0").run().code(4)
+    };
+    let said = "using gpt-5-mini, the provider's default model";
+    assert_eq!(run(&[]).stderr.matches(said).count(), 1);
+    // Its price is known.
+    run(&["--max-cost", "1"]).reports(&[said]);
+    for args in [&["-q"][..], &["--model", "gpt-5"]] {
+        assert!(!run(args).stderr.contains("default model"));
+    }
+}
