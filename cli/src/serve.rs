@@ -70,7 +70,7 @@ async fn listen(args: ServeArgs, config: Config) -> Result<Exit, Fault> {
         .with_tenants(tenants(&setup))
         .with_host_files(setup::host_files(&setup.config))
         .with_policy(setup.config.policy.clone())
-        .with_max_steps(setup.config.max_steps.value.map(std::num::NonZero::get))
+        .with_max_steps(setup.config.max_steps.value)
         .with_embed_model(setup.config.embed_model.value.clone())
         .with_operator(operator(&setup.config));
     // Runs can read the workdir only if the operator sets it explicitly.

@@ -11,7 +11,7 @@ use wattle_agent::host::capability::ai::Budget;
 use wattle_agent::host::capability::egress::HostRule;
 use wattle_agent::host::capability::git::{Branch, Remote};
 use wattle_agent::host::capability::policy::{Policy, Rule};
-use wattle_agent::host::machine::Dollars;
+use wattle_agent::host::machine::{self, Dollars, OnMaxSteps};
 use wattle_agent::host::rt::{AccountLimits, Limits};
 use wattle_agent::host::{DEFAULT_TENANT, DialectSetting, Retention, StoreLimits, Timeout};
 use wattle_agent::model::{FunctionChoice, Prices, ThinkingEffort, Timeouts};
@@ -305,10 +305,19 @@ keys! {
     /// the first lines of the files that the message names.
     orient "WATTLE_ORIENT": bool = |_| true, Class::Narrows(class::off)
         => Flag::value(Group::Form, "SWITCH", "Show the model the workdir's file names: on or off [default: on]");
-    /// Maximum number of steps of a run. By default, each command has its own limit. A request to
-    /// the server may ask for fewer steps, but not for more.
-    max_steps "WATTLE_MAX_STEPS": Option<NonZeroU32> = |_| None, Class::Narrows(class::steps)
-        => Flag::value(Group::Limits, "N", "Limit the steps of a run");
+    /// Maximum number of steps of a run, or 0 for no limit. By default, each command has its own
+    /// limit. A request to the server may ask for fewer steps, but not for more.
+    max_steps "WATTLE_MAX_STEPS": Option<u32> = |_| None, Class::Narrows(class::steps)
+        => Flag::value(Group::Limits, "N", "Limit the steps of a run; 0 for no limit");
+    /// The behaviour of a run that has used up its steps. With `answer`, the model gets one last
+    /// turn, in which it must answer. With `stop`, the result says that the steps are used up. With
+    /// `latest`, the result is the last text that the model wrote.
+    on_max_steps "WATTLE_ON_MAX_STEPS": OnMaxSteps = |_| OnMaxSteps::default(), Class::Presentation
+        => Flag::value(Group::Limits, "END", "Choose the end at the limit of steps: answer, stop or latest");
+    /// Maximum number of consecutive steps with the same calls and the same results, or 0 for no
+    /// limit. A run that reaches it ends.
+    max_repetitions "WATTLE_MAX_REPETITIONS": u32 = |_| machine::Settings::default().max_repetitions, Class::Narrows(class::repetitions)
+        => Flag::value(Group::Limits, "N", "Stop after N identical steps; 0 for no limit [default: 5]");
     /// Maximum duration of a run.
     timeout "WATTLE_TIMEOUT": Option<Timeout> = |_| None, Class::Narrows(class::bounded)
         => Flag::value(Group::Time, "TIME", "Limit the time of a run, such as 90s or 2m");

@@ -241,7 +241,7 @@ impl Setup {
         agent: &AgentSpec,
         base: &Settings,
     ) -> Result<AgentParts, AgentError> {
-        let max_steps = self.config.max_steps.value.map(std::num::NonZero::get);
+        let max_steps = self.config.max_steps.value;
         agent.parts(AgentBase { host: &self.host, settings: base, agents: &self.agents, max_steps })
     }
 
@@ -276,9 +276,11 @@ impl Setup {
     /// Returns the settings of the agent loop. `max_steps` applies if the configuration sets no
     /// maximum number of steps.
     pub(crate) fn settings(&self, max_steps: u32) -> Settings {
-        let max_steps = self.config.max_steps.value.map_or(max_steps, std::num::NonZero::get);
+        let max_steps = self.config.max_steps.value.unwrap_or(max_steps);
         let machine = machine::Settings {
             max_steps,
+            on_max_steps: self.config.on_max_steps.value,
+            max_repetitions: self.config.max_repetitions.value,
             max_tokens_total: self.config.max_tokens_total.value.map(|tokens| tokens.get().into()),
             max_cost: self.config.max_cost.value,
             ..machine::Settings::default()
