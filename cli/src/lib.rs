@@ -54,6 +54,7 @@ pub fn main() -> ExitCode {
             Fault::failed(format!("{panic}{trace}")).hint("this is a bug; please report it")
         }));
     }));
+    commands::completions::answer();
     let cli = match Cli::parse_checked(std::env::args_os()) {
         Ok(cli) => cli,
         Err(error) => return print_usage(&error),

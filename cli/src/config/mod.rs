@@ -40,7 +40,7 @@ pub(crate) use places::Places;
 pub(crate) use project::{PROJECT_FILE, Project, Request, above, untrusted_settings};
 pub(crate) use secret::SecretEntry;
 pub(crate) use store::{BlobLocation, StoreLocation, TraceLocation};
-pub(crate) use table::{Config, Layer, VARIABLES, options};
+pub(crate) use table::{Config, Layer, VARIABLES, keys, options};
 pub(crate) use value::{Sandbox, SearchEngine, Value};
 pub(crate) use wattle_agent::host::Timeout;
 

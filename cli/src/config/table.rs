@@ -19,7 +19,7 @@ use wattle_agent::model::{FunctionChoice, Prices, ThinkingEffort, Timeouts};
 use super::class::{self, Class, Kind};
 use super::classes::ModelClasses;
 use super::file::Source;
-use super::flag::{self, Flag, Group};
+use super::flag::{self, Flag, Group, Names};
 use super::model::{ContentGuard, Temperature};
 use super::project::Request;
 use super::secret::SecretList;
@@ -101,10 +101,15 @@ macro_rules! keys {
         /// the help.
         pub(crate) fn options(accepts: &dyn Fn(Group) -> bool) -> Vec<clap::Arg> {
             let mut options: Vec<(Group, clap::Arg)> = Vec::new();
-            $($(
-                let flag: Flag = $flag;
-                options.push((flag.group, flag.option::<$type>(stringify!($name))));
-            )?)*
+            $({
+                let flag: Option<Flag> = flag!($($flag)?);
+                let names = Names {
+                    field: stringify!($name),
+                    key: key!($name $($key)?),
+                    variable: $variable,
+                };
+                options.extend(flag.map(|flag| (flag.group, flag.option::<$type>(names))));
+            })*
             options.retain(|(group, _)| accepts(*group));
             options.sort_by_key(|(group, _)| *group);
             options.into_iter().map(|(_, option)| option).collect()
@@ -266,7 +271,7 @@ macro_rules! keys {
 keys! {
     /// The name of the model. It may begin with a preset: `openai:gpt-5`.
     model "WATTLE_MODEL": Option<String> = |_| None, Class::NeedsTrust
-        => Flag::value(Group::Model, "NAME", "Use this model").short('m');
+        => Flag::value(Group::Model, "NAME", "Use this model").short('m').common();
     /// The URL of the endpoint, without `/chat/completions`.
     base_url "WATTLE_BASE_URL": Option<String> = |_| None, Class::NeedsTrust
         => Flag::value(Group::Endpoint, "URL", "Call this chat-completions endpoint, such as http://127.0.0.1:8080/v1");
@@ -275,7 +280,7 @@ keys! {
         => Flag::value(Group::Endpoint, "VAR", "Read the API key from this environment variable");
     /// The preset for a well-known endpoint: `openrouter`, `openai`, `ollama`, …
     provider "WATTLE_PROVIDER": Option<String> = |_| None, Class::NeedsTrust
-        => Flag::value(Group::Endpoint, "PRESET", "Use a well-known endpoint: openrouter, openai, ollama, …");
+        => Flag::value(Group::Endpoint, "PRESET", "Use a well-known endpoint: openrouter, openai, ollama, …").common();
     /// The file of recorded model answers to replay instead of asking a model.
     cassette "WATTLE_CASSETTE": Option<PathBuf> = |_| None, Class::NeedsTrust
         => Flag::value(Group::Model, "FILE", "Answer from a recording instead of a model");
@@ -308,7 +313,7 @@ keys! {
     /// Maximum number of steps of a run, or 0 for no limit. By default, each command has its own
     /// limit. A request to the server may ask for fewer steps, but not for more.
     max_steps "WATTLE_MAX_STEPS": Option<u32> = |_| None, Class::Narrows(class::steps)
-        => Flag::value(Group::Limits, "N", "Limit the steps of a run; 0 for no limit");
+        => Flag::value(Group::Limits, "N", "Limit the steps of a run; 0 for no limit").common();
     /// The behaviour of a run that has used up its steps. With `answer`, the model gets one last
     /// turn, in which it must answer. With `stop`, the result says that the steps are used up. With
     /// `latest`, the result is the last text that the model wrote.
@@ -320,7 +325,7 @@ keys! {
         => Flag::value(Group::Limits, "N", "Stop after N identical steps; 0 for no limit [default: 5]");
     /// Maximum duration of a run.
     timeout "WATTLE_TIMEOUT": Option<Timeout> = |_| None, Class::Narrows(class::bounded)
-        => Flag::value(Group::Time, "TIME", "Limit the time of a run, such as 90s or 2m");
+        => Flag::value(Group::Time, "TIME", "Limit the time of a run, such as 90s or 2m").common();
     /// Maximum number of tokens that a run uses.
     max_tokens_total "WATTLE_MAX_TOKENS_TOTAL": Option<NonZeroU32> = |_| None, Class::Narrows(class::bounded)
         => Flag::value(Group::Limits, "N", "Limit the tokens of a run");
@@ -376,13 +381,13 @@ keys! {
         => Flag::value(Group::Search, "VAR", "Read the engine's key from a variable [default: WATTLE_SEARCH_KEY]");
     /// The path of the workdir.
     root "WATTLE_ROOT": PathBuf = |_| PathBuf::from("."), Class::Never, granted
-        => Flag::value(Group::Root, "DIR", "Work in this folder [default: .]").short('C');
+        => Flag::value(Group::Root, "DIR", "Work in this folder [default: .]").short('C').common();
     /// If true, programs write directly to the workdir instead of to the overlay.
     write "WATTLE_WRITE": bool = |_| false, Class::Narrows(class::off), granted
-        => Flag::switch(Group::Write, "Write to the workdir directly, without the overlay");
+        => Flag::switch(Group::Write, "Write to the workdir directly, without the overlay").common();
     /// If true, the changes of a successful run are applied to the workdir at its end.
     apply "WATTLE_APPLY": bool = |_| false, Class::Narrows(class::off), granted
-        => Flag::switch(Group::Write, "Apply the overlay's changes to the workdir at the end");
+        => Flag::switch(Group::Write, "Apply the overlay's changes to the workdir at the end").common();
     /// If true, the run is trusted: it may commit, publish and generate images.
     exec "WATTLE_EXEC": bool = |_| false, Class::Never, granted
         => Flag::switch(Group::Write, "Trust the run; implies --write");
@@ -436,10 +441,10 @@ keys! {
     agent_resolver "WATTLE_AGENT_RESOLVER": Option<String> = |_| None, Class::NeedsTrust;
     /// The name of the agent.
     agent "WATTLE_AGENT": Option<String> = |_| None, Class::NeedsTrust
-        => Flag::value(Group::Agent, "NAME", "Run as this agent");
+        => Flag::value(Group::Agent, "NAME", "Run as this agent").common();
     /// The session of the run.
     session "WATTLE_SESSION": Option<String> = |_| None, Class::NeedsTrust
-        => Flag::value(Group::Session, "ID", "Continue this session, with its conversation and its state");
+        => Flag::value(Group::Session, "ID", "Continue this session, with its conversation and its state").common();
     /// The tenant of the run. All sessions of a tenant share its variables.
     tenant "WATTLE_TENANT": String = |_| DEFAULT_TENANT.to_owned(), Class::NeedsTrust, granted
         => Flag::value(Group::Tenant, "NAME", "Act for this tenant [default: default]");
@@ -462,7 +467,7 @@ keys! {
     trace_dir as "trace.dir" "WATTLE_TRACE_DIR": Option<TraceLocation> = |_| None, Class::Never;
     /// If true, programs and observations are printed in full.
     verbose "WATTLE_VERBOSE": bool = |_| false, Class::Presentation
-        => Flag::switch(Group::Verbose, "Show programs and observations in full, and debug messages").short('v');
+        => Flag::switch(Group::Verbose, "Show programs and observations in full, and debug messages").short('v').common();
     /// The sandbox around the process: `on` or `off`.
     sandbox "WATTLE_SANDBOX": Sandbox = |_| Sandbox::On, Class::Never
         => Flag::value(Group::Sandbox, "SWITCH", "Confine the process itself: on or off [default: on]");
@@ -476,6 +481,11 @@ pub(super) struct Key {
     pub(super) kind: Kind,
     /// If true, a resumed run keeps the setting.
     granted: bool,
+}
+
+/// Returns the keys of all settings, in the order of the manual.
+pub(crate) fn keys() -> impl Iterator<Item = &'static str> {
+    KEYS.iter().map(|key| key.name)
 }
 
 /// Returns true if a resumed run keeps the setting with this key.

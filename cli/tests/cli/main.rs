@@ -6,6 +6,7 @@ mod agents;
 mod artifacts;
 mod authoring;
 mod check;
+mod completions;
 mod config;
 mod durable;
 mod eval;
