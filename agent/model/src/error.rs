@@ -145,6 +145,12 @@ impl ModelError {
         error(kind, quoting("the provider reported an error in its answer".to_owned(), message))
     }
 
+    /// Creates the error for a response that is not a list of models.
+    pub(super) fn no_models(url: &str, why: &str) -> Self {
+        let text = format!("{url} returned no list of models: {why}");
+        error(ModelErrorKind::Malformed, text)
+    }
+
     pub(super) fn malformed(url: &str, why: &str, head: &str) -> Self {
         let text = format!("{url} returned no chat completion: {why}");
         error(ModelErrorKind::Malformed, quoting(text, head))
