@@ -3,6 +3,7 @@
 //! The binary calls [`main`]. The crate is also a library, so that the fuzz targets can parse
 //! project files.
 
+mod api_keys;
 mod args;
 mod ask;
 mod changes;

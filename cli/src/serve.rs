@@ -30,7 +30,7 @@ const STEPS: u32 = 10;
 /// Serves requests until an interrupt or a termination signal arrives, then waits for the current
 /// runs to end. A second signal ends the process immediately.
 pub(crate) fn serve(args: ServeArgs, flags: &[Layer]) -> Result<Exit, Fault> {
-    let config = trust::gather(flags)?;
+    let config = trust::gather(flags)?.for_server();
     let needs =
         Needs { trusted: may_exec()?, listens: true, saves_programs: true, ..Needs::default() };
     walls::raise(&config, &needs)?;
@@ -117,8 +117,7 @@ fn model(setup: &Setup) -> Result<(Arc<dyn Model>, Option<String>), Fault> {
         || [provider, base_url, model].iter().any(|setting| setting.value.is_some());
     match setup.model() {
         Err(fault) if !is_set => {
-            let parts = [Some(fault.message()), fault.hinted()];
-            let reason = parts.into_iter().flatten().collect::<Vec<_>>().join(": ");
+            let reason = fault.sentence();
             output::warn(&format!("{reason}.\nUntil then, runs fail"));
             Ok((Arc::new(MissingModel(reason.clone())), Some(reason)))
         }

@@ -15,7 +15,7 @@ pub(crate) struct DemoArgs {
 }
 
 /// Arguments of `init`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct InitArgs {
     /// Use a well-known endpoint: openrouter, openai, ollama, …
     #[arg(long, value_name = "PRESET", conflicts_with = "base_url")]

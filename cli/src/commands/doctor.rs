@@ -15,7 +15,7 @@ use crate::output::{self, BAD, DIM, GOOD, paint, visible};
 use crate::setup::trusted;
 use crate::setup::{self, Setup, host_files, variable};
 use crate::walls::{self, Needs, Walls};
-use crate::{threads, trust};
+use crate::{api_keys, threads, trust};
 
 /// Time limit for the endpoint's response to the check.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -188,6 +188,10 @@ fn model(setup: &Setup) -> Found {
     let key = match &endpoint.key {
         Some(key) if key.is_short() => {
             format!("key from `{}`, {}", endpoint.key_variable, setup::SHORT_KEY)
+        }
+        Some(_) if std::env::var_os(&endpoint.key_variable).is_none_or(|key| key.is_empty()) => {
+            let path = api_keys::path().unwrap_or_default();
+            format!("key `{}` from `{}`", endpoint.key_variable, path.display())
         }
         Some(_) => format!("key from `{}`", endpoint.key_variable),
         None => "no key".to_owned(),

@@ -94,6 +94,10 @@ fn keep_recorded(kept: &mut Config, wanted: &Config, opened: &RunRecord) {
     if wanted.orient.origin == Origin::Flag {
         kept.orient.value = start.setup.orientation.is_some();
     }
+    if wanted.system.origin == Origin::Flag {
+        // The prompt is recorded, not its file.
+        kept.system.value = None;
+    }
     kept.session.value.clone_from(&opened.session);
     if wanted.agent.value.is_some() {
         kept.agent.value = Some(start.agent.clone());

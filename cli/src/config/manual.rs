@@ -73,13 +73,23 @@ pipe, a file or a terminal with `TERM=dumb` gets the answer's text as it is.
                     is `-`,
 stdin is the request. With `--no-stdin`, the command does not read stdin, which a loop may need that \
                     reads
-its lines from there.
+its lines from there. Words without quotes are joined: `wattle run count the words`.
 
 `wattle config set KEY VALUE` checks the value as in a variable and keeps the comments of the \
                     file.
 With `--project`, the command changes the project file. `wattle config path` prints the path of a \
                     file, and
 `wattle config edit` opens it in your editor and then checks it. Settings contain no keys.
+
+## Keys
+
+`wattle init` asks for the provider, the key and the model, tries them with a first message, and saves \
+                    them:
+the provider and the model in the user file, and the key in `wattle/api-keys.toml` in the XDG state \
+                    directory
+(usually `~/.local/state`), which only you can read. No program can read that file. It contains \
+                    variables, such
+as `OPENAI_API_KEY = \"…\"`; a variable of the environment takes precedence.
 
 The rules of `allow`, `ask` and `deny` add up over all layers; [security.md](security.md) \
                     describes them.

@@ -38,13 +38,14 @@ pub(crate) use flag::Group;
 pub(crate) use model::Temperature;
 pub(crate) use places::Places;
 pub(crate) use project::{PROJECT_FILE, Project, Request, above, untrusted_settings};
-pub(crate) use secret::SecretEntry;
+pub(crate) use secret::{KEPT_ELSEWHERE, SecretEntry, looks_like_key};
 pub(crate) use store::{BlobLocation, StoreLocation, TraceLocation};
 pub(crate) use table::{Config, Layer, VARIABLES, keys, options};
 pub(crate) use value::{Sandbox, SearchEngine, Value};
 pub(crate) use wattle_agent::host::Timeout;
 
 use table::KEYS;
+use value::KeepTime;
 
 /// A value with the layer that it comes from.
 #[derive(Clone, Debug)]
@@ -255,6 +256,13 @@ impl Config {
             }
         }
         Ok(())
+    }
+
+    /// Returns the settings of a server, which keeps sessions for `session_ttl`.
+    pub(crate) fn for_server(self) -> Config {
+        let Setting { value: Timeout(span), origin } = self.session_ttl.clone();
+        let keep_sessions = Setting { value: KeepTime(Some(span)), origin };
+        Config { keep_sessions, ..self }
     }
 
     /// Returns true if programs write to the workdir directly, because `write` is set or the run is

@@ -299,6 +299,9 @@ keys! {
     max_tokens "WATTLE_MAX_TOKENS": NonZeroU32 = |_| budget(Settings::default().max_tokens.into()), Class::Narrows(class::at_most);
     /// The effort that the model spends on reasoning, from 0 to 100. By default, the model decides.
     thinking_effort "WATTLE_THINKING_EFFORT": Option<ThinkingEffort> = |_| None, Class::NeedsTrust;
+    /// The file whose text is the beginning of the system prompt of each run.
+    system "WATTLE_SYSTEM": Option<PathBuf> = |_| None, Class::Never
+        => Flag::value(Group::Form, "FILE", "Start the system prompt with the text of a file");
     /// The use of functions in the native dialect: the model may call one (`auto`), must call one
     /// (`required`), or must not call any (`none`).
     tool_call "WATTLE_TOOL_CALL": FunctionChoice = |_| FunctionChoice::default(), Class::Presentation;
@@ -448,8 +451,12 @@ keys! {
     /// The tenant of the run. All sessions of a tenant share its variables.
     tenant "WATTLE_TENANT": String = |_| DEFAULT_TENANT.to_owned(), Class::NeedsTrust, granted
         => Flag::value(Group::Tenant, "NAME", "Act for this tenant [default: default]");
-    /// The time after which an unused session is removed.
+    /// The time after which a server removes an unused session. `keep.sessions` applies to all other
+    /// commands.
     session_ttl "WATTLE_SESSION_TTL": Timeout = |_| Timeout(Duration::from_secs(3_600)), Class::NeedsTrust;
+    /// The time for which a session is kept after its last use, or `forever`. Servers use
+    /// `session_ttl` instead.
+    keep_sessions as "keep.sessions" "WATTLE_KEEP_SESSIONS": KeepTime = |_| KeepTime(None), Class::Never;
     /// The time for which a run is kept after its end, or `forever`.
     keep_runs as "keep.runs" "WATTLE_KEEP_RUNS": KeepTime = |_| KeepTime(Retention::default().runs), Class::Never;
     /// The time for which the events of a run are kept after its end. With `forever`, they are kept

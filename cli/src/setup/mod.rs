@@ -12,6 +12,7 @@ mod warnings;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,13 +28,13 @@ use wattle_agent::host::capability::policy::{Approver, NoApprover, Preflight};
 use wattle_agent::host::catalog::Folders;
 use wattle_agent::host::machine;
 use wattle_agent::host::moderation::{Classifier, MessageFilter, Moderation};
-use wattle_agent::host::rt::{AccountLimits, Grants, Limits};
+use wattle_agent::host::rt::{AccountLimits, Grants, Limits, decode_text};
 use wattle_agent::host::{SESSION_ID, TenantStore, is_session_id};
 use wattle_agent::model::{Cassette, Endpoint, Model, Prices, Recorder, Timeouts};
 use wattle_agent::{Host, Settings, Store, Tenant};
 
 use crate::args::ContextValue;
-use crate::config::{Config, Origin, Places};
+use crate::config::{Config, Origin, Places, regular_file};
 use crate::fault::{Exit, Fault};
 use crate::{ask, output};
 
@@ -320,13 +321,15 @@ impl Setup {
     /// classifier, if configured, asks `model`.
     ///
     /// # Errors
-    /// If a pattern of the guard is invalid, or the cost is limited but the model's price unknown.
+    /// If a pattern of the guard is invalid, the cost is limited but the model's price unknown, or
+    /// the file of the system prompt cannot be read.
     pub(crate) fn run_settings(
         &self,
         max_steps: u32,
         model: &Arc<dyn Model>,
     ) -> Result<Settings, Fault> {
-        let settings = self.settings(max_steps);
+        let preamble = self.config.system.value.as_deref().map(system_prompt).transpose()?;
+        let settings = Settings { preamble, ..self.settings(max_steps) };
         self.check_price(model.name(), &settings.prices)?;
         let guard = &self.config.guard.value;
         if !guard.enabled {
@@ -483,6 +486,16 @@ impl Setup {
         agent.write_to(&mut origin);
         origin
     }
+}
+
+/// Reads the file whose text is the beginning of the system prompt.
+fn system_prompt(path: &Path) -> Result<String, Fault> {
+    let failed = |why: &str| {
+        Fault::configuration(format!("`system`: failed to read `{}`: {why}", path.display()))
+    };
+    let bytes = regular_file::of_user(path, regular_file::LARGEST).map_err(|why| failed(&why))?;
+    let text = decode_text(bytes.ok_or_else(|| failed("there is no such file"))?);
+    Ok(text.map_err(|_| failed("it is not UTF-8"))?.trim().to_owned())
 }
 
 /// Returns the limits for programs and runs.
