@@ -49,7 +49,7 @@ fn the_dialogue_leads_from_nothing_to_a_first_answer() {
     screen.shows("write a URL such as");
     screen.press(&["BSpace"; 12]);
     screen.waits("an empty answer", |content| !content.contains("localhost"));
-    screen.waits("an empty answer", |content| content.contains("URL of the endpoint: \n"));
+    screen.waits("an empty answer", |content| content.contains("URL of the endpoint:\n"));
     screen.text(&provider.base_url());
     screen.press(&["Enter"]);
     screen.shows("Key (HOST_127_0_0_1_API_KEY):");
