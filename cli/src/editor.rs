@@ -10,6 +10,7 @@ use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 
 use serde::{Deserialize, Serialize};
@@ -131,10 +132,24 @@ fn editor() -> Option<Vec<String>> {
     (!words.is_empty()).then_some(words)
 }
 
-/// Opens a draft in the editor on the terminal and returns the saved text.
-fn edit(draft: &Draft) -> Edited {
+/// Opens a file in the editor on the terminal and waits until the user exits the editor.
+///
+/// # Errors
+/// If the environment names no editor, or the editor fails. The error states the reason.
+pub(crate) fn open(path: &Path) -> Result<(), String> {
     let words = editor().ok_or("the environment names no editor")?;
     let (program, arguments) = words.split_first().ok_or("the environment names no editor")?;
+    let ended = Command::new(program)
+        .args(arguments)
+        .arg(path)
+        .stdin(output::terminal().map_err(|error| error.to_string())?)
+        .status()
+        .map_err(|error| format!("`{program}`: {error}"))?;
+    if ended.success() { Ok(()) } else { Err(format!("`{program}` ended with {ended}")) }
+}
+
+/// Opens a draft in the editor on the terminal and returns the saved text.
+fn edit(draft: &Draft) -> Edited {
     let failed = |error: std::io::Error| error.to_string();
     if !draft.ending.chars().all(|c| c.is_ascii_alphanumeric() || c == '.') {
         return Err("the ending of the file's name is invalid".to_owned());
@@ -142,15 +157,7 @@ fn edit(draft: &Draft) -> Edited {
     let mut builder = tempfile::Builder::new();
     let file = builder.prefix("wattle-").suffix(&draft.ending).tempfile().map_err(failed)?;
     std::fs::write(file.path(), &draft.text).map_err(failed)?;
-    let ended = Command::new(program)
-        .args(arguments)
-        .arg(file.path())
-        .stdin(output::terminal().map_err(failed)?)
-        .status()
-        .map_err(|error| format!("`{program}`: {error}"))?;
-    if !ended.success() {
-        return Err(format!("`{program}` ended with {ended}; the input stays as it was"));
-    }
+    open(file.path()).map_err(|why| format!("{why}; the input stays as it was"))?;
     // Many editors replace the file, so it is reopened.
     let (mut saved, path) = (String::new(), file.path());
     let opened = std::fs::File::open(path).map_err(failed)?;

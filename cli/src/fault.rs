@@ -127,6 +127,12 @@ impl Fault {
         }
     }
 
+    /// Returns the message and the hint in one sentence.
+    pub(crate) fn sentence(&self) -> String {
+        let parts = [Some(self.message()), self.hinted()];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(": ")
+    }
+
     /// Returns the exit code.
     pub(crate) fn exit(&self) -> Exit {
         match self {

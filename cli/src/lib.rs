@@ -3,6 +3,7 @@
 //! The binary calls [`main`]. The crate is also a library, so that the fuzz targets can parse
 //! project files.
 
+mod api_keys;
 mod args;
 mod ask;
 mod bell;
@@ -55,6 +56,7 @@ pub fn main() -> ExitCode {
             Fault::failed(format!("{panic}{trace}")).hint("this is a bug; please report it")
         }));
     }));
+    commands::completions::answer();
     let cli = match Cli::parse_checked(std::env::args_os()) {
         Ok(cli) => cli,
         Err(error) => return print_usage(&error),
@@ -165,7 +167,7 @@ fn perform(cli: Cli) -> Result<Exit, Fault> {
         Some(Command::Trust(args)) => commands::trust::trust(args, flags).map(Exit::from),
         Some(Command::Untrust(args)) => commands::trust::untrust(args, flags).map(Exit::from),
         Some(Command::Status(args)) => commands::trust::status(args, flags).map(Exit::from),
-        Some(Command::Config(command)) => commands::config::config(command, flags).map(Exit::from),
+        Some(Command::Config(command)) => commands::config::config(command, flags),
         Some(Command::Completions { shell }) => {
             commands::completions::completions(shell).map(Exit::from)
         }

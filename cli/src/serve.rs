@@ -31,7 +31,7 @@ const STEPS: u32 = 10;
 /// Serves requests until an interrupt or a termination signal arrives, then waits for the current
 /// runs to end. A second signal ends the process immediately.
 pub(crate) fn serve(args: ServeArgs, flags: &[Layer]) -> Result<Exit, Fault> {
-    let config = trust::gather(flags)?;
+    let config = trust::gather(flags)?.for_server();
     let needs =
         Needs { trusted: may_exec()?, listens: true, saves_programs: true, ..Needs::default() };
     walls::raise(&config, &needs)?;
@@ -43,6 +43,9 @@ async fn listen(args: ServeArgs, mut config: Config) -> Result<Exit, Fault> {
     config.retry_for.value.get_or_insert(Timeout(Timeouts::default().retry_for));
     let setup = Setup::new(config)?;
     let (model, problem) = model(&setup)?;
+    if problem.is_none() {
+        setup.note_default_model(&*model);
+    }
     let listen = resolve(&args.listen).await?;
     let ServerToken { token, in_link } = token(listen)?;
     let link = in_link.then(|| format!("#token={}", token.reveal()));
@@ -70,7 +73,7 @@ async fn listen(args: ServeArgs, mut config: Config) -> Result<Exit, Fault> {
         .with_tenants(tenants(&setup))
         .with_host_files(setup::host_files(&setup.config))
         .with_policy(setup.config.policy.clone())
-        .with_max_steps(setup.config.max_steps.value.map(std::num::NonZero::get))
+        .with_max_steps(setup.config.max_steps.value)
         .with_embed_model(setup.config.embed_model.value.clone())
         .with_operator(operator(&setup.config));
     // Runs can read the workdir only if the operator sets it explicitly.
@@ -117,7 +120,7 @@ fn model(setup: &Setup) -> Result<(Arc<dyn Model>, Option<String>), Fault> {
         || [provider, base_url, model].iter().any(|setting| setting.value.is_some());
     match setup.model() {
         Err(fault) if !is_set => {
-            let reason = fault.message().to_owned();
+            let reason = fault.sentence();
             output::warn(&format!("{reason}.\nUntil then, runs fail"));
             Ok((Arc::new(MissingModel(reason.clone())), Some(reason)))
         }

@@ -210,7 +210,8 @@ impl App {
     }
 
     /// Limits the number of steps of every run, regardless of the limit in a request or an agent.
-    /// The limit is also the default. With `None`, each route has its own default.
+    /// The limit is also the default. With `None`, each route has its own default. 0 means no limit,
+    /// also as the default.
     #[must_use]
     pub fn with_max_steps(self, steps: Option<u32>) -> App {
         self.with(|parts| parts.max_steps = steps)
@@ -301,7 +302,11 @@ impl App {
             host: &self.0.host,
             settings: &self.0.settings,
             agents: &self.0.agents,
-            max_steps: [origin.max_steps, self.0.max_steps].into_iter().flatten().min(),
+            max_steps: [origin.max_steps, self.0.max_steps]
+                .into_iter()
+                .flatten()
+                .filter(|steps| *steps > 0)
+                .min(),
         };
         agent.parts(base).map_err(|error| error.to_string())
     }

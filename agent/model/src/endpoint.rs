@@ -330,10 +330,14 @@ mod tests {
         ];
         assert_eq!(names, known);
         let manual = include_str!("../../../docs/models.md");
-        assert!(
-            names.iter().all(|name| manual.contains(&format!("`{name}`"))),
-            "docs/models.md lists every provider"
-        );
+        for preset in presets() {
+            assert!(manual.contains(&format!("`{}`", preset.name)), "{}", preset.name);
+            // A key is all that a user of a hosted model has to set.
+            assert!(preset.model.is_some() || !preset.needs_key, "{}", preset.name);
+            for model in preset.model.iter().filter(|_| preset.needs_key) {
+                assert!(manual.contains(&format!("`{model}`")), "{model}");
+            }
+        }
     }
 
     #[test]

@@ -100,32 +100,6 @@ impl RemoteModel {
         Self { thinking_effort, ..self }
     }
 
-    /// Asks the endpoint for the names of its models, once.
-    ///
-    /// # Errors
-    /// If the endpoint does not answer with a list of models.
-    pub async fn list(&self) -> Result<Vec<String>, ModelError> {
-        let url = self.endpoint.below("models");
-        let failed = |failure: FailedAttempt| failure.error.scrubbed(self.endpoint.key.as_ref());
-        let network = |why: &_| failed(network_failure(why, self.timeouts));
-        let request = self.identified(Request::get(url.as_str()));
-        let mut response = self.client.start(request).await.map_err(|why| network(&why))?;
-        if !response.status.is_success() {
-            let fields = *self.fields.lock().unwrap_or_else(PoisonError::into_inner);
-            return Err(failed(self.rejected(&mut response, self.context(), fields).await));
-        }
-        let mut body = Vec::new();
-        while let Some(piece) = response.chunk().await.map_err(|why| network(&why))? {
-            body.extend_from_slice(&piece);
-        }
-        let no_list = |why: &str| ModelError::no_models(url.as_str(), why);
-        let list: ModelList =
-            serde_json::from_slice(&body).map_err(|why| no_list(&why.to_string()))?;
-        let mut names: Vec<String> = list.data.into_iter().map(|model| model.id).collect();
-        names.sort();
-        Ok(names)
-    }
-
     async fn ask(
         &self,
         request: ModelRequest<'_>,
@@ -361,17 +335,6 @@ impl RemoteModel {
         let Endpoint { model, key_variable, key, .. } = &self.endpoint;
         RequestContext { url: &self.url, model, key_variable, with_key: key.is_some() }
     }
-}
-
-/// The response to a request for the models of an endpoint.
-#[derive(serde::Deserialize)]
-struct ModelList {
-    data: Vec<ListedModel>,
-}
-
-#[derive(serde::Deserialize)]
-struct ListedModel {
-    id: String,
 }
 
 /// Returns the limits for a request with these timeouts.

@@ -2,15 +2,16 @@
 //! first lines of the files that the user's message mentions.
 //!
 //! The files are read as a program of the run would read them: through the run's overlay and under
-//! its policy. Entries that the policy denies, or that need a user's approval, are left out.
+//! its policy. Entries that the policy denies, that need a user's approval, or that `.gitignore` or
+//! `.wattleignore` name are left out.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use wattle_capability::files::{
-    EVENTS_FILE, Entry, EntryKind, Files, ISSUES_FILE, LEDGER_FILE, PathGuard, REPOSITORY, Stat,
-    TRACE_FILE,
+    EVENTS_FILE, Entry, EntryKind, Files, ISSUES_FILE, IgnoreRules, LEDGER_FILE, PathGuard,
+    REPOSITORY, Stat, TRACE_FILE,
 };
 use wattle_capability::fs::Fs;
 use wattle_machine::{FileHead, Orientation, WorkdirEntry};
@@ -75,6 +76,8 @@ fn gather(
     };
     // A workdir that cannot be listed or is too large is shown without names.
     let mut names = workdir.listed.list("/").unwrap_or_default();
+    let rules = IgnoreRules::default().within(&workdir.read, "", &names);
+    names.retain(|entry| !rules.ignore(&entry.name, entry.kind == EntryKind::Folder));
     names.retain(|entry| !NOT_SHOWN.contains(&entry.name.as_str()));
     names.sort_by_key(|entry| entry.name.starts_with('.'));
     let unexamined = names.len().saturating_sub(MAX_EXAMINED);

@@ -104,6 +104,8 @@ impl AsRef<[u8]> for StateValue {
     }
 }
 
+/// Maximum time for which the database computes the end of a session, in milliseconds.
+const MAX_KEPT: i64 = i64::MAX / 4;
 /// The latest messages of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
@@ -130,6 +132,16 @@ impl TenantStore {
             {
                 let delete = format!("DELETE FROM session WHERE tenant = ?2 AND {UNUSED}");
                 transaction.execute(&delete, params![oldest, tenant])?;
+                // The run that asks has been recorded already. If it began when the session had
+                // expired, it does not keep the session.
+                let expired = "DELETE FROM session WHERE tenant = ?2 AND id = ?3 AND used < ?1
+                     AND NOT EXISTS (SELECT 1 FROM run WHERE run.tenant = session.tenant
+                         AND status <> 'ended' AND run.session = session.id
+                         AND run.created <= session.used + ?4)
+                     AND NOT EXISTS (SELECT 1 FROM queue WHERE queue.tenant = session.tenant
+                         AND queue.session = session.id AND queue.created <= session.used + ?4)";
+                let kept = i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX).min(MAX_KEPT);
+                transaction.execute(expired, params![oldest, tenant, session, kept])?;
             }
             touch(transaction, tenant, &session)?;
             let most = window.and_then(|tokens| usize::try_from(tokens.saturating_mul(3)).ok());

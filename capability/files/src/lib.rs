@@ -67,6 +67,7 @@ mod hex;
 mod host_files;
 mod host_lines;
 mod host_reads;
+mod ignored;
 mod jail;
 mod overlay;
 mod path;
@@ -89,6 +90,7 @@ pub use host_lines::{
     append_line, has_partial_line, lock_soon, open_lines, open_lines_to_read, truncate_partial_line,
 };
 pub use host_reads::{read_open_file, read_regular_file};
+pub use ignored::{IGNORE_FILES, IgnoreRules};
 pub use overlay::OVERLAY_LIMIT;
 pub use reader::Reader;
 pub use sensitive::{Sensitive, Sensitivity, sensitive};

@@ -1,5 +1,6 @@
 //! The files that a search covers: all files that the run's guard allows, except large files, files
-//! and folders whose names start with a dot, and folders of dependencies and build results.
+//! and folders whose names start with a dot, folders of dependencies and build results, and what
+//! the ignore files of the workdir name.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use std::time::Instant;
 
 use wattle_rt::Account;
 
-use crate::files::{EntryKind, Files, Version};
+use crate::files::{EntryKind, Files, IgnoreRules, Version};
 
 /// Maximum number of searched files. The files nearest to the root of the workdir come first.
 pub const MAX_FILES: usize = 50_000;
@@ -106,8 +107,8 @@ pub(super) fn walk(
 ) -> WalkResult {
     let mut walked = WalkResult::default();
     let mut bytes = 0_u64;
-    let mut folders = VecDeque::from([String::new()]);
-    while let Some(folder) = folders.pop_front() {
+    let mut folders = VecDeque::from([(String::new(), IgnoreRules::default())]);
+    while let Some((folder, rules)) = folders.pop_front() {
         if stop.is_set() {
             walked.timed_out = true;
             break;
@@ -120,14 +121,20 @@ pub(super) fn walk(
                 continue;
             }
         };
+        let rules = rules.within(files, &folder, &entries);
         for entry in entries {
             let name = entry.name.as_str();
             if name.starts_with('.') {
                 continue;
             }
             let path = if at_top { name.to_owned() } else { format!("{folder}/{name}") };
+            if rules.ignore(&path, entry.kind == EntryKind::Folder) {
+                continue;
+            }
             match entry.kind {
-                EntryKind::Folder if !SKIPPED_FOLDERS.contains(&name) => folders.push_back(path),
+                EntryKind::Folder if !SKIPPED_FOLDERS.contains(&name) => {
+                    folders.push_back((path, rules.clone()));
+                }
                 EntryKind::File if (1..=MAX_FILE_BYTES).contains(&entry.size) && admits(&path) => {
                     if walked.files.len() == bounds.files || bytes + entry.size > bounds.bytes {
                         let files = bounds.files;

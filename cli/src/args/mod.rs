@@ -1,6 +1,7 @@
 //! The command line: the commands, their arguments and their options.
 
 mod author;
+mod help;
 mod operate;
 mod records;
 mod run;
@@ -13,12 +14,15 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::config::{Group, Layer, options};
+use crate::output::width;
 
 pub(crate) use author::{
     AgentsCommand, AgentsTestArgs, CatalogCommand, CheckArgs, ExpandArgs, FmtArgs, NewArgs,
     WorkbookCommand,
 };
-pub(crate) use operate::{ConfigCommand, DemoArgs, DoctorArgs, InitArgs, StatusArgs, TrustArgs};
+pub(crate) use operate::{
+    ConfigCommand, DemoArgs, DoctorArgs, InitArgs, StatusArgs, TrustArgs, WhichFile,
+};
 pub(crate) use records::{
     ChangesArgs, ChosenChangesArgs, LedgerCommand, MemoryCommand, RunsArgs, SessionCommand,
     ShowArgs, TokenCommand, TokenScope, TraceArgs, TraceCommand, VarsCommand,
@@ -29,13 +33,15 @@ pub(crate) use run::{
 pub(crate) use store::{PruneArgs, StoreArgs, StoreCommand};
 
 /// The text after the options in the help of `wattle`.
-const AFTER: &str = "Each setting has a key in `wattle.toml` and a variable `WATTLE_…`.\n`wattle \
-                     config show --origin` prints each value and its source.\nTry it without a \
-                     key: wattle demo";
+const AFTER: &str = "`wattle help COMMAND` describes a command.\n`wattle config show --origin` \
+                     prints each setting and its source.\nTry it without a key: wattle demo";
+
+/// The version of the package, and the commit if the build knows it.
+pub(crate) const VERSION: &str = env!("WATTLE_BUILD_VERSION");
 
 /// An agent runtime whose steps are small programs in a sandbox
 #[derive(Debug, Parser)]
-#[command(name = "wattle", version, max_term_width = 100, after_help = AFTER)]
+#[command(name = "wattle", version = VERSION, max_term_width = 100, after_help = AFTER)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
@@ -49,7 +55,7 @@ pub(crate) struct Cli {
 fn accepts(command: &str, group: Group) -> bool {
     use Group::*;
     match command {
-        "" | "run" | "repl" | "config show" => true,
+        "" | "run" | "repl" | "config show" | "config get" => true,
         // The session's id is an argument.
         "session resume" => group != Session,
         // The server's runs write nothing to the workdir, and each request names its session.
@@ -76,6 +82,8 @@ fn accepts(command: &str, group: Group) -> bool {
         "apply" => matches!(group, Store | Tenant | Sandbox | Root | Policy),
         "check" | "workbook lint" => matches!(group, Root | Folders),
         command => match command.split(' ').next() {
+            // The workdir determines the project file.
+            Some("config") => group == Root,
             Some("catalog") => matches!(group, Root | Folders),
             Some("agents") => matches!(group, Root | Folders | AgentFolders),
             Some(
@@ -91,23 +99,24 @@ fn accepts(command: &str, group: Group) -> bool {
 
 /// Returns the command line, with the options for settings that each command accepts.
 pub(crate) fn command() -> clap::Command {
-    with_options(Cli::command(), "")
+    with_options(help::in_groups(Cli::command(), width::layout()), "")
 }
 
 /// Adds the options to a command and to those below it. A command with others below it has none of
 /// its own, except `wattle`.
 fn with_options(command: clap::Command, name: &str) -> clap::Command {
     let is_leaf = name.is_empty() || !command.has_subcommands();
-    command
+    let options = options(&|group| is_leaf && accepts(name, group));
+    help::about_settings(command, !options.is_empty())
         .mut_subcommands(|below| {
             let name = below_name(name, below.get_name());
             with_options(below, &name)
         })
-        .args(options(&|group| is_leaf && accepts(name, group)))
+        .args(options)
 }
 
 /// Returns the full name of a command below another one.
-fn below_name(name: &str, word: &str) -> String {
+pub(crate) fn below_name(name: &str, word: &str) -> String {
     format!("{name} {word}").trim_start().to_owned()
 }
 
@@ -251,7 +260,7 @@ pub(crate) enum Command {
     Untrust(TrustArgs),
     /// Show what the project file sets, and whether it is trusted
     Status(StatusArgs),
-    /// Show the settings
+    /// Show, set and edit the settings
     #[command(subcommand)]
     Config(ConfigCommand),
     /// Print a completion script for a shell

@@ -15,7 +15,7 @@ pub(crate) struct DemoArgs {
 }
 
 /// Arguments of `init`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct InitArgs {
     /// Use a well-known endpoint: openrouter, openai, ollama, …
     #[arg(long, value_name = "PRESET", conflicts_with = "base_url")]
@@ -59,6 +59,14 @@ pub(crate) struct StatusArgs {
     pub(crate) json: bool,
 }
 
+/// The settings file that a command uses.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct WhichFile {
+    /// Use the project file instead of the user file
+    #[arg(long)]
+    pub(crate) project: bool,
+}
+
 /// The commands of `config`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
@@ -70,5 +78,40 @@ pub(crate) enum ConfigCommand {
         /// Print the settings as JSON
         #[arg(long)]
         json: bool,
+    },
+    /// Print the value of a setting
+    Get {
+        /// The key, such as `model` or `ai.calls`
+        key: String,
+        /// Print the value as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Set a setting in the user file or the project file
+    Set {
+        /// The key, such as `model` or `ai.calls`
+        key: String,
+        /// The value; commas separate the items of a list
+        #[arg(allow_hyphen_values = true)]
+        value: String,
+        #[command(flatten)]
+        file: WhichFile,
+    },
+    /// Remove a setting from the user file or the project file
+    Unset {
+        /// The key, such as `model` or `ai.calls`
+        key: String,
+        #[command(flatten)]
+        file: WhichFile,
+    },
+    /// Print the path of the user file or the project file
+    Path {
+        #[command(flatten)]
+        file: WhichFile,
+    },
+    /// Open the user file or the project file in your editor
+    Edit {
+        #[command(flatten)]
+        file: WhichFile,
     },
 }

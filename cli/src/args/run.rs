@@ -12,7 +12,7 @@ use wattle_server::{HostName, Origin};
 pub(crate) struct RunArgs {
     /// The request, followed by piped stdin; `-` reads it from stdin
     #[arg(required_unless_present_any = ["resume", "fork"])]
-    pub(crate) prompt: Option<String>,
+    pub(crate) prompt: Vec<String>,
     /// Skip piped stdin
     #[arg(long)]
     pub(crate) no_stdin: bool,
@@ -46,6 +46,9 @@ pub(crate) struct RunArgs {
     /// Print the run's events on stdout, one JSON object per line
     #[arg(long)]
     pub(crate) json: bool,
+    /// Print the events of child runs, too
+    #[arg(long, requires = "json")]
+    pub(crate) tree: bool,
     /// Write the answer to a file instead of stdout
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
@@ -61,6 +64,13 @@ pub(crate) struct RunArgs {
     /// Use the session as a label only, without its state
     #[arg(long, conflicts_with_all = ["resume", "fork"])]
     pub(crate) no_session_store: bool,
+}
+
+impl RunArgs {
+    /// Returns the request, or `None` if there is none. Words without quotes are joined.
+    pub(crate) fn request(&self) -> Option<String> {
+        (!self.prompt.is_empty()).then(|| self.prompt.join(" "))
+    }
 }
 
 /// A key and a value of a run's context, written as `KEY=VALUE`.

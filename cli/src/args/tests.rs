@@ -87,3 +87,57 @@ fn a_help_sentence_is_an_imperative_of_at_most_70_characters() {
         }
     }
 }
+
+#[test]
+fn every_command_is_in_one_group_of_the_help() {
+    let grouped: Vec<&str> = help::GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
+    let command = command();
+    let mut names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+    let mut sorted = grouped.clone();
+    sorted.sort_unstable();
+    names.sort_unstable();
+    assert_eq!(sorted, names);
+}
+
+#[test]
+fn the_help_wraps_at_words() {
+    let (narrow, wide) = (60, 100);
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let help = |columns: usize| {
+        let top = help::in_groups(Cli::command(), columns);
+        let mut commands = vec![with_options(top.clone(), "").term_width(columns)];
+        let below = leaves(&with_options(top, ""), "");
+        commands.extend(below.into_iter().map(|(_, below)| below.term_width(columns)));
+        let render = |mut command: clap::Command| {
+            [command.render_help(), command.render_long_help()].map(|help| help.to_string())
+        };
+        commands.into_iter().flat_map(render).collect::<Vec<_>>()
+    };
+    for (narrow_help, wide_help) in help(narrow).iter().zip(help(wide)) {
+        for line in narrow_help.lines().filter(|line| !line.starts_with("Usage:")) {
+            let is_word = line.split_whitespace().count() == 1;
+            assert!(width::width(line) <= narrow || is_word, "{line}");
+        }
+        assert_eq!(words(narrow_help), words(&wide_help), "no word is cut");
+    }
+}
+
+#[test]
+fn the_short_help_leaves_out_most_settings() {
+    let run = |long: bool| {
+        let mut command = command();
+        let run = command.find_subcommand_mut("run").unwrap();
+        if long { run.render_long_help() } else { run.render_help() }.to_string()
+    };
+    let (short, long) = (run(false), run(true));
+    assert!(short.contains("--model") && short.contains("--help` describes all settings"));
+    assert!(!short.contains("--search-engine") && short.lines().count() < 45, "{short}");
+    assert!(long.contains("[key: search.engine, variable: WATTLE_SEARCH_ENGINE]"), "{long}");
+    let words = ["Run:", "Look at runs:", "Set up:"];
+    let top = command().render_help().to_string();
+    assert!(words.iter().all(|word| top.contains(word)), "{top}");
+    let version = command().render_version();
+    let commit = version.trim_end().strip_prefix(concat!("wattle ", env!("CARGO_PKG_VERSION")));
+    let commit = commit.unwrap().trim().trim_matches(['(', ')']);
+    assert!(commit.chars().all(|c| c.is_ascii_hexdigit()), "{version}");
+}

@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 use wattle_agent::host::capability::egress::{EgressError, Limits, Request};
 use wattle_agent::host::capability::files::Files;
 use wattle_agent::host::{Privacy, privacy};
-use wattle_agent::model::{ApiKey, CLASS_PREFIX};
+use wattle_agent::model::{ApiKey, CLASS_PREFIX, Endpoint};
 
 use crate::args::DoctorArgs;
 use crate::config::{Config, Layer, Origin, SearchEngine, SecretEntry, StoreLocation};
@@ -15,7 +15,7 @@ use crate::output::{self, BAD, DIM, GOOD, paint, visible};
 use crate::setup::trusted;
 use crate::setup::{self, Setup, host_files, variable};
 use crate::walls::{self, Needs, Walls};
-use crate::{threads, trust};
+use crate::{api_keys, threads, trust};
 
 /// Time limit for the endpoint's response to the check.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -42,18 +42,19 @@ async fn run_checks(
 ) -> Result<Exit, Fault> {
     let setup = Setup::new(config)?;
     let settings = faults.into_iter().map(|fault| ("settings", Err(fault)));
-    let others: [(&str, Found); 10] = [
-        ("engine", engine(&setup).await),
-        ("catalog", catalog(&setup).await),
-        ("root", root(&setup)),
-        ("store", store(&setup).await),
-        ("model", model(&setup)),
+    let others = [
+        ("engine", Some(engine(&setup).await)),
+        ("catalog", Some(catalog(&setup).await)),
+        ("root", Some(root(&setup))),
+        ("store", Some(store(&setup).await)),
+        ("model", Some(model(&setup))),
         ("endpoint", endpoint(&setup).await),
-        ("search", search(&setup)),
-        ("secrets", secrets(&setup)),
-        ("walls", Ok(walls.to_string())),
-        ("warnings", Ok(warnings(&setup))),
+        ("search", Some(search(&setup))),
+        ("secrets", Some(secrets(&setup))),
+        ("walls", Some(Ok(walls.to_string()))),
+        ("warnings", Some(Ok(warnings(&setup)))),
     ];
+    let others = others.into_iter().filter_map(|(name, found)| Some((name, found?)));
     let checks: Vec<(&str, Found)> = settings.chain(others).collect();
     let sound = checks.iter().all(|(_, found)| found.is_ok());
     if args.json {
@@ -188,10 +189,15 @@ fn model(setup: &Setup) -> Found {
         Some(key) if key.is_short() => {
             format!("key from `{}`, {}", endpoint.key_variable, setup::SHORT_KEY)
         }
+        Some(_) if std::env::var_os(&endpoint.key_variable).is_none_or(|key| key.is_empty()) => {
+            let path = api_keys::path().unwrap_or_default();
+            format!("key `{}` from `{}`", endpoint.key_variable, path.display())
+        }
         Some(_) => format!("key from `{}`", endpoint.key_variable),
         None => "no key".to_owned(),
     };
-    let mut found = format!("{} at {}, {key}", endpoint.model, endpoint.base_url);
+    let default = if setup.uses_default_model() { " (the provider's default)" } else { "" };
+    let mut found = format!("{}{default} at {}, {key}", endpoint.model, endpoint.base_url);
     if setup.config.thinking_effort.value.is_some() && !endpoint.takes_thinking_effort() {
         found.push_str(
             "\n`thinking_effort` has no effect: no field of this endpoint is known for it",
@@ -274,14 +280,17 @@ fn no_endpoint(fault: Fault) -> Fault {
 }
 
 /// Checks that the endpoint answers. The request contains no key, so only a run shows whether the
-/// key is valid.
-async fn endpoint(setup: &Setup) -> Found {
+/// key is valid. Returns `None` if the settings do not determine the endpoint, which is the fault of
+/// [`model`].
+async fn endpoint(setup: &Setup) -> Option<Found> {
     if setup.config.cassette.value.is_some() {
-        return Ok("not needed with a recording".to_owned());
+        return Some(Ok("not needed with a recording".to_owned()));
     }
-    let endpoint = setup::endpoint(&setup.config, None)
-        .map_err(|_| wrong("no endpoint is set", "see `model`"))?;
-    let endpoint = endpoint.endpoint;
+    let endpoint = setup::endpoint(&setup.config, None).ok()?.endpoint;
+    Some(answering(setup, &endpoint).await)
+}
+
+async fn answering(setup: &Setup, endpoint: &Endpoint) -> Found {
     let url = format!("{}/models", endpoint.base_url.as_str().trim_end_matches('/'));
     let limits = Limits { time: PATIENCE, ..Limits::default() };
     let unreachable =

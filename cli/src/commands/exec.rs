@@ -99,7 +99,7 @@ async fn compile_and_run(
     let model = if needs_model { Some(setup.model()) } else { None };
     let (model, why_not) = match model.transpose() {
         Ok(model) => (model, None),
-        Err(fault) => (None, Some(fault.message().to_owned())),
+        Err(fault) => (None, Some(fault.sentence())),
     };
     let (files, session) = (setup.files()?, setup.session().await?);
     let newest = match &session {

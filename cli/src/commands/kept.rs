@@ -71,7 +71,9 @@ fn started_with(opened: &RunRecord) -> Result<Layer, Fault> {
 fn keep_recorded(kept: &mut Config, wanted: &Config, opened: &RunRecord) {
     let start = &opened.start;
     let machine = &start.setup.settings;
-    kept.max_steps.value = NonZeroU32::new(machine.max_steps);
+    kept.max_steps.value = Some(machine.max_steps);
+    kept.on_max_steps.value = machine.on_max_steps;
+    kept.max_repetitions.value = machine.max_repetitions;
     let tokens = machine.max_tokens_total.and_then(|tokens| u32::try_from(tokens).ok());
     kept.max_tokens_total.value = tokens.and_then(NonZeroU32::new);
     kept.max_cost.value = machine.max_cost;
@@ -91,6 +93,10 @@ fn keep_recorded(kept: &mut Config, wanted: &Config, opened: &RunRecord) {
     };
     if wanted.orient.origin == Origin::Flag {
         kept.orient.value = start.setup.orientation.is_some();
+    }
+    if wanted.system.origin == Origin::Flag {
+        // The prompt is recorded, not its file.
+        kept.system.value = None;
     }
     kept.session.value.clone_from(&opened.session);
     if wanted.agent.value.is_some() {

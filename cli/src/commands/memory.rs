@@ -23,13 +23,15 @@ pub(crate) async fn memory(command: MemoryCommand, flags: &[Layer]) -> Result<()
         Ok(setup::store(&config)?.memory(None))
     };
     match command {
-        MemoryCommand::List { json } => print(&open().await?.list(MAX_ITEMS).await?, json),
+        MemoryCommand::List { json } => {
+            print(&open().await?.list(MAX_ITEMS).await?, json, "the memory has no items")
+        }
         MemoryCommand::Search { words, json } => {
             let query = Query::read(&words.join(" "))
                 .ok_or_else(|| Fault::usage("there are no words to search for"))?;
             let memory = open().await?;
             let ids = memory.by_words(query).await?.into_iter().map(|(id, _)| id).collect();
-            print(&memory.items(ids).await?, json)
+            print(&memory.items(ids).await?, json, "no item of the memory matches")
         }
         MemoryCommand::Add { text } => {
             let text = if text == "-" { from_stdin()? } else { text };
@@ -54,11 +56,14 @@ fn from_stdin() -> Result<String, Fault> {
     decode_text(input::stdin()?).map_err(|_| Fault::usage("an item is text in UTF-8"))
 }
 
-/// Prints the items, one per line or as a JSON array.
-fn print(items: &[Item], as_json: bool) -> Result<(), Fault> {
+/// Prints the items, one per line or as a JSON array. Without items, notes `none`.
+fn print(items: &[Item], as_json: bool, none: &str) -> Result<(), Fault> {
     if as_json {
         let item = |item: &Item| json!({"id": item.id, "text": item.text, "created": item.made});
         return output::json(&items.iter().map(item).collect::<Vec<_>>());
+    }
+    if items.is_empty() {
+        output::note(none);
     }
     items.iter().try_for_each(|item| {
         let line = item.text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -15,7 +15,9 @@ use wattle_agent::host::journal::{
 };
 use wattle_agent::host::machine::{Bound, Ending, Envelope, Event};
 use wattle_agent::host::rt::decode_text;
-use wattle_agent::host::service::{AnswerError, Outcome, RunHandle, RunService};
+use wattle_agent::host::service::{
+    AnswerError, FollowError, Follower, Outcome, RunHandle, RunService, TreeCursor, TreeFollower,
+};
 use wattle_agent::host::{Report, TenantStore};
 use wattle_agent::model::Model;
 use wattle_agent::output::{OutputSchema, OutputSettings};
@@ -52,6 +54,7 @@ pub(crate) fn run(args: RunArgs, flags: &[Layer]) -> Result<Exit, Fault> {
     let control = RunControl {
         quiet: args.quiet,
         json: args.json,
+        tree: args.tree,
         output,
         artifacts,
         cancel: CancellationToken::new(),
@@ -73,9 +76,9 @@ async fn start_or_resume(
     match earlier {
         Some((store, mut opened)) => {
             if args.fork.is_some() {
-                let message = args.prompt.as_deref();
+                let message = args.request();
                 let message =
-                    message.map(|given| input::request(given, !args.no_stdin)).transpose()?;
+                    message.map(|given| input::request(&given, !args.no_stdin)).transpose()?;
                 record_apply(&mut opened, &setup.config);
                 opened = fork(&store, &opened, args.step.unwrap_or_default(), message).await?;
             }
@@ -90,6 +93,8 @@ struct RunControl {
     /// If true, no progress is shown.
     quiet: bool,
     json: bool,
+    /// If true, the events of child runs are printed, too.
+    tree: bool,
     output: Option<OutputFile>,
     artifacts: Option<OutputFolder>,
     cancel: CancellationToken,
@@ -111,11 +116,19 @@ async fn begin(
     output: Option<OutputSettings>,
 ) -> Result<Exit, Fault> {
     let model = setup.model()?;
+    if !control.quiet {
+        setup.note_default_model(&*model);
+    }
     let is_label = args.no_session_store;
     let label = if is_label { setup.session_label().await? } else { None };
     let session = if is_label { None } else { setup.session().await? };
     let files = setup.files()?;
-    let message = input::request(args.prompt.as_deref().unwrap_or_default(), !args.no_stdin)?;
+    let given = args.request().unwrap_or_default();
+    if args.prompt.len() > 1 && !control.quiet {
+        // A shell may have changed the words.
+        output::aside(&format!("the request is: {}", output::visible(&given)));
+    }
+    let message = input::request(&given, !args.no_stdin)?;
     setup::interrupt_to(&control.cancel);
     let store = match &session {
         Some(session) => {
@@ -286,7 +299,13 @@ impl Local {
             Ok(())
         };
         bell::begin(&self.setup.config);
-        let mut follower = self.service.follow(&kept.store, &run.id, after).until_parked();
+        let mut follower = if control.tree {
+            let cursor = (after > 0).then(|| format!("{}:{after}", run.id).parse::<TreeCursor>());
+            let cursor = cursor.transpose().map_err(Fault::failed)?;
+            Followed::Tree(self.service.follow_tree(&kept.store, &run.id, cursor).until_parked())
+        } else {
+            Followed::Run(self.service.follow(&kept.store, &run.id, after).until_parked())
+        };
         let (mut is_cancelled, mut gone) = (false, None);
         loop {
             let next = tokio::select! {
@@ -361,6 +380,22 @@ impl RunControl {
 /// Returns true if the changes of a run may be applied.
 fn has_succeeded(report: &Report) -> bool {
     matches!(setup::exit_of(&report.ending), Exit::Done | Exit::Bound)
+}
+
+/// The events of a run, or of a run and its child runs.
+enum Followed {
+    Run(Follower),
+    Tree(TreeFollower),
+}
+
+impl Followed {
+    /// Returns the next event, or `None` after the last one.
+    async fn next(&mut self) -> Result<Option<Arc<Envelope>>, FollowError> {
+        match self {
+            Followed::Run(follower) => follower.next().await,
+            Followed::Tree(follower) => Ok(follower.next().await?.map(|next| next.event)),
+        }
+    }
 }
 
 /// Makes a fork of the run apply its changes, also when it is resumed later, if the settings ask

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::{Value as Json, json};
 
 use crate::args::{StatusArgs, TrustArgs};
-use crate::config::{Config, Layer, PROJECT_FILE, Places, Project};
+use crate::config::{Config, Layer, PROJECT_FILE, Places, Project, above};
 use crate::fault::Fault;
 use crate::output::{self, DIM, GOOD, NAME, WARN, paint};
 use crate::trust::{Pins, Records, State, described};
@@ -41,10 +41,13 @@ pub(crate) fn untrust(args: TrustArgs, flags: &[Layer]) -> Result<(), Fault> {
     let whole = folder.canonicalize();
     let whole = whole
         .map_err(|error| Fault::usage(format!("failed to find `{}`: {error}", folder.display())))?;
-    if Records::change(&Places::of_user(), |records| records.forget(&whole))? {
-        output::note(&format!("{} is no longer trusted", whole.display()))
-    } else {
-        output::note(&format!("{} was not trusted", whole.display()))
+    let folders = || [Some(whole.clone()), above(&whole)].into_iter().flatten();
+    let forgotten = Records::change(&Places::of_user(), |records| {
+        folders().find(|folder| records.forget(folder))
+    })?;
+    match forgotten {
+        Some(folder) => output::note(&format!("{} is no longer trusted", folder.display())),
+        None => output::note(&format!("{} was not trusted", whole.display())),
     }
     Ok(())
 }
@@ -71,7 +74,7 @@ pub(crate) fn status(args: StatusArgs, flags: &[Layer]) -> Result<(), Fault> {
 }
 
 fn none(folder: &std::path::Path) -> Fault {
-    Fault::usage(format!("there is no `{PROJECT_FILE}` in `{}`", folder.display()))
+    Fault::usage(format!("there is no `{PROJECT_FILE}` in `{}` or above it", folder.display()))
         .hint("without a project file there is nothing to trust")
 }
 

@@ -46,6 +46,7 @@ pub(crate) async fn vars(command: VarsCommand, flags: &[Layer]) -> Result<(), Fa
         VarsCommand::List { prefix, secret: true, json } => {
             let mut listed = secrets()?.list().await.map_err(Fault::failed)?;
             listed.retain(|(name, _)| name.starts_with(&prefix));
+            note_if(listed.is_empty() && !json, "the store has no such secrets");
             listed.into_iter().try_for_each(|(name, hosts)| {
                 if json {
                     output::text(&format!("{{{}:{hosts}}}", Json::String(name)))
@@ -57,6 +58,7 @@ pub(crate) async fn vars(command: VarsCommand, flags: &[Layer]) -> Result<(), Fa
         VarsCommand::List { prefix, json, .. } => {
             let variables = variables()?;
             let names = variables.keys(prefix).await?;
+            note_if(names.is_empty() && !json, "the tenant has no such variables");
             if !json {
                 return names.iter().try_for_each(|name| output::text(&output::visible(name)));
             }
@@ -82,6 +84,13 @@ pub(crate) async fn vars(command: VarsCommand, flags: &[Layer]) -> Result<(), Fa
             variables.update(name, Box::new(|_| Ok(None))).await?;
             Ok(())
         }
+    }
+}
+
+/// Writes a note to stderr if a list is empty.
+fn note_if(is_empty: bool, note: &str) {
+    if is_empty {
+        output::note(note);
     }
 }
 

@@ -1,6 +1,5 @@
 //! The classes of settings. The class of a setting determines whether a project file may set it.
 
-use std::num::NonZeroU32;
 use std::time::Duration;
 
 use wattle_agent::host::capability::egress::HostRule;
@@ -93,11 +92,16 @@ pub(super) fn at_most<T: PartialOrd>(given: &T, otherwise: &T) -> bool {
 }
 
 /// Accepts a limit on steps that does not exceed the limit that applies without the project file.
-/// If no limit applies without it, accepts at most [`FEWEST_STEPS`], because each command then has
-/// its own default limit.
-pub(super) fn steps(given: &Option<NonZeroU32>, otherwise: &Option<NonZeroU32>) -> bool {
-    let bound = otherwise.map_or(FEWEST_STEPS, NonZeroU32::get);
-    given.is_some_and(|given| given.get() <= bound)
+/// If none is set without it, accepts at most [`FEWEST_STEPS`], because each command then has its
+/// own default limit.
+pub(super) fn steps(given: &Option<u32>, otherwise: &Option<u32>) -> bool {
+    given.is_some_and(|given| repetitions(&given, &otherwise.unwrap_or(FEWEST_STEPS)))
+}
+
+/// Accepts a limit that does not exceed the limit that applies without the project file. A limit of
+/// 0 means no limit.
+pub(super) fn repetitions(given: &u32, otherwise: &u32) -> bool {
+    *otherwise == 0 || (*given > 0 && given <= otherwise)
 }
 
 /// The lowest of the commands' default limits on steps.
@@ -138,9 +142,11 @@ mod tests {
 
     #[test]
     fn a_value_narrows_only_if_it_permits_no_more() {
-        let n = NonZeroU32::new;
-        assert!(steps(&n(10), &None) && !steps(&n(11), &None));
-        assert!(steps(&n(11), &n(11)) && !steps(&n(12), &n(11)));
+        let n = Some::<u32>;
+        assert!(steps(&n(10), &None) && !steps(&n(11), &None) && !steps(&n(0), &None));
+        assert!(steps(&n(11), &n(11)) && !steps(&n(12), &n(11)) && !steps(&n(0), &n(11)));
+        assert!(steps(&n(12), &n(0)) && steps(&n(0), &n(0)) && !steps(&None, &n(0)));
+        assert!(repetitions(&4, &5) && !repetitions(&6, &5) && !repetitions(&0, &5));
         assert!(
             bounded(&Some(9), &None)
                 && bounded(&Some(9), &Some(9))

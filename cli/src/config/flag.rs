@@ -58,17 +58,30 @@ pub(super) struct Flag {
     value: Option<&'static str>,
     help: &'static str,
     short: Option<char>,
+    /// If true, the short help of commands shows the option, too.
+    is_common: bool,
+}
+
+/// The names of a setting in the layers.
+#[derive(Clone, Copy)]
+pub(super) struct Names {
+    /// The field, which determines the option.
+    pub(super) field: &'static str,
+    /// The key in a file.
+    pub(super) key: &'static str,
+    /// The environment variable.
+    pub(super) variable: &'static str,
 }
 
 impl Flag {
     /// Declares an option with a value. The option of a list can be repeated.
     pub(super) const fn value(group: Group, value: &'static str, help: &'static str) -> Flag {
-        Flag { group, value: Some(value), help, short: None }
+        Flag { group, value: Some(value), help, short: None, is_common: false }
     }
 
     /// Declares an option without a value, which sets its setting to true.
     pub(super) const fn switch(group: Group, help: &'static str) -> Flag {
-        Flag { group, value: None, help, short: None }
+        Flag { group, value: None, help, short: None, is_common: false }
     }
 
     /// Adds a short name.
@@ -76,12 +89,20 @@ impl Flag {
         Flag { short: Some(short), ..self }
     }
 
-    /// Returns the option for the command line. `field` is the name of the setting's field.
-    pub(super) fn option<T: Value>(self, field: &'static str) -> Arg {
+    /// Shows the option in the short help of commands, too.
+    pub(super) const fn common(self) -> Flag {
+        Flag { is_common: true, ..self }
+    }
+
+    /// Returns the option for the command line.
+    pub(super) fn option<T: Value>(self, names: Names) -> Arg {
+        let Names { field, key, variable } = names;
         let option = Arg::new(field)
             .long(field.replace('_', "-"))
             .short(self.short)
             .help(self.help)
+            .long_help(format!("{}\n[key: {key}, variable: {variable}]", self.help))
+            .hide_short_help(!self.is_common)
             .help_heading("Settings");
         match self.value {
             Some(value) => T::parsed(option.value_name(value).action(ArgAction::Set)),

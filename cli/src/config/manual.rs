@@ -35,6 +35,7 @@ project file may change.
 
 ```sh
 wattle config show --origin             # every setting, its value and its source
+wattle config set max_steps 20          # in the user file; `unset`, `get` and `edit`, too
 wattle run \"count the words\" --max-steps 5
 WATTLE_MAX_STEPS=5 wattle run \"count the words\"
 ```
@@ -43,7 +44,9 @@ A setting takes its value from the first of these layers that has one:
 
 1. a flag, behind the command or in front of it;
 2. an environment variable; an empty variable counts as absent;
-3. the project file, `wattle.toml` in the workdir;
+3. the project file, `wattle.toml` in the workdir or in the nearest folder above it, up to the \
+                    root of
+   the repository or your home folder;
 4. the user file, `wattle/wattle.toml` in the XDG config directory (usually `~/.config`);
 5. the default.
 
@@ -70,7 +73,23 @@ pipe, a file or a terminal with `TERM=dumb` gets the answer's text as it is.
                     is `-`,
 stdin is the request. With `--no-stdin`, the command does not read stdin, which a loop may need that \
                     reads
-its lines from there.
+its lines from there. Words without quotes are joined: `wattle run count the words`.
+
+`wattle config set KEY VALUE` checks the value as in a variable and keeps the comments of the \
+                    file.
+With `--project`, the command changes the project file. `wattle config path` prints the path of a \
+                    file, and
+`wattle config edit` opens it in your editor and then checks it. Settings contain no keys.
+
+## Keys
+
+`wattle init` asks for the provider, the key and the model, tries them with a first message, and saves \
+                    them:
+the provider and the model in the user file, and the key in `wattle/api-keys.toml` in the XDG state \
+                    directory
+(usually `~/.local/state`), which only you can read. No program can read that file. It contains \
+                    variables, such
+as `OPENAI_API_KEY = \"…\"`; a variable of the environment takes precedence.
 
 The rules of `allow`, `ask` and `deny` add up over all layers; [security.md](security.md) \
                     describes them.
@@ -85,7 +104,9 @@ that file may set:
 - *narrows*: any project file may set a value that permits no more than the value without the \
                     file. Any
   other value needs trust.
-- *needs trust*: a project file may set it only in a folder that you trust by `wattle trust`.
+- *needs trust*: a project file may set it only in a folder that you trust by `wattle trust`. The \
+                    folder is
+  that of the file.
 - *never from a project*: no project file may set it.
 
 `wattle status` shows what a project file sets, and which of it takes effect.

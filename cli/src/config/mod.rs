@@ -2,11 +2,12 @@
 //! layer.
 //!
 //! The layers are, in this order: flags, environment variables (`WATTLE_…`), the project file
-//! (`wattle.toml` in the workdir), the user file (`wattle/wattle.toml` in the XDG config
+//! (`wattle.toml` in the workdir or above it), the user file (`wattle/wattle.toml` in the XDG config
 //! directory), and the defaults.
 
 mod class;
 mod classes;
+mod edit;
 mod file;
 mod flag;
 #[cfg(test)]
@@ -28,20 +29,23 @@ use serde_json::Value as Json;
 use wattle_agent::host::capability::egress::Url;
 
 use crate::fault::Fault;
+use crate::output;
 
 pub(crate) use class::{Kind, RETRY_IN_TERMINAL};
 pub(crate) use classes::ModelClass;
+pub(crate) use edit::{SettingsFile, project_path, unknown, user_path};
 pub(crate) use flag::Group;
 pub(crate) use model::Temperature;
 pub(crate) use places::Places;
-pub(crate) use project::{PROJECT_FILE, Project, Request, untrusted_settings};
-pub(crate) use secret::SecretEntry;
+pub(crate) use project::{PROJECT_FILE, Project, Request, above, untrusted_settings};
+pub(crate) use secret::{KEPT_ELSEWHERE, SecretEntry, looks_like_key};
 pub(crate) use store::{BlobLocation, StoreLocation, TraceLocation};
-pub(crate) use table::{Config, Layer, VARIABLES, options};
+pub(crate) use table::{Config, Layer, VARIABLES, keys, options};
 pub(crate) use value::{Sandbox, SearchEngine, Value};
 pub(crate) use wattle_agent::host::Timeout;
 
 use table::KEYS;
+use value::KeepTime;
 
 /// A value with the layer that it comes from.
 #[derive(Clone, Debug)]
@@ -182,21 +186,28 @@ impl Config {
     }
 
     /// Reads the project file of `folder`, or of the workdir that the settings name. Returns the
-    /// folder, and the project file if there is one.
+    /// folder, and the project file if there is one. A user file with a fault has no effect.
     ///
     /// # Errors
-    /// If an environment variable has an invalid value, or if a file contains an unknown key, an
-    /// invalid value or a key that it may not set.
+    /// If an environment variable has an invalid value, or if the project file contains an unknown
+    /// key, an invalid value or a key that it may not set.
     pub(crate) fn project(
         folder: Option<PathBuf>,
         flags: &[Layer],
     ) -> Result<(PathBuf, Option<Project>), Fault> {
         let places = Places::of_user();
-        let environment = Layer::of_environment(&|name| std::env::var_os(name))?;
-        let user = file::user(&places)?;
-        let folder = folder.unwrap_or_else(|| root(flags, &environment, &user));
+        let (workdir, user) = workdir_and_user(flags, &places)?;
+        let folder = folder.unwrap_or(workdir);
         let project = Project::read(&folder, &user.layer, &places)?;
         Ok((folder, project))
+    }
+
+    /// Returns the workdir that the settings name.
+    ///
+    /// # Errors
+    /// If an environment variable has an invalid value.
+    pub(crate) fn workdir(flags: &[Layer]) -> Result<PathBuf, Fault> {
+        workdir_and_user(flags, &Places::of_user()).map(|(workdir, _)| workdir)
     }
 
     /// Checks that no setting contains a key in place of a variable's name, or a user name or
@@ -247,11 +258,29 @@ impl Config {
         Ok(())
     }
 
+    /// Returns the settings of a server, which keeps sessions for `session_ttl`.
+    pub(crate) fn for_server(self) -> Config {
+        let Setting { value: Timeout(span), origin } = self.session_ttl.clone();
+        let keep_sessions = Setting { value: KeepTime(Some(span)), origin };
+        Config { keep_sessions, ..self }
+    }
+
     /// Returns true if programs write to the workdir directly, because `write` is set or the run is
     /// trusted.
     pub(crate) fn writes_through(&self) -> bool {
         self.write.value || self.exec.value
     }
+}
+
+/// Returns the workdir and the settings of the user file, which are empty after a warning if the
+/// file has a fault.
+fn workdir_and_user(flags: &[Layer], places: &Places) -> Result<(PathBuf, File), Fault> {
+    let environment = Layer::of_environment(&|name| std::env::var_os(name))?;
+    let user = file::user(places).unwrap_or_else(|fault| {
+        output::warn(fault.message());
+        File::default()
+    });
+    Ok((root(flags, &environment, &user), user))
 }
 
 /// Returns the workdir, which determines the project file. Therefore a project file cannot set the

@@ -1,11 +1,13 @@
-//! The project file, `wattle.toml` in the workdir. Its author may be someone other than the user,
+//! The project file, `wattle.toml` in the workdir or in a folder above it. Its author may be someone other than the user,
 //! so each setting's class and the user's trust decide what the file may set.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
 pub(crate) use wattle_agent::host::capability::files::PROJECT_FILE;
 
+use super::file::Source;
 use super::{File, Kind, Layer, Places, file, regular_file};
 use crate::fault::Fault;
 
@@ -40,8 +42,8 @@ pub(crate) struct Request {
 }
 
 impl Project {
-    /// Reads the project file of a folder. Returns `None` if the folder does not contain one.
-    /// `user` contains the settings of the user file, the next lower layer.
+    /// Reads the project file of a folder: the one in the folder, or else the nearest one
+    /// [above](above) it. Returns `None` if there is none. `user` contains the settings of the user file, the next lower layer.
     ///
     /// # Errors
     /// If the project file is not a regular file of the allowed size, is not TOML, or sets an
@@ -54,7 +56,8 @@ impl Project {
         let path = folder.join(PROJECT_FILE);
         let bytes = regular_file::in_folder(folder, PROJECT_FILE, regular_file::LARGEST);
         let Some(bytes) = bytes.map_err(|why| file::unreadable(&path, &why))? else {
-            return Ok(None);
+            let above = above(folder).map(|above| Project::read(&above, user, places));
+            return above.transpose().map(Option::flatten);
         };
         let folder =
             folder.canonicalize().map_err(|error| file::unreadable(&path, &error.to_string()))?;
@@ -74,7 +77,8 @@ impl Project {
         places: &Places,
     ) -> Result<Project, Fault> {
         let text = file::text(bytes.clone(), path)?;
-        let table = file::table(&text, path)?;
+        let source = Source { path, text: &text };
+        let table = source.table()?;
         let never = |key: &&String| *key == "trusted" || file::kind(key) == Some(Kind::Never);
         if let Some(key) = table.keys().find(never) {
             let fault = Fault::configuration(format!(
@@ -83,8 +87,8 @@ impl Project {
             ));
             return Err(fault.hint("set it in the user file, by a flag or by a variable"));
         }
-        file::known(&table, &text, path)?;
-        let layer = Layer::of_table(&table, path)?;
+        source.check_keys(&table)?;
+        let layer = Layer::of_table(&table, &source)?;
         let requests = layer.requests(user, places);
         Ok(Project { folder: folder.to_owned(), path: path.to_owned(), bytes, requests, layer })
     }
@@ -120,6 +124,24 @@ impl Project {
         let layer = self.layer.clone().without(&keys);
         File { path: self.path, layer }
     }
+}
+
+/// Returns the nearest folder above `folder` that contains a project file. The search ends at the
+/// root of the repository or at the user's home folder, whichever is nearer. Outside of both, no
+/// folder is searched, and neither is one that belongs to another user than `folder` does: its
+/// project file would be a stranger's.
+pub(crate) fn above(folder: &Path) -> Option<PathBuf> {
+    let folder = folder.canonicalize().ok()?;
+    let home = std::env::home_dir().and_then(|home| home.canonicalize().ok());
+    let is_top = |at: &&Path| at.join(".git").exists() || Some(*at) == home.as_deref();
+    let top = folder.ancestors().find(is_top)?;
+    let owner = |at: &Path| at.metadata().map(|about| about.uid()).ok();
+    folder
+        .ancestors()
+        .take_while(|at| at.starts_with(top) && owner(at) == owner(&folder))
+        .skip(1)
+        .find(|at| at.join(PROJECT_FILE).symlink_metadata().is_ok())
+        .map(Path::to_owned)
 }
 
 /// Returns the settings of a project file that take effect without trust, as lines such as

@@ -8,6 +8,35 @@ use wattle_agent::host::capability::secrets::{Secret, SecretHost};
 
 use super::value::Value;
 
+/// The hint for a user who gives a key where a setting is expected.
+pub(crate) const KEPT_ELSEWHERE: &str = "settings contain no keys: `wattle init` asks for the key of the model and keeps it in a file \
+     that only you can read; or put the key into a variable, such as `OPENAI_API_KEY`";
+
+/// The prefixes of well-known keys.
+const KEY_PREFIXES: &[&str] = &[
+    "sk-",
+    "sk_",
+    "gsk_",
+    "csk-",
+    "xai-",
+    "AIza",
+    "hf_",
+    "ghp_",
+    "github_pat_",
+    "pplx-",
+    "tgp_",
+    "Bearer ",
+];
+
+/// Minimum length of a well-known key, in bytes.
+const SHORTEST_KEY: usize = 20;
+
+/// Returns true if the text looks like a well-known provider's key.
+pub(crate) fn looks_like_key(text: &str) -> bool {
+    let text = text.trim();
+    text.len() >= SHORTEST_KEY && KEY_PREFIXES.iter().any(|prefix| text.starts_with(prefix))
+}
+
 /// The secrets that the settings declare.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SecretList(pub(crate) Vec<SecretEntry>);

@@ -11,14 +11,15 @@ use wattle_agent::host::capability::ai::Budget;
 use wattle_agent::host::capability::egress::HostRule;
 use wattle_agent::host::capability::git::{Branch, Remote};
 use wattle_agent::host::capability::policy::{Policy, Rule};
-use wattle_agent::host::machine::Dollars;
+use wattle_agent::host::machine::{self, Dollars, OnMaxSteps};
 use wattle_agent::host::rt::{AccountLimits, Limits};
 use wattle_agent::host::{DEFAULT_TENANT, DialectSetting, Retention, StoreLimits, Timeout};
 use wattle_agent::model::{FunctionChoice, Prices, ThinkingEffort, Timeouts};
 
 use super::class::{self, Class, Kind};
 use super::classes::ModelClasses;
-use super::flag::{self, Flag, Group};
+use super::file::Source;
+use super::flag::{self, Flag, Group, Names};
 use super::model::{ContentGuard, Temperature};
 use super::project::Request;
 use super::secret::SecretList;
@@ -100,10 +101,15 @@ macro_rules! keys {
         /// the help.
         pub(crate) fn options(accepts: &dyn Fn(Group) -> bool) -> Vec<clap::Arg> {
             let mut options: Vec<(Group, clap::Arg)> = Vec::new();
-            $($(
-                let flag: Flag = $flag;
-                options.push((flag.group, flag.option::<$type>(stringify!($name))));
-            )?)*
+            $({
+                let flag: Option<Flag> = flag!($($flag)?);
+                let names = Names {
+                    field: stringify!($name),
+                    key: key!($name $($key)?),
+                    variable: $variable,
+                };
+                options.extend(flag.map(|flag| (flag.group, flag.option::<$type>(names))));
+            })*
             options.retain(|(group, _)| accepts(*group));
             options.sort_by_key(|(group, _)| *group);
             options.into_iter().map(|(_, option)| option).collect()
@@ -137,7 +143,10 @@ macro_rules! keys {
                     toml::Table::try_from(granted).map_err(|error| unread(error.to_string()))?;
                 match table.keys().find(|key| !is_granted(key)) {
                     Some(key) => Err(unread(format!("unknown setting `{key}`"))),
-                    None => Layer::of_table(&table, Path::new("the store")),
+                    None => {
+                        let source = Source { path: Path::new("the store"), text: "" };
+                        Layer::of_table(&table, &source)
+                    }
                 }
             }
 
@@ -163,8 +172,11 @@ macro_rules! keys {
 
             /// Reads the settings from a file's table. The caller has checked that all keys are
             /// known.
-            pub(super) fn of_table(table: &toml::Table, path: &Path) -> Result<Layer, Fault> {
-                Ok(Layer { $($name: entry(table, key!($name $($key)?), path)?,)* })
+            pub(super) fn of_table(
+                table: &toml::Table,
+                source: &Source<'_>,
+            ) -> Result<Layer, Fault> {
+                Ok(Layer { $($name: entry(table, key!($name $($key)?), source)?,)* })
             }
 
             /// Returns a request for each setting of this layer, which must be a project file's
@@ -193,6 +205,19 @@ macro_rules! keys {
                 })*
                 self
             }
+        }
+
+        /// Parses the value of the setting `key` as in a variable, and returns it as in a file.
+        /// Relative paths are relative to `folder`. Returns `None` if the key is unknown.
+        pub(super) fn value_in_file(
+            key: &str,
+            text: &str,
+            folder: &Path,
+        ) -> Option<Result<toml::Value, String>> {
+            $(if key == key!($name $($key)?) {
+                return Some(in_file::<$type>(text, folder));
+            })*
+            None
         }
 
         impl Config {
@@ -246,7 +271,7 @@ macro_rules! keys {
 keys! {
     /// The name of the model. It may begin with a preset: `openai:gpt-5`.
     model "WATTLE_MODEL": Option<String> = |_| None, Class::NeedsTrust
-        => Flag::value(Group::Model, "NAME", "Use this model").short('m');
+        => Flag::value(Group::Model, "NAME", "Use this model").short('m').common();
     /// The URL of the endpoint, without `/chat/completions`.
     base_url "WATTLE_BASE_URL": Option<String> = |_| None, Class::NeedsTrust
         => Flag::value(Group::Endpoint, "URL", "Call this chat-completions endpoint, such as http://127.0.0.1:8080/v1");
@@ -255,7 +280,7 @@ keys! {
         => Flag::value(Group::Endpoint, "VAR", "Read the API key from this environment variable");
     /// The preset for a well-known endpoint: `openrouter`, `openai`, `ollama`, …
     provider "WATTLE_PROVIDER": Option<String> = |_| None, Class::NeedsTrust
-        => Flag::value(Group::Endpoint, "PRESET", "Use a well-known endpoint: openrouter, openai, ollama, …");
+        => Flag::value(Group::Endpoint, "PRESET", "Use a well-known endpoint: openrouter, openai, ollama, …").common();
     /// The file of recorded model answers to replay instead of asking a model.
     cassette "WATTLE_CASSETTE": Option<PathBuf> = |_| None, Class::NeedsTrust
         => Flag::value(Group::Model, "FILE", "Answer from a recording instead of a model");
@@ -274,6 +299,9 @@ keys! {
     max_tokens "WATTLE_MAX_TOKENS": NonZeroU32 = |_| budget(Settings::default().max_tokens.into()), Class::Narrows(class::at_most);
     /// The effort that the model spends on reasoning, from 0 to 100. By default, the model decides.
     thinking_effort "WATTLE_THINKING_EFFORT": Option<ThinkingEffort> = |_| None, Class::NeedsTrust;
+    /// The file whose text is the beginning of the system prompt of each run.
+    system "WATTLE_SYSTEM": Option<PathBuf> = |_| None, Class::Never
+        => Flag::value(Group::Form, "FILE", "Start the system prompt with the text of a file");
     /// The use of functions in the native dialect: the model may call one (`auto`), must call one
     /// (`required`), or must not call any (`none`).
     tool_call "WATTLE_TOOL_CALL": FunctionChoice = |_| FunctionChoice::default(), Class::Presentation;
@@ -286,13 +314,22 @@ keys! {
     /// the first lines of the files that the message names.
     orient "WATTLE_ORIENT": bool = |_| true, Class::Narrows(class::off)
         => Flag::value(Group::Form, "SWITCH", "Show the model the workdir's file names: on or off [default: on]");
-    /// Maximum number of steps of a run. By default, each command has its own limit. A request to
-    /// the server may ask for fewer steps, but not for more.
-    max_steps "WATTLE_MAX_STEPS": Option<NonZeroU32> = |_| None, Class::Narrows(class::steps)
-        => Flag::value(Group::Limits, "N", "Limit the steps of a run");
+    /// Maximum number of steps of a run, or 0 for no limit. By default, each command has its own
+    /// limit. A request to the server may ask for fewer steps, but not for more.
+    max_steps "WATTLE_MAX_STEPS": Option<u32> = |_| None, Class::Narrows(class::steps)
+        => Flag::value(Group::Limits, "N", "Limit the steps of a run; 0 for no limit").common();
+    /// The behaviour of a run that has used up its steps. With `answer`, the model gets one last
+    /// turn, in which it must answer. With `stop`, the result says that the steps are used up. With
+    /// `latest`, the result is the last text that the model wrote.
+    on_max_steps "WATTLE_ON_MAX_STEPS": OnMaxSteps = |_| OnMaxSteps::default(), Class::Presentation
+        => Flag::value(Group::Limits, "END", "Choose the end at the limit of steps: answer, stop or latest");
+    /// Maximum number of consecutive steps with the same calls and the same results, or 0 for no
+    /// limit. A run that reaches it ends.
+    max_repetitions "WATTLE_MAX_REPETITIONS": u32 = |_| machine::Settings::default().max_repetitions, Class::Narrows(class::repetitions)
+        => Flag::value(Group::Limits, "N", "Stop after N identical steps; 0 for no limit [default: 5]");
     /// Maximum duration of a run.
     timeout "WATTLE_TIMEOUT": Option<Timeout> = |_| None, Class::Narrows(class::bounded)
-        => Flag::value(Group::Time, "TIME", "Limit the time of a run, such as 90s or 2m");
+        => Flag::value(Group::Time, "TIME", "Limit the time of a run, such as 90s or 2m").common();
     /// Maximum number of tokens that a run uses.
     max_tokens_total "WATTLE_MAX_TOKENS_TOTAL": Option<NonZeroU32> = |_| None, Class::Narrows(class::bounded)
         => Flag::value(Group::Limits, "N", "Limit the tokens of a run");
@@ -348,13 +385,13 @@ keys! {
         => Flag::value(Group::Search, "VAR", "Read the engine's key from a variable [default: WATTLE_SEARCH_KEY]");
     /// The path of the workdir.
     root "WATTLE_ROOT": PathBuf = |_| PathBuf::from("."), Class::Never, granted
-        => Flag::value(Group::Root, "DIR", "Work in this folder [default: .]").short('C');
+        => Flag::value(Group::Root, "DIR", "Work in this folder [default: .]").short('C').common();
     /// If true, programs write directly to the workdir instead of to the overlay.
     write "WATTLE_WRITE": bool = |_| false, Class::Narrows(class::off), granted
-        => Flag::switch(Group::Write, "Write to the workdir directly, without the overlay");
+        => Flag::switch(Group::Write, "Write to the workdir directly, without the overlay").common();
     /// If true, the changes of a successful run are applied to the workdir at its end.
     apply "WATTLE_APPLY": bool = |_| false, Class::Narrows(class::off), granted
-        => Flag::switch(Group::Write, "Apply the overlay's changes to the workdir at the end");
+        => Flag::switch(Group::Write, "Apply the overlay's changes to the workdir at the end").common();
     /// If true, the run is trusted: it may commit, publish and generate images.
     exec "WATTLE_EXEC": bool = |_| false, Class::Never, granted
         => Flag::switch(Group::Write, "Trust the run; implies --write");
@@ -408,15 +445,19 @@ keys! {
     agent_resolver "WATTLE_AGENT_RESOLVER": Option<String> = |_| None, Class::NeedsTrust;
     /// The name of the agent.
     agent "WATTLE_AGENT": Option<String> = |_| None, Class::NeedsTrust
-        => Flag::value(Group::Agent, "NAME", "Run as this agent");
+        => Flag::value(Group::Agent, "NAME", "Run as this agent").common();
     /// The session of the run.
     session "WATTLE_SESSION": Option<String> = |_| None, Class::NeedsTrust
-        => Flag::value(Group::Session, "ID", "Continue this session, with its conversation and its state");
+        => Flag::value(Group::Session, "ID", "Continue this session, with its conversation and its state").common();
     /// The tenant of the run. All sessions of a tenant share its variables.
     tenant "WATTLE_TENANT": String = |_| DEFAULT_TENANT.to_owned(), Class::NeedsTrust, granted
         => Flag::value(Group::Tenant, "NAME", "Act for this tenant [default: default]");
-    /// The time after which an unused session is removed.
-    session_ttl "WATTLE_SESSION_TTL": Timeout = |_| Timeout(Duration::from_secs(30 * 24 * 3_600)), Class::NeedsTrust;
+    /// The time after which a server removes an unused session. `keep.sessions` applies to all other
+    /// commands.
+    session_ttl "WATTLE_SESSION_TTL": Timeout = |_| Timeout(Duration::from_secs(3_600)), Class::NeedsTrust;
+    /// The time for which a session is kept after its last use, or `forever`. Servers use
+    /// `session_ttl` instead.
+    keep_sessions as "keep.sessions" "WATTLE_KEEP_SESSIONS": KeepTime = |_| KeepTime(None), Class::Never;
     /// The time for which a run is kept after its end, or `forever`.
     keep_runs as "keep.runs" "WATTLE_KEEP_RUNS": KeepTime = |_| KeepTime(Retention::default().runs), Class::Never;
     /// The time for which the events of a run are kept after its end. With `forever`, they are kept
@@ -434,7 +475,7 @@ keys! {
     trace_dir as "trace.dir" "WATTLE_TRACE_DIR": Option<TraceLocation> = |_| None, Class::Never;
     /// If true, programs and observations are printed in full.
     verbose "WATTLE_VERBOSE": bool = |_| false, Class::Presentation
-        => Flag::switch(Group::Verbose, "Show programs and observations in full, and debug messages").short('v');
+        => Flag::switch(Group::Verbose, "Show programs and observations in full, and debug messages").short('v').common();
     /// If true, the terminal's bell rings when a run that took at least 10 seconds ends or asks.
     bell "WATTLE_BELL": bool = |_| true, Class::Presentation;
     /// The sandbox around the process: `on` or `off`.
@@ -450,6 +491,11 @@ pub(super) struct Key {
     pub(super) kind: Kind,
     /// If true, a resumed run keeps the setting.
     granted: bool,
+}
+
+/// Returns the keys of all settings, in the order of the manual.
+pub(crate) fn keys() -> impl Iterator<Item = &'static str> {
+    KEYS.iter().map(|key| key.name)
 }
 
 /// Returns true if a resumed run keeps the setting with this key.
@@ -489,11 +535,17 @@ fn variable<T: Value>(
 fn entry<T: Value>(
     table: &toml::Table,
     key: &'static str,
-    path: &Path,
+    source: &Source<'_>,
 ) -> Result<Option<T>, Fault> {
-    let folder = path.parent().unwrap_or(Path::new(""));
+    let folder = source.path.parent().unwrap_or(Path::new(""));
     let Some(value) = table.get(key) else { return Ok(None) };
-    T::from_toml(value, folder).map(Some).map_err(|why| {
-        Fault::configuration(format!("the key `{key}` of `{}`: {why}", path.display()))
-    })
+    T::from_toml(value, folder).map(Some).map_err(|why| source.wrong_value(key, &why))
+}
+
+/// Parses the text of a value, and returns the value as in a file.
+fn in_file<T: Value>(text: &str, folder: &Path) -> Result<toml::Value, String> {
+    let in_toml = |value: T| {
+        toml::Value::try_from(value.to_json()).map_err(|_| "expected a value".to_owned())
+    };
+    in_toml(T::from_toml(&in_toml(T::from_text(text)?)?, folder)?)
 }

@@ -12,6 +12,7 @@ use wattle_agent::host::capability::git::{Branch, Remote};
 use wattle_agent::host::capability::policy::Rule;
 use wattle_agent::host::capability::secrets::SecretHost;
 use wattle_agent::host::capability::web::EngineKind;
+use wattle_agent::host::machine::OnMaxSteps;
 use wattle_agent::host::{DialectSetting, Timeout};
 use wattle_agent::model::FunctionChoice;
 
@@ -133,6 +134,18 @@ impl Value for u32 {
 
     fn from_toml(value: &toml::Value, _: &Path) -> Result<Self, String> {
         Self::from_text(&value.to_string())
+    }
+
+    fn to_json(&self) -> Json {
+        json!(self)
+    }
+}
+
+/// The end of a run that has used up its steps: `answer`, `stop` or `latest`.
+impl Value for OnMaxSteps {
+    fn from_text(text: &str) -> Result<Self, String> {
+        serde_json::from_value(json!(text.trim()))
+            .map_err(|_| format!("expected `answer`, `stop` or `latest`, found {text:?}"))
     }
 
     fn to_json(&self) -> Json {

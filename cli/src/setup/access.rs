@@ -120,7 +120,7 @@ impl Setup {
     fn variables(&self, tenant: Tenant) -> Arc<dyn kv::Backend> {
         match location(&self.config) {
             Ok(location) => {
-                let (location, ttl) = (location.clone(), self.config.session_ttl.value.0);
+                let (location, ttl) = (location.clone(), super::store::session_time(&self.config));
                 Arc::new(LazyState::new(move || Ok(open_at(&location, ttl)?.tenant(&tenant))))
             }
             Err(_) => Arc::new(kv::InMemory::default()),

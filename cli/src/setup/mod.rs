@@ -12,6 +12,7 @@ mod warnings;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,13 +28,13 @@ use wattle_agent::host::capability::policy::{Approver, NoApprover, Preflight};
 use wattle_agent::host::catalog::Folders;
 use wattle_agent::host::machine;
 use wattle_agent::host::moderation::{Classifier, MessageFilter, Moderation};
-use wattle_agent::host::rt::{AccountLimits, Grants, Limits};
+use wattle_agent::host::rt::{AccountLimits, Grants, Limits, decode_text};
 use wattle_agent::host::{SESSION_ID, TenantStore, is_session_id};
 use wattle_agent::model::{Cassette, Endpoint, Model, Prices, Recorder, Timeouts};
 use wattle_agent::{Host, Settings, Store, Tenant};
 
 use crate::args::ContextValue;
-use crate::config::{Config, Origin, Places, RETRY_IN_TERMINAL};
+use crate::config::{Config, Origin, Places, RETRY_IN_TERMINAL, regular_file};
 use crate::fault::{Exit, Fault};
 use crate::{ask, output};
 
@@ -241,7 +242,7 @@ impl Setup {
         agent: &AgentSpec,
         base: &Settings,
     ) -> Result<AgentParts, AgentError> {
-        let max_steps = self.config.max_steps.value.map(std::num::NonZero::get);
+        let max_steps = self.config.max_steps.value;
         agent.parts(AgentBase { host: &self.host, settings: base, agents: &self.agents, max_steps })
     }
 
@@ -276,9 +277,11 @@ impl Setup {
     /// Returns the settings of the agent loop. `max_steps` applies if the configuration sets no
     /// maximum number of steps.
     pub(crate) fn settings(&self, max_steps: u32) -> Settings {
-        let max_steps = self.config.max_steps.value.map_or(max_steps, std::num::NonZero::get);
+        let max_steps = self.config.max_steps.value.unwrap_or(max_steps);
         let machine = machine::Settings {
             max_steps,
+            on_max_steps: self.config.on_max_steps.value,
+            max_repetitions: self.config.max_repetitions.value,
             max_tokens_total: self.config.max_tokens_total.value.map(|tokens| tokens.get().into()),
             max_cost: self.config.max_cost.value,
             ..machine::Settings::default()
@@ -321,13 +324,15 @@ impl Setup {
     /// classifier, if configured, asks `model`.
     ///
     /// # Errors
-    /// If a pattern of the guard is invalid, or the cost is limited but the model's price unknown.
+    /// If a pattern of the guard is invalid, the cost is limited but the model's price unknown, or
+    /// the file of the system prompt cannot be read.
     pub(crate) fn run_settings(
         &self,
         max_steps: u32,
         model: &Arc<dyn Model>,
     ) -> Result<Settings, Fault> {
-        let settings = self.settings(max_steps);
+        let preamble = self.config.system.value.as_deref().map(system_prompt).transpose()?;
+        let settings = Settings { preamble, ..self.settings(max_steps) };
         self.check_price(model.name(), &settings.prices)?;
         let guard = &self.config.guard.value;
         if !guard.enabled {
@@ -489,6 +494,16 @@ fn base_files(config: &Config) -> Result<Base, Fault> {
         .map_err(Fault::configuration)?;
     base.recovered().iter().for_each(|note| output::warn(note));
     Ok(base)
+}
+
+/// Reads the file whose text is the beginning of the system prompt.
+fn system_prompt(path: &Path) -> Result<String, Fault> {
+    let failed = |why: &str| {
+        Fault::configuration(format!("`system`: failed to read `{}`: {why}", path.display()))
+    };
+    let bytes = regular_file::of_user(path, regular_file::LARGEST).map_err(|why| failed(&why))?;
+    let text = decode_text(bytes.ok_or_else(|| failed("there is no such file"))?);
+    Ok(text.map_err(|_| failed("it is not UTF-8"))?.trim().to_owned())
 }
 
 /// Returns the limits for programs and runs.

@@ -14,6 +14,7 @@ use super::Setup;
 use super::remote::{endpoint_fault, endpoint_settings, mask_key, variable};
 use crate::config::{Config, ModelClass};
 use crate::fault::Fault;
+use crate::output;
 
 /// Maximum number of models that a process opens.
 const MAX_MODELS: usize = 256;
@@ -66,6 +67,23 @@ fn class_names(config: &Config) -> Vec<String> {
 }
 
 impl Setup {
+    /// Returns true if no setting names a model, so that the provider's default model is used.
+    pub(crate) fn uses_default_model(&self) -> bool {
+        let Config { model, cassette, .. } = &self.config;
+        cassette.value.is_none() && model.value.as_deref().is_none_or(|name| name.trim().is_empty())
+    }
+
+    /// Notes on stderr that `model` is the provider's default model, if no setting names a model.
+    pub(crate) fn note_default_model(&self, model: &dyn Model) {
+        if self.uses_default_model() {
+            output::aside(&format!(
+                "using {}, the provider's default model; `wattle config set model NAME` chooses \
+                 another",
+                output::visible(model.name())
+            ));
+        }
+    }
+
     /// Returns the models that agents can name. `configured` is the model that [`Setup::model`]
     /// returned. If it is a recording, or if its answers are recorded, every name refers to it.
     pub(crate) fn models(&self, configured: Arc<dyn Model>) -> Arc<dyn Models> {

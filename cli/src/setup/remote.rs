@@ -12,7 +12,7 @@ use wattle_agent::model::{ApiKey, EndpointError, EndpointErrorKind, EndpointSett
 
 use crate::config::{Config, SearchEngine};
 use crate::fault::Fault;
-use crate::output;
+use crate::{api_keys, output};
 
 /// Returns the settings of the configured endpoint.
 pub(super) fn endpoint_settings(config: &Config) -> EndpointSettings<'_> {
@@ -42,20 +42,24 @@ pub(crate) fn mask_key(key: &ApiKey, variable: &str) {
     }
 }
 
-/// Returns the value of an environment variable, or `None` if it is absent or not UTF-8.
+/// Returns the value of an environment variable, or else the key that is kept for it. Returns `None`
+/// if both are absent or the variable is not UTF-8.
 pub(crate) fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok()
+    match std::env::var(name) {
+        Ok(value) if !value.trim().is_empty() => Some(value),
+        Err(std::env::VarError::NotUnicode(_)) => None,
+        _ => api_keys::kept(name),
+    }
 }
 
 /// Returns the fault for an endpoint that cannot be resolved.
 pub(super) fn endpoint_fault(error: &EndpointError) -> Fault {
     let key = variable("WATTLE_API_KEY").is_some_and(|key| !key.trim().is_empty());
     if error.kind() == EndpointErrorKind::NothingSet && !key {
-        let message = "no model is set up: `wattle init` chooses one; or set a key \
-                       (`OPENROUTER_API_KEY`, `OPENAI_API_KEY`, `ANTHROPIC_API_KEY`, …),\nor name \
-                       an endpoint: `--base-url URL --model NAME`, \
-                       or `--provider ollama --model NAME`";
-        return Fault::configuration(message).hint("`wattle demo` plays real runs without a model");
+        let hint = "`wattle init` sets one up, and `wattle demo` needs none; or set a key \
+                    (`OPENAI_API_KEY`, `ANTHROPIC_API_KEY`, …),\nor name an endpoint: `--base-url \
+                    URL --model NAME`, or `--provider ollama --model NAME`";
+        return Fault::configuration("no model is set up").hint(hint);
     }
     Fault::configuration(error)
 }

@@ -32,7 +32,7 @@ use super::remote::{mask_key, variable};
 /// storage for large files cannot be opened, or if the tenant's name is invalid.
 pub(crate) fn store(config: &Config) -> Result<TenantStore, Fault> {
     let tenant = tenant(config)?;
-    let store = open_at(location(config)?, config.session_ttl.value.0).map_err(no_store)?;
+    let store = open_at(location(config)?, session_time(config)).map_err(no_store)?;
     let (runs, events) = (config.keep_runs.value.0, config.keep_events.value.0);
     let store = store.keeping(Retention { runs, events });
     let mebibytes = |limit: NonZeroU32| u64::from(limit.get()) << 20;
@@ -50,6 +50,11 @@ pub(crate) fn store(config: &Config) -> Result<TenantStore, Fault> {
         Some(keys) => store.sealing(output::mask().clone(), keys),
         None => store,
     })
+}
+
+/// Returns the time for which an unused session is kept.
+pub(super) fn session_time(config: &Config) -> Duration {
+    config.keep_sessions.value.0.unwrap_or(Duration::MAX)
 }
 
 /// Opens the storage for large files. A bucket's access keys come from environment variables.

@@ -116,6 +116,7 @@ pub(super) fn rules(config: &Config, needs: &Needs, places: &Places) -> Vec<Rule
     rules.add(programs, &config.catalog.value);
     rules.add(Reach::Read, &config.agents.value);
     rules.add(Reach::Read, &config.cassette.value);
+    rules.add(Reach::Read, &config.system.value);
     rules.add(Reach::Read, &needs.reads);
     let written = config.record.value.iter().chain(&needs.writes);
     rules.add(Reach::Write, written.map(|path| folder_of(path)));

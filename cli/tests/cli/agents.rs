@@ -200,15 +200,14 @@ fn agents_are_listed_shown_checked_and_written() {
     assert_eq!(wattle(&["new", "helper"]).code, 2);
 }
 
-#[test]
-fn a_question_of_an_agent_that_was_asked_is_answered_with_the_id_of_its_run() {
-    let place = Place::new();
+/// Writes an agent that asks another one, and starts the model of both.
+fn boss_and_coder(place: &Place) -> Provider {
     place.write(
         "agents/boss.toml",
         "name = \"boss\"\nprompt = \"You are the boss.\"\ndelegates = [{ id = \"coder\" }]",
     );
     place.write("agents/coder.toml", "name = \"coder\"\nprompt = \"You are the coder.\"");
-    let provider = Provider::answering(|request| {
+    Provider::answering(|request| {
         let messages = request.messages();
         let observed = messages.last().unwrap().contains("Execution result:");
         match (messages[0].starts_with("You are the boss."), observed) {
@@ -219,7 +218,36 @@ fn a_question_of_an_agent_that_was_asked_is_answered_with_the_id_of_its_run() {
             (true, true) => answer("all done"),
             (false, true) => answer("written"),
         }
-    });
+    })
+}
+
+#[test]
+fn the_events_of_child_runs_are_printed_if_asked_for() {
+    let place = Place::new();
+    let provider = boss_and_coder(&place);
+    let url = provider.base_url();
+    let all = ["run", "--base-url", &url, "--model", "m", "--agents", "agents", "--agent", "boss"];
+    let runs = |args: &[&str], code: i32| {
+        let done = place.wattle(all.iter().chain(args)).run();
+        assert_eq!(done.code, code, "{done:?}");
+        let events = done.json_lines();
+        let of = |key: &str| events.iter().map(|event| event[key].to_string()).collect();
+        let (runs, roots): (std::collections::BTreeSet<_>, std::collections::BTreeSet<_>) =
+            (of("run_id"), of("root_run_id"));
+        assert_eq!(roots.len(), 1);
+        runs.len()
+    };
+    assert_eq!(runs(&["--json", "go"], 0), 1);
+    assert_eq!(runs(&["--json", "--tree", "go"], 0), 2);
+    // The events end where a run is parked.
+    assert_eq!(runs(&["--json", "--tree", "--ask", "write:*", "--park", "go"], 7), 2);
+    place.wattle(["run", "--tree", "go"]).run().code(2).reports(&["--json"]);
+}
+
+#[test]
+fn a_question_of_an_agent_that_was_asked_is_answered_with_the_id_of_its_run() {
+    let place = Place::new();
+    let provider = boss_and_coder(&place);
     let url = provider.base_url();
     let model = ["--base-url", &url, "--model", "m"];
     let run = ["run", "--agents", "agents", "--agent", "boss", "--ask", "write:*", "--park", "go"];

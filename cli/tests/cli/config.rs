@@ -208,7 +208,8 @@ fn an_invalid_setting_is_an_error_that_names_its_source() {
         ("base-url = \"x\"", &["`base-url`", "`base_url`"]),
         ("zzz = 1", &["`zzz`", "docs/configuration.md lists the keys"]),
         ("model = 3", &["`model`", "a text in quotes", "3"]),
-        ("max_steps = 0", &["`max_steps`", "from 1 on"]),
+        ("max_steps = -1", &["`max_steps`", "from 0 on"]),
+        ("on_max_steps = \"wait\"", &["`on_max_steps`", "`answer`, `stop` or `latest`"]),
         ("max_steps = \"3\"", &["`max_steps`"]),
         ("timeout = 90", &["`timeout`", "`90s`"]),
         ("timeout = \"soon\"", &["`timeout`", "`90s`"]),
@@ -245,7 +246,7 @@ fn an_invalid_setting_is_an_error_that_names_its_source() {
     ] {
         Place::new().wattle(["config", "show"]).env(name, value).run().code(3).reports(&[name]);
     }
-    for args in [["--timeout", "soon"], ["--max-steps", "0"], ["--allow-host", "http://x/"]] {
+    for args in [["--timeout", "soon"], ["--max-steps", "few"], ["--allow-host", "http://x/"]] {
         Place::new()
             .wattle(["config", "show"].iter().chain(&args))
             .run()

@@ -37,7 +37,12 @@ fn doctor_reports_what_is_missing() {
         .filter(|check| check["ok"] == false)
         .map(|check| check["name"].as_str().unwrap())
         .collect();
-    assert_eq!((&found["ok"], broken), (&json!(false), vec!["model", "endpoint"]));
+    assert_eq!((&found["ok"], broken), (&json!(false), vec!["model"]), "one cause, named once");
+    let fixes = place.wattle(["doctor"]).run().code(1).stdout;
+    assert!(fixes.contains("fix: `wattle init` sets one up"), "{fixes}");
+    let found = place.wattle(["doctor"]).env("OPENAI_API_KEY", "sk-0123456789");
+    let found = found.env("HTTPS_PROXY", "http://127.0.0.1:1").run().code(1).stdout;
+    assert!(found.contains("gpt-5-mini (the provider's default) at https://api.openai"), "{found}");
 
     let provider =
         wattle_tests::provider::Provider::start([wattle_tests::provider::Answer::status(401)]);

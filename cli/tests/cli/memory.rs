@@ -34,3 +34,17 @@ fn items_are_added_found_and_removed() {
     memory(&["search", "?!"], "").code(2).reports(&["there are no words to search for"]);
     assert_eq!(memory(&["list"], "").code(0).stdout, "2 The office closes at six\n");
 }
+
+#[test]
+fn an_empty_list_says_so() {
+    let place = Place::new();
+    for (list, note) in [
+        (&["memory", "list"][..], "the memory has no items"),
+        (&["memory", "search", "cats"], "no item of the memory matches"),
+        (&["vars", "list"], "the tenant has no such variables"),
+        (&["vars", "list", "--secret"], "the store has no such secrets"),
+    ] {
+        let done = place.wattle(list).run().code(0).reports(&[note]);
+        assert_eq!(done.stdout, "", "{list:?}");
+    }
+}

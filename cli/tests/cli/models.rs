@@ -244,3 +244,45 @@ fn a_session_reports_its_usage() {
         "{lines:?}"
     );
 }
+
+#[test]
+fn a_key_without_a_model_means_the_default_model_of_its_provider() {
+    let place = Place::new();
+    let provider = Provider::answering(|_| Answer::text(ANSWER));
+    let run = |args: &[&str]| {
+        let call = ["run", "hello", "--provider", "openai", "--base-url", &provider.base_url()];
+        let call = place.wattle(call.iter().chain(args));
+        call.env("OPENAI_API_KEY", "sk-test-0123456789").run().code(0)
+    };
+    let said = "using gpt-5-mini, the provider's default model";
+    assert_eq!(run(&[]).stderr.matches(said).count(), 1);
+    assert_eq!(provider.requests()[0].json()["model"], "gpt-5-mini");
+    // Its price is known.
+    run(&["--max-cost", "1"]).reports(&[said]);
+    for args in [&["-q"][..], &["--model", "gpt-5"]] {
+        assert!(!run(args).stderr.contains("default model"));
+    }
+}
+
+#[test]
+fn the_bounds_of_steps_and_repetitions_are_settings() {
+    let place = Place::new();
+    let calling = |count: usize| {
+        let calls =
+            (0..count).map(|n| Answer::text(format!("ToolCall::Catalog(\"text_count\", \"{n}\")")));
+        Provider::start(calls.chain([Answer::text(ANSWER)]))
+    };
+    // More steps than the default limit of the command.
+    let done = run(&place, &calling(14), &["--max-steps", "0"]).code(0);
+    assert_eq!(done.stdout, "two\n");
+    let done = run(&place, &calling(3), &["--max-steps", "1", "--on-max-steps", "stop"]).code(5);
+    assert!(done.stdout.contains("stopped: reached max_steps (1)"), "{}", done.stdout);
+    user_file(&place, "on_max_steps = \"answer\"\nmax_repetitions = 2\n");
+    let done = run(&place, &Provider::answering(|_| Answer::text(CALL)), &["--max-steps", "9"]);
+    assert_eq!(
+        (done.code, &*done.stdout),
+        (5, "stopped: the same call was repeated 2 times\n"),
+        "{}",
+        done.stderr
+    );
+}

@@ -561,3 +561,78 @@ fn a_session_keeps_a_run_that_was_aborted() {
         ["first", "stopped: reached timeout (200 ms)", "third"]
     );
 }
+
+#[test]
+fn ignore_files_hold_for_the_orientation_and_the_search() {
+    let place = Place::new();
+    for path in ["kept.txt", "log.txt", "build/out.txt", "src/a.txt", "src/b.txt", "src/c.txt"] {
+        place.write(path, format!("the needle of {path}\n"));
+    }
+    place.write(".gitignore", "/log.txt\nbuild/\nb.txt\n");
+    place.write("src/.wattleignore", "c.txt\n!b.txt\n");
+    let provider = Provider::answering(|_| Answer::text(response("done")));
+    wattle(&place, &provider, &["what is here?"]).code(0);
+    let shown = provider.requests()[0].messages().join("\n");
+    assert!(shown.contains("kept.txt") && shown.contains("src"), "{shown}");
+    assert!(!shown.contains("log.txt") && !shown.contains("build"), "{shown}");
+    // A file that the message names is shown.
+    wattle(&place, &provider, &["what is in log.txt?"]).code(0);
+    assert!(provider.requests()[1].messages().join("\n").contains("the needle of log.txt"));
+
+    let found = place.wattle(["exec", "-"]).stdin("(ret (search.query? \"needle\" 10))").run();
+    let found = found.code(0).stdout;
+    for (path, is_found) in [
+        ("kept.txt", true),
+        ("src/a.txt", true),
+        ("src/b.txt", true),
+        ("src/c.txt", false),
+        ("log.txt", false),
+        ("build/out.txt", false),
+    ] {
+        assert_eq!(found.contains(&format!("needle of {path}")), is_found, "{path}: {found}");
+    }
+}
+
+#[test]
+fn a_file_begins_the_system_prompt() {
+    let place = Place::new();
+    place.write("rules.md", "Answer in verse.\n");
+    let provider = Provider::answering(|_| Answer::text(response("done")));
+    wattle(&place, &provider, &["--system", "rules.md", "hello"]).code(0);
+    assert!(provider.requests()[0].messages()[0].starts_with("Answer in verse."));
+    let missing = wattle(&place, &provider, &["--system", "none.md", "hello"]).code(3);
+    missing.reports(&["`system`", "none.md", "there is no such file"]);
+}
+
+#[test]
+fn words_without_quotes_are_one_request() {
+    let place = Place::new();
+    let provider = Provider::answering(|_| Answer::text(response("done")));
+    let done = wattle(&place, &provider, &["count", "the", "words"]).code(0);
+    done.reports(&["the request is: count the words"]);
+    assert!(provider.requests()[0].messages().join("\n").contains("count the words"));
+    let done = wattle(&place, &provider, &["count the words"]).code(0);
+    assert!(!done.stderr.contains("the request is"), "{}", done.stderr);
+}
+
+#[test]
+fn a_session_is_kept_until_a_setting_ends_it() {
+    let place = Place::new();
+    let provider = Provider::answering(|_| Answer::text(response("done")));
+    let ask = |message: &str, kept: &str| {
+        let args = ["run", "--base-url", &provider.base_url(), "--model", "m", "--session", "s"];
+        let call = place.wattle(args.iter().chain(&[message]));
+        // Only servers use it.
+        let call = call.env("WATTLE_SESSION_TTL", "1ms").env("WATTLE_KEEP_SESSIONS", kept);
+        call.run().code(0);
+        provider.requests().pop().unwrap().messages().join("\n")
+    };
+    ask("my name is Ada", "");
+    assert!(ask("what is my name?", "").contains("my name is Ada"));
+    let pruned = place.wattle(["prune"]).env("WATTLE_SESSION_TTL", "1ms").run().code(0);
+    assert!(pruned.stdout.contains("0 sessions"), "{}", pruned.stdout);
+    // An expired session is gone for its own next message, too.
+    assert!(!ask("and now?", "1ms").contains("my name is Ada"));
+    let pruned = place.wattle(["prune"]).env("WATTLE_KEEP_SESSIONS", "1ms").run().code(0);
+    assert!(pruned.stdout.contains("1 session"), "{}", pruned.stdout);
+}

@@ -124,6 +124,11 @@ const COMMANDS: &[(&str, Row)] = &[
     ("telemetry", Without("as `trace show`")),
     ("demo", Without("it plays recordings")),
     ("config show", Without("it reads settings")),
+    ("config get", Without("it reads settings")),
+    ("config set", Without("it writes settings files, which are no tenant's")),
+    ("config unset", Without("as `config set`")),
+    ("config path", Without("it prints a path")),
+    ("config edit", Without("as `config set`")),
     ("completions", Without("it prints a script")),
     ("status", Without("a folder is trusted by the person at the machine, whatever the tenant")),
     ("trust", Without("as `status`")),
@@ -134,8 +139,12 @@ const COMMANDS: &[(&str, Row)] = &[
 fn commands(place: &Place, above: &[String]) -> BTreeSet<String> {
     let help =
         place.wattle(above.iter().cloned().chain(["--help".to_owned()])).run().code(0).stdout;
-    let Some((_, list)) = help.split_once("Commands:\n") else { return [above.join(" ")].into() };
-    let list = list.split("\n\n").next().unwrap();
+    let list = match help.split_once("Commands:\n") {
+        Some((_, list)) => list.split("\n\n").next().unwrap(),
+        // The commands of `wattle` are in groups.
+        None if above.is_empty() => help.split("Options:\n").next().unwrap(),
+        None => return [above.join(" ")].into(),
+    };
     let names = list.lines().filter_map(|line| {
         line.strip_prefix("  ")?.split(' ').next().filter(|name| !name.is_empty())
     });

@@ -19,6 +19,7 @@ macro_rules! screen {
 }
 
 mod changes;
+mod init;
 mod picture;
 mod readme;
 mod screen;

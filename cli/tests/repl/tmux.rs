@@ -36,6 +36,19 @@ impl Screen {
         args: &[&str],
         variables: &[(&str, &str)],
     ) -> Option<Screen> {
+        let words = [&[env!("CARGO_BIN_EXE_wattle"), "repl"], args].concat();
+        let screen = Screen::with_command(place, columns, &words, variables)?;
+        screen.prompts();
+        Some(screen)
+    }
+
+    /// Starts a command.
+    pub(crate) fn with_command(
+        place: &Place,
+        columns: usize,
+        words: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Option<Screen> {
         if Command::new("tmux").arg("-V").output().is_err() {
             #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
             {
@@ -52,13 +65,12 @@ impl Screen {
         let size = [("-x", columns.to_string()), ("-y", "50".to_owned())];
         let mut command = screen.tmux(&["-f", "/dev/null", "-u", "new-session", "-d"]);
         command.args(size.iter().flat_map(|(flag, value)| [*flag, value.as_str()]));
-        command.arg(env!("CARGO_BIN_EXE_wattle")).arg("repl").args(args);
+        command.args(words);
         command.current_dir(place.work("")).env_clear();
         command.env("HOME", &home).env("PATH", "/usr/bin:/bin").env("LANG", "C.UTF-8");
         command.env("TERM", "xterm-256color").envs(variables.iter().copied());
         let started = command.output().unwrap();
         assert!(started.status.success(), "{started:?}");
-        screen.prompts();
         Some(screen)
     }
 

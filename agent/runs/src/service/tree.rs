@@ -114,6 +114,8 @@ pub struct TreeFollower {
     /// The time at which the follower stops waiting for child runs that are not active in this
     /// process. `None` until the root run has ended.
     lingers_until: Option<Instant>,
+    /// If true, the follower ends when the root run is parked.
+    ends_when_parked: bool,
     is_over: bool,
 }
 
@@ -134,8 +136,15 @@ impl TreeFollower {
             ready: VecDeque::new(),
             is_due: true,
             lingers_until: None,
+            ends_when_parked: false,
             is_over: false,
         }
+    }
+
+    /// Makes the follower end when the root run is parked, instead of waiting for an answer.
+    #[must_use]
+    pub fn until_parked(self) -> TreeFollower {
+        TreeFollower { ends_when_parked: true, ..self }
     }
 
     /// Checks that the run exists, that it is the root of its tree, and that the tree contains the
@@ -179,8 +188,10 @@ impl TreeFollower {
                 continue;
             }
             let top = live.iter().find(|(run, _)| *run == self.root);
-            if let Some((_, Some(Outcome::Suspended(reason)))) = top.map(|(_, top)| top.newest()) {
-                return Err(FollowError::Suspended(reason));
+            match top.and_then(|(_, top)| top.newest().1) {
+                Some(Outcome::Suspended(reason)) => return Err(FollowError::Suspended(reason)),
+                Some(Outcome::Parked(_)) if self.ends_when_parked => return Ok(None),
+                _ => {}
             }
             let is_driven_here = top.is_some();
             let signals = signals.iter_mut().map(|signal| signal.changed().map(drop).boxed());
@@ -250,6 +261,8 @@ impl TreeFollower {
             self.ready.push_back(TreeEvent::kept(event));
         }
         self.is_due = is_any;
+        let is_parked = status.as_ref().is_some_and(|status| status.top == Status::Parked);
+        self.is_over |= self.ends_when_parked && is_parked && !is_any && live.is_empty();
         if has_ended && !is_any && live.is_empty() {
             let children_ended = status.as_ref().is_none_or(|status| status.children_ended);
             let until = *self.lingers_until.get_or_insert_with(|| Instant::now() + LINGER);

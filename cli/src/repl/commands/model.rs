@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use wattle_agent::agents::DEFAULT_AGENT;
 use wattle_agent::host::capability;
-use wattle_agent::model::{RemoteModel, Timeouts, presets};
+use wattle_agent::model::{list_models, presets};
 
 use crate::commands::{agents, catalog as listing};
 use crate::fault::Fault;
@@ -52,10 +52,9 @@ async fn list(session: &mut Session) -> Result<(), Fault> {
         output::aside(&format!("/model NAME switches; the usual models are {known}"));
         return Ok(());
     };
-    let timeouts = Timeouts { request: PATIENCE, retries: 0, ..session.setup.timeouts() };
-    let client = RemoteModel::new(named.endpoint, session.setup.host.egress(), timeouts);
-    match client.map_err(Fault::configuration)?.list().await {
-        Ok(names) => {
+    match list_models(&named.endpoint, session.setup.host.egress(), PATIENCE).await {
+        Ok(mut names) => {
+            names.sort();
             let mut shown = names.iter().take(LISTED);
             shown.try_for_each(|name| output::text(&format!("  {}", visible(name))))?;
             let more = names.len().saturating_sub(LISTED);
