@@ -14,7 +14,7 @@ pub(crate) const WAT: &str = "wat";
 pub(crate) const FIX: &str = "fix";
 /// Name of the function that ends the run.
 pub(crate) const DONE: &str = "done";
-/// Name of the function that calls catalog programs without a dedicated function.
+/// Name of the function that calls a catalog program by its name.
 pub(crate) const CATALOG: &str = "catalog";
 
 /// Maximum length of a description that a program's author wrote, in characters.
@@ -59,10 +59,9 @@ pub struct ProgramFunction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Offer {
-    /// The program is offered as a function.
+    /// The program is offered as a function of its own, because the agent lists it by name.
     Listed,
-    /// The program has no dedicated function and can only be called by name, because there are too
-    /// many programs.
+    /// The program has no function of its own: `catalog` calls it by its name.
     Unlisted,
     /// The program is not offered, because a required capability is not granted or because only the
     /// host calls the program.
@@ -208,9 +207,8 @@ fn described(mut parameters: Value, schema: &Value) -> Value {
     parameters
 }
 
-/// Returns the functions offered to a model: one per listed program, `catalog` if any program is
-/// unlisted, `wat` for inline programs, `fix` for the last program that failed, and `done` to end
-/// the run.
+/// Returns the functions offered to a model: one per listed program, `catalog` for the others, `wat`
+/// for inline programs, `fix` for the last program that failed, and `done` to end the run.
 pub fn function_tools(programs: &[ProgramFunction]) -> Vec<FunctionTool> {
     let offered =
         programs.iter().filter(|program| program.offer == Offer::Listed && !program.is_shadowed());
@@ -281,18 +279,11 @@ fn done_tool() -> FunctionTool {
 fn catalog_tool() -> FunctionTool {
     let properties = [
         ("name", json!({"type": "string", "description": "The program's name"})),
-        (
-            "args",
-            json!({
-                "type": "array",
-                "items": {"type": "string"},
-                "description": "Its arguments in order",
-            }),
-        ),
+        ("arguments", json!({"type": "object", "description": "Its arguments by name"})),
     ];
     FunctionTool {
         name: CATALOG.to_owned(),
-        description: "Call a program that has no function of its own".to_owned(),
+        description: "Run a catalog program".to_owned(),
         parameters: object(named(properties), vec![json!("name")]),
     }
 }

@@ -94,8 +94,7 @@ pub struct PromptParts {
     pub volatile: Vec<String>,
 }
 
-/// The catalog programs in a prompt. Each list is in display order. In the native dialect, the
-/// prompt lists only programs that are not offered as functions.
+/// The catalog programs in a prompt. Each list is in display order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProgramList {
     /// The built-in programs.

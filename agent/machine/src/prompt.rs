@@ -81,7 +81,7 @@ fn about_programs(parts: &PromptParts, example: &str) -> Vec<String> {
         codes(parts),
         withheld(&parts.withheld),
         example.replace("{program}", EXAMPLE_PROGRAM.trim_end()),
-        programs(parts.dialect, &parts.programs),
+        programs(&parts.programs),
     ]
 }
 
@@ -141,7 +141,7 @@ fn functions(capabilities: &[CapabilityPart]) -> String {
 }
 
 /// Lists the catalog programs.
-fn programs(dialect: Dialect, programs: &ProgramList) -> String {
+fn programs(programs: &ProgramList) -> String {
     let ProgramList { built_in, own, named, .. } = programs;
     let mut section = String::new();
     let mut list = |heading: &str, lines: &[ProgramLine]| {
@@ -151,17 +151,8 @@ fn programs(dialect: Dialect, programs: &ProgramList) -> String {
             _ = write!(section, "{gap}# {heading}\n{lines}");
         }
     };
-    match dialect {
-        Dialect::Text | Dialect::Plain => {
-            list("Catalog programs (? may be left out)", built_in);
-            list("Programs of this deployment", own);
-        }
-        // In the native dialect, schemas describe the programs that are offered as functions.
-        Dialect::Native => {
-            list("Programs without a function (`catalog` calls them by name)", built_in);
-            list("Programs of this deployment (`catalog` calls them by name)", own);
-        }
-    }
+    list("Catalog programs (? may be left out)", built_in);
+    list("Programs of this deployment", own);
     if !named.is_empty() {
         let names: Vec<String> = named.iter().map(|name| one_line(name, MAX_NAME)).collect();
         _ = writeln!(section, "More, described by `help`: {}", names.join(" "));

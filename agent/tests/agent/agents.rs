@@ -38,6 +38,7 @@ timeout = "2m"
 http_timeout = "90s"
 max_retries = 1
 tools = ["text.*", { id = "file_read", alias = "rules", context = { path = "rules.md" } }, { id = "file_list", schema = { required = ["path"] } }]
+functions = ["rules"]
 delegates = [{ id = "coder", name = "ask_the_coder", rule = "for programs" }]
 traits = ["calm", { id = "time_aware", context = { timezone = "UTC", time_interval = "60" } }]
 [context]

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::PlannedCall;
 use crate::call::Call;
 use crate::fix::{self, FixText};
-use crate::function::{CATALOG, Param, ParamKind, ProgramFunction, WAT};
+use crate::function::{CATALOG, Offer, Param, ParamKind, ProgramFunction, WAT};
 use crate::json::{self, Lenient};
 use crate::mark::one_line;
 use crate::reader::Action;
@@ -435,15 +435,24 @@ pub(super) fn from_call(call: &Call, programs: &[ProgramFunction]) -> (String, S
             (WAT.to_owned(), serde_json::json!({ "body": body, "args": args }))
         }
         Call::Catalog { name, args } => {
-            match programs.iter().find(|function| function.program == *name) {
-                Some(function) if args.len() <= function.params.len() => {
+            let known = programs.iter().find(|function| function.program == *name);
+            let named = known.filter(|function| args.len() <= function.params.len());
+            let arguments = named.map_or_else(
+                || serde_json::json!(args),
+                |function| {
                     let fields = function.params.iter().zip(args);
                     let field = |(param, text): (&Param, &String)| {
                         (param.name.clone(), Value::from(text.as_str()))
                     };
-                    (function.name(), Value::Object(fields.map(field).collect()))
-                }
-                _ => (CATALOG.to_owned(), serde_json::json!({ "name": name, "args": args })),
+                    Value::Object(fields.map(field).collect())
+                },
+            );
+            match named.filter(|function| function.offer == Offer::Listed) {
+                Some(function) => (function.name(), arguments),
+                None => (
+                    CATALOG.to_owned(),
+                    serde_json::json!({ "name": name, "arguments": arguments }),
+                ),
             }
         }
     };

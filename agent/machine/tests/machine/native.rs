@@ -20,7 +20,7 @@ fn program(name: &str, params: &[(&str, ParamKind, Option<&str>)]) -> ProgramFun
         program: name.to_owned(),
         description: "Does it".to_owned(),
         params: params.iter().map(param).collect(),
-        offer: if name == "hidden" { Offer::Unlisted } else { Offer::Listed },
+        offer: if name == "kv_get" { Offer::Listed } else { Offer::Unlisted },
         exclusive: name == "alone",
         silent: name == "quiet",
         schema: None,
@@ -289,7 +289,9 @@ fn done_beside_other_calls_is_refused() {
 
 #[test]
 fn functions_have_names_and_schemas_that_endpoints_accept() {
-    let tools = function_tools(&programs());
+    let listed = |program| ProgramFunction { offer: Offer::Listed, ..program };
+    let all: Vec<ProgramFunction> = programs().into_iter().map(listed).collect();
+    let tools = function_tools(&all);
     let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(
         names,
@@ -297,26 +299,50 @@ fn functions_have_names_and_schemas_that_endpoints_accept() {
             "a_dotted",
             "alone",
             "file_read",
+            "hidden",
             "kv_get",
             "now",
             "quiet",
             "search_text",
-            "catalog",
             "wat",
             "fix",
             "done"
-        ]
+        ],
+        "nothing else can be called"
     );
     let search = tools.iter().find(|tool| tool.name == "search_text").unwrap();
     assert_eq!(
         search.parameters.to_string(),
         r#"{"type":"object","properties":{"pattern":{"type":"string","description":"what it is"},"max":{"type":"integer","description":"what it is","default":10},"deep":{"type":"boolean","description":"what it is","default":false}},"required":["pattern"]}"#
     );
-    let all: Vec<ProgramFunction> =
-        programs().into_iter().filter(|program| program.offer == Offer::Listed).collect();
-    assert!(
-        function_tools(&all).iter().all(|tool| tool.name != "catalog"),
-        "nothing else can be called"
+}
+
+#[test]
+fn a_program_without_a_function_of_its_own_is_recorded_as_a_call_of_catalog() {
+    let tools = function_tools(&programs());
+    let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(names, ["kv_get", "catalog", "wat", "fix", "done"]);
+    let calls = [
+        ("a", "kv_get", "{\"key\":\"1\"}"),
+        ("b", "file_read", "{\"path\":\"a.txt\"}"),
+        ("c", "catalog", "{\"name\":\"search_text\",\"arguments\":{\"pattern\":\"p\",\"max\":3}}"),
+        ("d", "catalog", "{\"name\":\"no_such\",\"arguments\":[\"x\"]}"),
+    ];
+    let (state, effects) = answered(Dialect::Native, calling(&calls));
+    let Some(Effect::Execute { calls, .. }) = effects.last() else { panic!("{effects:?}") };
+    assert_eq!(calls.len(), 4);
+    let (state, _) = step(state, Input::Executed(vec![ran("x"); 4]));
+    let called = state.conversation().iter().flat_map(|message| &message.calls);
+    let called: Vec<String> =
+        called.map(|call| format!("{} {}", call.name, call.arguments)).collect();
+    assert_eq!(
+        called,
+        [
+            r#"kv_get {"key":"1"}"#,
+            r#"catalog {"name":"file_read","arguments":{"path":"a.txt"}}"#,
+            r#"catalog {"name":"search_text","arguments":{"pattern":"p","max":"3"}}"#,
+            r#"catalog {"name":"no_such","arguments":["x"]}"#,
+        ]
     );
 }
 
