@@ -41,7 +41,7 @@ pub(crate) async fn perform_within(
 ) -> Result<Execution, HostError> {
     let (source, args, time, grants) = match call {
         Call::Wat { body, args } => (body.as_str(), args.clone(), None, Arc::clone(grants)),
-        Call::Catalog { name, args } => {
+        Call::Catalog { name, args, names } => {
             let Some(entry) = catalog.get(name) else {
                 return Ok(Execution::Refused { reason: unknown_call(catalog, name) });
             };
@@ -49,7 +49,7 @@ pub(crate) async fn perform_within(
             if !missing.is_empty() {
                 return Ok(Execution::Refused { reason: denied(&missing) });
             }
-            match entry.arguments(args) {
+            match entry.in_order(args, names).and_then(|args| entry.arguments(&args)) {
                 Ok(args) => {
                     let grants = with_context(entry, grants);
                     (entry.source().as_ref(), args, entry.meta().timeout, grants)
@@ -246,9 +246,11 @@ const MAX_ARG_CHARS: usize = 100;
 
 /// Formats a call for a message, for example as `file_read("notes.txt")`.
 fn shown(call: &Call) -> String {
-    let args = call.args();
-    let quoted = args.iter().take(MAX_SHOWN_ARGS).map(|arg| quote(arg, MAX_ARG_CHARS));
-    let more = (args.len() > MAX_SHOWN_ARGS).then(|| "…".to_owned());
+    let quoted = call.named_args().take(MAX_SHOWN_ARGS).map(|(name, arg)| {
+        let name = name.map(|name| format!("{name}: ")).unwrap_or_default();
+        name + &quote(arg, MAX_ARG_CHARS)
+    });
+    let more = (call.args().len() > MAX_SHOWN_ARGS).then(|| "…".to_owned());
     format!("{}({})", call.label(), quoted.chain(more).collect::<Vec<_>>().join(", "))
 }
 

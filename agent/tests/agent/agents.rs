@@ -308,7 +308,7 @@ async fn a_program_reads_the_context_of_its_agent_and_no_other() {
         Arc::new(Resources::new(&host, files).grants())
     };
     let run = async |catalog: &Catalog, name: &str| {
-        let call = Call::Catalog { name: name.to_owned(), args: Vec::new() };
+        let call = Call::catalog(name, Vec::new());
         match wattle_agent::host::perform(host.runtime(), catalog, &grants(), &call).await.unwrap()
         {
             Execution::Ran(ran) => match ran.failure {

@@ -63,7 +63,7 @@ pub(crate) fn shown(call: &Call) -> String {
             .chain(args.iter().cloned())
             .collect::<Vec<_>>()
             .join(" | "),
-        Call::Catalog { name, args } => {
+        Call::Catalog { name, args, .. } => {
             format!(
                 "{name}({})",
                 args.iter().map(|arg| format!("{arg:?}")).collect::<Vec<_>>().join(", ")
@@ -72,7 +72,18 @@ pub(crate) fn shown(call: &Call) -> String {
     }
 }
 
-fn read(effects: &[Effect]) -> String {
+/// Shows a call with the names of its arguments.
+fn named(call: &Call) -> String {
+    if call.names().is_empty() {
+        return shown(call);
+    }
+    let arg = |(name, arg): (Option<&str>, &str)| {
+        name.map(|name| format!("{name}: ")).unwrap_or_default() + &format!("{arg:?}")
+    };
+    format!("{}({})", call.label(), call.named_args().map(arg).collect::<Vec<_>>().join(", "))
+}
+
+fn read(effects: &[Effect], shown: fn(&Call) -> String) -> String {
     let refused = effects.iter().find_map(|effect| match effect {
         Effect::Emit(Event::ToolResult { output, .. }) => Some(format!("!! {output}")),
         _ => None,
@@ -122,9 +133,9 @@ fn calls_in_the_text_are_read_in_both_dialects() {
             } else {
                 &expected
             };
-            if read(&effects) != expected {
-                writeln!(wrong, "{dialect:?}: {text}\n  {}\n  expected {expected}", read(&effects))
-                    .unwrap();
+            let found = read(&effects, shown);
+            if found != expected {
+                writeln!(wrong, "{dialect:?}: {text}\n  {found}\n  expected {expected}").unwrap();
             }
             let open =
                 state.conversation().iter().filter(|message| !message.calls.is_empty()).count();
@@ -143,7 +154,7 @@ fn arguments_with_one_possible_meaning_are_accepted() {
         let (name, arguments) = given.split_once(' ').unwrap_or((&given, ""));
         for dialect in [Dialect::Native, Dialect::Text] {
             let (state, effects) = answered(dialect, calling(&[("c1", name, arguments)]));
-            let found = read(&effects);
+            let found = read(&effects, named);
             let same = match expected.strip_prefix("!! ") {
                 Some(part) => found.starts_with("!! ") && found.contains(part),
                 None => found == expected,
@@ -368,7 +379,7 @@ fn without_functions_the_run_continues_in_the_text_dialect() {
         [
             (Role::System, "text"),
             (Role::User, "go\n\n[Note bbbbbb] bbbbbb is the code of this run."),
-            (Role::Assistant, "ToolCall::Catalog(\"kv_get\", \"1\")"),
+            (Role::Assistant, "ToolCall::Catalog(\"kv_get\", key=\"1\")"),
             (Role::User, "[Observation bbbbbb (step 1)] Execution result:\none"),
         ]
     );

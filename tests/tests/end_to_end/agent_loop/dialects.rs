@@ -33,7 +33,9 @@ impl Intent<'_> {
             Intent::Program(name, args) => {
                 format!(
                     "ToolCall::Catalog(\"{name}\"{})",
-                    args.iter().map(|(_, text)| quoted(text)).collect::<String>()
+                    args.iter()
+                        .map(|(name, text)| format!(", {name}={}", json!(text)))
+                        .collect::<String>()
                 )
             }
             Intent::Done(text) => format!("ToolCall::Response(\"\"\"\n{text}\n\"\"\")"),
@@ -212,6 +214,36 @@ async fn every_program_is_a_function() {
     }
     assert!(count >= 50, "{count} programs");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Arguments by name are understood in both dialects, and the trace has their names.
+#[tokio::test]
+async fn arguments_have_names_in_both_dialects() {
+    let named = json!({"new": "x", "text": "a b a", "Old": "a"});
+    let catalog = json!({"name": "text_replace", "arguments": named}).to_string();
+    let wrong = json!({"name": "text_replace", "arguments": {"text": "a", "txt": "b"}}).to_string();
+    let native = Scripted::calling([
+        calls(&[("catalog", &catalog)]),
+        calls(&[("catalog", &wrong)]),
+        calls(&[("done", "{\"result\":\"well\"}")]),
+    ]);
+    let text = Scripted::new(&[
+        "ToolCall::Catalog(\"text_replace\", \"a b a\", new=\"x\", Old=\"a\")",
+        "ToolCall::Catalog(\"text_replace\", text=\"a\", txt=\"b\")",
+        "ToolCall::Response(\"well\")",
+    ]);
+    for (model, dialect) in [(native, DialectSetting::Native), (text, DialectSetting::Text)] {
+        let world = World::new();
+        let settings = Settings { dialect, ..Settings::default() };
+        let (report, _) = world.run(&model, &settings, world.job("go")).await;
+        assert_eq!(report.ending.text(), "well");
+        let observed = observed(&model.requests());
+        assert!(observed[0].contains("x b x"), "{dialect:?}: {observed:?}");
+        let why = "text_replace error: it has no arg \"txt\"\nhint: usage: text_replace(text: ";
+        assert!(observed[1].contains(why), "{dialect:?}: {observed:?}");
+        let args = &world.steps()[0]["args"];
+        assert_eq!(*args, json!({"text": "a b a", "old": "a", "new": "x"}), "{dialect:?}");
+    }
 }
 
 #[tokio::test]
