@@ -43,6 +43,9 @@ pub struct ProgramFunction {
     pub description: String,
     /// The parameters, in order. Optional parameters come last.
     pub params: Vec<Param>,
+    /// The shape of the result, such as `[{id, title}]`, if it is a JSON value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<String>,
     /// The way the program is offered to the model.
     pub offer: Offer,
     /// If true, a call to the program must be the only call in its step.
@@ -75,6 +78,10 @@ pub struct Param {
     pub name: String,
     /// The type of the parameter's values.
     pub kind: ParamKind,
+    /// A short description of the format, such as `int from 1`, which lists show in place of the
+    /// type.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<String>,
     /// A description of the parameter.
     pub description: String,
     /// The default value, which makes the parameter optional.
@@ -109,6 +116,17 @@ impl ParamKind {
         }
     }
 
+    /// Returns the name of the type in a list of programs.
+    fn hint(self) -> &'static str {
+        match self {
+            Self::Text => "string",
+            Self::Integer => "int",
+            Self::Number => "float",
+            Self::Boolean => "bool",
+            Self::Json => "json",
+        }
+    }
+
     /// Converts a default value from a string to the type that the schema declares.
     fn value(self, text: &str) -> Value {
         match self {
@@ -130,19 +148,13 @@ impl ProgramFunction {
     pub(crate) fn line(&self) -> ProgramLine {
         let argument = |param: &Param| ArgLine {
             name: param.name.clone(),
-            type_hint: match param.kind {
-                ParamKind::Text => "string",
-                ParamKind::Integer => "int",
-                ParamKind::Number => "float",
-                ParamKind::Boolean => "bool",
-                ParamKind::Json => "json",
-            }
-            .to_owned(),
+            type_hint: param.format.clone().unwrap_or_else(|| param.kind.hint().to_owned()),
             optional: param.default.is_some(),
         };
         ProgramLine {
             name: self.program.clone(),
             args: self.params.iter().map(argument).collect(),
+            result: self.result.clone(),
             description: self.description.clone(),
         }
     }
@@ -177,7 +189,12 @@ impl ProgramFunction {
         );
         FunctionTool {
             name: self.name(),
-            description: one_line(&self.description, MAX_DESCRIPTION),
+            description: match &self.result {
+                Some(result) => {
+                    one_line(&format!("{} → {result}", self.description.trim()), MAX_DESCRIPTION)
+                }
+                None => one_line(&self.description, MAX_DESCRIPTION),
+            },
             parameters: match &self.schema {
                 Some(schema) => described(parameters, schema),
                 None => parameters,

@@ -192,6 +192,9 @@ fn matching(programs: &[ProgramLine], max_bytes: usize) -> String {
 /// Maximum length of a program's description in a list, in characters.
 pub(crate) const MAX_DESCRIPTION: usize = 200;
 
+/// Maximum length of the shape of a result in a list, in characters.
+const MAX_RESULT: usize = 100;
+
 /// Maximum length of a name in a list, in characters.
 const MAX_NAME: usize = 64;
 
@@ -206,11 +209,13 @@ pub(crate) fn program_line(program: &ProgramLine) -> String {
         }
     };
     let args: Vec<String> = program.args.iter().map(argument).collect();
+    let result = program.result.as_deref().map(|result| one_line(result, MAX_RESULT));
+    let result = result.map(|result| format!(" → {result}")).unwrap_or_default();
     let about = match one_line(&program.description, MAX_DESCRIPTION) {
         description if description.is_empty() => description,
         description => format!(" — {description}"),
     };
-    format!("{}({}){about}\n", one_line(&program.name, MAX_NAME), args.join(", "))
+    format!("{}({}){result}{about}\n", one_line(&program.name, MAX_NAME), args.join(", "))
 }
 
 fn codes(parts: &PromptParts) -> String {

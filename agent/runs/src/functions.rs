@@ -35,6 +35,7 @@ pub(crate) fn function(entry: &Entry, offer: Offer) -> ProgramFunction {
         program: entry.name().to_string(),
         description: meta.description.trim().to_owned(),
         params: meta.args.iter().map(|arg| param(arg, entry.schema())).collect(),
+        result: meta.result.clone(),
         offer,
         exclusive: meta.exclusive,
         silent: meta.silent,
@@ -54,6 +55,7 @@ fn param(arg: &Arg, schema: Option<&ArgumentSchema>) -> Param {
     Param {
         name: arg.name.clone(),
         kind,
+        format: arg.format.clone(),
         description: arg.description.trim().to_owned(),
         default: arg.default.clone(),
     }

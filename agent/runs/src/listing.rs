@@ -173,5 +173,10 @@ fn line(entry: &Entry) -> ProgramLine {
         Origin::BuiltIn(_) => String::new(),
         _ => entry.meta().description.clone(),
     };
-    ProgramLine { name: entry.name().to_string(), args: args.collect(), description }
+    ProgramLine {
+        name: entry.name().to_string(),
+        args: args.collect(),
+        result: entry.meta().result.clone(),
+        description,
+    }
 }

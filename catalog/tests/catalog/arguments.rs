@@ -92,7 +92,11 @@ fn arguments_by_name_are_put_in_order() {
         (&[URL, "x"][..], &["from", "note_"][..], None),
         (&[URL, "x", "1"], &["note", "kount"], Some("x error: it has no arg \"kount\"")),
         (&[URL, "x"], &["from"], Some("x error: the arg `from` is given twice")),
-        (&[URL, "x", "y"], &["from", "note", "Note"], Some("x error: the arg `note` is given twice")),
+        (
+            &[URL, "x", "y"],
+            &["from", "note", "Note"],
+            Some("x error: the arg `note` is given twice"),
+        ),
         (&["x"], &["note"], Some("x error: required arg `from` missing or not a string")),
         (&[URL; 10], &["n"], Some("x error: takes 8 arguments, 10 given")),
     ] {

@@ -227,7 +227,12 @@ proptest! {
     #[test]
     fn programs_are_listed_on_one_line_each_whatever_their_authors_wrote(data in data()) {
         let arg = ArgLine { name: data.clone(), type_hint: data.clone(), optional: true };
-        let line = ProgramLine { name: "tool".into(), args: vec![arg], description: data.clone() };
+        let line = ProgramLine {
+            name: "tool".into(),
+            args: vec![arg],
+            result: Some(data.clone()),
+            description: data.clone(),
+        };
         let prompt = |own| {
             let programs = ProgramList { own, ..ProgramList::default() };
             system_prompt(&PromptParts { programs, ..PromptParts::default() }).to_string()
@@ -235,6 +240,7 @@ proptest! {
         let (without, with) = (
             prompt(vec![ProgramLine {
                 args: Vec::new(),
+                result: None,
                 description: String::new(),
                 ..line.clone()
             }]),

@@ -13,6 +13,7 @@ fn program(name: &str, params: &[(&str, ParamKind, Option<&str>)]) -> ProgramFun
     let param = |(name, kind, default): &(&str, ParamKind, Option<&str>)| Param {
         name: (*name).to_owned(),
         kind: *kind,
+        format: None,
         description: "what it is".to_owned(),
         default: default.map(str::to_owned),
     };
@@ -20,6 +21,7 @@ fn program(name: &str, params: &[(&str, ParamKind, Option<&str>)]) -> ProgramFun
         program: name.to_owned(),
         description: "Does it".to_owned(),
         params: params.iter().map(param).collect(),
+        result: None,
         offer: if name == "kv_get" { Offer::Listed } else { Offer::Unlisted },
         exclusive: name == "alone",
         silent: name == "quiet",

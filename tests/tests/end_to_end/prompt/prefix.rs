@@ -66,6 +66,24 @@ fn two_sessions_share_their_prompts_as_a_prefix() {
 }
 
 #[test]
+fn a_typed_program_is_listed_with_the_shape_of_its_result() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = ";;; name = \"get_events\"\n;;; description = \"List the events of a day\"\n;;; \
+                result = \"[{id, title}]\"\n;;; [[args]]\n;;; name = \"day\"\n;;; format = \
+                \"date\"\n;;; description = \"The day\"\n;;; [[args]]\n;;; name = \"max\"\n;;; \
+                type_hint = \"int\"\n;;; format = \"int from 1\"\n;;; default = 9\n;;; description = \
+                \"At most so many\"\n(out (list (obj \"id\" 1)))\n";
+    std::fs::write(folder.path().join("get_events.wat"), text).unwrap();
+    let host = host(folder.path(), 0);
+    let (grants, listing) = (everything(&host), host.listing(None, "x"));
+    for dialect in [Dialect::Text, Dialect::Native] {
+        let prompt = host.prompt(&Settings::default(), &grants, &listing, dialect).to_string();
+        let line = "\nget_events(day: date, max?: int from 1) → [{id, title}] — List the events";
+        assert!(prompt.contains(line), "{prompt}");
+    }
+}
+
+#[test]
 fn past_a_hundred_programs_those_of_the_task_are_described_at_the_end() {
     let folder = tempfile::tempdir().unwrap();
     let host = host(folder.path(), 150);
