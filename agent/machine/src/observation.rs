@@ -127,10 +127,11 @@ pub(crate) struct Excerpt {
 }
 
 impl Excerpt {
-    /// Truncates `text` in the middle if it has more than `limit` characters.
+    /// Truncates `text` in the middle to `limit` characters. Text that is at most a tenth longer is
+    /// kept whole, since reading the rest would cost the model another step.
     pub(crate) fn of(text: &str, limit: usize) -> Self {
         let length = text.chars().count();
-        if length <= limit {
+        if length <= limit.saturating_add(limit / 10) {
             return Self { head: text.to_owned(), omitted: None, tail: String::new() };
         }
         let tail = limit / 3;
@@ -180,5 +181,19 @@ impl Excerpt {
             "{omitted} of {length} characters left out: print less, or a part at a time with \
              $str.slice, or run the next program on the data without printing all of it"
         ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_up_to_a_tenth_over_its_limit_is_kept_whole() {
+        for (length, is_whole) in [(100, true), (110, true), (111, false)] {
+            let text = "ä".repeat(length);
+            assert_eq!(Excerpt::of(&text, 100).plain() == text, is_whole, "{length}");
+        }
+        assert_eq!(Excerpt::of("x", usize::MAX).plain(), "x");
     }
 }

@@ -40,8 +40,8 @@ pub struct Settings {
     pub calls_programs: bool,
     /// Model prices that replace or extend the built-in table.
     pub prices: Prices,
-    /// If true, the first request of a run shows the names of the workdir's entries and the first
-    /// lines of the files that the message names.
+    /// If true, the first request of a run shows the names of the workdir's entries and the
+    /// beginnings of the files that the message names.
     pub orient: bool,
     /// The names of the programs that a model with function calling is offered as functions of their
     /// own. It calls the other programs by the function `catalog`.

@@ -282,7 +282,7 @@ keys! {
     /// Maximum number of retries of a request to the model.
     max_retries "WATTLE_MAX_RETRIES": u32 = |_| Timeouts::default().retries, Class::Narrows(class::at_most);
     /// If true, the first request of a run lists the files and folders in the workdir, and shows
-    /// the first lines of the files that the message names.
+    /// the files that the message names: small ones whole, of the others the first lines.
     orient "WATTLE_ORIENT": bool = |_| true, Class::Narrows(class::off)
         => Flag::value(Group::Form, "SWITCH", "Show the model the workdir's file names: on or off [default: on]");
     /// Maximum number of steps of a run. By default, each command has its own limit. A request to

@@ -137,7 +137,12 @@ fn asked(native: bool, nonce: &Nonce, data: &str, limit: usize) -> Vec<Vec<Messa
     let orientation = Some(Orientation {
         entries: vec![WorkdirEntry { name: data.to_owned(), size: Some(1) }],
         more: 0,
-        files: vec![FileHead { path: data.to_owned(), size: 1, lines: vec![data.to_owned()] }],
+        files: vec![FileHead {
+            path: data.to_owned(),
+            size: 1,
+            lines: vec![data.to_owned()],
+            is_whole: true,
+        }],
     });
     let nonce = nonce.clone();
     let setup = Setup { settings, history, dialect, nonce, orientation, ..Setup::default() };
