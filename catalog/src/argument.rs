@@ -25,6 +25,7 @@ enum Kind {
     TooMany { takes: usize, given: usize },
     Schema { faults: String },
     Unknown { arg: String },
+    Repeated { arg: String },
 }
 
 impl Entry {
@@ -57,31 +58,65 @@ impl Entry {
         Ok(arguments)
     }
 
-    /// Returns arguments that are given by their names in the order of the parameters. An optional
-    /// one that is left out before another one is its default. [`arguments`](Entry::arguments) then
-    /// checks their types.
+    /// Returns arguments in the order of the parameters. `names` are the names of the last ones; the
+    /// others are in order already. An optional argument that is left out before another one is its
+    /// default. [`arguments`](Entry::arguments) then checks their types.
     ///
     /// # Errors
-    /// If the program has no parameter of that name, or a required argument is missing.
-    pub fn in_order(&self, given: Vec<(String, String)>) -> Result<Vec<String>, ArgumentError> {
-        let args = &self.meta().args;
+    /// If the program has no [`param`](Entry::param) of a name, an argument is given twice, there
+    /// are too many arguments, or a required one is missing.
+    pub fn in_order(
+        &self,
+        args: &[String],
+        names: &[String],
+    ) -> Result<Vec<String>, ArgumentError> {
+        if names.is_empty() {
+            return Ok(args.to_vec());
+        }
+        let params = &self.meta().args;
         let error =
             |kind| ArgumentError { program: self.name().clone(), usage: self.usage(), kind };
-        if let Some((name, _)) = given.iter().find(|(name, _)| args.iter().all(|a| a.name != *name))
-        {
-            return Err(error(Kind::Unknown { arg: name.clone() }));
+        let by_position = args.len().saturating_sub(names.len());
+        if by_position > params.len() {
+            return Err(error(Kind::TooMany { takes: params.len(), given: args.len() }));
         }
-        let value = |arg: &Arg| {
-            let found = given.iter().rfind(|(name, _)| *name == arg.name);
-            found.map(|(_, value)| value).or(arg.default.as_ref()).cloned()
-        };
-        let is_given = |arg: &Arg| given.iter().any(|(name, _)| *name == arg.name);
-        let count = args.iter().rposition(is_given).map_or(0, |last| last + 1);
-        let missing = args.iter().find(|arg| value(arg).is_none());
-        if let Some(Arg { name, type_hint, .. }) = missing {
+        let mut given: Vec<Option<&String>> = vec![None; params.len()];
+        let own = params.iter().map(|param| Ok::<_, ArgumentError>(&param.name));
+        let named = names.iter().map(|name| match self.param(name) {
+            Some(param) => Ok(&param.name),
+            None => Err(error(Kind::Unknown { arg: name.clone() })),
+        });
+        for (name, value) in own.take(by_position).chain(named).zip(args) {
+            let name = name?;
+            let mut slots = params.iter().zip(&mut given);
+            let slot = slots.find(|(param, _)| param.name == *name).map(|(_, slot)| slot);
+            if slot.is_some_and(|slot| slot.replace(value).is_some()) {
+                return Err(error(Kind::Repeated { arg: name.clone() }));
+            }
+        }
+        let values = params.iter().zip(given.iter().copied());
+        let values = values.map(|(param, given)| (param, given.or(param.default.as_ref())));
+        let missing = values.clone().find(|(_, value)| value.is_none());
+        if let Some((Arg { name, type_hint, .. }, _)) = missing {
             return Err(error(Kind::Missing { arg: name.clone(), type_hint: *type_hint }));
         }
-        Ok(args.iter().take(count).filter_map(value).collect())
+        let count = given.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
+        Ok(values.take(count).filter_map(|(_, value)| value.cloned()).collect())
+    }
+
+    /// Returns the parameter with this name. A name whose letters and digits are those of exactly
+    /// one parameter, in any case, is accepted as well: `Max-Items` for `max_items`.
+    #[must_use]
+    pub fn param(&self, name: &str) -> Option<&Arg> {
+        let params = &self.meta().args;
+        let letters = |name: &str| -> String {
+            name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+        };
+        let exact = params.iter().find(|param| param.name == name);
+        exact.or_else(|| {
+            let mut alike = params.iter().filter(|param| letters(&param.name) == letters(name));
+            alike.next().filter(|_| alike.next().is_none())
+        })
     }
 
     /// Returns the program as others call it by its name.
@@ -187,7 +222,9 @@ impl ArgumentError {
             Kind::Invalid { type_hint, given, .. } => {
                 format!("expected {}, found {given}; usage: {usage}", expected(*type_hint))
             }
-            Kind::Schema { .. } | Kind::Unknown { .. } => format!("usage: {usage}"),
+            Kind::Schema { .. } | Kind::Unknown { .. } | Kind::Repeated { .. } => {
+                format!("usage: {usage}")
+            }
             Kind::TooMany { .. } => "quote an argument that contains spaces or commas".to_owned(),
         }
     }
@@ -204,7 +241,8 @@ impl fmt::Display for ArgumentError {
             Kind::Invalid { arg, type_hint, .. } => {
                 write!(f, "optional arg `{arg}` not {}", with_article(*type_hint))
             }
-            Kind::Unknown { arg } => write!(f, "it has no arg `{arg}`"),
+            Kind::Unknown { arg } => write!(f, "it has no arg {}", excerpt(arg)),
+            Kind::Repeated { arg } => write!(f, "the arg `{arg}` is given twice"),
             Kind::Schema { faults } => {
                 write!(f, "the arguments do not match the schema: {faults}")
             }

@@ -44,7 +44,7 @@ pub(crate) async fn fingerprint_of(
         }
         Approach::Native => (
             host.prompt(&settings, &grants, &listing, Dialect::Native).to_string(),
-            text(&host.functions(&listing, &grants))?,
+            text(&host.functions(&settings, &grants))?,
         ),
         Approach::Tools => {
             let (system, schemas) = baseline::instructions(&host, &grants);

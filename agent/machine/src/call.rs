@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::artifact::Artifact;
 use crate::event::Source;
+use crate::orientation::WorkdirEntry;
 use crate::recall::shorten;
 
 /// Maximum length of an error reason, in characters.
@@ -27,12 +28,22 @@ pub enum Call {
     Catalog {
         /// The program's name, as the model wrote it.
         name: String,
-        /// The call's arguments, in order. Defaults of missing arguments are not filled in.
+        /// The call's arguments: those given by position, in order, then those given by name.
+        /// Defaults of missing arguments are not filled in.
         args: Vec<String>,
+        /// The names of the last arguments, as the model wrote them. Empty if all arguments are
+        /// given by position.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        names: Vec<String>,
     },
 }
 
 impl Call {
+    /// Returns a call of a catalog program with arguments by position.
+    pub fn catalog(name: impl Into<String>, args: Vec<String>) -> Call {
+        Call::Catalog { name: name.into(), args, names: Vec::new() }
+    }
+
     /// Returns the label used in events: `wat`, or the name of the catalog program.
     pub fn label(&self) -> &str {
         match self {
@@ -49,11 +60,27 @@ impl Call {
         }
     }
 
-    /// Returns the arguments, in order.
+    /// Returns the values of the arguments, in order.
     pub fn args(&self) -> &[String] {
         match self {
             Self::Wat { args, .. } | Self::Catalog { args, .. } => args,
         }
+    }
+
+    /// Returns the names of the last arguments. Empty if all arguments are given by position.
+    pub fn names(&self) -> &[String] {
+        match self {
+            Self::Wat { .. } => &[],
+            Self::Catalog { names, .. } => names,
+        }
+    }
+
+    /// Returns each argument with its name, if it is given by name.
+    pub fn named_args(&self) -> impl Iterator<Item = (Option<&str>, &str)> {
+        let by_position = self.args().len().saturating_sub(self.names().len());
+        let names = self.names().iter().map(|name| Some(name.as_str()));
+        let names = std::iter::repeat_n(None, by_position).chain(names);
+        names.zip(self.args().iter().map(String::as_str))
     }
 
     /// Returns the program's origin.
@@ -188,6 +215,10 @@ pub struct Completion {
     /// The artifacts that the program saved for the application.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
+    /// The files that an inline program wrote, with their paths and sizes. A catalog program reports
+    /// them in its results.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub written: Vec<WorkdirEntry>,
     /// The cost of the execution.
     pub cost: Cost,
     /// Warnings for the program's author, one sentence each.

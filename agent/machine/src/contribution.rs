@@ -82,7 +82,7 @@ impl TraitProgram {
         } else {
             Vec::new()
         };
-        Call::Catalog { name: self.program.clone(), args }
+        Call::catalog(&self.program, args)
     }
 }
 

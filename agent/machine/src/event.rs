@@ -83,6 +83,9 @@ pub enum Event {
         /// The arguments, as written by the model. Absent if there are none.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         args: Vec<String>,
+        /// The names of the last arguments. Absent if all arguments are given by position.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        names: Vec<String>,
     },
     /// A program ran or was refused. The event contains the output that the model will read.
     ToolResult {

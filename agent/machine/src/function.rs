@@ -14,7 +14,7 @@ pub(crate) const WAT: &str = "wat";
 pub(crate) const FIX: &str = "fix";
 /// Name of the function that ends the run.
 pub(crate) const DONE: &str = "done";
-/// Name of the function that calls catalog programs without a dedicated function.
+/// Name of the function that calls a catalog program by its name.
 pub(crate) const CATALOG: &str = "catalog";
 
 /// Maximum length of a description that a program's author wrote, in characters.
@@ -43,6 +43,9 @@ pub struct ProgramFunction {
     pub description: String,
     /// The parameters, in order. Optional parameters come last.
     pub params: Vec<Param>,
+    /// The shape of the result, such as `[{id, title}]`, if it is a JSON value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<String>,
     /// The way the program is offered to the model.
     pub offer: Offer,
     /// If true, a call to the program must be the only call in its step.
@@ -59,10 +62,9 @@ pub struct ProgramFunction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Offer {
-    /// The program is offered as a function.
+    /// The program is offered as a function of its own, because the agent lists it by name.
     Listed,
-    /// The program has no dedicated function and can only be called by name, because there are too
-    /// many programs.
+    /// The program has no function of its own: `catalog` calls it by its name.
     Unlisted,
     /// The program is not offered, because a required capability is not granted or because only the
     /// host calls the program.
@@ -76,6 +78,10 @@ pub struct Param {
     pub name: String,
     /// The type of the parameter's values.
     pub kind: ParamKind,
+    /// A short description of the format, such as `int from 1`, which lists show in place of the
+    /// type.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<String>,
     /// A description of the parameter.
     pub description: String,
     /// The default value, which makes the parameter optional.
@@ -110,6 +116,17 @@ impl ParamKind {
         }
     }
 
+    /// Returns the name of the type in a list of programs.
+    fn hint(self) -> &'static str {
+        match self {
+            Self::Text => "string",
+            Self::Integer => "int",
+            Self::Number => "float",
+            Self::Boolean => "bool",
+            Self::Json => "json",
+        }
+    }
+
     /// Converts a default value from a string to the type that the schema declares.
     fn value(self, text: &str) -> Value {
         match self {
@@ -131,19 +148,13 @@ impl ProgramFunction {
     pub(crate) fn line(&self) -> ProgramLine {
         let argument = |param: &Param| ArgLine {
             name: param.name.clone(),
-            type_hint: match param.kind {
-                ParamKind::Text => "string",
-                ParamKind::Integer => "int",
-                ParamKind::Number => "float",
-                ParamKind::Boolean => "bool",
-                ParamKind::Json => "json",
-            }
-            .to_owned(),
+            type_hint: param.format.clone().unwrap_or_else(|| param.kind.hint().to_owned()),
             optional: param.default.is_some(),
         };
         ProgramLine {
             name: self.program.clone(),
             args: self.params.iter().map(argument).collect(),
+            result: self.result.clone(),
             description: self.description.clone(),
         }
     }
@@ -178,7 +189,12 @@ impl ProgramFunction {
         );
         FunctionTool {
             name: self.name(),
-            description: one_line(&self.description, MAX_DESCRIPTION),
+            description: match &self.result {
+                Some(result) => {
+                    one_line(&format!("{} → {result}", self.description.trim()), MAX_DESCRIPTION)
+                }
+                None => one_line(&self.description, MAX_DESCRIPTION),
+            },
             parameters: match &self.schema {
                 Some(schema) => described(parameters, schema),
                 None => parameters,
@@ -208,9 +224,8 @@ fn described(mut parameters: Value, schema: &Value) -> Value {
     parameters
 }
 
-/// Returns the functions offered to a model: one per listed program, `catalog` if any program is
-/// unlisted, `wat` for inline programs, `fix` for the last program that failed, and `done` to end
-/// the run.
+/// Returns the functions offered to a model: one per listed program, `catalog` for the others, `wat`
+/// for inline programs, `fix` for the last program that failed, and `done` to end the run.
 pub fn function_tools(programs: &[ProgramFunction]) -> Vec<FunctionTool> {
     let offered =
         programs.iter().filter(|program| program.offer == Offer::Listed && !program.is_shadowed());
@@ -281,18 +296,11 @@ fn done_tool() -> FunctionTool {
 fn catalog_tool() -> FunctionTool {
     let properties = [
         ("name", json!({"type": "string", "description": "The program's name"})),
-        (
-            "args",
-            json!({
-                "type": "array",
-                "items": {"type": "string"},
-                "description": "Its arguments in order",
-            }),
-        ),
+        ("arguments", json!({"type": "object", "description": "Its arguments by name"})),
     ];
     FunctionTool {
         name: CATALOG.to_owned(),
-        description: "Call a program that has no function of its own".to_owned(),
+        description: "Run a catalog program".to_owned(),
         parameters: object(named(properties), vec![json!("name")]),
     }
 }

@@ -19,7 +19,7 @@
 //!     ..ModelAnswer::default()
 //! };
 //! let (state, effects) = step(state, Input::Answer(answer));
-//! let call = Call::Catalog { name: "now".into(), args: vec!["UTC".into()] };
+//! let call = Call::catalog("now", vec!["UTC".into()]);
 //! assert_eq!(effects.last(), Some(&Effect::Execute { step: 1, calls: vec![call] }));
 //!
 //! let ran = Completion { results: vec!["12:00".into()], ..Completion::default() };

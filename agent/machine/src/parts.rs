@@ -94,8 +94,7 @@ pub struct PromptParts {
     pub volatile: Vec<String>,
 }
 
-/// The catalog programs in a prompt. Each list is in display order. In the native dialect, the
-/// prompt lists only programs that are not offered as functions.
+/// The catalog programs in a prompt. Each list is in display order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProgramList {
     /// The built-in programs.
@@ -155,6 +154,8 @@ pub struct ProgramLine {
     pub name: String,
     /// The parameters, in order.
     pub args: Vec<ArgLine>,
+    /// The shape of the result, such as `[{id, title}]`, if it is a JSON value.
+    pub result: Option<String>,
     /// A one-sentence description. May be empty if the name is self-explanatory.
     pub description: String,
 }
@@ -164,7 +165,7 @@ pub struct ProgramLine {
 pub struct ArgLine {
     /// The parameter's name.
     pub name: String,
-    /// The parameter's type, such as `string` or `int`.
+    /// The parameter's type or format, such as `string` or `int from 1`.
     pub type_hint: String,
     /// If true, the parameter has a default value and may be omitted.
     pub optional: bool,

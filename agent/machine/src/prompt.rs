@@ -81,7 +81,7 @@ fn about_programs(parts: &PromptParts, example: &str) -> Vec<String> {
         codes(parts),
         withheld(&parts.withheld),
         example.replace("{program}", EXAMPLE_PROGRAM.trim_end()),
-        programs(parts.dialect, &parts.programs),
+        programs(&parts.programs),
     ]
 }
 
@@ -141,7 +141,7 @@ fn functions(capabilities: &[CapabilityPart]) -> String {
 }
 
 /// Lists the catalog programs.
-fn programs(dialect: Dialect, programs: &ProgramList) -> String {
+fn programs(programs: &ProgramList) -> String {
     let ProgramList { built_in, own, named, .. } = programs;
     let mut section = String::new();
     let mut list = |heading: &str, lines: &[ProgramLine]| {
@@ -151,17 +151,8 @@ fn programs(dialect: Dialect, programs: &ProgramList) -> String {
             _ = write!(section, "{gap}# {heading}\n{lines}");
         }
     };
-    match dialect {
-        Dialect::Text | Dialect::Plain => {
-            list("Catalog programs (? may be left out)", built_in);
-            list("Programs of this deployment", own);
-        }
-        // In the native dialect, schemas describe the programs that are offered as functions.
-        Dialect::Native => {
-            list("Programs without a function (`catalog` calls them by name)", built_in);
-            list("Programs of this deployment (`catalog` calls them by name)", own);
-        }
-    }
+    list("Catalog programs (? may be left out)", built_in);
+    list("Programs of this deployment", own);
     if !named.is_empty() {
         let names: Vec<String> = named.iter().map(|name| one_line(name, MAX_NAME)).collect();
         _ = writeln!(section, "More, described by `help`: {}", names.join(" "));
@@ -201,6 +192,9 @@ fn matching(programs: &[ProgramLine], max_bytes: usize) -> String {
 /// Maximum length of a program's description in a list, in characters.
 pub(crate) const MAX_DESCRIPTION: usize = 200;
 
+/// Maximum length of the shape of a result in a list, in characters.
+const MAX_RESULT: usize = 100;
+
 /// Maximum length of a name in a list, in characters.
 const MAX_NAME: usize = 64;
 
@@ -215,11 +209,13 @@ pub(crate) fn program_line(program: &ProgramLine) -> String {
         }
     };
     let args: Vec<String> = program.args.iter().map(argument).collect();
+    let result = program.result.as_deref().map(|result| one_line(result, MAX_RESULT));
+    let result = result.map(|result| format!(" → {result}")).unwrap_or_default();
     let about = match one_line(&program.description, MAX_DESCRIPTION) {
         description if description.is_empty() => description,
         description => format!(" — {description}"),
     };
-    format!("{}({}){about}\n", one_line(&program.name, MAX_NAME), args.join(", "))
+    format!("{}({}){result}{about}\n", one_line(&program.name, MAX_NAME), args.join(", "))
 }
 
 fn codes(parts: &PromptParts) -> String {

@@ -88,7 +88,7 @@ impl RecallContract {
         if !self.context.is_empty() {
             args.push(serde_json::json!(self.context).to_string());
         }
-        Call::Catalog { name: self.program.clone(), args }
+        Call::catalog(&self.program, args)
     }
 
     /// Returns the new items in the program's results. Omits items that are in the prompt or were

@@ -234,7 +234,7 @@ pub struct Setup {
     pub window: Option<u64>,
     /// The nonce that marks the host's lines. It is generated randomly for each run.
     pub nonce: Nonce,
-    /// The workdir entries and first lines of files, shown after the user's message in the first
+    /// The workdir entries and beginnings of files, shown after the user's message in the first
     /// request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub orientation: Option<Orientation>,

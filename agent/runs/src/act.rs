@@ -5,9 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use wattle_capability::TRUSTED;
+use wattle_capability::files::{ChangedPaths, EntryKind, Files};
+use wattle_capability::fs::Fs;
 use wattle_capability::sys::Context;
 use wattle_catalog::{Catalog, Entry};
-use wattle_machine::{self as machine, Call, Completion, Cost, Execution, Failure, SourceLine};
+use wattle_machine::{
+    self as machine, Call, Completion, Cost, Execution, Failure, SourceLine, WorkdirEntry,
+};
 use wattle_rt::{
     Diagnostic, Exit, FixResult, Grants, Outcome, Program, RunError, Runtime, TrapKind, quote,
 };
@@ -41,7 +45,7 @@ pub(crate) async fn perform_within(
 ) -> Result<Execution, HostError> {
     let (source, args, time, grants) = match call {
         Call::Wat { body, args } => (body.as_str(), args.clone(), None, Arc::clone(grants)),
-        Call::Catalog { name, args } => {
+        Call::Catalog { name, args, names } => {
             let Some(entry) = catalog.get(name) else {
                 return Ok(Execution::Refused { reason: unknown_call(catalog, name) });
             };
@@ -49,7 +53,7 @@ pub(crate) async fn perform_within(
             if !missing.is_empty() {
                 return Ok(Execution::Refused { reason: denied(&missing) });
             }
-            match entry.arguments(args) {
+            match entry.in_order(args, names).and_then(|args| entry.arguments(&args)) {
                 Ok(args) => {
                     let grants = with_context(entry, grants);
                     (entry.source().as_ref(), args, entry.meta().timeout, grants)
@@ -66,16 +70,64 @@ pub(crate) async fn perform_within(
         Ok(prepared) => prepared,
         Err(diagnostic) => return Ok(Execution::Rejected { diagnostic }),
     };
+    let changes = FileChanges::of(call, &grants);
+    let grants = match &changes {
+        Some(changes) => changes.recording(&grants),
+        None => grants,
+    };
     let started = Instant::now();
     let time = time.unwrap_or(default).min(runtime.limits().time);
     match runtime.run_within(&program, &grants, args, time).await {
-        Ok(outcome) => Ok(report(call, &program, fixes, outcome, started.elapsed(), time)),
+        Ok(outcome) => {
+            let mut execution = report(call, &program, fixes, outcome, started.elapsed(), time);
+            if let (Execution::Ran(ran), Some(changes)) = (&mut execution, changes) {
+                ran.written = changes.written().await;
+            }
+            Ok(execution)
+        }
         Err(RunError::Denied(missing)) => Ok(Execution::Refused { reason: denied(&missing) }),
         Err(RunError::Refused(why)) => {
             Ok(Execution::Refused { reason: format!("denied before it ran: {why}") })
         }
         Err(RunError::Bug(bug)) => Err(HostError::from(bug)),
         Err(RunError::Engine(error)) => Err(HostError::from(error)),
+    }
+}
+
+/// The files that an inline program changes while it runs.
+struct FileChanges {
+    files: Arc<Files>,
+    changed: ChangedPaths,
+}
+
+impl FileChanges {
+    /// Prepares to record the changes of an inline program. A catalog program reports its changes
+    /// itself.
+    fn of(call: &Call, grants: &Grants) -> Option<FileChanges> {
+        call.body()?;
+        let files = Arc::clone(&grants.config::<Fs>()?.0);
+        Some(FileChanges { files, changed: ChangedPaths::default() })
+    }
+
+    /// Returns `grants` with files that record their changes.
+    fn recording(&self, grants: &Grants) -> Arc<Grants> {
+        let files = self.files.recorded(self.changed.clone());
+        Arc::new(grants.clone().with(Fs(Arc::new(files))))
+    }
+
+    /// Returns the files that were written and still exist, with their sizes.
+    async fn written(self) -> Vec<WorkdirEntry> {
+        let file = move |path: String| {
+            let stat = self.files.stat_link(&path).ok()?;
+            let is_file = stat.kind == EntryKind::File;
+            is_file.then_some(WorkdirEntry { name: path, size: Some(stat.size) })
+        };
+        let paths = self.changed.list();
+        if paths.is_empty() {
+            return Vec::new();
+        }
+        let written = move || paths.into_iter().filter_map(file).collect();
+        tokio::task::spawn_blocking(written).await.unwrap_or_default()
     }
 }
 
@@ -231,6 +283,7 @@ fn report(
                 failure,
                 answer: outcome.answer,
                 artifacts,
+                written: Vec::new(),
                 cost,
                 warnings,
                 fixes,
@@ -246,9 +299,11 @@ const MAX_ARG_CHARS: usize = 100;
 
 /// Formats a call for a message, for example as `file_read("notes.txt")`.
 fn shown(call: &Call) -> String {
-    let args = call.args();
-    let quoted = args.iter().take(MAX_SHOWN_ARGS).map(|arg| quote(arg, MAX_ARG_CHARS));
-    let more = (args.len() > MAX_SHOWN_ARGS).then(|| "…".to_owned());
+    let quoted = call.named_args().take(MAX_SHOWN_ARGS).map(|(name, arg)| {
+        let name = name.map(|name| format!("{name}: ")).unwrap_or_default();
+        name + &quote(arg, MAX_ARG_CHARS)
+    });
+    let more = (call.args().len() > MAX_SHOWN_ARGS).then(|| "…".to_owned());
     format!("{}({})", call.label(), quoted.chain(more).collect::<Vec<_>>().join(", "))
 }
 

@@ -4,35 +4,29 @@ use wattle_catalog::{Arg, ArgumentSchema, Catalog, Entry, TypeHint};
 use wattle_machine::{Offer, Param, ParamKind, ProgramFunction};
 use wattle_rt::Grants;
 
-use crate::listing::{Listing, is_hosts};
+use crate::listing::is_hosts;
 
-/// Returns the catalog's programs as functions. Only the programs that the listing offers are
-/// described to the model; programs that need a missing grant, or that only the host calls, are
-/// withheld.
+/// Returns the catalog's programs as functions. Those in `listed` have a function of their own.
 pub(crate) fn functions(
     catalog: &Catalog,
-    listing: &Listing,
+    listed: &[String],
     grants: &Grants,
 ) -> Vec<ProgramFunction> {
-    let offer = |entry: &Entry| match entry
-        .meta()
-        .uses
-        .iter()
-        .flatten()
-        .all(|capability| grants.allows(capability))
-    {
-        false => Offer::Withheld,
-        true if is_hosts(entry) => Offer::Withheld,
-        true if listing.offers(entry.name().as_str()) => Offer::Listed,
-        true => Offer::Unlisted,
-    };
-    catalog.iter().map(|entry| function(entry, offer(entry))).collect()
+    catalog.iter().map(|entry| offered(entry, listed, grants)).collect()
 }
 
-/// Returns a program as a function. It is offered if its capabilities are granted.
-pub(crate) fn offered(entry: &Entry, grants: &Grants) -> ProgramFunction {
+/// Returns a program as a function, which is its own if the program is in `listed`. A program that
+/// needs a missing grant, or that only the host calls, is withheld.
+pub(crate) fn offered(entry: &Entry, listed: &[String], grants: &Grants) -> ProgramFunction {
     let is_granted = entry.meta().uses.iter().flatten().all(|capability| grants.allows(capability));
-    function(entry, if is_granted { Offer::Listed } else { Offer::Withheld })
+    let offer = if !is_granted || is_hosts(entry) {
+        Offer::Withheld
+    } else if listed.iter().any(|name| name == entry.name().as_str()) {
+        Offer::Listed
+    } else {
+        Offer::Unlisted
+    };
+    function(entry, offer)
 }
 
 pub(crate) fn function(entry: &Entry, offer: Offer) -> ProgramFunction {
@@ -41,6 +35,7 @@ pub(crate) fn function(entry: &Entry, offer: Offer) -> ProgramFunction {
         program: entry.name().to_string(),
         description: meta.description.trim().to_owned(),
         params: meta.args.iter().map(|arg| param(arg, entry.schema())).collect(),
+        result: meta.result.clone(),
         offer,
         exclusive: meta.exclusive,
         silent: meta.silent,
@@ -60,6 +55,7 @@ fn param(arg: &Arg, schema: Option<&ArgumentSchema>) -> Param {
     Param {
         name: arg.name.clone(),
         kind,
+        format: arg.format.clone(),
         description: arg.description.trim().to_owned(),
         default: arg.default.clone(),
     }

@@ -27,8 +27,11 @@ impl StepHistory {
 
     /// Adds a finished call.
     pub(crate) fn add(&self, step: u32, call: &Call, outcome: &CallOutcome<'_>, dur_ms: u64) {
-        let args: Vec<String> =
-            call.args().iter().map(|arg| format!("{:?}", truncate(arg, MAX_CHARS))).collect();
+        let shown = |(name, arg): (Option<&str>, &str)| {
+            let name = name.map(|name| format!("{name}: ")).unwrap_or_default();
+            format!("{name}{:?}", truncate(arg, MAX_CHARS))
+        };
+        let args: Vec<String> = call.named_args().map(shown).collect();
         let result = match (outcome.exit_code, &outcome.error) {
             (Some(0), _) => truncate(&outcome.output, MAX_CHARS).into_owned(),
             (_, Some(error)) => format!("FAILED: {}", truncate(error, MAX_CHARS)),

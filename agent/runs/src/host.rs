@@ -373,11 +373,11 @@ impl Host {
         ))
     }
 
-    /// Returns the functions that a run with these grants offers to a model that uses function
-    /// calling.
+    /// Returns the functions that a run with these settings and grants offers to a model that uses
+    /// function calling.
     #[must_use]
-    pub fn functions(&self, listing: &Listing, grants: &Grants) -> Arc<[FunctionTool]> {
-        self.shared.tools(&Arc::new(functions(&self.catalog(), listing, grants)))
+    pub fn functions(&self, settings: &Settings, grants: &Grants) -> Arc<[FunctionTool]> {
+        self.shared.tools(&Arc::new(functions(&self.catalog(), &settings.functions, grants)))
     }
 
     /// Returns the programs, functions and prompts that runs share.

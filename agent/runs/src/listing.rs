@@ -1,7 +1,7 @@
-//! The programs that are listed in a prompt and offered to a model as functions.
+//! The programs that are listed in a prompt.
 //!
-//! The lists depend only on the catalog, so that all sessions of an agent have the same prompt and
-//! the same functions, which providers can cache. There is one exception: if the deployment adds
+//! The list depends only on the catalog, so that all sessions of an agent have the same prompt,
+//! which providers can cache. There is one exception: if the deployment adds
 //! very many programs, part of the prompt also depends on the session's first message.
 
 use wattle_capability::TRUSTED;
@@ -12,10 +12,6 @@ use wattle_rt::Grants;
 /// Maximum number of the deployment's own programs that a prompt describes. For the rest, the
 /// prompt lists only the names.
 const MAX_DESCRIBED: usize = 100;
-
-/// Maximum number of programs that are offered as functions. Endpoints accept at most 128
-/// functions, and a few of them are not programs.
-const MAX_OFFERED: usize = 120;
 
 /// Maximum number of additional programs that are described because they match the first message.
 const MAX_MATCHING: usize = 20;
@@ -69,7 +65,7 @@ const TWINS: &[&str] = &[
 /// The built-in programs that only the host calls. No prompt lists them.
 const HOSTS: &[&str] = &["current_time", "recall"];
 
-/// The program that ends a run. In the text dialect, a separate kind of call ends the run.
+/// The program that ends a run. Both dialects have a kind of call or a function of their own for it.
 const DONE: &str = "done";
 
 /// The programs that a prompt lists.
@@ -120,27 +116,18 @@ impl Listing {
         }
     }
 
-    /// Returns true if this program is offered as a function.
-    pub(crate) fn offers(&self, program: &str) -> bool {
-        let listed = self.built_in.iter().chain(&self.own).take(MAX_OFFERED);
-        listed.into_iter().any(|listed| listed.line.name == program)
-    }
-
-    /// Returns the programs listed in the prompt of a run with these grants. In the native dialect,
-    /// only programs that are not offered as functions are listed. In the plain dialect, no
-    /// programs are listed.
+    /// Returns the programs listed in the prompt of a run with these grants. In the plain dialect,
+    /// no programs are listed.
     pub(crate) fn programs(&self, grants: &Grants, dialect: Dialect) -> ProgramList {
-        let offered = match dialect {
-            Dialect::Text => 0,
-            Dialect::Native => MAX_OFFERED,
-            Dialect::Plain => return ProgramList::default(),
-        };
+        if dialect == Dialect::Plain {
+            return ProgramList::default();
+        }
         let visible =
             |listed: &&ListedProgram| listed.trusted.iter().all(|name| grants.allows(name));
-        let built_in = self.built_in.iter().skip(offered).filter(visible);
+        let built_in = self.built_in.iter().filter(visible);
         let built_in = built_in.map(|listed| &listed.line).filter(|line| line.name != DONE);
-        let own = self.own.iter().skip(offered.saturating_sub(self.built_in.len()));
-        let own: Vec<&ProgramLine> = own.filter(visible).map(|listed| &listed.line).collect();
+        let own = self.own.iter().filter(visible);
+        let own: Vec<&ProgramLine> = own.map(|listed| &listed.line).collect();
         let (own, named) = own.split_at_checked(MAX_DESCRIBED).unwrap_or((&own, &[]));
         let matching =
             self.matching.iter().filter_map(|name| named.iter().find(|line| line.name == *name));
@@ -192,5 +179,10 @@ fn line(entry: &Entry) -> ProgramLine {
         Origin::BuiltIn(_) => String::new(),
         _ => entry.meta().description.clone(),
     };
-    ProgramLine { name: entry.name().to_string(), args: args.collect(), description }
+    ProgramLine {
+        name: entry.name().to_string(),
+        args: args.collect(),
+        result: entry.meta().result.clone(),
+        description,
+    }
 }

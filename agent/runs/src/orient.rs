@@ -1,5 +1,5 @@
 //! The orientation that a run receives at its start: the names of the workdir's entries, and the
-//! first lines of the files that the user's message mentions.
+//! files that the user's message mentions, small ones whole, of the others the first lines.
 //!
 //! The files are read as a program of the run would read them: through the run's overlay and under
 //! its policy. Entries that the policy denies, that need a user's approval, or that `.gitignore` or
@@ -27,10 +27,13 @@ const MAX_NAMES: usize = 20;
 /// Maximum number of workdir entries that are examined.
 const MAX_EXAMINED: usize = 1_000;
 
-/// Maximum number of files whose first lines are shown.
+/// Maximum number of files that are shown.
 const MAX_FILES: usize = 5;
 
-/// Maximum number of lines shown per file.
+/// Maximum size of a file that is shown whole, in bytes.
+const MAX_WHOLE_BYTES: u64 = 600;
+
+/// Maximum number of lines shown of a larger file.
 const MAX_LINES: usize = 3;
 /// Maximum length of a shown line, in characters.
 const MAX_LINE_CHARS: usize = 200;
@@ -130,7 +133,7 @@ impl Workdir {
         Instant::now() >= self.deadline
     }
 
-    /// Returns the first lines of the text files that the message names, in the order in which they
+    /// Returns the beginnings of the text files that the message names, in the order in which they
     /// are named.
     fn heads(&self, message: &str, entries: &[WorkdirEntry]) -> Vec<FileHead> {
         let mut known = BTreeSet::new();
@@ -147,13 +150,14 @@ impl Workdir {
         heads.take(MAX_FILES).collect()
     }
 
-    /// Returns the first lines of a file, or `None` if the file is empty or not text.
+    /// Returns the beginning of a file, or `None` if the file is empty or not text.
     fn head(&self, path: String) -> Option<FileHead> {
         let stat = self.read.stat(&path).ok().filter(|stat| stat.kind == EntryKind::File)?;
         let bytes = self.read.read_at(&path, 0, HEAD_BYTES as u64).ok()?;
-        let lines = first_lines(&bytes)?;
+        let is_whole = bytes.len() as u64 == stat.size && stat.size <= MAX_WHOLE_BYTES;
+        let lines = if is_whole { all_lines(&bytes)? } else { first_lines(&bytes)? };
         let path = path.trim_start_matches("./").trim_start_matches('/').to_owned();
-        Some(FileHead { path, size: stat.size, lines })
+        Some(FileHead { path, size: stat.size, lines, is_whole })
     }
 }
 
@@ -168,12 +172,21 @@ fn first_lines(bytes: &[u8]) -> Option<Vec<String>> {
         }
         Err(_) => return None,
     };
-    let text = wattle_rt::without_bom(text);
-    if text.contains('\0') || text.trim().is_empty() {
-        return None;
-    }
+    let text = shown_text(text)?;
     let line = |line: &str| wattle_rt::truncate(line, MAX_LINE_CHARS).into_owned();
     Some(text.lines().take(MAX_LINES).map(line).collect())
+}
+
+/// Returns the lines of a whole file, or `None` if it is not text or has no lines.
+fn all_lines(bytes: &[u8]) -> Option<Vec<String>> {
+    let text = shown_text(std::str::from_utf8(bytes).ok()?)?;
+    Some(text.lines().map(str::to_owned).collect())
+}
+
+/// Returns a text without its byte order mark, or `None` if it is binary or has only whitespace.
+fn shown_text(text: &str) -> Option<&str> {
+    let text = wattle_rt::without_bom(text);
+    (!text.contains('\0') && !text.trim().is_empty()).then_some(text)
 }
 
 /// Returns the strings in a message that may be file paths, in the order in which they appear:
@@ -318,5 +331,23 @@ mod tests {
         assert_eq!(cut, [format!("{}…", "é".repeat(MAX_LINE_CHARS))]);
         let odd = format!("a{long}");
         assert!(lines(odd.as_bytes().get(..HEAD_BYTES).unwrap_or_default()).is_some());
+    }
+
+    #[test]
+    fn a_small_file_is_shown_whole() {
+        let files = Files::overlay(None, 1 << 20);
+        let small: String = (0..100).map(|n| format!("{n:04}\n")).collect();
+        files.write("small.txt", small.as_bytes()).unwrap();
+        files.write("line.txt", "x".repeat(600).as_bytes()).unwrap();
+        files.write("large.txt", "y\n".repeat(301).as_bytes()).unwrap();
+        let deadline = Instant::now() + MAX_TIME;
+        let shown = gather(&files, None, "compare small.txt, line.txt and large.txt", deadline);
+        let shown: Vec<(&str, usize, bool)> = shown
+            .files
+            .iter()
+            .map(|file| (file.path.as_str(), file.lines.len(), file.is_whole))
+            .collect();
+        let expected = [("small.txt", 100, true), ("line.txt", 1, true), ("large.txt", 3, false)];
+        assert_eq!(shown, expected);
     }
 }

@@ -142,8 +142,9 @@ impl par::Programs for Programs {
     }
 
     fn in_order(&self, name: &str, args: Vec<(String, String)>) -> Result<Vec<String>, Failure> {
+        let (names, args): (Vec<String>, Vec<String>) = args.into_iter().unzip();
         self.entry(name)?
-            .in_order(args)
+            .in_order(&args, &names)
             .map_err(|error| Failure::new(Code::EPARSE, format!("{error}; hint: {}", error.hint())))
     }
 

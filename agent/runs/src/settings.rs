@@ -40,9 +40,12 @@ pub struct Settings {
     pub calls_programs: bool,
     /// Model prices that replace or extend the built-in table.
     pub prices: Prices,
-    /// If true, the first request of a run shows the names of the workdir's entries and the first
-    /// lines of the files that the message names.
+    /// If true, the first request of a run shows the names of the workdir's entries and the
+    /// beginnings of the files that the message names.
     pub orient: bool,
+    /// The names of the programs that a model with function calling is offered as functions of their
+    /// own. It calls the other programs by the function `catalog`.
+    pub functions: Vec<String>,
     /// The names of the agents to which programs may delegate.
     pub delegates: Vec<String>,
     /// The content guard that checks messages before their runs begin.
@@ -78,6 +81,7 @@ impl Default for Settings {
             calls_programs: true,
             prices: Prices::default(),
             orient: true,
+            functions: Vec::new(),
             delegates: Vec::new(),
             moderation: None,
             memory: Vec::new(),

@@ -48,7 +48,7 @@ pub(crate) async fn setup(parts: &RunParts, request: &RunRequest) -> Setup {
         session_id: request.session.clone(),
         dialect,
         fallback: may_fall_back.then(|| prompt(Dialect::Text)),
-        programs: host.shared().programs(functions(&catalog, &listing, grants)),
+        programs: host.shared().programs(functions(&catalog, &settings.functions, grants)),
         is_moderated: settings.moderation.is_some(),
         accepts_leftovers: false,
         recall: settings.recall.clone(),

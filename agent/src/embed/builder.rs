@@ -330,6 +330,7 @@ impl<T> AgentBuilder<T> {
         }
         // The programs of the delegates are added below, together with those of the tools.
         spec.delegates = Vec::new();
+        let functions = std::mem::take(&mut spec.functions);
         let parts = spec.parts(AgentBase {
             host: &host,
             settings: &settings,
@@ -352,6 +353,8 @@ impl<T> AgentBuilder<T> {
             names.push(name);
         }
         let offered = catalog.with(added);
+        spec.functions = functions;
+        let functions = spec.functions_among(&offered)?;
         let usages: Vec<String> = offered.iter().map(|entry| entry.usage()).collect();
         let schemas = tools.iter().map(|tool| (tool.tool.name(), tool.tool.schema()));
         let output = parts.settings.output.as_ref().map(|output| output.schema.schema());
@@ -366,7 +369,8 @@ impl<T> AgentBuilder<T> {
         let name = name.unwrap_or_else(|| format!("agent-{}", fingerprint.get(..16).unwrap_or("")));
         let host =
             if names.is_empty() { parts.host } else { parts.host.with_offered(&name, own(&name)?) };
-        let settings = Settings { agent: name.clone(), delegates: team.names(), ..parts.settings };
+        let settings =
+            Settings { agent: name.clone(), delegates: team.names(), functions, ..parts.settings };
         let inner = Inner {
             inference: ModelInference::new(Arc::clone(&model), &settings),
             name,

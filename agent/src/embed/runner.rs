@@ -333,22 +333,13 @@ impl Gate {
 /// Describes a call for the application.
 fn shown(catalog: &Catalog, step: u32, number: usize, call: &Call) -> StepCall {
     let entry = catalog.get(call.label()).filter(|_| matches!(call, Call::Catalog { .. }));
-    let arguments = match (call, entry) {
-        (Call::Wat { body, args }, _) => json!({ "body": body, "args": args }),
-        (Call::Catalog { args, .. }, Some(entry)) => {
-            let names = entry.meta().args.iter().map(|arg| arg.name.clone());
-            let by_name = names.zip(args.iter().map(|arg| Json::from(arg.as_str())));
-            Json::Object(by_name.collect())
-        }
-        (Call::Catalog { args, .. }, None) => json!(args),
-    };
     let uses_agents = |entry: &wattle_catalog::Entry| {
         entry.meta().uses.iter().flatten().any(|of| *of == AGENT.name)
     };
     StepCall {
         id: format!("{step}.{number}"),
         name: call.label().to_owned(),
-        arguments,
+        arguments: wattle_runs::trace::arguments(catalog, call),
         registry_id: entry.map(|entry| entry.origin().to_string()),
         is_delegate: entry.is_some_and(|entry| uses_agents(entry)),
     }

@@ -38,6 +38,7 @@ timeout = "2m"
 http_timeout = "90s"
 retry_for = "10s"
 tools = ["text.*", { id = "file_read", alias = "rules", context = { path = "rules.md" } }, { id = "file_list", schema = { required = ["path"] } }]
+functions = ["rules"]
 delegates = [{ id = "coder", name = "ask_the_coder", rule = "for programs" }]
 traits = ["calm", { id = "time_aware", context = { timezone = "UTC", time_interval = "60" } }]
 [context]
@@ -307,7 +308,7 @@ async fn a_program_reads_the_context_of_its_agent_and_no_other() {
         Arc::new(Resources::new(&host, files).grants())
     };
     let run = async |catalog: &Catalog, name: &str| {
-        let call = Call::Catalog { name: name.to_owned(), args: Vec::new() };
+        let call = Call::catalog(name, Vec::new());
         match wattle_agent::host::perform(host.runtime(), catalog, &grants(), &call).await.unwrap()
         {
             Execution::Ran(ran) => match ran.failure {

@@ -198,8 +198,7 @@ async fn rules_on_programs_hold_for_what_runs_whatever_it_is_called() {
     let host = renaming_host(folder.path());
     let rules =
         |list: &[&str]| -> Vec<Rule> { list.iter().map(|rule| rule.parse().unwrap()).collect() };
-    let named =
-        |name: &str, arg: &str| Call::Catalog { name: name.to_owned(), args: vec![arg.to_owned()] };
+    let named = |name: &str, arg: &str| Call::catalog(name, vec![arg.to_owned()]);
     let wat = |body: String| Call::Wat { body, args: vec!["echo hi".to_owned()] };
     let shell = Catalog::built_in().get("shell").unwrap().body().to_owned();
     let workbook = |part: &str| {

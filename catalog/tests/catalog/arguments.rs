@@ -77,6 +77,42 @@ fn valid_arguments_are_normalized_and_completed() {
 }
 
 #[test]
+fn arguments_by_name_are_put_in_order() {
+    let names = |names: &[&str]| given(names);
+    for (args, by_name, expected) in [
+        (&["x", URL][..], &["note", "from"][..], &[URL, "x"][..]),
+        (&[URL, "one", "x"], &["mode", "note"], &[URL, "x", "7", "one"]),
+        (&[URL, "x"], &[], &[URL, "x"]),
+        (&[URL, "x", "true"], &["NOTE", "De-ep"], &[URL, "x", "7", "all", "true"]),
+    ] {
+        let found = entry().in_order(&given(args), &names(by_name));
+        assert_eq!(found, Ok(given(expected)), "{args:?} {by_name:?}");
+    }
+    for (args, by_name, message) in [
+        (&[URL, "x"][..], &["from", "note_"][..], None),
+        (&[URL, "x", "1"], &["note", "kount"], Some("x error: it has no arg \"kount\"")),
+        (&[URL, "x"], &["from"], Some("x error: the arg `from` is given twice")),
+        (
+            &[URL, "x", "y"],
+            &["from", "note", "Note"],
+            Some("x error: the arg `note` is given twice"),
+        ),
+        (&["x"], &["note"], Some("x error: required arg `from` missing or not a string")),
+        (&[URL; 10], &["n"], Some("x error: takes 8 arguments, 10 given")),
+    ] {
+        match (entry().in_order(&given(args), &names(by_name)), message) {
+            (Ok(_), None) => {}
+            (Err(error), Some(message)) => {
+                assert!(error.to_string().starts_with(message), "{error}");
+                let all = format!("{error} {}", error.hint());
+                assert!(all.contains("usage: x(from: url, note: string, "), "{all}");
+            }
+            (found, _) => panic!("{args:?} {by_name:?}: {found:?}"),
+        }
+    }
+}
+
+#[test]
 fn invalid_arguments_are_errors() {
     let usage = "usage: x(from: url, note: string, n: int = 7, mode: string = \"all\", deep: bool \
                  = false, ratio: float = 0.5, doc: json = {}, to: path = \"out.txt\")";

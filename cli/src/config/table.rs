@@ -311,7 +311,7 @@ keys! {
     /// minute, and 15 seconds in a terminal.
     retry_for "WATTLE_RETRY_FOR": Option<Timeout> = |_| None, Class::Narrows(class::retries);
     /// If true, the first request of a run lists the files and folders in the workdir, and shows
-    /// the first lines of the files that the message names.
+    /// the files that the message names: small ones whole, of the others the first lines.
     orient "WATTLE_ORIENT": bool = |_| true, Class::Narrows(class::off)
         => Flag::value(Group::Form, "SWITCH", "Show the model the workdir's file names: on or off [default: on]");
     /// Maximum number of steps of a run, or 0 for no limit. By default, each command has its own

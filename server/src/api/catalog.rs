@@ -190,7 +190,7 @@ async fn run(
     if shared.app.host().catalog().get(&name).is_none() {
         return Err(ApiError::not_found("program", &name));
     }
-    let call = Call::Catalog { name, args };
+    let call = Call::catalog(name, args);
     perform(&shared, &caller, session_id, call).await.map(Json)
 }
 

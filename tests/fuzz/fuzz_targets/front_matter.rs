@@ -36,9 +36,11 @@ fuzz_target!(|text: &str| {
     let line = ProgramLine {
         name: entry.name().to_string(),
         args: meta.args.iter().map(arg).collect(),
+        result: meta.result.clone(),
         description: meta.description.clone(),
     };
-    let bare = ProgramLine { args: Vec::new(), description: String::new(), ..line.clone() };
+    let bare =
+        ProgramLine { args: Vec::new(), result: None, description: String::new(), ..line.clone() };
     let lines = |program| {
         let programs = ProgramList { own: vec![program], ..ProgramList::default() };
         let prompt = system_prompt(&PromptParts { programs, ..PromptParts::default() });

@@ -9,7 +9,7 @@ fn strings(reading: &Reading) -> Vec<&str> {
     let mut all = Vec::from_iter(reading.thought.as_deref());
     all.push(&reading.retained);
     match &reading.action {
-        Action::Wat { body: first, args } | Action::Catalog { name: first, args } => {
+        Action::Wat { body: first, args } | Action::Catalog { name: first, args, .. } => {
             all.push(first);
             all.extend(args.iter().map(String::as_str));
         }

@@ -1,11 +1,11 @@
-//! Conversion between the named arguments of functions and the positional arguments of programs.
+//! Conversion between the arguments of functions and the arguments of programs.
 
 use serde_json::{Map, Value};
 
 use super::PlannedCall;
 use crate::call::Call;
 use crate::fix::{self, FixText};
-use crate::function::{CATALOG, Param, ParamKind, ProgramFunction, WAT};
+use crate::function::{CATALOG, Offer, Param, ParamKind, ProgramFunction, WAT};
 use crate::json::{self, Lenient};
 use crate::mark::one_line;
 use crate::reader::Action;
@@ -48,18 +48,7 @@ pub(super) fn interpret_value(name: &str, value: Value, programs: &[ProgramFunct
         Some(KnownFunction::Catalog) => catalog(name, value, programs),
         Some(KnownFunction::Program(function)) => program(function, value),
         // The catalog reports an unknown program and suggests similar names.
-        None => {
-            let args = match value {
-                Value::Object(fields) => {
-                    fields.into_iter().map(|(_, value)| plain(value)).collect()
-                }
-                _ => Vec::new(),
-            };
-            Meaning::Run(PlannedCall::new(Call::Catalog {
-                name: without_prefix(name).to_owned(),
-                args,
-            }))
-        }
+        None => Meaning::Run(PlannedCall::new(unknown(without_prefix(name), value))),
     }
 }
 
@@ -69,8 +58,8 @@ pub(crate) fn function_action(name: &str, text: &str) -> Action {
         Meaning::Run(PlannedCall { call: Call::Wat { body, args }, .. }) => {
             Action::Wat { body, args }
         }
-        Meaning::Run(PlannedCall { call: Call::Catalog { name, args }, .. }) => {
-            Action::Catalog { name, args }
+        Meaning::Run(PlannedCall { call: Call::Catalog { name, args, names }, .. }) => {
+            Action::Catalog { name, args, names }
         }
         Meaning::Fix(texts) => Action::Fix { texts },
         Meaning::Done(text) => Action::Response { text },
@@ -175,10 +164,21 @@ fn empty_call(name: &str, programs: &[ProgramFunction]) -> Call {
         Some(KnownFunction::Wat | KnownFunction::Fix) => {
             Call::Wat { body: String::new(), args: Vec::new() }
         }
-        Some(KnownFunction::Program(function)) => {
-            Call::Catalog { name: function.program.clone(), args: Vec::new() }
+        Some(KnownFunction::Program(function)) => Call::catalog(&function.program, Vec::new()),
+        _ => Call::catalog(name, Vec::new()),
+    }
+}
+
+/// Returns a call of a program that is not known.
+fn unknown(name: &str, arguments: Value) -> Call {
+    match arguments {
+        Value::Object(fields) => {
+            let fields = fields.into_iter().map(|(key, value)| (key, plain(value)));
+            let (names, args) = fields.unzip();
+            Call::Catalog { name: name.to_owned(), args, names }
         }
-        _ => Call::Catalog { name: name.to_owned(), args: Vec::new() },
+        Value::Array(items) => Call::catalog(name, items.into_iter().map(plain).collect()),
+        _ => Call::catalog(name, Vec::new()),
     }
 }
 
@@ -263,140 +263,93 @@ fn answer(value: Value) -> String {
 
 /// Interprets a call to the function `catalog`.
 fn catalog(function: &str, value: Value, programs: &[ProgramFunction]) -> Meaning {
-    let Value::Object(mut fields) = value else {
-        let call = Call::Catalog { name: function.to_owned(), args: Vec::new() };
-        return Meaning::Run(PlannedCall::refused(
-            call,
+    let unnamed = || {
+        Meaning::Run(PlannedCall::refused(
+            Call::catalog(function, Vec::new()),
             "catalog error: required arg `name` missing or not a string",
-        ));
+        ))
     };
-    let name =
-        ["name", "program"].iter().find_map(|key| Some(fields.remove(*key)?.as_str()?.to_owned()));
-    let Some(name) = name else {
-        let call = Call::Catalog { name: function.to_owned(), args: Vec::new() };
-        return Meaning::Run(PlannedCall::refused(
-            call,
-            "catalog error: required arg `name` missing or not a string",
-        ));
+    let Value::Object(mut fields) = value else { return unnamed() };
+    let mut names = ["name", "program"].iter();
+    let name = names.find_map(|key| Some(fields.shift_remove(*key)?.as_str()?.to_owned()));
+    let Some(name) = name else { return unnamed() };
+    let args = ["arguments", "args"].iter().find_map(|key| fields.shift_remove(*key));
+    // Some models write the object as a string.
+    let args = match args.unwrap_or(Value::Object(fields)) {
+        Value::String(text) => match serde_json::from_str(&text) {
+            Ok(value @ (Value::Object(_) | Value::Array(_))) => value,
+            _ => Value::String(text),
+        },
+        args => args,
     };
-    let args = ["args", "arguments"]
-        .iter()
-        .find_map(|key| fields.remove(*key))
-        .unwrap_or(Value::Object(fields));
     match programs.iter().find(|known| known.program == name) {
         Some(known) => program(known, args),
-        None => {
-            let args = match args {
-                Value::Array(items) => items.into_iter().map(plain).collect(),
-                _ => Vec::new(),
-            };
-            Meaning::Run(PlannedCall::new(Call::Catalog { name, args }))
-        }
+        None => Meaning::Run(PlannedCall::new(unknown(&name, args))),
     }
 }
 
-/// Interprets a call to a program, with named or positional arguments.
+/// Interprets a call to a program, with named or positional arguments. The catalog puts named
+/// arguments in order, and reports unknown and missing ones.
 fn program(function: &ProgramFunction, value: Value) -> Meaning {
-    let call = |args| Call::Catalog { name: function.program.clone(), args };
-    let args = match value {
+    let call = match value {
         Value::Object(fields) => named(function, fields),
         Value::Array(items) => positional(function, items),
-        Value::Null => Ok(Vec::new()),
+        Value::Null => positional(function, Vec::new()),
         one => positional(function, vec![one]),
     };
-    Meaning::Run(match args {
-        Ok(args) => PlannedCall::new(call(args)),
-        Err(why) => PlannedCall::refused(call(Vec::new()), why),
+    Meaning::Run(match call {
+        Ok(call) => PlannedCall::new(call),
+        Err(why) => PlannedCall::refused(Call::catalog(&function.program, Vec::new()), why),
     })
 }
 
-fn positional(function: &ProgramFunction, items: Vec<Value>) -> Result<Vec<String>, String> {
+fn positional(function: &ProgramFunction, items: Vec<Value>) -> Result<Call, String> {
     let params = function.params.iter().map(Some).chain(std::iter::repeat(None));
-    let argument = |(value, param): (Value, Option<&Param>)| match param {
-        Some(param) => text(function, param, value),
-        // The catalog reports surplus arguments.
-        None => Ok(plain(value)),
-    };
-    items.into_iter().zip(params).map(argument).collect()
+    let argument = |(value, param): (Value, Option<&Param>)| text(function, param, value);
+    let args = items.into_iter().zip(params).map(argument).collect::<Result<Vec<String>, _>>()?;
+    Ok(Call::catalog(&function.program, args))
 }
 
-fn named(
-    function: &ProgramFunction,
-    mut fields: Map<String, Value>,
-) -> Result<Vec<String>, String> {
+fn named(function: &ProgramFunction, mut fields: Map<String, Value>) -> Result<Call, String> {
     let params = &function.params;
-    let is_param = |key: &str| params.iter().any(|param| normal(&param.name) == normal(key));
+    let param = |key: &str| {
+        let exact = params.iter().find(|param| param.name == key);
+        exact.or_else(|| params.iter().find(|param| normal(&param.name) == normal(key)))
+    };
     // Some models wrap the arguments in another object or pass them as an array.
     if fields.len() == 1
         && let Some(key) = fields.keys().next().cloned()
         && matches!(key.as_str(), "args" | "arguments" | "parameters" | "input" | "kwargs")
-        && !is_param(&key)
+        && param(&key).is_none()
     {
-        match fields.remove(&key) {
+        match fields.shift_remove(&key) {
             Some(Value::Array(items)) => return positional(function, items),
             Some(Value::Object(inside)) => fields = inside,
             _ => {}
         }
     }
-    let name = &function.program;
-    if let Some(unknown) = fields.keys().find(|key| !is_param(key)) {
-        let names: Vec<String> = params.iter().map(|param| format!("`{}`", param.name)).collect();
-        let has = if names.is_empty() {
-            "takes none".to_owned()
-        } else {
-            format!("has {}", names.join(", "))
-        };
-        return Err(format!("{name} error: unknown arg `{unknown}`; it {has}"));
+    let (mut args, mut names) = (Vec::new(), Vec::new());
+    // `null` stands for an argument that is left out.
+    for (key, value) in fields.into_iter().filter(|(_, value)| !value.is_null()) {
+        args.push(text(function, param(&key), value)?);
+        names.push(key);
     }
-    let given: Result<Vec<Option<String>>, String> = params
-        .iter()
-        .map(|param| {
-            let exact = fields.remove(&param.name);
-            let value = exact.or_else(|| {
-                let key = fields.keys().find(|key| normal(key) == normal(&param.name))?.clone();
-                fields.remove(&key)
-            });
-            value.filter(|value| !value.is_null()).map(|v| text(function, param, v)).transpose()
-        })
-        .collect();
-    let mut given = given?;
-    while given.last().is_some_and(Option::is_none) {
-        given.pop();
-    }
-    let filled = |(text, param): (Option<String>, &Param)| {
-        text.or_else(|| param.default.clone()).ok_or_else(|| {
-            format!(
-                "{name} error: required arg `{}` missing or not a {}",
-                param.name,
-                word(param.kind)
-            )
-        })
-    };
-    given.into_iter().zip(params).map(filled).collect()
-}
-
-fn word(kind: ParamKind) -> &'static str {
-    match kind {
-        ParamKind::Text => "string",
-        ParamKind::Integer => "int",
-        ParamKind::Number => "float",
-        ParamKind::Boolean => "bool",
-        ParamKind::Json => "json",
-    }
+    Ok(Call::Catalog { name: function.program.clone(), args, names })
 }
 
 /// Maximum length of a value in an error message, in characters.
 const MAX_SHOWN: usize = 60;
 
-/// Converts a value to the text that a program receives.
+/// Converts a value to the text that a program receives. The catalog reports an argument without a
+/// parameter.
 ///
 /// # Errors
 /// If the parameter is a string, and the value is a list or an object. Without this check, the
 /// program would receive JSON text in place of the string.
-fn text(function: &ProgramFunction, param: &Param, value: Value) -> Result<String, String> {
-    let (kind, name) = (param.kind, &param.name);
+fn text(function: &ProgramFunction, param: Option<&Param>, value: Value) -> Result<String, String> {
+    let Some(Param { kind, name, .. }) = param else { return Ok(plain(value)) };
     Ok(match &value {
-        Value::Array(_) | Value::Object(_) if kind == ParamKind::Text => {
+        Value::Array(_) | Value::Object(_) if *kind == ParamKind::Text => {
             let found = one_line(&value.to_string(), MAX_SHOWN);
             let program = &function.program;
             return Err(format!(
@@ -406,7 +359,7 @@ fn text(function: &ProgramFunction, param: &Param, value: Value) -> Result<Strin
         }
         // `2.0` is a valid integer.
         Value::Number(number)
-            if kind == ParamKind::Integer && !number.is_i64() && !number.is_u64() =>
+            if *kind == ParamKind::Integer && !number.is_i64() && !number.is_u64() =>
         {
             match number.as_f64() {
                 Some(float) if float.fract() == 0.0 && float.abs() < 9e15 => format!("{float:.0}"),
@@ -434,16 +387,26 @@ pub(super) fn from_call(call: &Call, programs: &[ProgramFunction]) -> (String, S
         Call::Wat { body, args } => {
             (WAT.to_owned(), serde_json::json!({ "body": body, "args": args }))
         }
-        Call::Catalog { name, args } => {
-            match programs.iter().find(|function| function.program == *name) {
-                Some(function) if args.len() <= function.params.len() => {
-                    let fields = function.params.iter().zip(args);
-                    let field = |(param, text): (&Param, &String)| {
-                        (param.name.clone(), Value::from(text.as_str()))
-                    };
-                    (function.name(), Value::Object(fields.map(field).collect()))
-                }
-                _ => (CATALOG.to_owned(), serde_json::json!({ "name": name, "args": args })),
+        Call::Catalog { name, args, names } => {
+            let known = programs.iter().find(|function| function.program == *name);
+            let params = known.map(|function| function.params.as_slice()).unwrap_or_default();
+            let by_position = args.len().saturating_sub(names.len());
+            let is_named = by_position <= params.len();
+            let arguments = if is_named {
+                let params = params.iter().take(by_position).map(|param| &param.name);
+                let fields = params.chain(names).cloned();
+                Value::Object(fields.zip(args.iter().map(|arg| arg.as_str().into())).collect())
+            } else {
+                // The catalog reports surplus arguments and unknown programs.
+                serde_json::json!(args)
+            };
+            let listed = known.filter(|function| is_named && function.offer == Offer::Listed);
+            match listed {
+                Some(function) => (function.name(), arguments),
+                None => (
+                    CATALOG.to_owned(),
+                    serde_json::json!({ "name": name, "arguments": arguments }),
+                ),
             }
         }
     };

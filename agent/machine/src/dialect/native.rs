@@ -93,7 +93,7 @@ fn called(
         }
         let text = texts.first().cloned().unwrap_or_default();
         let name = crate::function::DONE;
-        let done = |text| Call::Catalog { name: name.to_owned(), args: vec![text] };
+        let done = |text| Call::catalog(name, vec![text]);
         return ParsedAnswer {
             thought,
             intent: Intent::Answer(text.clone()),
@@ -115,15 +115,11 @@ fn called(
         let plan = match meaning {
             Meaning::Run(plan) => plan,
             Meaning::Fix(texts) => PlannedCall::fixed(Dialect::Native, failed, &texts),
-            Meaning::Done(_) => {
-                let call =
-                    Call::Catalog { name: crate::function::DONE.to_owned(), args: Vec::new() };
-                PlannedCall::refused(
-                    call,
-                    "not accepted: read the results of the other calls first, then call `done` by \
+            Meaning::Done(_) => PlannedCall::refused(
+                Call::catalog(crate::function::DONE, Vec::new()),
+                "not accepted: read the results of the other calls first, then call `done` by \
                      itself",
-                )
-            }
+            ),
         };
         // The conversation must contain valid JSON, regardless of the model's output.
         calls.push(match &plan.refused {

@@ -58,8 +58,8 @@ pub(super) fn from_reading(
             let message = if is_bare { write_call(&call) } else { retained };
             (Intent::Calls(vec![PlannedCall::new(call)]), message)
         }
-        Action::Catalog { name, args } => {
-            (Intent::Calls(vec![PlannedCall::new(Call::Catalog { name, args })]), retained)
+        Action::Catalog { name, args, names } => {
+            (Intent::Calls(vec![PlannedCall::new(Call::Catalog { name, args, names })]), retained)
         }
         Action::Fix { texts } => {
             let planned = PlannedCall::fixed(dialect, context.failed, &texts);
@@ -99,7 +99,7 @@ fn called(answer: &ModelAnswer, calls: &[FunctionCall], context: Context<'_>) ->
     let (intent, message) = match meaning {
         Meaning::Done(text) => {
             let message = before + &write_response(&text);
-            done.push(Call::Catalog { name: DONE.to_owned(), args: vec![text.clone()] });
+            done.push(Call::catalog(DONE, vec![text.clone()]));
             (Intent::Answer(text), message)
         }
         Meaning::Run(planned) => {
@@ -159,11 +159,21 @@ fn quoted(text: &str) -> String {
 
 /// Writes a call in the syntax that the prompt specifies.
 fn write_call(call: &Call) -> String {
-    let args: String = call.args().iter().map(|arg| format!(", {}", quoted(arg))).collect();
+    let arg = |(name, arg): (Option<&str>, &str)| match name {
+        Some(name) => format!(", {}={}", keyword(name), quoted(arg)),
+        None => format!(", {}", quoted(arg)),
+    };
+    let args: String = call.named_args().map(arg).collect();
     match call {
         Call::Wat { body, .. } => format!("ToolCall::Wat(```wat\n{body}\n```{args})"),
         Call::Catalog { name, .. } => format!("ToolCall::Catalog({}{args})", quoted(name)),
     }
+}
+
+/// Returns a name as the text dialect writes it before `=`. The catalog finds the parameter by its
+/// letters and digits.
+fn keyword(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
 }
 
 fn write_fix(texts: &[FixText]) -> String {

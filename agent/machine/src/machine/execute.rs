@@ -57,6 +57,7 @@ impl State {
                 description: described.map_or(first_line, |known| &known.description).to_owned(),
                 body: call.body().map(str::to_owned),
                 args: call.args().to_vec(),
+                names: call.names().to_vec(),
             })
         };
         let mut effects: Vec<Effect> = planned.iter().zip(1..).map(start).collect();

@@ -19,7 +19,7 @@ pub(super) struct Arguments {
 
 /// An argument.
 pub(super) struct Item {
-    /// The name before `=` or `:`, in lowercase.
+    /// The name before `=` or `:`, as written.
     key: Option<String>,
     value: String,
     form: Form,
@@ -68,8 +68,9 @@ pub(super) fn read_object(text: &str, at: usize, wanted: &str) -> Option<Argumen
     let found = read(text, at);
     let fields: Map<String, Value> = serde_json::from_str(found.only()?).ok()?;
     let item = |(key, value): (String, Value)| {
-        let form = if value.is_array() { Form::Json } else { Form::Text };
-        Item { key: Some(key.to_ascii_lowercase()), value: source(value), form, written: None }
+        let is_json = value.is_array() || value.is_object();
+        let form = if is_json { Form::Json } else { Form::Text };
+        Item { key: Some(key), value: source(value), form, written: None }
     };
     let items = fields.contains_key(wanted).then(|| fields.into_iter().map(item).collect())?;
     Some(Arguments { items, ..found })
@@ -82,7 +83,7 @@ pub(super) fn after_key(text: &str, at: usize) -> Option<usize> {
         .as_bytes()
         .iter()
         .skip(at)
-        .take_while(|b| b.is_ascii_alphanumeric() || **b == b'_')
+        .take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
         .count();
     let sign = after_blanks(text, at + word);
     let starts_word = byte(text, at).is_ascii_alphabetic();
@@ -117,23 +118,40 @@ impl Arguments {
         }
     }
 
-    /// Removes and returns the program's name: the argument with a key such as `name`, or else the
-    /// first argument.
+    /// Removes and returns the program's name: the first argument, or, if that has a key, the
+    /// argument with a key such as `name`.
     pub(super) fn take_name(&mut self) -> String {
-        let named = |item: &Item| item.key.as_deref().is_some_and(|key| NAME_KEYS.contains(&key));
-        let index = self.items.iter().position(named).unwrap_or(0);
+        let named = self.items.iter().position(|item| item.has_key(&NAME_KEYS));
+        let has_key = self.items.first().is_some_and(|item| item.key.is_some());
+        let index = named.filter(|_| has_key).unwrap_or(0);
         if self.items.is_empty() { String::new() } else { self.items.remove(index).name() }
     }
 
     /// Removes and returns the argument with this key, or returns `None` if there is none.
     pub(super) fn take(&mut self, key: &str) -> Option<String> {
-        let index = self.items.iter().position(|item| item.key.as_deref() == Some(key))?;
+        let index = self.items.iter().position(|item| item.has_key(&[key]))?;
         Some(self.items.remove(index).value)
     }
 
     /// Returns the values, in order. A list with a key such as `args` is flattened.
     pub(super) fn into_values(self) -> Vec<String> {
         self.items.into_iter().flat_map(Item::into_values).collect()
+    }
+
+    /// Returns the values, those given by position first, and the names of the others. A list with a
+    /// key such as `args` is flattened, and an object with such a key is the arguments by name.
+    pub(super) fn into_named_values(self) -> (Vec<String>, Vec<String>) {
+        let (mut values, mut named) = (Vec::new(), Vec::new());
+        for item in self.items {
+            match item.key.clone().filter(|_| !item.is_list()) {
+                None => values.extend(item.into_values()),
+                Some(_) if item.is_object() => named.extend(item.into_fields()),
+                Some(key) => named.push((key, item.value)),
+            }
+        }
+        let (names, last): (Vec<String>, Vec<String>) = named.into_iter().unzip();
+        values.extend(last);
+        (values, names)
     }
 
     /// Returns the strings of a fix, in order.
@@ -148,12 +166,34 @@ impl Item {
         self.value.trim().trim_matches(['"', '\'', '`']).trim().to_owned()
     }
 
+    /// Returns true if the item has one of these keys, in any case.
+    fn has_key(&self, keys: &[&str]) -> bool {
+        let key = self.key.as_deref();
+        key.is_some_and(|key| keys.iter().any(|known| key.eq_ignore_ascii_case(known)))
+    }
+
+    /// Returns true if the item is the list of arguments.
+    fn is_list(&self) -> bool {
+        self.form == Form::Json && self.value.starts_with('[') && self.has_key(&LIST_KEYS)
+    }
+
+    /// Returns true if the item is an object that has the arguments by name.
+    fn is_object(&self) -> bool {
+        self.form == Form::Json && self.value.starts_with('{') && self.has_key(&LIST_KEYS)
+    }
+
     fn into_values(self) -> Vec<String> {
-        let is_list = self.form == Form::Json
-            && self.key.as_deref().is_some_and(|key| LIST_KEYS.contains(&key));
-        match is_list.then(|| serde_json::from_str::<Vec<Value>>(&self.value)) {
+        match self.is_list().then(|| serde_json::from_str::<Vec<Value>>(&self.value)) {
             Some(Ok(list)) => list.into_iter().map(source).collect(),
             _ => vec![self.value],
+        }
+    }
+
+    /// Returns the fields of an object that has the arguments by name.
+    fn into_fields(self) -> Vec<(String, String)> {
+        match serde_json::from_str::<Map<String, Value>>(&self.value) {
+            Ok(fields) => fields.into_iter().map(|(key, value)| (key, source(value))).collect(),
+            Err(_) => self.key.map(|key| (key, self.value)).into_iter().collect(),
         }
     }
 }
@@ -312,7 +352,7 @@ impl<'a> Parser<'a> {
         let mut key = None;
         if let Some(value) = after_key(self.text, self.at) {
             let name = slice(self.text, self.at, value).trim_end_matches([' ', '\t', '=', ':']);
-            key = Some(name.to_ascii_lowercase());
+            key = Some(name.to_owned());
             self.at = value;
         }
         let mut written = None;

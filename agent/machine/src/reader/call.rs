@@ -106,7 +106,8 @@ fn catalog(text: &str, inside: usize, name: Option<&str>) -> Call {
     let is_mention = found.have_ellipsis();
     let name = name.map_or_else(|| found.take_name(), str::to_owned);
     let (end, note) = (found.end, found.note);
-    Call { action: Action::Catalog { name, args: found.into_values() }, end, note, is_mention }
+    let (args, names) = found.into_named_values();
+    Call { action: Action::Catalog { name, args, names }, end, note, is_mention }
 }
 
 /// Maximum number of consecutive fixes that are read. The limit keeps the reader's running time

@@ -46,7 +46,11 @@ use crate::message::FunctionCall;
 /// assert_eq!(reading.thought.as_deref(), Some("the page"));
 /// assert_eq!(
 ///     reading.action,
-///     Action::Catalog { name: "http_get".into(), args: vec!["https://example.com".into()] }
+///     Action::Catalog {
+///         name: "http_get".into(),
+///         args: vec!["https://example.com".into()],
+///         names: vec![],
+///     }
 /// );
 /// ```
 pub fn read(answer: &str) -> Reading {

@@ -37,8 +37,12 @@ pub enum Action {
     Catalog {
         /// The program's name, trimmed. Empty if the model gave none.
         name: String,
-        /// The arguments, in order. A value that is not a string is represented by its source text.
+        /// The arguments: those given by position, in order, then those given by name. A value that
+        /// is not a string is represented by its source text.
         args: Vec<String>,
+        /// The names of the last arguments. Empty if all arguments are given by position.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        names: Vec<String>,
     },
     /// A fix for the last program that failed. The fixed program is then run.
     Fix {
@@ -113,11 +117,14 @@ impl Reading {
                 put("body", json!(body));
                 put("args", json!(args));
             }
-            Action::Catalog { name, args } => {
+            Action::Catalog { name, args, names } => {
                 put("action", json!("catalog"));
                 put("thought", thought);
                 put("name", json!(name));
                 put("args", json!(args));
+                if !names.is_empty() {
+                    put("names", json!(names));
+                }
             }
             Action::Fix { texts } => {
                 put("action", json!("fix"));

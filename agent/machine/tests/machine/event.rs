@@ -20,6 +20,7 @@ fn each_event_has_its_type_and_fields() {
                 description: "d".into(),
                 body: Some("(nop)".into()),
                 args: vec!["a".into()],
+                names: Vec::new(),
             },
             r#"{"type":"tool_start","step":1,"call":1,"label":"wat","source":"wat","description":"d","body":"(nop)","args":["a"]}"#,
         ),

@@ -19,7 +19,7 @@ fn strings(reading: &Reading) -> Vec<&str> {
             all.push(body);
             all.extend(args.iter().map(String::as_str));
         }
-        Action::Catalog { name, args } => {
+        Action::Catalog { name, args, .. } => {
             all.push(name);
             all.extend(args.iter().map(String::as_str));
         }
@@ -155,7 +155,11 @@ fn a_call_after_a_megabyte_of_noise_is_found() {
     for noise in ["x ", "<b>", "\" ", "((", "` ", "[ ** ", "tool call ", "`a` "] {
         let text = format!("{}\nToolCall::Catalog(\"now\")\n", repeated(noise, MIB));
         let found = read(&text).action;
-        assert_eq!(found, Action::Catalog { name: "now".into(), args: vec![] }, "after {noise:?}");
+        assert_eq!(
+            found,
+            Action::Catalog { name: "now".into(), args: vec![], names: vec![] },
+            "after {noise:?}"
+        );
     }
 }
 
@@ -246,7 +250,8 @@ proptest! {
             if quoted.is_empty() { "" } else { ", " },
             quoted.join(", ")
         );
-        prop_assert_eq!(read(&text).action, Action::Catalog { name: "f".into(), args: values });
+        let expected = Action::Catalog { name: "f".into(), args: values, names: vec![] };
+        prop_assert_eq!(read(&text).action, expected);
     }
 
     #[test]

@@ -14,6 +14,7 @@ fn begun(dialect: Dialect) -> State {
     let param = |name: &str| Param {
         name: name.to_owned(),
         kind: ParamKind::Text,
+        format: None,
         description: String::new(),
         default: None,
     };
@@ -21,6 +22,7 @@ fn begun(dialect: Dialect) -> State {
         program: name.to_owned(),
         description: String::new(),
         params: params.iter().map(|name| param(name)).collect(),
+        result: None,
         offer: Offer::Listed,
         exclusive: false,
         silent: false,

@@ -137,7 +137,12 @@ fn asked(native: bool, nonce: &Nonce, data: &str, limit: usize) -> Vec<Vec<Messa
     let orientation = Some(Orientation {
         entries: vec![WorkdirEntry { name: data.to_owned(), size: Some(1) }],
         more: 0,
-        files: vec![FileHead { path: data.to_owned(), size: 1, lines: vec![data.to_owned()] }],
+        files: vec![FileHead {
+            path: data.to_owned(),
+            size: 1,
+            lines: vec![data.to_owned()],
+            is_whole: true,
+        }],
     });
     let nonce = nonce.clone();
     let setup = Setup { settings, history, dialect, nonce, orientation, ..Setup::default() };
@@ -227,7 +232,12 @@ proptest! {
     #[test]
     fn programs_are_listed_on_one_line_each_whatever_their_authors_wrote(data in data()) {
         let arg = ArgLine { name: data.clone(), type_hint: data.clone(), optional: true };
-        let line = ProgramLine { name: "tool".into(), args: vec![arg], description: data.clone() };
+        let line = ProgramLine {
+            name: "tool".into(),
+            args: vec![arg],
+            result: Some(data.clone()),
+            description: data.clone(),
+        };
         let prompt = |own| {
             let programs = ProgramList { own, ..ProgramList::default() };
             system_prompt(&PromptParts { programs, ..PromptParts::default() }).to_string()
@@ -235,6 +245,7 @@ proptest! {
         let (without, with) = (
             prompt(vec![ProgramLine {
                 args: Vec::new(),
+                result: None,
                 description: String::new(),
                 ..line.clone()
             }]),

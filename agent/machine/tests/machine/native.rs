@@ -13,6 +13,7 @@ fn program(name: &str, params: &[(&str, ParamKind, Option<&str>)]) -> ProgramFun
     let param = |(name, kind, default): &(&str, ParamKind, Option<&str>)| Param {
         name: (*name).to_owned(),
         kind: *kind,
+        format: None,
         description: "what it is".to_owned(),
         default: default.map(str::to_owned),
     };
@@ -20,7 +21,8 @@ fn program(name: &str, params: &[(&str, ParamKind, Option<&str>)]) -> ProgramFun
         program: name.to_owned(),
         description: "Does it".to_owned(),
         params: params.iter().map(param).collect(),
-        offer: if name == "hidden" { Offer::Unlisted } else { Offer::Listed },
+        result: None,
+        offer: if name == "kv_get" { Offer::Listed } else { Offer::Unlisted },
         exclusive: name == "alone",
         silent: name == "quiet",
         schema: None,
@@ -63,7 +65,7 @@ pub(crate) fn shown(call: &Call) -> String {
             .chain(args.iter().cloned())
             .collect::<Vec<_>>()
             .join(" | "),
-        Call::Catalog { name, args } => {
+        Call::Catalog { name, args, .. } => {
             format!(
                 "{name}({})",
                 args.iter().map(|arg| format!("{arg:?}")).collect::<Vec<_>>().join(", ")
@@ -72,7 +74,18 @@ pub(crate) fn shown(call: &Call) -> String {
     }
 }
 
-fn read(effects: &[Effect]) -> String {
+/// Shows a call with the names of its arguments.
+fn named(call: &Call) -> String {
+    if call.names().is_empty() {
+        return shown(call);
+    }
+    let arg = |(name, arg): (Option<&str>, &str)| {
+        name.map(|name| format!("{name}: ")).unwrap_or_default() + &format!("{arg:?}")
+    };
+    format!("{}({})", call.label(), call.named_args().map(arg).collect::<Vec<_>>().join(", "))
+}
+
+fn read(effects: &[Effect], shown: fn(&Call) -> String) -> String {
     let refused = effects.iter().find_map(|effect| match effect {
         Effect::Emit(Event::ToolResult { output, .. }) => Some(format!("!! {output}")),
         _ => None,
@@ -122,9 +135,9 @@ fn calls_in_the_text_are_read_in_both_dialects() {
             } else {
                 &expected
             };
-            if read(&effects) != expected {
-                writeln!(wrong, "{dialect:?}: {text}\n  {}\n  expected {expected}", read(&effects))
-                    .unwrap();
+            let found = read(&effects, shown);
+            if found != expected {
+                writeln!(wrong, "{dialect:?}: {text}\n  {found}\n  expected {expected}").unwrap();
             }
             let open =
                 state.conversation().iter().filter(|message| !message.calls.is_empty()).count();
@@ -143,7 +156,7 @@ fn arguments_with_one_possible_meaning_are_accepted() {
         let (name, arguments) = given.split_once(' ').unwrap_or((&given, ""));
         for dialect in [Dialect::Native, Dialect::Text] {
             let (state, effects) = answered(dialect, calling(&[("c1", name, arguments)]));
-            let found = read(&effects);
+            let found = read(&effects, named);
             let same = match expected.strip_prefix("!! ") {
                 Some(part) => found.starts_with("!! ") && found.contains(part),
                 None => found == expected,
@@ -289,7 +302,9 @@ fn done_beside_other_calls_is_refused() {
 
 #[test]
 fn functions_have_names_and_schemas_that_endpoints_accept() {
-    let tools = function_tools(&programs());
+    let listed = |program| ProgramFunction { offer: Offer::Listed, ..program };
+    let all: Vec<ProgramFunction> = programs().into_iter().map(listed).collect();
+    let tools = function_tools(&all);
     let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(
         names,
@@ -297,26 +312,50 @@ fn functions_have_names_and_schemas_that_endpoints_accept() {
             "a_dotted",
             "alone",
             "file_read",
+            "hidden",
             "kv_get",
             "now",
             "quiet",
             "search_text",
-            "catalog",
             "wat",
             "fix",
             "done"
-        ]
+        ],
+        "nothing else can be called"
     );
     let search = tools.iter().find(|tool| tool.name == "search_text").unwrap();
     assert_eq!(
         search.parameters.to_string(),
         r#"{"type":"object","properties":{"pattern":{"type":"string","description":"what it is"},"max":{"type":"integer","description":"what it is","default":10},"deep":{"type":"boolean","description":"what it is","default":false}},"required":["pattern"]}"#
     );
-    let all: Vec<ProgramFunction> =
-        programs().into_iter().filter(|program| program.offer == Offer::Listed).collect();
-    assert!(
-        function_tools(&all).iter().all(|tool| tool.name != "catalog"),
-        "nothing else can be called"
+}
+
+#[test]
+fn a_program_without_a_function_of_its_own_is_recorded_as_a_call_of_catalog() {
+    let tools = function_tools(&programs());
+    let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(names, ["kv_get", "catalog", "wat", "fix", "done"]);
+    let calls = [
+        ("a", "kv_get", "{\"key\":\"1\"}"),
+        ("b", "file_read", "{\"path\":\"a.txt\"}"),
+        ("c", "catalog", "{\"name\":\"search_text\",\"arguments\":{\"pattern\":\"p\",\"max\":3}}"),
+        ("d", "catalog", "{\"name\":\"no_such\",\"arguments\":[\"x\"]}"),
+    ];
+    let (state, effects) = answered(Dialect::Native, calling(&calls));
+    let Some(Effect::Execute { calls, .. }) = effects.last() else { panic!("{effects:?}") };
+    assert_eq!(calls.len(), 4);
+    let (state, _) = step(state, Input::Executed(vec![ran("x"); 4]));
+    let called = state.conversation().iter().flat_map(|message| &message.calls);
+    let called: Vec<String> =
+        called.map(|call| format!("{} {}", call.name, call.arguments)).collect();
+    assert_eq!(
+        called,
+        [
+            r#"kv_get {"key":"1"}"#,
+            r#"catalog {"name":"file_read","arguments":{"path":"a.txt"}}"#,
+            r#"catalog {"name":"search_text","arguments":{"pattern":"p","max":"3"}}"#,
+            r#"catalog {"name":"no_such","arguments":["x"]}"#,
+        ]
     );
 }
 
@@ -342,7 +381,7 @@ fn without_functions_the_run_continues_in_the_text_dialect() {
         [
             (Role::System, "text"),
             (Role::User, "go\n\n[Note bbbbbb] bbbbbb is the code of this run."),
-            (Role::Assistant, "ToolCall::Catalog(\"kv_get\", \"1\")"),
+            (Role::Assistant, "ToolCall::Catalog(\"kv_get\", key=\"1\")"),
             (Role::User, "[Observation bbbbbb (step 1)] Execution result:\none"),
         ]
     );

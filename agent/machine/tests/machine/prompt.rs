@@ -68,6 +68,7 @@ fn program(name: &str) -> ProgramLine {
             arg("count", "int", true),
             arg("text", "string", false),
         ],
+        result: None,
         description: "Does something useful with a file and returns what it found".into(),
     }
 }
@@ -108,6 +109,26 @@ fn everything() -> PromptParts {
         volatile: vec!["Today is 2026-03-01.".into()],
         ..PromptParts::default()
     }
+}
+
+#[test]
+fn a_program_is_listed_with_its_formats_and_the_shape_of_its_result() {
+    let arg = |name: &str, type_hint: &str, optional| ArgLine {
+        name: name.into(),
+        type_hint: type_hint.into(),
+        optional,
+    };
+    let line = ProgramLine {
+        name: "get_events".into(),
+        args: vec![arg("day", "date", false), arg("max", "int from 1", true)],
+        result: Some("[{id, title,\nstart}]".into()),
+        description: "Lists a day's events".into(),
+    };
+    let programs = ProgramList { own: vec![line], ..ProgramList::default() };
+    let prompt = system_prompt(&PromptParts { programs, ..PromptParts::default() });
+    let expected = "\nget_events(day: date, max?: int from 1) → [{id, title, start}] — Lists a \
+                    day's events\n";
+    assert!(prompt.contains(expected), "{prompt}");
 }
 
 #[test]

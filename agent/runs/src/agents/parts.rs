@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use wattle_capability::policy::{Policy, Rule};
-use wattle_catalog::{Catalog, SelectError, ToolRef};
+use wattle_catalog::{Catalog, SelectError, ToolRef, nearest_name};
 use wattle_machine::RecallContract;
 use wattle_model::output::{OutputSchema, OutputSettings};
 use wattle_model::{Model, Models};
@@ -60,6 +60,15 @@ pub enum AgentError {
         /// The delegate's name.
         id: String,
         /// The most similar name of an existing agent, if there is one.
+        nearest: Option<String>,
+    },
+    /// A name in `functions` is not the name of a program that the agent is offered.
+    UnknownFunction {
+        /// The agent's name.
+        agent: String,
+        /// The name in `functions`.
+        name: String,
+        /// The most similar name of an offered program, if there is one.
         nearest: Option<String>,
     },
     /// A trait does not exist.
@@ -134,17 +143,16 @@ impl fmt::Display for AgentError {
             AgentError::Tool { agent, error } => write!(f, "the agent `{agent}`: {error}"),
             AgentError::UnknownDelegate { agent, id, nearest } => {
                 write!(f, "the agent `{agent}`: there is no agent `{id}` to delegate to")?;
-                match nearest {
-                    Some(nearest) => write!(f, "; did you mean `{nearest}`?"),
-                    None => Ok(()),
-                }
+                suggest(f, nearest.as_deref())
+            }
+            AgentError::UnknownFunction { agent, name, nearest } => {
+                let name = wattle_rt::quote(name, 60);
+                write!(f, "the agent `{agent}`: `functions`: it is offered no program {name}")?;
+                suggest(f, nearest.as_deref())
             }
             AgentError::UnknownTrait { agent, id, nearest } => {
                 write!(f, "the agent `{agent}`: there is no trait `{id}`")?;
-                match nearest {
-                    Some(nearest) => write!(f, "; did you mean `{nearest}`?"),
-                    None => Ok(()),
-                }
+                suggest(f, nearest.as_deref())
             }
             AgentError::TraitProgram { agent, name, why } => {
                 write!(f, "the agent `{agent}`: `{name}`: {why}")
@@ -192,6 +200,11 @@ impl fmt::Display for AgentError {
     }
 }
 
+/// Writes the most similar name, if there is one.
+fn suggest(f: &mut fmt::Formatter<'_>, nearest: Option<&str>) -> fmt::Result {
+    nearest.map_or(Ok(()), |nearest| write!(f, "; did you mean `{nearest}`?"))
+}
+
 impl std::error::Error for AgentError {}
 
 impl AgentError {
@@ -210,11 +223,28 @@ impl AgentSpec {
         let agent = self.with_traits(&base.agents.traits())?;
         let catalog = base.host.catalog();
         let traits = TraitParts::of(&agent, &catalog)?;
-        Ok(AgentParts {
-            settings: agent.settings(base, &traits)?,
-            host: agent.host(base, &catalog, traits)?,
-            policy: agent.policy(),
-        })
+        let mut settings = agent.settings(base, &traits)?;
+        let host = agent.host(base, &catalog, traits)?;
+        settings.functions = agent.functions_among(&host.catalog())?;
+        Ok(AgentParts { settings, host, policy: agent.policy() })
+    }
+
+    /// Returns the names of the programs that are functions of their own.
+    ///
+    /// # Errors
+    /// If one of them is not offered to the agent.
+    pub fn functions_among(&self, offered: &Catalog) -> Result<Vec<String>, AgentError> {
+        match self.functions.iter().find(|name| offered.get(name).is_none()) {
+            None => Ok(self.functions.clone()),
+            Some(name) => {
+                let names = offered.iter().map(|entry| entry.name().as_str());
+                Err(AgentError::UnknownFunction {
+                    agent: self.name.clone(),
+                    name: name.clone(),
+                    nearest: nearest_name(name, names).map(str::to_owned),
+                })
+            }
+        }
     }
 
     /// Returns the host with the programs that the agent is offered and those that the host calls

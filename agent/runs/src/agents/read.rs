@@ -21,6 +21,10 @@ pub(super) const OUTPUT: &str = "answer";
 /// Maximum length of an agent's name, in bytes.
 const MAX_NAME: usize = 64;
 
+/// Maximum number of programs that are functions of their own. Endpoints accept at most 128
+/// functions, and a few of them are not programs.
+const MAX_FUNCTIONS: usize = 120;
+
 /// Maximum length of a TOML error message, in characters.
 const MAX_MESSAGE: usize = 300;
 
@@ -91,6 +95,9 @@ impl AgentSpec {
         }
         if self.repair.is_some() && self.output_schema.is_none() {
             return Err(("repair", "there is no `output_schema`".to_owned()));
+        }
+        if self.functions.len() > MAX_FUNCTIONS {
+            return Err(("functions", format!("expected at most {MAX_FUNCTIONS} names")));
         }
         let mut names: Vec<String> = self.delegates.iter().map(|one| one.program()).collect();
         names.sort();

@@ -57,7 +57,7 @@ impl ProgramResolver {
 
     async fn ask(&self, tenant: &Tenant, reference: &str) -> Result<Option<AgentSpec>, String> {
         let grants = (self.grants)(tenant)?;
-        let call = Call::Catalog { name: self.program.clone(), args: vec![reference.to_owned()] };
+        let call = Call::catalog(&self.program, vec![reference.to_owned()]);
         let performed = perform(self.host.runtime(), &self.host.catalog(), &grants, &call).await;
         let execution = performed.map_err(|error| error.to_string())?;
         let text = execution.texts()?.join("\n");

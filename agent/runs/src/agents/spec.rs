@@ -87,6 +87,10 @@ pub struct AgentSpec {
     /// offered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<ToolRef>>,
+    /// The names of the programs that a model with function calling is offered as functions of their
+    /// own, at most 120. The function `catalog` calls the others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub functions: Vec<String>,
     /// Values for the agent's tools, traits and memory. No model sees them. A request may add or
     /// replace values.
     #[serde(default, deserialize_with = "scalar_map", skip_serializing_if = "BTreeMap::is_empty")]
@@ -152,6 +156,7 @@ impl AgentSpec {
             http_timeout: None,
             retry_for: None,
             tools: None,
+            functions: Vec::new(),
             context: BTreeMap::new(),
             traits: Vec::new(),
             delegates: Vec::new(),

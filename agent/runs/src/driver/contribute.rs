@@ -148,7 +148,8 @@ impl Performer<'_> {
             }
             entries.push(entry);
         }
-        let programs = entries.iter().map(|entry| offered(entry, &self.grants)).collect();
+        let listed = &self.parts.settings.functions;
+        let programs = entries.iter().map(|entry| offered(entry, listed, &self.grants)).collect();
         Ok(Addition { prompt, tools, delegates, programs })
     }
 }

@@ -109,8 +109,11 @@ impl RunSpans {
             attributes.push(("error.type", json!("_OTHER")));
         }
         if self.collector.0.content {
-            let args =
-                self.mask.json(json!({"body": call.body(), "args": call.args()})).to_string();
+            let mut args = json!({"body": call.body(), "args": call.args()});
+            if let Some(fields) = args.as_object_mut().filter(|_| !call.names().is_empty()) {
+                fields.insert("names".to_owned(), json!(call.names()));
+            }
+            let args = self.mask.json(args).to_string();
             attributes.push(("gen_ai.tool.call.arguments", json!(clip(&args, MAX_CONTENT_CHARS))));
             attributes.push(("gen_ai.tool.call.result", json!(self.content(&outcome.output))));
         }

@@ -41,6 +41,9 @@ pub enum Chunk {
         name: String,
         /// The arguments, as written by the model. Empty for a question.
         arguments: Vec<String>,
+        /// The names of the last arguments. Absent if all arguments are given by position.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        names: Vec<String>,
         /// The code of an inline program. Absent for a catalog program and for a question.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         program: Option<String>,
@@ -155,7 +158,7 @@ impl RunState {
             Event::Thinking { step, content } => {
                 vec![Chunk::Thinking { step: *step, content: content.clone() }]
             }
-            Event::ToolStart { step, call, label, body, args, .. } => {
+            Event::ToolStart { step, call, label, body, args, names, .. } => {
                 if *call == 1 {
                     self.calls.clear();
                 }
@@ -165,6 +168,7 @@ impl RunState {
                     call: id,
                     name: label.clone(),
                     arguments: args.clone(),
+                    names: names.clone(),
                     program: body.clone(),
                     question: None,
                 }]
@@ -175,6 +179,7 @@ impl RunState {
                     call: call.clone(),
                     name: known.map(|(_, name)| name.clone()).unwrap_or_default(),
                     arguments: Vec::new(),
+                    names: Vec::new(),
                     program: None,
                     question: Some(question.clone()),
                 }]

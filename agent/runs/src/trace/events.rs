@@ -6,7 +6,7 @@ use serde_json::json;
 use wattle_machine::{Envelope, Event};
 
 use super::org::Org;
-use super::{LINE_CHARS, Step, clip};
+use super::{LINE_CHARS, Step, clip, written};
 
 /// Converts the events of a run to the steps that its trace records. The second argument contains
 /// the names of the agent and the model.
@@ -16,10 +16,10 @@ pub fn steps_of(run: &str, (agent, model): (&str, &str), events: &[Envelope]) ->
     let mut steps = Vec::new();
     for envelope in events {
         match &envelope.event {
-            Event::ToolStart { step, call, label, body, args, .. } => {
+            Event::ToolStart { step, call, label, body, args, names, .. } => {
                 let args = match body {
                     Some(body) => json!({"body": body, "args": args}),
-                    None => json!(args),
+                    None => written(args, names),
                 };
                 let start = Step {
                     run_id: run.to_owned(),

@@ -195,10 +195,7 @@ impl<'a> Trace<'a> {
     ) {
         let Some(files) = &self.files else { return };
         let mask = &self.mask;
-        let args = match call {
-            Call::Wat { body, args } => json!({"body": body, "args": args}),
-            Call::Catalog { name, args } => by_name(catalog, name, args),
-        };
+        let args = arguments(catalog, call);
         let output = mask.text(&outcome.output);
         let step = Step {
             run_id: self.run_id.to_owned(),
@@ -260,16 +257,37 @@ fn own_lines(folder: &Path, run_id: &str, resumed: bool) -> TraceView {
     Arc::new(move |max| wattle_store::ledger::lines_of(&path, &run_id, from, max).map(Into::into))
 }
 
-/// Returns the arguments of a catalog program as an object, or as an array if their names are
-/// unknown.
-fn by_name(catalog: &Catalog, program: &str, args: &[String]) -> Json {
-    match catalog.get(program).map(|entry| &entry.meta().args) {
-        Some(params) if params.len() >= args.len() => {
-            let names = params.iter().map(|param| param.name.clone());
+/// Returns the arguments of a call as an object. If the names of a catalog program's arguments are
+/// unknown, they are an array.
+#[must_use]
+pub fn arguments(catalog: &Catalog, call: &Call) -> Json {
+    let (name, args, names) = match call {
+        Call::Wat { body, args } => return json!({"body": body, "args": args}),
+        Call::Catalog { name, args, names } => (name, args, names),
+    };
+    match catalog.get(name) {
+        Some(entry) => {
+            let by_position = args.len().saturating_sub(names.len());
+            let params = entry.meta().args.iter().take(by_position);
+            let params: Vec<String> = params.map(|param| param.name.clone()).collect();
+            let real = |name: &String| entry.param(name).map_or(name, |param| &param.name).clone();
+            if params.len() < by_position {
+                return json!(args);
+            }
+            let names = params.into_iter().chain(names.iter().map(real));
             Json::Object(names.zip(args.iter().map(|arg| json!(arg))).collect())
         }
-        _ => json!(args),
+        None => written(args, names),
     }
+}
+
+/// Returns arguments as the model wrote them: an object if all of them have names, and otherwise an
+/// array.
+fn written(args: &[String], names: &[String]) -> Json {
+    if args.is_empty() || names.len() < args.len() {
+        return json!(args);
+    }
+    Json::Object(names.iter().cloned().zip(args.iter().map(|arg| json!(arg))).collect())
 }
 
 /// Returns the arguments. If they are too long for a line, returns an object with an excerpt of

@@ -78,7 +78,7 @@ async fn what_middleware_changed_is_what_a_replay_has() {
                     Some("Eve") => Execution::Refused { reason: "not Eve".to_owned() },
                     Some("Bob") => {
                         let args = vec!["Robert".to_owned()];
-                        next.run(Call::Catalog { name: "add".to_owned(), args }).await
+                        next.run(Call::catalog("add", args)).await
                     }
                     _ => next.run(call).await,
                 }

@@ -189,7 +189,7 @@ async fn middleware_changes_calls_and_their_outcomes() {
         let Call::Catalog { name, .. } = call else { return next.run(call) };
         async move {
             let args = vec!["A b c d".to_owned()];
-            match next.run(Call::Catalog { name, args }).await {
+            match next.run(Call::catalog(name, args)).await {
                 Execution::Ran(mut ran) => {
                     ran.results.push("and counted twice".to_owned());
                     Execution::Ran(ran)

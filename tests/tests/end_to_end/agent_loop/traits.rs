@@ -190,7 +190,7 @@ async fn a_session_keeps_the_mark_of_what_a_trait_adds() {
 async fn a_schema_of_a_tool_is_offered_and_checked_before_the_program_runs() {
     let house = house(&[(
         "host",
-        "name = \"host\"\n[[tools]]\nid = \"text_count\"\nalias = \"count_words\"\n\
+        "name = \"host\"\nfunctions = [\"count_words\"]\n[[tools]]\nid = \"text_count\"\nalias = \"count_words\"\n\
          [tools.schema]\nproperties.text = { maxLength = 9, description = \"at most 9 letters\" }",
     )]);
     let AgentParts { host, settings, .. } = house.parts(&house.agent("host").await).unwrap();
@@ -341,9 +341,17 @@ async fn a_program_can_read_the_conversation() {
 }
 
 #[test]
-fn a_trait_that_cannot_be_used_is_refused() {
+fn an_agent_that_cannot_be_used_is_refused() {
     let house = house(&[]);
     for (text, why) in [
+        (
+            "functions = [\"file_raed\"]",
+            "`functions`: it is offered no program \"file_raed\"; did you mean `file_read`?",
+        ),
+        (
+            "functions = [\"file_read\"]\ntools = [\"text_*\"]",
+            "`functions`: it is offered no program \"file_read\"",
+        ),
         ("traits = [\"time_awar\"]", "there is no trait `time_awar`; did you mean `time_aware`?"),
         (
             "traits = [{ name = \"t\", programs = { prompt = \"gret\" } }]",

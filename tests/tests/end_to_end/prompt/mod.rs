@@ -45,6 +45,10 @@ async fn the_prompt_with_every_capability_is_as_committed() {
     assert!(tokens <= MAX_TOKENS, "the prompt has {tokens} tokens:\n{cost}");
 }
 
+/// Maximum length of the prompt and the functions of the native dialect, in percent of the text
+/// dialect's prompt.
+const MAX_NATIVE_PERCENT: usize = 120;
+
 /// In the native dialect, the functions' schemas are sent in addition to this prompt.
 #[tokio::test]
 async fn the_prompt_of_the_native_dialect_is_as_committed() {
@@ -55,13 +59,28 @@ async fn the_prompt_of_the_native_dialect_is_as_committed() {
     let system = world.host.prompt(&Settings::default(), &everything, &listing, Dialect::Native);
     let system = system.to_string();
     compare("native.md", &system);
-    let tokens = tiktoken_rs::o200k_base().unwrap().encode_ordinary(&system).len();
-    assert!(tokens <= MAX_TOKENS, "the prompt has {tokens} tokens");
-    let functions = world.host.functions(&listing, &everything);
-    assert_eq!(
-        serde_json::to_string(&*functions).unwrap(),
-        serde_json::to_string(&*world.host.functions(&listing, &everything)).unwrap()
+    let functions = world.host.functions(&Settings::default(), &everything);
+    let names: Vec<&str> = functions.iter().map(|function| function.name.as_str()).collect();
+    assert_eq!(names, ["catalog", "wat", "fix", "done"]);
+    let schemas = serde_json::to_string(&*functions).unwrap();
+    let text = world.host.prompt(&Settings::default(), &everything, &listing, Dialect::Text);
+    let encoding = tiktoken_rs::o200k_base().unwrap();
+    let count = |text: &str| encoding.encode_ordinary(text).len();
+    let (native, text) = (count(&system) + count(&schemas), count(&text.to_string()));
+    assert!(
+        native * 100 <= text * MAX_NATIVE_PERCENT,
+        "{native} tokens, {text} in the text dialect"
     );
+    let listed = Settings { functions: vec!["file_read".into()], ..Settings::default() };
+    assert_eq!(
+        serde_json::to_string(&*world.host.functions(&listed, &everything)).unwrap(),
+        serde_json::to_string(&*world.host.functions(&listed, &everything)).unwrap()
+    );
+    let catalog = world.host.catalog();
+    let all = catalog.iter().map(|entry| entry.name().to_string()).collect();
+    let functions =
+        world.host.functions(&Settings { functions: all, ..Settings::default() }, &everything);
+    assert!(functions.len() > 50, "{} functions", functions.len());
     for function in &*functions {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         assert!(

@@ -39,7 +39,7 @@ fn everything(host: &Host) -> Grants {
 }
 
 #[test]
-fn two_sessions_share_their_prompts_and_functions_as_a_prefix() {
+fn two_sessions_share_their_prompts_as_a_prefix() {
     for own in [0, 5, 100, 101, 150] {
         let folder = tempfile::tempdir().unwrap();
         let host = host(folder.path(), own);
@@ -55,18 +55,31 @@ fn two_sessions_share_their_prompts_and_functions_as_a_prefix() {
             assert!(same * 100 >= longest * 95, "{own} {dialect:?}: {same} of {longest} bytes");
             assert!(same >= prompts[0].stable.len() && prompts[0].stable == prompts[1].stable);
 
-            let functions = listings.each_ref().map(|listing| host.functions(listing, &grants));
-            assert_eq!(functions[0], functions[1], "{own}");
-            assert!(functions[0].len() <= 128, "{own}: {} functions", functions[0].len());
-            // Each of the deployment's programs is available, as a function or in the prompt.
+            // Each of the deployment's programs is listed.
             for entry in host.catalog().iter().filter(|entry| entry.origin().path().is_some()) {
                 let name = entry.name().as_str();
-                let is_function = dialect == Dialect::Native
-                    && functions[0].iter().any(|function| function.name == name);
                 let is_listed = prompts[0].stable.split([' ', '\n', '(']).any(|word| word == name);
-                assert!(is_function != is_listed, "{own} {dialect:?}: {name}");
+                assert!(is_listed, "{own} {dialect:?}: {name}");
             }
         }
+    }
+}
+
+#[test]
+fn a_typed_program_is_listed_with_the_shape_of_its_result() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = ";;; name = \"get_events\"\n;;; description = \"List the events of a day\"\n;;; \
+                result = \"[{id, title}]\"\n;;; [[args]]\n;;; name = \"day\"\n;;; format = \
+                \"date\"\n;;; description = \"The day\"\n;;; [[args]]\n;;; name = \"max\"\n;;; \
+                type_hint = \"int\"\n;;; format = \"int from 1\"\n;;; default = 9\n;;; description = \
+                \"At most so many\"\n(out (list (obj \"id\" 1)))\n";
+    std::fs::write(folder.path().join("get_events.wat"), text).unwrap();
+    let host = host(folder.path(), 0);
+    let (grants, listing) = (everything(&host), host.listing(None, "x"));
+    for dialect in [Dialect::Text, Dialect::Native] {
+        let prompt = host.prompt(&Settings::default(), &grants, &listing, dialect).to_string();
+        let line = "\nget_events(day: date, max?: int from 1) → [{id, title}] — List the events";
+        assert!(prompt.contains(line), "{prompt}");
     }
 }
 
@@ -98,7 +111,11 @@ fn done_is_listed_in_the_native_dialect_only() {
     let prompt = host.prompt(&Settings::default(), &grants, &listing, Dialect::Text).to_string();
     assert!(!prompt.contains("done("), "{prompt}");
     assert!(prompt.contains("ToolCall::Response(") && prompt.contains("\nhelp(topic?)"));
-    assert!(host.functions(&listing, &grants).iter().any(|function| function.name == "done"));
+    assert!(
+        host.functions(&Settings::default(), &grants)
+            .iter()
+            .any(|function| function.name == "done")
+    );
 }
 
 /// The families of built-in programs have a fixed order. Programs that are useful for every task

@@ -87,11 +87,13 @@ fn a_call_and_a_retry_have_their_chunks() {
         description: String::new(),
         body,
         args: vec!["a".to_owned()],
+        names: Vec::new(),
     };
     let expected = Chunk::ToolCall {
         call: "1.1".to_owned(),
         name: "wat".to_owned(),
         arguments: vec!["a".to_owned()],
+        names: Vec::new(),
         program: Some("(ret 1)".to_owned()),
         question: None,
     };
