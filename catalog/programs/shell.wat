@@ -1,7 +1,7 @@
 ;;; name = "shell"
 ;;; description = "Run a line of the shell over the run's files: pipelines, variables, loops; coreutils, grep, sed, awk, find, jq"
 ;;; returns = "the standard output, then the standard error, then [exit code N] if it is not 0"
-;;; uses = ["shell", "json", "str"]
+;;; uses = ["shell", "str", "val"]
 ;;; tags = ["bash", "sh", "command", "pipe", "terminal", "exec"]
 ;;; [[args]]
 ;;; name = "pipeline"
@@ -20,17 +20,9 @@
 ;;; shell = [{ line = "true" }]
 ;;; results = []
 
-(func $with_line_end (param $text i32) (result i32)
-  (cond
-    ((not (str.len $text)) $text)
-    ((str.ends $text "\n") $text)
-    (else (fmt "{}\n" $text))))
-(let $left (shell.result (arg 0)))
-(let $text (json.get $left "stdout"))
-(let $errors (json.get $left "stderr"))
-(let $status (json.get $left "status"))
-(when (str.len $errors)
-  (set $text (str.cat ($with_line_end $text) $errors)))
-(unless (str.eq $status "0")
-  (set $text (fmt "{}[exit code {}]" ($with_line_end $text) $status)))
-(when (str.len $text) (out $text))
+(let $result (json (shell.result (arg 0))) $text $result.stdout)
+(fn $add ($more)
+  (set $text (str (str.replace_re $text r"([^\n])\z" "$1\n") $more)))
+(when $result.stderr ($add $result.stderr))
+(when $result.status ($add (fmt "[exit code {}]" $result.status)))
+(when $text (out $text))

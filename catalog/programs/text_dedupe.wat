@@ -1,7 +1,7 @@
 ;;; name = "text_dedupe"
 ;;; description = "Remove repeated lines, keeping the first of each"
 ;;; returns = "the remaining lines, in order"
-;;; uses = ["str", "arr"]
+;;; uses = ["str", "val"]
 ;;; tags = ["unique", "duplicates", "uniq"]
 ;;; [[args]]
 ;;; name = "text"
@@ -14,6 +14,4 @@
 ;;; args = [""]
 ;;; results = [""]
 
-(let $lines (str.lines (arg 0)))
-(arr.uniq $lines)
-(ret (str.join $lines "\n"))
+(ret (join (uniq (str.lines (arg 0))) "\n"))

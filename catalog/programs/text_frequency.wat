@@ -1,7 +1,7 @@
 ;;; name = "text_frequency"
 ;;; description = "Count how often each word occurs in a file"
 ;;; returns = "one word per line with its count, such as 3 the; the most frequent first; words in lowercase"
-;;; uses = ["fs", "str", "arr", "map"]
+;;; uses = ["fs", "str", "val"]
 ;;; tags = ["frequency", "histogram", "common", "words"]
 ;;; [[args]]
 ;;; name = "path"
@@ -30,10 +30,7 @@
 ;;; code = "ENOENT"
 ;;; results = []
 
-(let $count (map))
-(each $word (str.find_all (str.lower (fs.read (arg 0))) r"[\p{L}\p{N}']+")
-  (map.incr $count $word 1))
-(map.sort $count "-num")
-(let $lines (arr))
-(each $word $n $count (push $lines (fmt "{} {}" $n $word)))
-(ret (str.join (arr.slice $lines 0 (int (arg 1))) "\n"))
+(let $count (count (str.find_all (str.lower (fs.read (arg 0))) r"[\p{L}\p{N}']+")))
+(let $words (sort (keys $count) desc by (fn ($word) (at $count $word))))
+(ret
+  (join (map (take $words (int (arg 1))) (fn ($word) (str (at $count $word) " " $word))) "\n"))

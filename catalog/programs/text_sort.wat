@@ -1,7 +1,7 @@
 ;;; name = "text_sort"
 ;;; description = "Sort the lines of a text"
 ;;; returns = "the sorted lines; EPARSE if a line is not a number and by is num or -num"
-;;; uses = ["str", "arr"]
+;;; uses = ["str", "arr", "val"]
 ;;; tags = ["order", "lines"]
 ;;; [[args]]
 ;;; name = "text"
@@ -27,6 +27,4 @@
 ;;; code = "EPARSE"
 ;;; results = []
 
-(let $lines (str.lines (arg 0)))
-(arr.sort $lines (arg 1))
-(ret (str.join $lines "\n"))
+(ret (join (arr.sort (str.lines (arg 0)) (arg 1)) "\n"))
