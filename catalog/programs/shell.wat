@@ -1,7 +1,7 @@
 ;;; name = "shell"
 ;;; description = "Run a line of the shell over the run's files: pipelines, variables, loops; coreutils, grep, sed, awk, find, jq"
 ;;; returns = "the standard output, then the standard error, then [exit code N] if it is not 0"
-;;; uses = ["shell", "str", "val"]
+;;; uses = ["shell", "json", "str"]
 ;;; tags = ["bash", "sh", "command", "pipe", "terminal", "exec"]
 ;;; [[args]]
 ;;; name = "pipeline"
@@ -20,9 +20,11 @@
 ;;; shell = [{ line = "true" }]
 ;;; results = []
 
-(let $result (json (shell.result (arg 0))) $text $result.stdout)
-(fn $add ($more)
-  (set $text (str (str.replace_re $text r"([^\n])\z" "$1\n") $more)))
-(when $result.stderr ($add $result.stderr))
-(when $result.status ($add (fmt "[exit code {}]" $result.status)))
-(when $text (out $text))
+(let $result (shell.result (arg 0)))
+(let $text (json.get $result "stdout") $errors (json.get $result "stderr"))
+(let $status (json.get $result "status"))
+(fn $add ((more str))
+  (set $text (str $text (if (or (= $text "") (str.ends $text "\n")) "" "\n") $more)))
+(when (!= $errors "") ($add $errors))
+(when (!= $status "0") ($add (fmt "[exit code {}]" $status)))
+(when (!= $text "") (out $text))
