@@ -12,9 +12,10 @@
 
 use std::path::PathBuf;
 
-use wattle_agent::host::check_example;
 use wattle_catalog::{Catalog, Entry, Origin};
 use wattle_tests::World;
+
+use crate::tokens::{failing, with_body};
 
 #[tokio::test]
 async fn programs_of_the_first_edition_return_the_results_of_their_examples() {
@@ -24,12 +25,8 @@ async fn programs_of_the_first_edition_return_the_results_of_their_examples() {
         let entry = Entry::parse(&wattle_cases::read(&path), Origin::File(PathBuf::from(&path)));
         let entry = entry.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         assert!(!entry.meta().examples.is_empty(), "{} has no example", path.display());
-        for example in &entry.meta().examples {
-            examples += 1;
-            if let Err(fault) = check_example(&world.host, &entry, example).await {
-                wrong.push(format!("{}, line {}: {fault}", entry.name(), example.line));
-            }
-        }
+        examples += entry.meta().examples.len();
+        wrong.extend(failing(&world, &entry).await);
     }
     assert!(examples >= 150, "{examples} examples");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -37,21 +34,13 @@ async fn programs_of_the_first_edition_return_the_results_of_their_examples() {
 
 #[tokio::test]
 async fn programs_of_the_second_edition_return_the_results_of_the_built_in_programs() {
-    let world = World::new();
+    let (world, catalog) = (World::new(), Catalog::built_in());
     let text = wattle_cases::read("second-edition.txt");
     let (_, cases) = wattle_cases::split(&text);
     let mut wrong = Vec::new();
     for case in &cases {
-        let built_in = Catalog::built_in().get(case.title).unwrap();
-        let front = built_in.source().lines().filter(|line| line.starts_with(";;;"));
-        let source = front.chain([case.input]).collect::<Vec<_>>().join("\n");
-        let entry = Entry::parse(&source, Origin::File(PathBuf::from(case.title)));
-        let entry = entry.unwrap_or_else(|error| panic!("{}: {error}", case.title));
-        for example in &entry.meta().examples {
-            if let Err(fault) = check_example(&world.host, &entry, example).await {
-                wrong.push(format!("{}, line {}: {fault}", case.title, example.line));
-            }
-        }
+        let entry = with_body(catalog.get(case.title).unwrap(), case.input);
+        wrong.extend(failing(&world, &entry).await);
     }
     assert!(cases.len() >= 30, "{} programs", cases.len());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

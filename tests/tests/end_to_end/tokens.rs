@@ -100,14 +100,23 @@ fn the_sets_are_complete() {
 }
 
 /// Runs a program's examples. Returns a description of each one that fails.
-async fn failing(world: &World, entry: &Entry) -> Vec<String> {
+pub(super) async fn failing(world: &World, entry: &Entry) -> Vec<String> {
     let mut wrong = Vec::new();
     for example in &entry.meta().examples {
         if let Err(fault) = check_example(&world.host, entry, example).await {
-            wrong.push(format!("{}: {fault}", entry.name()));
+            wrong.push(format!("{}, line {}: {fault}", entry.name(), example.line));
         }
     }
     wrong
+}
+
+/// Returns a program with the front matter of another one.
+pub(super) fn with_body(entry: &Entry, body: &str) -> Entry {
+    let front = entry.source().lines().filter(|line| line.starts_with(";;;"));
+    let source = front.chain([body]).collect::<Vec<_>>().join("\n");
+    let path = PathBuf::from(format!("{}.wat", entry.name()));
+    Entry::parse(&source, Origin::File(path))
+        .unwrap_or_else(|error| panic!("{}: {error}", entry.name()))
 }
 
 #[tokio::test]
@@ -125,11 +134,7 @@ async fn plain_versions_do_the_same() {
     let world = World::new();
     let mut wrong = Vec::new();
     for program in built_in().programs {
-        let text = program.version(".plain.wat");
-        let front = program.entry.source().lines().filter(|line| line.starts_with(";;;"));
-        let plain = front.chain([text.as_str()]).collect::<Vec<_>>().join("\n");
-        let path = program.folder.join(format!("{}.plain.wat", program.name()));
-        let plain = Entry::parse(&plain, Origin::File(path)).unwrap();
+        let plain = with_body(&program.entry, &program.version(".plain.wat"));
         wrong.extend(failing(&world, &plain).await);
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
