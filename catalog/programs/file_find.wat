@@ -1,7 +1,7 @@
 ;;; name = "file_find"
 ;;; description = "Find files and folders by a part of their name"
 ;;; returns = "one path per line, sorted, folders with a trailing /; empty if none is found"
-;;; uses = ["fs", "str", "arr", "val"]
+;;; uses = ["fs", "str", "arr"]
 ;;; tags = ["folder", "search", "tree", "below"]
 ;;; [[args]]
 ;;; name = "name"
@@ -40,4 +40,4 @@
     (let $path (str $folder $name))
     (when (has $name $part) (push $found $path))
     (when (str.ends $name "/") (push $folders $path))))
-(ret (join (sort $found) "\n"))
+(ret (str.join (arr.sort $found) "\n"))

@@ -46,12 +46,12 @@
 ;;; code = "ENOENT"
 ;;; results = []
 
-(let ($files $part $fold $max) (args))
+(let ($files $part $ignore $max) (args))
 (when (= $part "") (fail EBOUND "the text to look for is empty"))
+(let $fold (= $ignore "true") $report "" $total 0 $hits 0)
+(when $fold (set $part (str.lower $part)))
 (let $paths (default (do (fs.stat $files) (arr $files)) (fs.glob $files)))
 (unless (len $paths) (fail ENOENT "no file matches {}" $files))
-(fn $folded ($text) (if (= $fold "true") (str.lower $text) $text))
-(let $report "" $total 0 $hits 0)
 (each $path $paths
   (catch $lines $e $why (fs.lines $path))
   (when $e
@@ -60,7 +60,7 @@
     (continue))
   (let $count 0 $found "")
   (each $i $line $lines
-    (when (has ($folded $line) ($folded $part))
+    (when (has (if $fold (str.lower $line) $line) $part)
       (+= $count 1)
       (when (<= (+ $total $count) (int $max)) (append $found "\n{}:{}" (+ $i 1) $line))))
   (when $count

@@ -1,7 +1,7 @@
 ;;; name = "file_lines"
 ;;; description = "Return some lines of a file, from beginning or end"
 ;;; returns = "the lines, separated by line feeds"
-;;; uses = ["fs", "str", "arr", "val"]
+;;; uses = ["fs", "str", "arr"]
 ;;; tags = ["head", "tail", "page"]
 ;;; [[args]]
 ;;; name = "path"
@@ -47,4 +47,4 @@
 (set $from (if (> $from 0) (- $from 1) (max 0 (+ $all $from))))
 (when (and $from (>= $from $all))
   (fail EBOUND "no line {}; lines in the file: {}" (arg 1) $all))
-(ret (join (take (slice $lines $from) (int (arg 2))) "\n"))
+(ret (str.join (arr.slice $lines $from (+ $from (min $all (int (arg 2))))) "\n"))

@@ -1,7 +1,7 @@
 ;;; name = "file_list"
 ;;; description = "List the names in a folder, not those in its folders"
 ;;; returns = "one name per line, sorted, folders with a trailing /; empty if the folder is empty"
-;;; uses = ["fs", "val"]
+;;; uses = ["fs", "str"]
 ;;; tags = ["folder", "directory", "ls"]
 ;;; [[args]]
 ;;; name = "path"
@@ -20,4 +20,4 @@
 ;;; code = "ENOENT"
 ;;; results = []
 
-(ret (join (fs.list (arg 0)) "\n"))
+(ret (str.join (fs.list (arg 0)) "\n"))

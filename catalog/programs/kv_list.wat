@@ -1,7 +1,7 @@
 ;;; name = "kv_list"
 ;;; description = "List the keys of the session's state"
 ;;; returns = "one key per line, sorted; empty if there is none"
-;;; uses = ["kv", "val"]
+;;; uses = ["kv", "str"]
 ;;; tags = ["memory", "keys"]
 ;;; [[args]]
 ;;; name = "prefix"
@@ -18,4 +18,4 @@
 ;;; [[example]]
 ;;; results = [""]
 
-(ret (join (kv.list (arg 0)) "\n"))
+(ret (str.join (kv.list (arg 0)) "\n"))

@@ -1,7 +1,7 @@
 ;;; name = "text_dedupe"
 ;;; description = "Remove repeated lines, keeping the first of each"
 ;;; returns = "the remaining lines, in order"
-;;; uses = ["str", "val"]
+;;; uses = ["str", "arr"]
 ;;; tags = ["unique", "duplicates", "uniq"]
 ;;; [[args]]
 ;;; name = "text"
@@ -14,4 +14,4 @@
 ;;; args = [""]
 ;;; results = [""]
 
-(ret (join (uniq (str.lines (arg 0))) "\n"))
+(ret (str.join (arr.uniq (str.lines (arg 0))) "\n"))

@@ -1,7 +1,7 @@
 ;;; name = "text_frequency"
 ;;; description = "Count how often each word occurs in a file"
 ;;; returns = "one word per line with its count, such as 3 the; the most frequent first; words in lowercase"
-;;; uses = ["fs", "str", "val"]
+;;; uses = ["fs", "str", "val", "map", "arr"]
 ;;; tags = ["frequency", "histogram", "common", "words"]
 ;;; [[args]]
 ;;; name = "path"
@@ -30,7 +30,8 @@
 ;;; code = "ENOENT"
 ;;; results = []
 
-(let $count (count (str.find_all (str.lower (fs.read (arg 0))) r"[\p{L}\p{N}']+")))
-(let $words (sort (keys $count) desc by (fn ($word) (at $count $word))))
-(ret
-  (join (map (take $words (int (arg 1))) (fn ($word) (str (at $count $word) " " $word))) "\n"))
+(let $count (map))
+(each $word (str.find_all (str.lower (fs.read (arg 0))) r"[\p{L}\p{N}']+")
+  (map.incr $count $word 1))
+(let $lines (map (map.sort $count "-num") (fn ($word $n) (str $n " " $word))))
+(ret (join (take $lines (int (arg 1))) "\n"))

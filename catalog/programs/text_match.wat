@@ -1,7 +1,7 @@
 ;;; name = "text_match"
 ;;; description = "Return every match of a regular expression"
 ;;; returns = "one match per line; empty if there is none"
-;;; uses = ["str", "val"]
+;;; uses = ["str"]
 ;;; tags = ["regex", "pattern", "search", "extract"]
 ;;; [[args]]
 ;;; name = "text"
@@ -23,4 +23,4 @@
 ;;; code = "EPARSE"
 ;;; results = []
 
-(ret (join (str.find_all (arg 0) (arg 1)) "\n"))
+(ret (str.join (str.find_all (arg 0) (arg 1)) "\n"))

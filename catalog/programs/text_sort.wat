@@ -1,7 +1,7 @@
 ;;; name = "text_sort"
 ;;; description = "Sort the lines of a text"
 ;;; returns = "the sorted lines; EPARSE if a line is not a number and by is num or -num"
-;;; uses = ["str", "arr", "val"]
+;;; uses = ["str", "arr"]
 ;;; tags = ["order", "lines"]
 ;;; [[args]]
 ;;; name = "text"
@@ -27,4 +27,4 @@
 ;;; code = "EPARSE"
 ;;; results = []
 
-(ret (join (arr.sort (str.lines (arg 0)) (arg 1)) "\n"))
+(ret (str.join (arr.sort (str.lines (arg 0)) (arg 1)) "\n"))

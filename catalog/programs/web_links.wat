@@ -1,7 +1,7 @@
 ;;; name = "web_links"
 ;;; description = "Return the links of a web page"
 ;;; returns = "one absolute http or https link per line, without its #fragment, in the order of the page, each once; empty if there is none"
-;;; uses = ["http", "html", "val"]
+;;; uses = ["http", "html", "str"]
 ;;; tags = ["html", "page", "url", "href"]
 ;;; [[args]]
 ;;; name = "url"
@@ -31,4 +31,4 @@
 ;;; code = "EREMOTE"
 ;;; results = []
 
-(ret (join (html.links (http.get (arg 0)) (arg 0)) "\n"))
+(ret (str.join (html.links (http.get (arg 0)) (arg 0)) "\n"))
