@@ -1,7 +1,7 @@
 ;;; name = "ai_answer"
 ;;; description = "Answer a question from a text, short or long"
 ;;; returns = "the answer"
-;;; uses = ["str", "arr", "ai"]
+;;; uses = ["str", "arr", "ai", "val"]
 ;;; tags = ["question", "ask", "model"]
 ;;; [[args]]
 ;;; name = "text"
@@ -21,20 +21,20 @@
 ;;; reason = "there is no question"
 ;;; results = []
 
-(argv 0 $text)
-(argv 1 $question)
-(unless (str.len (str.trim $question)) (fail EBOUND "there is no question"))
+(let ($text $question) (args))
+(when (= (str.trim $question) "") (fail EBOUND "there is no question"))
 ;; A long text is reduced to notes on what each part says about the question.
 (let $parts (str.chunk $text 24000))
-(when (> (arr.len $parts) 1)
-  (let $notes (arr.new))
-  (each $part $parts
-    (arr.push $notes
-      (ai.assist $part
-        (fmt
-          "Note in at most 10 short lines what this part of a longer text says on: {}"
-          $question))))
-  (set $text (str.join $notes "\n\n")))
+(when (> (len $parts) 1)
+  (set $text
+    (join
+      (map $parts
+        (fn ($part)
+          (ai.assist $part
+            (fmt
+              "Note in at most 10 short lines what this part of a longer text says on: {}"
+              $question))))
+      "\n\n")))
 (ret
   (ai.assist $text
     (fmt "Answer from the text alone, and say so where it does not tell: {}" $question)))

@@ -1,7 +1,7 @@
 ;;; name = "ai_summarize"
 ;;; description = "Summarize a text, short or long"
 ;;; returns = "the summary"
-;;; uses = ["str", "arr", "ai"]
+;;; uses = ["str", "arr", "ai", "val"]
 ;;; tags = ["shorten", "model", "abstract"]
 ;;; [[args]]
 ;;; name = "text"
@@ -33,10 +33,11 @@
 (for $round 0 4
   (let $parts (str.chunk $text 24000))
   (when (= (len $parts) 1) (break))
-  (let $notes (arr))
-  (each $part $parts
-    (push $notes
-      (ai.assist $part
-        "This is one part of a longer text. Note its main points in at most 10 short lines.")))
-  (set $text (str.join $notes "\n\n")))
+  (set $text
+    (join
+      (map $parts
+        (fn ($part)
+          (ai.assist $part
+            "This is one part of a longer text. Note its main points in at most 10 short lines.")))
+      "\n\n")))
 (ret (ai.assist $text (arg 1)))

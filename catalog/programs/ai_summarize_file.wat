@@ -1,7 +1,7 @@
 ;;; name = "ai_summarize_file"
 ;;; description = "Summarize a text file, short or long"
 ;;; returns = "the summary"
-;;; uses = ["fs", "str", "arr", "ai"]
+;;; uses = ["fs", "str", "arr", "ai", "val"]
 ;;; tags = ["shorten", "model", "abstract"]
 ;;; [[args]]
 ;;; name = "path"
@@ -29,16 +29,17 @@
 ;;; results = []
 
 (let $text (fs.read (arg 0)))
-(unless (str.len (str.trim $text)) (fail EBOUND "there is no text to summarize"))
+(when (= (str.trim $text) "") (fail EBOUND "there is no text to summarize"))
 ;; A long text is replaced by notes on each part. The number of rounds is limited, because a model may
 ;; write more than it reads.
 (for $round 0 4
   (let $parts (str.chunk $text 24000))
-  (when (= (arr.len $parts) 1) (break))
-  (let $notes (arr.new))
-  (each $part $parts
-    (arr.push $notes
-      (ai.assist $part
-        "This is one part of a longer text. Note its main points in at most 10 short lines.")))
-  (set $text (str.join $notes "\n\n")))
+  (when (= (len $parts) 1) (break))
+  (set $text
+    (join
+      (map $parts
+        (fn ($part)
+          (ai.assist $part
+            "This is one part of a longer text. Note its main points in at most 10 short lines.")))
+      "\n\n")))
 (ret (ai.assist $text (arg 1)))

@@ -21,8 +21,8 @@
 ;;; reason = "there is no text to translate"
 ;;; results = []
 
-(argv 0 $text)
-(unless (str.len (str.trim $text)) (fail EBOUND "there is no text to translate"))
+(let $text (arg 0))
+(when (= (str.trim $text) "") (fail EBOUND "there is no text to translate"))
 (ret
   (ai.assist $text
     (fmt

@@ -1,7 +1,7 @@
 ;;; name = "csv_column"
 ;;; description = "Return one column of a CSV file"
 ;;; returns = "a JSON array of strings, one for each row"
-;;; uses = ["fs", "str", "arr", "json"]
+;;; uses = ["fs", "str", "json", "val"]
 ;;; tags = ["table", "data", "spreadsheet"]
 ;;; [[args]]
 ;;; name = "path"
@@ -36,11 +36,8 @@
 ;;; code = "EPARSE"
 ;;; results = []
 
-(let $place (fmt "[\"{}\"]" (arg 1)))
-(let $values (arr))
-(each $row (arr.from_json (json.from_csv (fs.read (arg 0)) (arg 2)))
-  (push $values
-    (default (json.get $row $place)
-      (fail ENOENT
-        (fmt "no column {}; the columns are: {}" (arg 1) (str.join (json.keys $row "") ", "))))))
-(ret (arr.to_json $values))
+(ret
+  (map (json (json.from_csv (fs.read (arg 0)) (arg 2)))
+    (fn ($row)
+      (default (at $row (arg 1))
+        (fail ENOENT "no column {}; the columns are: {}" (arg 1) (join (keys $row) ", "))))))

@@ -1,7 +1,7 @@
 ;;; name = "csv_filter"
 ;;; description = "Return the rows of a CSV file that match"
 ;;; returns = "the matching rows as CSV, with the header line; empty if no row matches; < <= > >= skip fields that are not numbers"
-;;; uses = ["fs", "str", "arr", "json"]
+;;; uses = ["fs", "str", "arr", "json", "val"]
 ;;; tags = ["select", "where", "table", "spreadsheet"]
 ;;; [[args]]
 ;;; name = "path"
@@ -68,42 +68,27 @@
 ;;; reason = "no column cost; the columns are: name, price"
 ;;; results = []
 
-(let $place (fmt "[\"{}\"]" (arg 1)))
-(argv 2 $test)
-(argv 3 $wanted)
-(unless (arr.len (str.match $test "^(=|!=|<=?|>=?|contains)$"))
+(let ($path $column $test $wanted $separator) (args))
+(unless (has (list "=" "!=" "<" "<=" ">" ">=" "contains") $test)
   (fail EPARSE "the test is one of = != < <= > >= contains, not {}" $test))
-(let $compares (arr.len (str.match $test "^[<>]")))
-;; A sort of two texts compares numbers of any length exactly, and keeps equal ones in place.
-(let $pair (arr $wanted $wanted))
-(catch $err (arr.sort $pair "num"))
-(when (and $err $compares) (fail $err (fmt "not a number: {}" $wanted)))
-(let $found (arr.new))
-(each $row (arr.from_json (json.from_csv (fs.read (arg 0)) (arg 4)))
-  (catch $value $err (json.get $row $place))
-  (when $err
-    (fail $err
-      (fmt "no column {}; the columns are: {}" (arg 1) (str.join (json.keys $row "") ", "))))
-  (let $at_most 0)
-  (let $at_least 0)
-  (when $compares
-    (arr.set $pair 0 $value)
-    (arr.set $pair 1 $wanted)
-    (catch $err (arr.sort $pair "num"))
-    (when $err (continue))
-    (set $at_most (str.eq (at $pair 0) $value))
-    (arr.set $pair 0 $wanted)
-    (arr.set $pair 1 $value)
-    (arr.sort $pair "num")
-    (set $at_least (str.eq (at $pair 0) $wanted)))
-  (when
-    (cond
-      ((str.eq $test "=") (str.eq $value $wanted))
-      ((str.eq $test "!=") (not (str.eq $value $wanted)))
-      ((str.eq $test "contains") (str.contains $value $wanted))
-      ((str.eq $test "<") (not $at_least))
-      ((str.eq $test "<=") $at_most)
-      ((str.eq $test ">") (not $at_most))
-      (else $at_least))
-    (arr.push $found $row)))
-(ret (json.to_csv (json.make_arr $found) (arg 4)))
+(let $bound null)
+(when (or (has $test "<") (has $test ">"))
+  (set $bound (default (num $wanted) (fail EPARSE "not a number: {}" $wanted))))
+(fn $fits ($row)
+  (let $value
+    (default (at $row $column)
+      (fail ENOENT "no column {}; the columns are: {}" $column (join (keys $row) ", "))))
+  (cond
+    ((= $test "=") (return (= $value $wanted)))
+    ((= $test "!=") (return (!= $value $wanted)))
+    ((= $test "contains") (return (has $value $wanted))))
+  ;; A field that is not a number is skipped.
+  (catch $number $e (num $value))
+  (cond
+    ($e false)
+    ((= $test "<") (< $number $bound))
+    ((= $test "<=") (<= $number $bound))
+    ((= $test ">") (> $number $bound))
+    (else (>= $number $bound))))
+(let $rows (json (json.from_csv (fs.read $path) $separator)))
+(ret (csv.text (filter $rows $fits) $separator))

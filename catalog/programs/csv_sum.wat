@@ -1,7 +1,7 @@
 ;;; name = "csv_sum"
 ;;; description = "Add up the numbers in a column of a CSV file"
 ;;; returns = "the sum, at most 6 decimals; empty fields count as 0"
-;;; uses = ["fs", "str", "arr", "json"]
+;;; uses = ["fs", "str", "arr", "json", "val"]
 ;;; tags = ["total", "add", "table", "spreadsheet"]
 ;;; [[args]]
 ;;; name = "path"
@@ -43,15 +43,12 @@
 ;;; reason = "no column cost; the columns are: name, price"
 ;;; results = []
 
-(let $place (fmt "[\"{}\"]" (arg 1)))
-(let $numbers (arr.new))
-(each $row (arr.from_json (json.from_csv (fs.read (arg 0)) (arg 2)))
+(let $numbers (arr))
+(each $row (json (json.from_csv (fs.read (arg 0)) (arg 2)))
   (let $value
-    (default (json.get $row $place)
-      (fail ENOENT
-        (fmt "no column {}; the columns are: {}" (arg 1) (str.join (json.keys $row "") ", ")))))
-  (when (len (str.trim $value))
-    (catch $number $err (float $value))
-    (when $err (fail EPARSE "not a number: {}" $value))
-    (arr.push $numbers $value)))
+    (str.trim
+      (default (at $row (arg 1))
+        (fail ENOENT "no column {}; the columns are: {}" (arg 1) (join (keys $row) ", ")))))
+  (when (!= $value "")
+    (push $numbers (default (do (float $value) $value) (fail EPARSE "not a number: {}" $value)))))
 (ret (str.replace_re (fmt "{.6}" (arr.sum $numbers)) r"\.?0+$" ""))

@@ -1,7 +1,7 @@
 ;;; name = "current_time"
 ;;; description = "Say which day it is, and the time rounded down to an interval"
 ;;; returns = "a sentence for a model, or nothing but the day from 1440 minutes on"
-;;; uses = ["date", "str"]
+;;; uses = ["date", "str", "arr"]
 ;;; tags = ["time", "today", "clock"]
 ;;; [[args]]
 ;;; name = "timezone"
@@ -36,19 +36,12 @@
 ;;; code = "EBOUND"
 ;;; results = []
 
-(let $zone (arg 0))
-(let $interval (int (arg 1)))
-(when (< $interval 1)
-  (fail EBOUND "`time_interval` is a number of minutes from 1 on"))
-(let $now (date.now))
-(let $day "%A, %-d %B %Y")
-(when (>= $interval 1440)
-  (ret "It is {} ({})." (date.format $now $day $zone) $zone))
-(let $minutes
-  (+
-    (* (int (date.format $now "%-H" $zone)) 60)
-    (int (date.format $now "%-M" $zone))))
-(let $back (% $minutes $interval))
-(let $then (date.format (date.add $now (- $back) "minutes") (fmt "{}, %H:%M" $day) $zone))
+(let $zone (arg 0) $interval (int (arg 1)))
+(when (< $interval 1) (fail EBOUND "`time_interval` is a number of minutes from 1 on"))
+(let $now (date.now) $day "%A, %-d %B %Y")
+(when (>= $interval 1440) (ret "It is {} ({})." (date.format $now $day $zone) $zone))
+(let ($hour $minute) (str.split (date.format $now "%-H %-M" $zone) " "))
+(let $back (% (+ (* (int $hour) 60) (int $minute)) $interval))
+(let $then (date.format (date.add $now (- $back) "minutes") (str $day ", %H:%M") $zone))
 (let $rounded (if (> $interval 1) (fmt "; rounded down to {} minutes" $interval) ""))
 (ret "It is {} ({}{})." $then $zone $rounded)

@@ -30,4 +30,4 @@
 ;;; code = "EPARSE"
 ;;; results = []
 
-(ret (str.from_int (date.diff (arg 0) (arg 1) (arg 2))))
+(ret (date.diff (arg 0) (arg 1) (arg 2)))

@@ -45,14 +45,11 @@
 ;;; code = "EACCESS"
 ;;; results = []
 
-(let $text (arg 1))
-(let $note "")
-(when (and (str.contains $text "\n") (not (str.contains $text "\r\n")))
-  (catch $old $e (fs.read (arg 0)))
-  (unless $e
-    (catch $rest $e (str.replace $old "\r\n" ""))
-    (when (and (not $e) (str.contains $old "\r\n") (not (str.contains $rest "\n")))
-      (set $text (str.replace $text "\n" "\r\n"))
-      (set $note " (with its CRLF line ends)"))))
+(let $text (arg 1) $note "")
+(when (and (has $text "\n") (not (has $text "\r\n")))
+  (let $old (default (fs.read (arg 0)) ""))
+  (when (and (has $old "\r\n") (not (has (default (str.replace $old "\r\n" "") "\n") "\n")))
+    (set $text (str.replace $text "\n" "\r\n"))
+    (set $note " (with its CRLF line ends)")))
 (fs.append (arg 0) $text)
 (ret "appended {} bytes to {}{}" (len $text) (arg 0) $note)

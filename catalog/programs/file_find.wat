@@ -31,18 +31,13 @@
 ;;; results = []
 
 (let ($part $top) (args))
-(let $found (arr))
 ;; The list of folders to search grows during the loop. Each folder ends with one slash; the folder
 ;; "." is empty.
-(let $folders (arr (str.replace_re (fmt "{}/" $top) r"^\./+|/*(/)$" "$1")))
+(let $found (arr) $folders (arr (str.replace_re (str $top "/") r"^\./+|/*(/)$" "$1")))
 (each $i $folder $folders
-  (catch $names $err (fs.list $folder))
-  ;; A folder that cannot be read is skipped.
-  (when (and $i (= $err EACCESS)) (continue))
-  (check $err)
-  (each $name $names
-    (let $path (str.cat $folder $name))
+  ;; A folder below that cannot be read is skipped.
+  (each $name (if $i (default (fs.list $folder) (arr)) (fs.list $folder))
+    (let $path (str $folder $name))
     (when (has $name $part) (push $found $path))
     (when (str.ends $name "/") (push $folders $path))))
-(arr.sort $found)
-(ret (str.join $found "\n"))
+(ret (str.join (arr.sort $found) "\n"))

@@ -46,28 +46,23 @@
 ;;; code = "ENOENT"
 ;;; results = []
 
-(let ($files $part) (args))
-(let $max (int (arg 3)))
+(let ($files $part $ignore $max) (args))
 (when (= $part "") (fail EBOUND "the text to look for is empty"))
-(let $fold (= (arg 2) "true"))
+(let $fold (= $ignore "true") $report "" $total 0 $hits 0)
 (when $fold (set $part (str.lower $part)))
 (let $paths (default (do (fs.stat $files) (arr $files)) (fs.glob $files)))
 (unless (len $paths) (fail ENOENT "no file matches {}" $files))
-(let $report "")
-(let $total 0)
-(let $hits 0)
 (each $path $paths
-  (catch $lines $e $why (str.lines (fs.read $path)))
+  (catch $lines $e $why (fs.lines $path))
   (when $e
     (when (= (len $paths) 1) (fail $e $why))
     (append $report "\n{}: {}" $path $why)
     (continue))
-  (let $count 0)
-  (let $found "")
+  (let $count 0 $found "")
   (each $i $line $lines
     (when (has (if $fold (str.lower $line) $line) $part)
       (+= $count 1)
-      (when (<= (+ $total $count) $max) (append $found "\n{}:{}" (+ $i 1) $line))))
+      (when (<= (+ $total $count) (int $max)) (append $found "\n{}:{}" (+ $i 1) $line))))
   (when $count
     (append $report "\n{}: {}{}" $path $count $found)
     (+= $total $count)

@@ -43,10 +43,8 @@
 ;;; reason = "no line 2; lines in the file: 0"
 ;;; results = []
 
-(let $lines (fs.lines (arg 0)))
-(let $from (int (arg 1)))
-(let $count (min (int (arg 2)) (len $lines)))
-(set $from (if (> $from 0) (- $from 1) (max 0 (+ (len $lines) $from))))
-(when (and $from (>= $from (len $lines)))
-  (fail EBOUND "no line {}; lines in the file: {}" (arg 1) (len $lines)))
-(ret (str.join (arr.slice $lines $from (+ $from $count)) "\n"))
+(let $lines (fs.lines (arg 0)) $all (len $lines) $from (int (arg 1)))
+(set $from (if (> $from 0) (- $from 1) (max 0 (+ $all $from))))
+(when (and $from (>= $from $all))
+  (fail EBOUND "no line {}; lines in the file: {}" (arg 1) $all))
+(ret (str.join (arr.slice $lines $from (+ $from (min $all (int (arg 2))))) "\n"))

@@ -1,7 +1,7 @@
 ;;; name = "file_replace"
 ;;; description = "Replace a text in one file or in all files that a glob matches"
 ;;; returns = "`3 replacements in 2 of 4 files`, then for each changed file `PATH: COUNT`; for a file that cannot be read the reason; ENOENT if none contains the text; a line break matches LF and CRLF, and each file keeps its own"
-;;; uses = ["fs", "str", "arr"]
+;;; uses = ["fs", "str", "arr", "val"]
 ;;; tags = ["edit", "substitute", "change", "glob"]
 ;;; [[args]]
 ;;; name = "files"
@@ -117,85 +117,67 @@
 
 ;; Returns a text with a line end of its own after each line: those of the lines of the file from
 ;; a line on. $file is the file, split at LF.
-(func $with_ends (param $text i32) (param $file i32) (param $from i32) (result i32)
+(fn $with_ends ((text str) (file arr) (from int))
   (let $lines (str.split $text "\n"))
-  (let $i 0)
-  (while (< $i (- (arr.len $lines) 1))
-    (when (str.ends (arr.get $file (+ $from $i)) "\r")
-      (arr.set $lines $i (str.cat (arr.get $lines $i) "\r")))
-    (+= $i 1))
-  (str.join $lines "\n"))
+  (for $i 0 (- (len $lines) 1)
+    (when (str.ends (at $file (+ $from $i)) "\r") (put $lines $i (str (at $lines $i) "\r"))))
+  (join $lines "\n"))
 
 ;; Returns the parts of a file that has both line ends, joined by the new text. The parts and both
 ;; texts have LF only. The new text gets the line end at its place.
-(func $joined (param $text i32) (param $parts i32) (param $old i32) (param $new i32) (result i32)
-  (let $file (str.split $text "\n"))
-  (let $skipped (- (arr.len (str.split $old "\n")) 1))
-  (let $line 0)
-  (let $all "")
-  (let $i 0)
-  (while (< $i (arr.len $parts))
+(fn $joined ((text str) (parts arr) (old str) (new str))
+  (let $file (str.split $text "\n") $skipped (len (str.find_all $old "\n")) $line 0 $all "")
+  (each $i $part $parts
     (when $i
-      (let $last (- (arr.len $file) 2))
-      (let $place (if (< $line $last) $line $last))
       (append $all
-        (if (str.ends (arr.get $file $place) "\r") (str.replace $new "\n" "\r\n") $new))
+        (if (str.ends (at $file (min $line (- (len $file) 2))) "\r")
+          (str.replace $new "\n" "\r\n")
+          $new))
       (+= $line $skipped))
-    (let $part (arr.get $parts $i))
     (append $all ($with_ends $part $file $line))
-    (+= $line (- (arr.len (str.split $part "\n")) 1))
-    (+= $i 1))
+    (+= $line (len (str.find_all $part "\n"))))
   $all)
 
 (let ($files $old $new $mode) (args))
-(let $first (= $mode "first"))
-(when (not (or $first (= $mode "all"))) (fail EPARSE "mode is all or first, not {}" $mode))
+(unless (has (list "all" "first") $mode) (fail EPARSE "mode is all or first, not {}" $mode))
 (when (= $old "") (fail EBOUND "the text to replace is empty"))
 (let $paths (default (do (fs.stat $files) (arr $files)) (fs.glob $files)))
 (unless (len $paths) (fail ENOENT "no file matches {}" $files))
-(let $report "")
-(let $total 0)
-(let $changed 0)
-(let $flat_old (str.replace $old "\r\n" "\n"))
-(let $flat_new (str.replace $new "\r\n" "\n"))
+(let $report "" $total 0 $changed 0)
+(let $flat_old (str.replace $old "\r\n" "\n") $flat_new (str.replace $new "\r\n" "\n"))
 (each $path $paths
   (catch $parts $e $why (str.split (fs.read $path) $old))
   (when $e
     (when (= (len $paths) 1) (fail $e $why))
     (append $report "\n{}: {}" $path $why)
     (continue))
-  (let $text (str.join $parts $old))
+  (let $text (str.join $parts $old) $from $old $to $new $note "")
   ;; A text with CRLF that is in the file is meant as it is. Otherwise, line breaks match both ends.
-  (let $explicit (str.contains $old "\r\n"))
-  (let $breaks (or (str.contains $flat_old "\n") (str.contains $flat_new "\n")))
   (let $flat
-    (and $breaks
-      (if $explicit (= (len $parts) 1) (str.contains $text "\r\n"))))
-  (let $from $old)
-  (let $to $new)
+    (and (or (has $flat_old "\n") (has $flat_new "\n"))
+      (if (has $old "\r\n") (= (len $parts) 1) (has $text "\r\n"))))
   (when $flat
-    (set $parts (str.split (str.replace $text "\r\n" "\n") $flat_old))
-    (set $from $flat_old)
-    (set $to $flat_new))
+    (set $parts (str.split (str.replace $text "\r\n" "\n") $flat_old)
+      $from $flat_old
+      $to $flat_new))
   (let $count (- (len $parts) 1))
   (unless $count (continue))
-  (when $first
-    (set $parts (arr (at $parts 0) (str.join (arr.slice $parts 1) $from)))
-    (set $count 1))
-  (let $note "")
+  (when (= $mode "first")
+    (set $parts (arr (at $parts 0) (str.join (arr.slice $parts 1) $from))
+      $count 1))
   (cond
     ((not $flat) (set $text (str.join $parts $to)))
-    ((not (str.contains $text "\r\n"))
-     (set $text (str.join $parts $to))
-     (set $note " (with its LF line ends)"))
-    ((str.contains (str.replace $text "\r\n" "") "\n")
-     (set $text ($joined $text $parts $from $to))
-     (set $note " (with its mixed line ends)"))
+    ((not (has $text "\r\n"))
+     (set $text (str.join $parts $to)
+       $note " (with its LF line ends)"))
+    ((has (str.replace $text "\r\n" "") "\n")
+     (set $text ($joined $text $parts $from $to)
+       $note " (with its mixed line ends)"))
     (else
-      (set $text (str.replace (str.join $parts $to) "\n" "\r\n"))
-      (set $note " (with its CRLF line ends)")))
+      (set $text (str.replace (str.join $parts $to) "\n" "\r\n")
+        $note " (with its CRLF line ends)")))
   (catch $e $why (fs.write $path $text))
-  (when $e (fail $e (fmt "{}; changed before that: {} files{}" $why $changed $report)))
+  (when $e (fail $e "{}; changed before that: {} files{}" $why $changed $report))
   (+= $total $count)
   (+= $changed 1)
   (append $report "\n{}: {}{}" $path $count $note))

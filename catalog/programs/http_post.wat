@@ -1,7 +1,7 @@
 ;;; name = "http_post"
 ;;; description = "POST a text to a URL and return the status and the response"
 ;;; returns = "`status 201`, a line break, then the body; a status of 400 or above fails with EREMOTE and shows both"
-;;; uses = ["http", "str", "arr", "map", "json"]
+;;; uses = ["http", "str", "arr", "val"]
 ;;; tags = ["web", "api", "send"]
 ;;; [[args]]
 ;;; name = "url"
@@ -33,9 +33,7 @@
 ;;; results = []
 
 (let ($url $text $type) (args))
-(let $response (http.request "POST" $url (map.to_json (map "content-type" $type)) $text))
-(let $status (json.get $response "status"))
-(let $body (json.get $response "body"))
-(when (>= (int $status) 400)
-  (fail EREMOTE "{} answered status {}\n{}" $url $status $body))
-(ret (if (len $body) (fmt "status {}\n{}" $status $body) (fmt "status {}" $status)))
+(let $answer (json (http.request "POST" $url (str (obj "content-type" $type)) $text)))
+(let $said (str $answer.status (if $answer.body "\n" "") $answer.body))
+(when (>= $answer.status 400) (fail EREMOTE "{} answered status {}" $url $said))
+(ret "status {}" $said)

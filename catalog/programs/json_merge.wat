@@ -1,7 +1,7 @@
 ;;; name = "json_merge"
 ;;; description = "Merge two JSON objects; the second wins"
 ;;; returns = "the merged object; objects inside are merged too, arrays are replaced"
-;;; uses = ["str", "arr", "json"]
+;;; uses = ["str", "val"]
 ;;; tags = ["combine", "join"]
 ;;; [[args]]
 ;;; name = "first"
@@ -22,9 +22,7 @@
 ;;; reason = "both must be JSON objects, not [3]"
 ;;; results = []
 
-(let $both (arr.new))
-(for $i 0 2
-  (unless (str.eq (json.type (arg $i) "") "object")
-    (fail EPARSE "both must be JSON objects, not {}" (arg $i)))
-  (arr.push $both (arg $i)))
-(ret (json.query (json.make_arr $both) ".[0] * .[1]"))
+(let $a (json (arg 0)) $b (json (arg 1)))
+(each $i $v (list $a $b)
+  (when (!= (kind $v) "object") (fail EPARSE "both must be JSON objects, not {}" (arg $i))))
+(ret (merge $a $b))

@@ -1,7 +1,7 @@
 ;;; name = "json_table"
 ;;; description = "Write a JSON array of objects as a Markdown table"
 ;;; returns = "the table; a column for each key, in the order of first occurrence; empty if there are no rows"
-;;; uses = ["str", "arr", "map", "json"]
+;;; uses = ["str", "val"]
 ;;; tags = ["markdown", "report", "show"]
 ;;; [[args]]
 ;;; name = "rows"
@@ -23,19 +23,17 @@
 ;;; code = "EKIND"
 ;;; results = []
 
-(let $rows (arr.from_json (arg 0)))
-(let $head (map))
-(each $row $rows
-  (each $key (json.keys $row "") (put $head $key $key)))
-(let $keys (map.keys $head))
+(let $rows (json (arg 0)) $lines (list))
+(let $keys (uniq (flat (map $rows (fn ($row) (keys $row))))))
 (unless (len $keys) (ret ""))
-(let $lines (arr))
-(each $row (arr.concat (arr (map.to_json $head)) $rows)
-  (let $fields (map.from_json $row))
-  (let $cells (arr))
-  (each $key $keys
-    (let $cell (str.replace_re (default (at $fields $key) "") r"\s*[\r\n]\s*" " "))
-    (push $cells (str.replace $cell "|" r"\|")))
-  (push $lines (fmt "| {} |" (str.join $cells " | ")))
-  (when (= (len $lines) 1) (push $lines (fmt "|{}" (str.repeat "---|" (len $keys))))))
-(ret (str.join $lines "\n"))
+(fn $add ($cells)
+  (push $lines
+    (fmt "| {} |"
+      (join
+        (map $cells
+          (fn ($cell) (str.replace (str.replace_re (str $cell) r"\s*[\r\n]\s*" " ") "|" r"\|")))
+        " | "))))
+($add $keys)
+(push $lines (str "|" (str.repeat "---|" (len $keys))))
+(each $row $rows ($add (map $keys (fn ($key) (if (has $row $key) (at $row $key) "")))))
+(ret (join $lines "\n"))

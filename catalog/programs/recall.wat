@@ -32,4 +32,4 @@
 ;;; results = ["[]"]
 
 (let $said (str.replace_re (arg 0) "(?m)^(user|assistant|program): " ""))
-(ret (memory.search (str.cat (str.cat $said "\n") (arg 2)) (int (arg 1))))
+(ret (memory.search (str $said "\n" (arg 2)) (int (arg 1))))

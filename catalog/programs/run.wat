@@ -34,7 +34,7 @@
 ;;; code = "EPARSE"
 ;;; results = []
 
-(argv 0 $book)
-(when (and (or (str.ends $book ".toml") (str.ends $book ".org")) (< (str.find $book "\n" 0) 0))
+(let $book (arg 0))
+(when (and (or (str.ends $book ".toml") (str.ends $book ".org")) (not (has $book "\n")))
   (set $book (fs.read $book)))
 (ret (workbook.run $book))

@@ -20,17 +20,11 @@
 ;;; shell = [{ line = "true" }]
 ;;; results = []
 
-(func $with_line_end (param $text i32) (result i32)
-  (cond
-    ((not (str.len $text)) $text)
-    ((str.ends $text "\n") $text)
-    (else (fmt "{}\n" $text))))
-(let $left (shell.result (arg 0)))
-(let $text (json.get $left "stdout"))
-(let $errors (json.get $left "stderr"))
-(let $status (json.get $left "status"))
-(when (str.len $errors)
-  (set $text (str.cat ($with_line_end $text) $errors)))
-(unless (str.eq $status "0")
-  (set $text (fmt "{}[exit code {}]" ($with_line_end $text) $status)))
-(when (str.len $text) (out $text))
+(let $result (shell.result (arg 0)))
+(let $text (json.get $result "stdout") $errors (json.get $result "stderr"))
+(let $status (json.get $result "status"))
+(fn $add ((more str))
+  (set $text (str $text (if (or (= $text "") (str.ends $text "\n")) "" "\n") $more)))
+(when (!= $errors "") ($add $errors))
+(when (!= $status "0") ($add (fmt "[exit code {}]" $status)))
+(when (!= $text "") (out $text))

@@ -34,8 +34,7 @@
 
 (let ($text $before $after) (args))
 (when (or (= $before "") (= $after "")) (fail EBOUND "a marker is empty"))
-(fn $literal ($marker) (str.replace_re $marker r"[\\.+*?()|\[\]{}^$]" r"\$0"))
-(let $pieces
-  (str.find_all $text (fmt "(?s){}(.*?){}" ($literal $before) ($literal $after)) 1))
+(fn $literal ($marker) (str.replace_re $marker r"[[:punct:]--[<>]]" r"\$0"))
+(let $pieces (str.find_all $text (fmt "(?s){}(.*?){}" ($literal $before) ($literal $after)) 1))
 (unless (len $pieces) (fail ENOENT "the text has no such piece"))
 (each $piece $pieces (out $piece))

@@ -1,7 +1,7 @@
 ;;; name = "text_count"
 ;;; description = "Count the lines, words, characters and bytes of a text"
 ;;; returns = "JSON {lines, words, characters, bytes}; words are separated by whitespace"
-;;; uses = ["str", "arr", "map", "json"]
+;;; uses = ["str", "arr", "val"]
 ;;; tags = ["wc", "length", "how many words"]
 ;;; [[args]]
 ;;; name = "text"
@@ -22,9 +22,8 @@
 
 (let $text (arg 0))
 (ret
-  (json.make
-    (map
-      "lines" (len (str.lines $text))
-      "words" (len (str.words $text))
-      "characters" (json.len (json.quote $text) "")
-      "bytes" (len $text))))
+  (obj
+    "lines" (len (str.lines $text))
+    "words" (len (str.words $text))
+    "characters" (len (str.chars $text))
+    "bytes" (len $text)))

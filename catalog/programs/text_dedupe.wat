@@ -14,6 +14,4 @@
 ;;; args = [""]
 ;;; results = [""]
 
-(let $lines (str.lines (arg 0)))
-(arr.uniq $lines)
-(ret (str.join $lines "\n"))
+(ret (str.join (arr.uniq (str.lines (arg 0))) "\n"))

@@ -1,7 +1,7 @@
 ;;; name = "text_frequency"
 ;;; description = "Count how often each word occurs in a file"
 ;;; returns = "one word per line with its count, such as 3 the; the most frequent first; words in lowercase"
-;;; uses = ["fs", "str", "arr", "map"]
+;;; uses = ["fs", "str", "val", "map", "arr"]
 ;;; tags = ["frequency", "histogram", "common", "words"]
 ;;; [[args]]
 ;;; name = "path"
@@ -33,7 +33,5 @@
 (let $count (map))
 (each $word (str.find_all (str.lower (fs.read (arg 0))) r"[\p{L}\p{N}']+")
   (map.incr $count $word 1))
-(map.sort $count "-num")
-(let $lines (arr))
-(each $word $n $count (push $lines (fmt "{} {}" $n $word)))
-(ret (str.join (arr.slice $lines 0 (int (arg 1))) "\n"))
+(let $lines (map (map.sort $count "-num") (fn ($word $n) (str $n " " $word))))
+(ret (join (take $lines (int (arg 1))) "\n"))

@@ -27,6 +27,4 @@
 ;;; code = "EPARSE"
 ;;; results = []
 
-(let $lines (str.lines (arg 0)))
-(arr.sort $lines (arg 1))
-(ret (str.join $lines "\n"))
+(ret (str.join (arr.sort (str.lines (arg 0)) (arg 1)) "\n"))

@@ -31,12 +31,10 @@
 ;;; results = []
 
 (let ($template $values) (args))
-(let $parts (str.split $template "{{"))
-(let $done (at $parts 0))
+(let $parts (str.split $template "{{") $done (at $parts 0))
 (each $part (arr.slice $parts 1)
   (match $part r"(?s)\s*(.*?)\s*\}\}(.*)" ($name $rest)
-    (catch $value $err (json.get $values $name))
-    (when $err (fail $err (fmt "there is no value for {}" $name)))
-    (append $done "{}{}" $value $rest)
+    (append $done "{}{}"
+      (default (json.get $values $name) (fail ENOENT "there is no value for {}" $name)) $rest)
     (else (fail EPARSE "a {{ is not closed"))))
 (ret $done)

@@ -26,7 +26,7 @@
 
 (vfs.write (arg 0) (arg 1))
 ;; The path as it is from the top: without ., .. and repeated slashes.
-(let $path (str.replace_re (arg 0) "(^|/)(\\.?/)+" "$1"))
-(while (str.contains $path "/../")
-  (set $path (str.replace_re $path "(?:[^/.]|\\.[^/.]|\\.\\.[^/])[^/]*/\\.\\./" "")))
-(ret "wrote {i} bytes to {}" (str.len (arg 1)) $path)
+(let $path (str.replace_re (arg 0) r"(^|/)(\.?/)+" "$1"))
+(while (has $path "/../")
+  (set $path (str.replace_re $path r"(?:[^/.]|\.[^/.]|\.\.[^/])[^/]*/\.\./" "")))
+(ret "wrote {} bytes to {}" (len (arg 1)) $path)

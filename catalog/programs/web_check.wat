@@ -1,7 +1,7 @@
 ;;; name = "web_check"
 ;;; description = "Return the links that are dead"
 ;;; returns = "one dead link per line with its status or the reason; `no link is dead` if all work"
-;;; uses = ["http", "str", "arr", "json"]
+;;; uses = ["http", "str", "arr", "val"]
 ;;; tags = ["broken", "links", "test", "404"]
 ;;; [[args]]
 ;;; name = "links"
@@ -20,10 +20,9 @@
 ;;; args = ["https://down.example/ https://down.example/"]
 ;;; results = ["EREMOTE https://down.example/"]
 
-(let $links (str.words (arg 0)))
-(arr.uniq $links)
-(let $dead "")
-(each $answer (http.get_all $links)
-  (when (json.has $answer "code")
-    (append $dead "{} {}\n" (json.query $answer ".status // .code") (json.get $answer "url"))))
-(ret (if (len $dead) (str.trim $dead) "no link is dead"))
+(let $dead (list))
+(each $text (http.get_all (arr.uniq (str.words (arg 0))))
+  (let $answer (json $text))
+  (when (has $answer "code")
+    (push $dead (str (default $answer.status $answer.code) " " $answer.url))))
+(ret (if (len $dead) (join $dead "\n") "no link is dead"))

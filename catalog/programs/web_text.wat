@@ -24,11 +24,11 @@
 (let $text (http.get (arg 0)))
 (set $text
   (str.replace_re $text
-    "(?is)<!--.*?-->|<(head|script|style|noscript)\\b.*?</(head|script|style|noscript)\\s*>"
+    r"(?is)<!--.*?-->|<(head|script|style|noscript)\b.*?</(head|script|style|noscript)\s*>"
     ""))
-(set $text (str.replace_re $text "\\s+" " "))
+(set $text (str.replace_re $text r"\s+" " "))
 (set $text
-  (str.replace_re $text "(?i)</?(p|br|div|h[1-6]|[uod]l|li|d[td]|t[rdh]|table|section|article|header|footer|pre|blockquote)\\b[^>]*>"
+  (str.replace_re $text r"(?i)</?(p|br|div|h[1-6]|[uod]l|li|d[td]|t[rdh]|table|section|article|header|footer|pre|blockquote)\b[^>]*>"
     "\n"))
 (set $text (str.html_decode (str.replace_re $text "<[^>]*>" "")))
-(ret (str.trim (str.replace_re $text "\\s*\n\\s*" "\n")))
+(ret (str.trim (str.replace_re $text r"\s*\n\s*" "\n")))

@@ -1,7 +1,7 @@
 ;;; name = "web_title"
 ;;; description = "Return the title of a web page"
 ;;; returns = "the title on one line; ENOENT if there is none"
-;;; uses = ["http", "str", "arr"]
+;;; uses = ["http", "arr", "html"]
 ;;; tags = ["html", "page", "name"]
 ;;; [[args]]
 ;;; name = "url"
@@ -23,6 +23,5 @@
 ;;; code = "EREMOTE"
 ;;; results = []
 
-(match (http.get (arg 0)) r"(?is)<title\b[^>]*>(.*?)</title" ($title)
-  (ret (str.join (str.words (str.html_decode $title)) " "))
-  (else (fail ENOENT "the page has no title")))
+(each $title (html.select (http.get (arg 0)) "title") (ret $title))
+(fail ENOENT "the page has no title")

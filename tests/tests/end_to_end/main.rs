@@ -5,8 +5,7 @@
 //! - `agent_loop`, `runs`, `tools`, `prompt`, `model`: complete runs, the base tools, the system
 //!   prompt, and the model client.
 //! - `journal`: runs in a journal, which are replayed, stopped, resumed, parked and forked.
-//! - `catalog`, `first_edition`: the catalog of a host, and programs of the language's first
-//!   edition.
+//! - `catalog`, `editions`: the catalog of a host, and programs of the language's earlier editions.
 //! - `policy_catalog`, `said`, `trust`: the built-in programs under policy rules, the masking of
 //!   secrets, and denied calls.
 //! - `eval`: evaluations and the shipped suites.
@@ -26,8 +25,8 @@ mod agent_loop;
 mod arrows;
 mod catalog;
 mod channels;
+mod editions;
 mod eval;
-mod first_edition;
 mod journal;
 mod model;
 mod policy_catalog;

@@ -24,9 +24,9 @@
 ;;; args = ["https://a.example/"]
 ;;; code = "EREMOTE"
 
-(let $pages (args) $host (at (url.parts (arg 0)) "host"))
+(let $pages (args))
+(fn $host ((link str)) (at (url.parts $link) "host"))
 (each $page $pages
   (each $link (html.links (http.get $page) $page)
-    (when (and (= (at (url.parts $link) "host") $host) (not (has $pages $link)))
-      (push $pages $link))))
-(ret (str.join $pages "\n"))
+    (when (and (= ($host $link) ($host $page)) (not (has $pages $link))) (push $pages $link))))
+(ret (join $pages "\n"))

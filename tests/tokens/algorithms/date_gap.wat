@@ -14,9 +14,11 @@
 ;;; files = { "visits.txt" = "2026-01-03\n2026-01-05\n2026-01-01\n" }
 ;;; results = ["2 2026-01-01"]
 
-(let $dates (arr.sort (str.words (fs.read (arg 0))))
-  $gaps (map) $last (at $dates 0))
-(each $date $dates
-  (put $gaps $last (date.diff $last $date "days"))
-  (set $last $date))
-(each $from $days (map.sort $gaps "-num") (ret "{} {}" $days $from))
+(let $dates (sort (str.words (fs.read (arg 0)))))
+(ret
+  (join
+    (max
+      (map (slice $dates 1)
+        (fn ($i $to) (list (date.diff (at $dates $i) $to "days") (at $dates $i))))
+      by (fn ($gap) $gap.0))
+    " "))

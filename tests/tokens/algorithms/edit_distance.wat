@@ -27,12 +27,12 @@
 ;;; results = ["3"]
 
 (let $b (str.chars (str.trim (fs.read (arg 1))))
-  $row (ints (len $b)) $distance (len $b))
-(each $j $y $b (put $row $j (+ $j 1)))
+  $row (map $b (fn ($j $y) (+ $j 1))) $distance (len $b))
 (each $i $x (str.trim (fs.read (arg 0)))
   (let $diag $i $distance (+ $i 1))
   (each $j $above $row
-    (set $distance (min (+ $above 1) (+ $distance 1) (+ $diag (!= $x (at $b $j))))
+    (set $distance
+      (if (= $x (at $b $j)) $diag (+ (min $above $distance $diag) 1))
       $diag $above)
     (put $row $j $distance)))
 (ret $distance)

@@ -15,12 +15,11 @@
 ;;; results = []
 ;;; files_after = { "report.csv" = "region,month,sales,total\nnorth,2026-01,2,35\nnorth,2026-02,1,7\nsouth,2025-12,1,5\nsouth,2026-02,1,6\n" }
 
-(let $sales (map) $totals (map))
-(each $row (arr.from_csv (fs.read (arg 0)))
-  (let $group (fmt "{},{}" (json.get $row "region") (str.slice (json.get $row "date") 0 7)))
-  (map.incr $sales $group 1)
-  (map.incr $totals $group (int (json.get $row "amount"))))
+(let $groups
+  (group (csv (fs.read (arg 0)) "," true)
+    by (fn ($row) (str $row.region "," (str.slice $row.date 0 7)))))
 (let $report "region,month,sales,total\n")
-(each $group $count (map.sort $sales "key")
-  (append $report "{},{},{}\n" $group $count (at $totals $group)))
+(each $group (sort (keys $groups))
+  (let $rows (at $groups $group))
+  (append $report "{},{},{}\n" $group (len $rows) (sum $rows by "amount")))
 (fs.write (arg 1) $report)

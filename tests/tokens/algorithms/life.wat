@@ -26,17 +26,15 @@
 ;;; files = { "board.txt" = "#.#\n" }
 ;;; results = ["2"]
 
-;; A cell is a number, 1000 times its row plus its column.
+;; A cell is a number, 900 times its row plus its column.
 (let $alive (map))
 (each $r $row (fs.lines (arg 0))
-  (each $c $cell $row
-    (when (= $cell "#") (map.add $alive (+ (* $r 1000) $c)))))
+  (each $c $cell $row (when (= $cell "#") (map.add $alive (+ (* $r 900) $c)))))
 (repeat (int (arg 1))
-  (let $near (map) $next (map))
+  (let $near (obj) $next (map))
   (each $cell $alive
-    (for $i -1000 2000 1000
-      (for $j -1 2 (map.incr $near (+ (int $cell) $i $j) 1))))
-  (each $cell $count $near
-    (when (or (= $count "3") (and (= $count "4") (has $alive $cell))) (map.add $next $cell)))
+    (for $i -900 901 900 (for $j -1 2 (+= (at $near (+ (int $cell) $i $j)) 1))))
+  (each $cell $n $near
+    (when (or (= $n 3) (and (= $n 4) (has $alive $cell))) (map.add $next $cell)))
   (set $alive $next))
 (ret (len $alive))

@@ -24,4 +24,4 @@
   (each $k $x (str.words $line)
     (each $j $y (str.words (at $b $k))
       (map.incr $sums $j (* (int $x) (int $y)))))
-  (out (str.join (map.values $sums) " ")))
+  (out (join (map.values $sums) " ")))

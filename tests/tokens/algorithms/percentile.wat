@@ -22,6 +22,4 @@
 ;;; files = { "times.txt" = "7 -3" }
 ;;; results = ["-3"]
 
-(let $numbers (arr.sort (str.words (fs.read (arg 0))) "num")
-  $rank (/ (+ (* (int (arg 1)) (len $numbers)) 99) 100))
-(ret (at $numbers (max 0 (- $rank 1))))
+(ret (percentile (str.words (fs.read (arg 0))) (int (arg 1)) by (fn ($x) (num $x))))

@@ -15,9 +15,8 @@
 ;;; results = []
 ;;; files_after = { "letters/Ada.txt" = "Dear Ada,\nyou owe 2.50 €, Ada.\n", "letters/Bob.txt" = "Dear Bob,\nyou owe 3 €, Bob.\n" }
 
-(let $template (fs.read (arg 0)))
-(each $row (arr.from_csv (fs.read (arg 1)))
-  (let $letter $template)
-  (each $column $value (map.from_json $row)
-    (set $letter (str.replace $letter (fmt "{{{{{}}}}}" $column) $value)))
-  (fs.write (fmt "letters/{}.txt" (json.get $row "name")) $letter))
+(each $row (csv (fs.read (arg 1)))
+  (let $letter (fs.read (arg 0)))
+  (each $column $value $row
+    (set $letter (str.replace $letter (str "{{" $column "}}") $value)))
+  (fs.write (str "letters/" $row.name ".txt") $letter))

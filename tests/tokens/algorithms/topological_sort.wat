@@ -18,14 +18,14 @@
 ;;; files = { "deps.txt" = "a: b\nb: c\nc: b\n" }
 ;;; code = "EBOUND"
 
-(let $needs (map) $seen (map) $order (arr))
+(let $needs (map) $seen (map) $order (list))
 (each $line (fs.lines (arg 0))
   (let ($name $names) (str.split $line ":"))
   (put $needs $name $names))
 (fn $visit ($name)
-  (when (has $order $name) (return))
-  (unless (map.add $seen $name) (fail EBOUND "{} needs itself" $name))
-  (each $need (str.words (at $needs $name "")) ($visit $need))
-  (push $order $name))
+  (unless (has $order $name)
+    (unless (map.add $seen $name) (fail EBOUND "{} needs itself" $name))
+    (each $need (str.words (at $needs $name "")) ($visit $need))
+    (push $order $name)))
 (each $name $needs ($visit $name))
-(ret (str.join $order "\n"))
+(ret (join $order "\n"))
