@@ -112,7 +112,7 @@ fn a_run_acts_repairs_and_answers() {
         later.last().unwrap().starts_with("[Observation (step 2)] Execution result:"),
         "{later:#?}"
     );
-    assert!(later[0].contains("http_get"), "the prompt lists the catalog");
+    assert!(later[0].contains("csv_filter"), "the prompt lists the catalog");
 
     let steps: Vec<Json> = place
         .read_trace("_steps.jsonl")

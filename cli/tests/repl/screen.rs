@@ -202,7 +202,7 @@ fn the_user_is_asked_once_to_trust_a_folder() {
     write("session_ttl = \"1ms\"\nmodel = \"evil\\u001b[2J\"\nmax_steps = 2\n");
     let exec = |typed: &str| shows(&place, &["exec", "a.wat"], typed);
     let asked = exec("n\r");
-    harmless(&asked, "session_ttl = \"1ms\" (without the file: \"720h\")");
+    harmless(&asked, "session_ttl = \"1ms\" (without the file: \"1h\")");
     assert!(
         asked.contains("trust it?") && asked.contains("the result") && !asked.contains("max_steps"),
         "{asked}"
