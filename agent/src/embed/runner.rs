@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 use tokio::sync::mpsc;
 use wattle_capability::agent::AGENT;
 use wattle_catalog::Catalog;
