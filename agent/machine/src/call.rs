@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::artifact::Artifact;
 use crate::event::Source;
-use crate::orientation::WorkdirEntry;
 use crate::recall::shorten;
 
 /// Maximum length of an error reason, in characters.
@@ -215,10 +214,6 @@ pub struct Completion {
     /// The artifacts that the program saved for the application.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
-    /// The files that an inline program wrote, with their paths and sizes. A catalog program reports
-    /// them in its results.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub written: Vec<WorkdirEntry>,
     /// The cost of the execution.
     pub cost: Cost,
     /// Warnings for the program's author, one sentence each.

@@ -4,14 +4,13 @@ use std::fmt::Write as _;
 
 use crate::call::{Completion, Execution, Failure};
 use crate::mark::{Nonce, escape_marks};
-use crate::orientation::{WorkdirEntry, visible};
 
 /// The text that the model reads about one call.
 pub(crate) struct Output {
     pub(crate) success: bool,
     /// The results or the error reason, truncated to the limit.
     pub(crate) text: Excerpt,
-    /// The files that the program wrote, and warnings for its author, one sentence each.
+    /// Warnings for the program's author, one sentence each.
     pub(crate) warnings: Vec<String>,
     /// Fixes made to the program before it ran.
     pub(crate) fixes: Vec<String>,
@@ -35,10 +34,7 @@ impl Output {
 /// Renders an execution. Text longer than `limit` characters is truncated in the middle.
 pub(crate) fn output(execution: &Execution, limit: usize) -> Output {
     let (success, text, warnings) = match execution {
-        Execution::Ran(ran) => {
-            let notes = written_note(&ran.written).into_iter().chain(ran.warnings.iter().cloned());
-            (ran.failure.is_none(), ran_text(ran), notes.collect())
-        }
+        Execution::Ran(ran) => (ran.failure.is_none(), ran_text(ran), ran.warnings.clone()),
         Execution::Rejected { diagnostic } => {
             (false, format!("the program does not compile:\n{diagnostic}"), Vec::new())
         }
@@ -76,25 +72,6 @@ fn fixes_note(nonce: &Nonce, fixes: &[String]) -> String {
             nonce.note(&format!("fixed before running: {}\n", escape_marks(&fixes, Some(nonce))))
         }
     }
-}
-
-/// Maximum number of written files that a note lists.
-const MAX_WRITTEN: usize = 8;
-
-/// Returns a note that lists the files that a program wrote, or `None` if it wrote none.
-fn written_note(written: &[WorkdirEntry]) -> Option<String> {
-    let line = |WorkdirEntry { name, size }: &WorkdirEntry| {
-        let size = match size {
-            Some(1) => ", 1 byte".to_owned(),
-            Some(size) => format!(", {size} bytes"),
-            None => String::new(),
-        };
-        visible(name) + &size
-    };
-    let listed = written.iter().take(MAX_WRITTEN).map(line);
-    let listed = listed.chain((written.len() > MAX_WRITTEN).then(|| "and more".to_owned()));
-    let listed = listed.collect::<Vec<_>>().join("; ");
-    (!listed.is_empty()).then(|| format!("wrote {listed}"))
 }
 
 fn ran_text(ran: &Completion) -> String {
@@ -210,16 +187,6 @@ impl Excerpt {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn written_files_are_listed_on_one_line() {
-        let file = |name: &str| WorkdirEntry { name: name.to_owned(), size: Some(12) };
-        assert_eq!(written_note(&[]), None);
-        let one = written_note(&[file("free.txt")]);
-        assert_eq!(one.as_deref(), Some("wrote free.txt, 12 bytes"));
-        let many = written_note(&vec![file("a\n.txt"); 10]).unwrap();
-        assert!(many.starts_with("wrote a\\u{a}.txt, 12 bytes; ") && many.ends_with("; and more"));
-    }
 
     #[test]
     fn text_up_to_a_tenth_over_its_limit_is_kept_whole() {

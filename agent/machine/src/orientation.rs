@@ -19,10 +19,10 @@ pub struct Orientation {
     pub files: Vec<FileHead>,
 }
 
-/// An entry of the workdir.
+/// An entry at the top level of the workdir.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkdirEntry {
-    /// The entry's name, or its path relative to the workdir.
+    /// The entry's name.
     pub name: String,
     /// The size of a file in bytes, or `None` for a folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -94,7 +94,7 @@ impl Orientation {
 }
 
 /// Escapes characters that would break a line, change its direction or hide text. Tabs are kept.
-pub(crate) fn visible(text: &str) -> String {
+fn visible(text: &str) -> String {
     let is_hidden = |c: char| {
         c.is_control() && c != '\t'
             || matches!(

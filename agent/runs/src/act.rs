@@ -5,13 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use wattle_capability::TRUSTED;
-use wattle_capability::files::{ChangedPaths, EntryKind, Files};
-use wattle_capability::fs::Fs;
 use wattle_capability::sys::Context;
 use wattle_catalog::{Catalog, Entry};
-use wattle_machine::{
-    self as machine, Call, Completion, Cost, Execution, Failure, SourceLine, WorkdirEntry,
-};
+use wattle_machine::{self as machine, Call, Completion, Cost, Execution, Failure, SourceLine};
 use wattle_rt::{
     Diagnostic, Exit, FixResult, Grants, Outcome, Program, RunError, Runtime, TrapKind, quote,
 };
@@ -70,64 +66,16 @@ pub(crate) async fn perform_within(
         Ok(prepared) => prepared,
         Err(diagnostic) => return Ok(Execution::Rejected { diagnostic }),
     };
-    let changes = FileChanges::of(call, &grants);
-    let grants = match &changes {
-        Some(changes) => changes.recording(&grants),
-        None => grants,
-    };
     let started = Instant::now();
     let time = time.unwrap_or(default).min(runtime.limits().time);
     match runtime.run_within(&program, &grants, args, time).await {
-        Ok(outcome) => {
-            let mut execution = report(call, &program, fixes, outcome, started.elapsed(), time);
-            if let (Execution::Ran(ran), Some(changes)) = (&mut execution, changes) {
-                ran.written = changes.written().await;
-            }
-            Ok(execution)
-        }
+        Ok(outcome) => Ok(report(call, &program, fixes, outcome, started.elapsed(), time)),
         Err(RunError::Denied(missing)) => Ok(Execution::Refused { reason: denied(&missing) }),
         Err(RunError::Refused(why)) => {
             Ok(Execution::Refused { reason: format!("denied before it ran: {why}") })
         }
         Err(RunError::Bug(bug)) => Err(HostError::from(bug)),
         Err(RunError::Engine(error)) => Err(HostError::from(error)),
-    }
-}
-
-/// The files that an inline program changes while it runs.
-struct FileChanges {
-    files: Arc<Files>,
-    changed: ChangedPaths,
-}
-
-impl FileChanges {
-    /// Prepares to record the changes of an inline program. A catalog program reports its changes
-    /// itself.
-    fn of(call: &Call, grants: &Grants) -> Option<FileChanges> {
-        call.body()?;
-        let files = Arc::clone(&grants.config::<Fs>()?.0);
-        Some(FileChanges { files, changed: ChangedPaths::default() })
-    }
-
-    /// Returns `grants` with files that record their changes.
-    fn recording(&self, grants: &Grants) -> Arc<Grants> {
-        let files = self.files.recorded(self.changed.clone());
-        Arc::new(grants.clone().with(Fs(Arc::new(files))))
-    }
-
-    /// Returns the files that were written and still exist, with their sizes.
-    async fn written(self) -> Vec<WorkdirEntry> {
-        let file = move |path: String| {
-            let stat = self.files.stat_link(&path).ok()?;
-            let is_file = stat.kind == EntryKind::File;
-            is_file.then_some(WorkdirEntry { name: path, size: Some(stat.size) })
-        };
-        let paths = self.changed.list();
-        if paths.is_empty() {
-            return Vec::new();
-        }
-        let written = move || paths.into_iter().filter_map(file).collect();
-        tokio::task::spawn_blocking(written).await.unwrap_or_default()
     }
 }
 
@@ -283,7 +231,6 @@ fn report(
                 failure,
                 answer: outcome.answer,
                 artifacts,
-                written: Vec::new(),
                 cost,
                 warnings,
                 fixes,

@@ -1,10 +1,9 @@
 //! The public operations on a run's files. Each operation holds the store's lock while it resolves
 //! its paths, asks the guard about them, and accesses the tree.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use bytes::Bytes;
@@ -31,30 +30,6 @@ const MAX_ATTEMPTS: usize = 8;
 /// are larger than the given number of bytes.
 pub type TraceView = Arc<dyn Fn(u64) -> io::Result<Bytes> + Send + Sync>;
 
-/// Maximum number of paths that [`ChangedPaths`] keeps.
-const MAX_CHANGED: usize = 100;
-
-/// The paths of the entries that operations changed, as [`Files::recorded`] records them: the first
-/// 100.
-#[derive(Clone, Debug, Default)]
-pub struct ChangedPaths(Arc<Mutex<BTreeSet<String>>>);
-
-impl ChangedPaths {
-    /// Returns the paths so far, relative to the workdir and sorted. They may be of folders, and of
-    /// entries that were removed since.
-    #[must_use]
-    pub fn list(&self) -> Vec<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
-    }
-
-    fn add(&self, path: &RunPath) {
-        let mut paths = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if paths.len() < MAX_CHANGED && !paths.contains(path.as_str()) {
-            paths.insert(path.as_str().to_owned());
-        }
-    }
-}
-
 /// The files of one run. Threads can share them: each operation completes before the next one
 /// starts.
 pub struct Files {
@@ -63,7 +38,6 @@ pub struct Files {
     /// If true, every absolute path names an entry in the workdir.
     rooted: bool,
     trace: Option<TraceView>,
-    changed: Option<ChangedPaths>,
 }
 
 impl Files {
@@ -83,8 +57,7 @@ impl Files {
     }
 
     fn new(store: Store) -> Files {
-        let store = SharedStore::new(store);
-        Files { store, guard: None, rooted: false, trace: None, changed: None }
+        Files { store: SharedStore::new(store), guard: None, rooted: false, trace: None }
     }
 
     /// Returns a handle to the same files. The handle asks `guard` about each path of an operation:
@@ -122,30 +95,13 @@ impl Files {
         Files { trace: Some(view), ..self.handle() }
     }
 
-    /// Returns a handle to the same files that adds the path of each entry that it changes to
-    /// `changed`.
-    ///
-    /// ```
-    /// use wattle_files::{ChangedPaths, Files, OVERLAY_LIMIT};
-    /// let changed = ChangedPaths::default();
-    /// let files = Files::overlay(None, OVERLAY_LIMIT).recorded(changed.clone());
-    /// files.write("./a.txt", b"one")?;
-    /// files.read("a.txt")?;
-    /// assert_eq!(changed.list(), ["a.txt"]);
-    /// # Ok::<(), wattle_files::FilesError>(())
-    /// ```
-    #[must_use]
-    pub fn recorded(&self, changed: ChangedPaths) -> Files {
-        Files { changed: Some(changed), ..self.handle() }
-    }
-
     /// Returns another handle to the same files.
     fn handle(&self) -> Files {
-        let Files { store, guard, rooted, trace, changed } = self;
+        let Files { store, guard, rooted, trace } = self;
         let store = store.clone();
         let guard = guard.clone();
-        let (trace, changed) = (trace.clone(), changed.clone());
-        Files { store, guard, rooted: *rooted, trace, changed }
+        let trace = trace.clone();
+        Files { store, guard, rooted: *rooted, trace }
     }
 
     /// Returns the run's trace if `path` names it.
@@ -229,9 +185,7 @@ impl Files {
     /// # Errors
     /// The same as for [`Files::write`].
     pub fn check_write(&self, path: &str) -> Result<(), FilesError> {
-        let unrecorded = Files { changed: None, ..self.handle() };
-        unrecorded
-            .on_file(path, Target::Write, |tree, path| change::file_size(tree, path).map(drop))
+        self.on_file(path, Target::Write, |tree, path| change::file_size(tree, path).map(drop))
     }
 
     /// Creates an empty file in an existing folder.
@@ -411,9 +365,7 @@ impl Files {
             let source = self.resolve(tree, from, Target::Tree, FinalLink::Keep)?;
             let entry = change::check_movable(tree, &source)?;
             let target = self.resolve(tree, to, Target::Tree, FinalLink::Keep)?;
-            change::rename(tree, &source, &entry, &target, to)?;
-            self.record(Target::Tree, &target);
-            Ok(())
+            change::rename(tree, &source, &entry, &target, to)
         })
     }
 
@@ -611,18 +563,8 @@ impl Files {
     ) -> Result<T, FilesError> {
         self.retry(path, |tree| {
             let resolved = self.resolve(tree, path, target, final_link)?;
-            let done = operation(tree, &resolved)?;
-            self.record(target, &resolved);
-            Ok(done)
+            operation(tree, &resolved)
         })
-    }
-
-    /// Records the path of an entry that an operation changed.
-    fn record(&self, target: Target, path: &RunPath) {
-        let changed = self.changed.as_ref().filter(|_| Intent::of(target) != Intent::Read);
-        if let Some(changed) = changed {
-            changed.add(path);
-        }
     }
 
     fn resolve(

@@ -83,7 +83,7 @@ mod writer;
 pub use base::Base;
 pub use entry::{Change, ChangeKind, Entry, EntryKind, Stat};
 pub use error::{ApplyError, ErrorKind, FilesError};
-pub use files::{ChangedPaths, Files, TraceView};
+pub use files::{Files, TraceView};
 pub use git_names::{has_repository_layout, is_repository};
 pub use host_files::{HostFiles, HostPaths};
 pub use host_lines::{

@@ -1,6 +1,6 @@
 //! Tests of the serialized form of events.
 
-use wattle_machine::{Envelope, Event, Source, Stop, Usage};
+use wattle_machine::{Call, Envelope, Event, Source, Stop, Usage};
 
 #[test]
 fn each_event_has_its_type_and_fields() {
@@ -76,4 +76,15 @@ fn each_event_has_its_type_and_fields() {
 fn usage_adds_up_without_overflow() {
     let most = Usage { prompt: u64::MAX, completion: 1, cached: 0, cost: None };
     assert_eq!(most + most, Usage { prompt: u64::MAX, completion: 2, cached: 0, cost: None });
+}
+
+#[test]
+fn a_call_that_was_recorded_without_names_is_read() {
+    let json = r#"{"source":"catalog","name":"now","args":["CET"]}"#;
+    let call: Call = serde_json::from_str(json).unwrap();
+    assert_eq!(call, Call::catalog("now", vec!["CET".into()]));
+    assert_eq!(serde_json::to_string(&call).unwrap(), json);
+    let named = r#"{"source":"catalog","name":"now","args":["CET"],"names":["zone"]}"#;
+    let call: Call = serde_json::from_str(named).unwrap();
+    assert_eq!(call.named_args().collect::<Vec<_>>(), [(Some("zone"), "CET")]);
 }

@@ -140,21 +140,3 @@ async fn names_and_lines_that_imitate_the_host_are_data() {
     );
     assert_eq!(shown.matches("[Note ").count(), 2, "{shown}");
 }
-
-/// The model need not read back what its program wrote.
-#[tokio::test]
-async fn an_observation_lists_the_files_that_a_program_wrote() {
-    let world = World::new();
-    let body = "(fs.write \"free.txt\" \"twelve bytes\")\n(fs.append \"d/log.txt\" \"x\")\n\
-                (fs.write \"gone.txt\" \"x\") (fs.remove \"gone.txt\") (fs.mkdir \"e\")";
-    let program = format!("ToolCall::Wat(```wat\n{body}\n```)");
-    let reading = "ToolCall::Wat(```wat\n(out (fs.read \"free.txt\"))\n```)";
-    let model = Scripted::new(&[program.as_str(), reading, "ToolCall::Response(\"done\")"]);
-    world.run(&model, &Settings::default(), world.job("go")).await;
-    let requests = model.requests();
-    let first = requests[1].last().unwrap().content.to_string();
-    let note = "\n[Note] wrote d/log.txt, 1 byte; free.txt, 12 bytes";
-    assert!(first.ends_with(note), "{first}");
-    let second = requests[2].last().unwrap().content.to_string();
-    assert!(second.ends_with("\ntwelve bytes") && !second.contains("wrote"), "{second}");
-}

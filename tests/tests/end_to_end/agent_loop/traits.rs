@@ -271,7 +271,7 @@ async fn a_build_program_adds_a_prompt_and_tools_once() {
     let system = &requests[0][0].content;
     assert!(system.contains("Use the tools.\n\nFurther programs:\nsecret_word()"), "{system}");
     assert_eq!(requests[1][0].content, *system, "it is built once");
-    assert!(model.offered()[0].contains(&"secret_word".to_owned()), "{:?}", model.offered());
+    assert_eq!(model.offered()[0], ["catalog", "wat", "fix", "done"]);
     let ran = events
         .iter()
         .any(|envelope| matches!(&envelope.event, Event::ToolResult { success: true, .. }));
