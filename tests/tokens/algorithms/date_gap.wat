@@ -15,10 +15,7 @@
 ;;; results = ["2 2026-01-01"]
 
 (let $dates (sort (str.words (fs.read (arg 0)))))
-(ret
-  (join
-    (max
-      (map (slice $dates 1)
-        (fn ($i $to) (list (date.diff (at $dates $i) $to "days") (at $dates $i))))
-      by (fn ($gap) $gap.0))
-    " "))
+(let $gaps
+  (map (slice $dates 1)
+    (fn ($i $to) (list (date.diff (at $dates $i) $to "days") (at $dates $i)))))
+(ret (join (max $gaps by 0) " "))
