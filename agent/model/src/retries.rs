@@ -6,7 +6,11 @@ use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
 
 use super::breaker::{Blocked, Breaker, Permit};
-use super::{Delta, Model, ModelError, ModelReply, ModelRequest};
+use super::{Delta, Model, ModelError, ModelErrorKind, ModelReply, ModelRequest};
+
+/// Maximum number of attempts for a request whose responses are no chat completions. Waiting does
+/// not help against a wrong address or an incompatible server.
+const MALFORMED_ATTEMPTS: u32 = 3;
 
 /// Time limits for one model turn, which is a request with its retries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,6 +134,9 @@ impl<'a> Retries<'a> {
         on_wait: OnWait<'_>,
     ) -> Result<(), ModelError> {
         permit.failed(&error, &self.timeouts, asked);
+        if error.kind() == ModelErrorKind::Malformed && self.attempts >= MALFORMED_ATTEMPTS {
+            return Err(error.after(self.attempts));
+        }
         let since = *self.failing_since.get_or_insert_with(Instant::now);
         let left = self.timeouts.retry_for.saturating_sub(since.elapsed());
         let delay = self.timeouts.delay(self.attempts.saturating_sub(1), asked);

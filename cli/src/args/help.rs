@@ -9,7 +9,21 @@ use crate::output::width;
 /// The commands of `wattle`, in groups. Each group has a heading.
 pub(super) const GROUPS: &[(&str, &[&str])] = &[
     ("Run", &["run", "repl", "serve", "exec", "shell"]),
-    ("Look at runs", &["runs", "show", "changes", "apply", "discard", "replay", "session", "trace", "telemetry", "ledger"]),
+    (
+        "Look at runs",
+        &[
+            "runs",
+            "show",
+            "changes",
+            "apply",
+            "discard",
+            "replay",
+            "session",
+            "trace",
+            "telemetry",
+            "ledger",
+        ],
+    ),
     ("Write", &["check", "expand", "parse", "catalog", "agents", "workbook", "eval"]),
     ("Keep", &["vars", "memory", "store", "prune", "token"]),
     ("Set up", &["init", "demo", "doctor", "config", "trust", "untrust", "status", "completions"]),
