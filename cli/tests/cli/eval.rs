@@ -137,7 +137,8 @@ fn an_evaluation_is_resumed_only_on_request() {
 
     // The provider has no answers left, so it fails. Its failures are reported as errors, not as
     // failed tasks.
-    let fresh = place.wattle(args.into_iter().chain(["--fresh", "--json"])).run().code(4);
+    let fresh = place.wattle(args.into_iter().chain(["--fresh", "--json"]));
+    let fresh = fresh.env("WATTLE_RETRY_FOR", "1s").run().code(4);
     let document: Json = serde_json::from_str(&fresh.stdout).unwrap();
     let all = document["rows"].as_array().unwrap().last().unwrap();
     assert_eq!(

@@ -80,6 +80,7 @@ impl<'s> Lowering<'_, 's> {
         let wat = match (found, ty) {
             _ if found == ty || ty == Type::Any || found == Type::Any => out.wat,
             (found, Type::Val) if found.is_shaped() => self.boxed(node, out.wat, found)?,
+            (Type::Numbers(elem), Type::Val) => self.list_of_numbers(node, elem, out.wat)?,
             (Type::Null, ty) if ty.is_number() => Wat::number(node, ty.val(), 0),
             (Type::Null, Type::Str | Type::Numbers(_)) => {
                 return Err(self.type_fault(form, node, found, ty));

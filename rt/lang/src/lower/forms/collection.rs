@@ -95,6 +95,13 @@ impl<'s> Lowering<'_, 's> {
         let Some((node, operands)) = nodes.split_first().filter(|_| nodes.len() >= wanted) else {
             return Err(operand_count(self.tree, list, wanted, nodes.len()));
         };
+        if let ("push", [item]) = (head, operands)
+            && self.is_part_of_value(*node)
+            && let Some(place) = self.place(*node)?
+        {
+            let item = self.shaped(list, *item)?;
+            return place.push(self, list, item);
+        }
         let out = self.value(list, *node, Want::Any)?;
         match (head, out.ty) {
             ("at", Type::Val) => return self.part(list, out.wat, operands),
@@ -312,6 +319,35 @@ impl<'s> Lowering<'_, 's> {
         let (array, at, mut pieces) = self.checked(list, elem, node, array, index)?;
         pieces.push(load(list, elem, array, at));
         Ok(Lowered::one(Wat::sequence(list, pieces), elem.ty()))
+    }
+
+    /// Returns code that makes a list of the elements of an array of numbers.
+    pub(crate) fn list_of_numbers(
+        &mut self,
+        from: NodeId,
+        elem: Elem,
+        array: Wat<'s>,
+    ) -> LowerResult<Wat<'s>> {
+        let number = self.next_number();
+        let numbers = self.numbered("numbers", number, Val::I32);
+        let items = self.numbered("items", number, Val::I32);
+        let at = self.numbered("at", number, Val::I32);
+        let (leave, again) = (self.label("leave", number), self.label("again", number));
+        let length = Wat::list(from, "i32.load", [numbers.get(from)]);
+        let done = Wat::list(from, "i32.ge_s", [at.get(from), length]);
+        let element = load(from, elem, numbers.get(from), at.get(from));
+        let element = self.boxed(from, element, elem.ty())?;
+        let push = self.value_call(from, "push", [items.get(from), element])?;
+        let following = Wat::list(from, "i32.add", [at.get(from), Wat::i32(from, 1)]);
+        let inner = vec![Wat::br_if(from, &leave, done), push, at.set(from, following)];
+        let pieces = [
+            numbers.set(from, array),
+            items.set(from, self.value_call(from, "list", [])?),
+            at.set(from, Wat::i32(from, 0)),
+            Wat::repeated(from, &leave, &again, inner),
+            items.get(from),
+        ];
+        Ok(Wat::sequence(from, pieces))
     }
 
     /// Lowers `(put X I V)` for an array of numbers. The code checks the index, then writes the

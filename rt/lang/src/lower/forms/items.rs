@@ -215,8 +215,13 @@ impl<'s> Lowering<'_, 's> {
                 Ok(Lowered::one(part, Type::Val))
             }
             Function::Named(at, name) => {
-                let item = Lowered::one(current.item.get(list), Type::Val);
-                self.call_fn_lowered(list, *at, name, vec![(list, item)])
+                let item = current.item.get(list);
+                let args = match self.takes_key(function) {
+                    true => vec![self.current_key(list, current)?, item],
+                    false => vec![item],
+                };
+                let args = args.into_iter().map(|arg| (list, Lowered::one(arg, Type::Val)));
+                self.call_fn_lowered(list, *at, name, args.collect())
             }
             Function::Inline { params, body, node } => {
                 self.inline(list, params, *body, *node, current)
@@ -233,6 +238,23 @@ impl<'s> Lowering<'_, 's> {
                 Ok(Lowered::one(Wat::sequence(list, pieces), Type::Val))
             }
         }
+    }
+
+    /// Returns true if the function takes the item's key or index, too.
+    fn takes_key(&self, function: &Function<'s>) -> bool {
+        match function {
+            Function::Inline { params, .. } => params.len() == 2,
+            Function::Named(at, _) => {
+                let func = self.program.funcs.get(*at);
+                func.and_then(|func| func.fn_params.as_ref()).is_some_and(|all| all.len() == 2)
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns code for the key or index of the current item.
+    fn current_key(&mut self, list: NodeId, current: &Current) -> LowerResult<Wat<'s>> {
+        self.value_call(list, "nth_key", [current.collection.get(list), current.at.get(list)])
     }
 
     /// Lowers the body of a function that stands in a form. The variables that it declares are its
@@ -253,10 +275,7 @@ impl<'s> Lowering<'_, 's> {
         let mut set = Vec::new();
         let values = match params {
             [_] => vec![current.item.get(list)],
-            _ => {
-                let key = [current.collection.get(list), current.at.get(list)];
-                vec![self.value_call(list, "nth_key", key)?, current.item.get(list)]
-            }
+            _ => vec![self.current_key(list, current)?, current.item.get(list)],
         };
         for ((node, name), value) in params.iter().zip(values) {
             let variable = self.add(name, Type::Val, *node, Declared::Form)?;
@@ -321,8 +340,7 @@ impl<'s> Lowering<'_, 's> {
             leave: self.label("leave", number),
         };
         let Current { collection: items, at, item, leave } = &current;
-        let has_keys =
-            matches!(function, Some(Function::Inline { params, .. }) if params.len() == 2);
+        let has_keys = function.is_some_and(|function| self.takes_key(function));
         let length = if has_keys { "size" } else { "list_len" };
         let length = self.value_call(list, length, [items.get(list)])?;
         let next = self.value_call(list, "nth", [items.get(list), at.get(list)])?;

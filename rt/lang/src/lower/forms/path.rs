@@ -96,6 +96,36 @@ impl<'s> Place<'s> {
             [container.set(list, self.container), key.set(list, handle), old.set(list, found), put],
         )))
     }
+
+    /// Returns code that adds an item to the list in the part. A missing list is created.
+    pub(super) fn push(
+        self,
+        lowering: &mut Lowering<'_, 's>,
+        list: NodeId,
+        item: Wat<'s>,
+    ) -> CodeResult<'s> {
+        let container = lowering.hidden("container", Val::I32);
+        let key = lowering.hidden("key", Val::I32);
+        let items = lowering.hidden("items", Val::I32);
+        let handle = self.key.handle(lowering, list)?;
+        let found = lowering.value_call(list, "get", [container.get(list), key.get(list)])?;
+        let new = lowering.value_call(list, "list", [])?;
+        let place = [container.get(list), key.get(list), items.get(list)];
+        let put = lowering.value_call(list, "put", place)?;
+        let created = Wat::sequence(list, [items.set(list, new), put]);
+        let is_missing = Wat::list(list, "i32.eqz", [items.get(list)]);
+        let push = lowering.value_call(list, "push", [items.get(list), item])?;
+        Ok(Lowered::none(Wat::sequence(
+            list,
+            [
+                container.set(list, self.container),
+                key.set(list, handle),
+                items.set(list, found),
+                Wat::when(list, is_missing, created),
+                push,
+            ],
+        )))
+    }
 }
 
 impl<'s> Lowering<'_, 's> {
@@ -145,6 +175,16 @@ impl<'s> Lowering<'_, 's> {
                 self.unresolved(node, fault)
             }
         }))
+    }
+
+    /// Returns true if the node is written as a part of a value: `$v.name` or `(at $v "name")`.
+    pub(super) fn is_part_of_value(&mut self, node: NodeId) -> bool {
+        let tree = self.tree;
+        if tree.head(node) == Some("at") {
+            return true;
+        }
+        let part = tree.name(node).and_then(|text| self.path(text));
+        part.is_some_and(|(variable, _)| variable.ty == Type::Val)
     }
 
     /// Lowers the target of a form that sets a variable or a part of its value. Returns `None` if

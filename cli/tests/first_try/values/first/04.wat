@@ -1,0 +1,5 @@
+(let $totals (obj))
+(each $o (json (arg 0))
+  (+= (at $totals $o.customer) (num $o.amount)))
+(each $name (sort (keys $totals) desc by (fn ($k) (at $totals $k)))
+  (out "{}: {.2}" $name (at $totals $name)))

@@ -1,0 +1,5 @@
+(fn $walk ($c $depth)
+  (out "{}{}" (str.repeat "  " $depth) $c.text)
+  (each $r (default $c.replies (list))
+    ($walk $r (+ $depth 1))))
+($walk (json (arg 0)) 0)

@@ -1,0 +1,3 @@
+(let $sum (sum (get_orders 1 "paid") by "total"))
+(let $rate (num (exchange_rate "EUR" "USD")))
+(ret "{.2}" (* $sum $rate))

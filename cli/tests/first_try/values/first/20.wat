@@ -1,0 +1,5 @@
+(let $root (xml (arg 0)))
+(let $cheap (filter $root.children (fn ($b) (and (= $b.tag "book") (< (num $b.attrs.price) 10)))))
+(each $b (sort $cheap by (fn ($b) (num $b.attrs.price)))
+  (let $title (find $b.children (fn ($c) (= $c.tag "title"))))
+  (out $title.text))

@@ -1,0 +1,5 @@
+(let $v (json (arg 0)))
+(set $v.config.retries 5)
+(del $v.config "debug")
+(push $v.tags "new")
+(ret (json.text $v))

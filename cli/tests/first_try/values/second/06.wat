@@ -1,0 +1,1 @@
+(ret (join (map (filter (get_users) "active") "email") ", "))

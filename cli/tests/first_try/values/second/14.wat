@@ -1,0 +1,6 @@
+(let $all (list) $n 1)
+(while (> $n 0)
+  (let $p (json (list_page $n)))
+  (each $x $p.items (push $all $x))
+  (set $n (int (default $p.next 0))))
+(ret (len $all) (sum $all by "v"))

@@ -1,0 +1,5 @@
+(let $o (json (arg 0)))
+(set $o.config.retries 5)
+(del $o.config "debug")
+(push $o.tags "new")
+(ret (json.text $o))

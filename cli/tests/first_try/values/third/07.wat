@@ -1,0 +1,5 @@
+(let $config (yaml (get_config)))
+(let $services $config.services)
+(each $name (sort (keys $services))
+  (out $name (at $services $name "port")))
+(out (sum (values $services) by "replicas"))

@@ -1,0 +1,5 @@
+(fn $show ($c $level)
+  (out (str (str.repeat "  " $level) $c.text))
+  (each $r (default $c.replies (list))
+    ($show $r (+ $level 1))))
+($show (json (arg 0)) 0)

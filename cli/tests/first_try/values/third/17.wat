@@ -1,0 +1,3 @@
+(let $days (count (json (arg 0)) by (fn ($t) (str.slice $t 0 10))))
+(each $day (sort (keys $days))
+  (out $day (at $days $day)))
