@@ -4,7 +4,6 @@
 
 use super::path::Key;
 use super::{all_operands, operand_count};
-use crate::Param;
 use crate::diagnose::fix::Edits;
 use crate::diagnose::wording::{form, types as type_wording};
 use crate::lower::flow::{Context, Flow, Lowered, Want};
@@ -13,6 +12,7 @@ use crate::lower::variables::{Declared, Hidden};
 use crate::lower::{CodeResult, LowerResult, Lowering};
 use crate::syntax::tree::{NodeId, Nodes};
 use crate::types::{Type, Val};
+use crate::{Param, Signature};
 
 /// A function of the items of a collection.
 enum Function<'s> {
@@ -22,6 +22,8 @@ enum Function<'s> {
     Named(usize, &'s str),
     /// `(fn ($a) E…)`: its parameters and its body.
     Inline { params: Vec<(NodeId, &'s str)>, body: Nodes, node: NodeId },
+    /// `str.upper` or `len`: the name of a host function, or `str`.
+    Called(String),
     /// `(list K…)`: the list of the results of several functions.
     Several(Vec<Function<'s>>),
 }
@@ -73,8 +75,24 @@ const SIMPLE: &[(&str, &str)] = &[
     ("yaml", "yaml"),
 ];
 
+/// The forms that are functions of one value and not in [`SIMPLE`], each with the name of the
+/// function on values that does the same.
+const UNARY: &[(&str, &str)] =
+    &[("float", "to_float"), ("int", "to_int"), ("len", "len"), ("long", "to_long")];
+
 /// The parameters of functions on values that are 0 if they are left out.
 const LEFT_OUT: &[(&str, &str)] = &[("csv", "typed"), ("html_table", "n"), ("round", "digits")];
+
+/// Returns true if a call may leave out the parameter.
+fn may_be_left_out(signature: &Signature, param: &Param) -> bool {
+    param.ty.is_optional()
+        || signature.module == "val" && LEFT_OUT.contains(&(signature.name, param.name))
+}
+
+/// Returns the argument for a parameter that is left out.
+fn left_out<'s>(from: NodeId, param: &Param) -> Wat<'s> {
+    Wat::i32(from, param.ty.missing().unwrap_or(0).into())
+}
 
 impl<'s> Lowering<'_, 's> {
     /// Lowers a form whose operands are those of a function on values.
@@ -97,9 +115,8 @@ impl<'s> Lowering<'_, 's> {
         let is_typed = |node: &NodeId| self.tree.atom(*node) == Some("typed");
         let typed = operands.iter().position(|node| function == "csv" && is_typed(node));
         typed.map(|at| operands.remove(at));
-        let is_left_out =
-            |param: &Param| param.ty.is_optional() || LEFT_OUT.contains(&(function, param.name));
         let missing = signature.params.get(operands.len()..);
+        let is_left_out = |param| may_be_left_out(&signature, param);
         if !missing.is_some_and(|missing| missing.iter().all(is_left_out)) {
             return self.fault(list, form::call_operands(&signature, operands.len()));
         }
@@ -108,7 +125,7 @@ impl<'s> Lowering<'_, 's> {
             args.push(match operands.get(at) {
                 Some(node) => self.value(list, *node, Want::Type(Type::of_host(param.ty)))?.wat,
                 None if typed.is_some() => Wat::i32(list, 1),
-                None => Wat::i32(list, param.ty.missing().unwrap_or(0).into()),
+                None => left_out(list, param),
             });
         }
         // A separator before `typed` is a string that is left out.
@@ -198,7 +215,22 @@ impl<'s> Lowering<'_, 's> {
         {
             return Ok(Function::Named(*at, name));
         }
-        Ok(Function::Part(node))
+        Ok(self.function_name(node).map_or(Function::Part(node), Function::Called))
+    }
+
+    /// Returns the name of the host function that a word stands for, if the function takes one
+    /// operand and returns a result: `str.upper` itself, `val.keys` for `keys`.
+    fn function_name(&self, node: NodeId) -> Option<String> {
+        let text = self.tree.atom(node)?;
+        if text == "str" {
+            return Some(text.to_owned());
+        }
+        let form = SIMPLE.iter().chain(UNARY).find(|(name, _)| *name == text);
+        let name = form.map_or_else(|| text.to_owned(), |(_, name)| ["val.", name].concat());
+        let signature = self.host.get(&name)?;
+        let (_, others) = signature.params.split_first()?;
+        let takes_one = others.iter().all(|param| may_be_left_out(signature, param));
+        (takes_one && !signature.results.is_empty()).then_some(name)
     }
 
     /// Lowers the application of a function to the current item.
@@ -223,6 +255,7 @@ impl<'s> Lowering<'_, 's> {
                 let args = args.into_iter().map(|arg| (list, Lowered::one(arg, Type::Val)));
                 self.call_fn_lowered(list, *at, name, args.collect())
             }
+            Function::Called(name) => self.call_for_item(list, name, current.item.get(list)),
             Function::Inline { params, body, node } => {
                 self.inline(list, params, *body, *node, current)
             }
@@ -238,6 +271,24 @@ impl<'s> Lowering<'_, 's> {
                 Ok(Lowered::one(Wat::sequence(list, pieces), Type::Val))
             }
         }
+    }
+
+    /// Lowers the call of a host function, or of `str`, with the current item.
+    fn call_for_item(&mut self, list: NodeId, name: &str, item: Wat<'s>) -> CodeResult<'s> {
+        let item = Lowered::one(item, Type::Val);
+        let Some(signature) = self.host.get(name).copied() else {
+            return Ok(Lowered::one(self.text_of_lowered(list, list, item)?, Type::Str));
+        };
+        let mut params = signature.params.iter();
+        let ty = params.next().map_or(Type::Val, |param| Type::of_host(param.ty));
+        let mut args = vec![self.convert(list, list, item, ty)?.wat];
+        args.extend(params.map(|param| left_out(list, param)));
+        let call = match signature.fallible() {
+            true => self.checked_call(list, name, args)?,
+            false => self.host_call(list, name, args)?,
+        };
+        let result = signature.results.first().map_or(Type::Val, |result| Type::of_host(result.ty));
+        Ok(Lowered::one(call, result))
     }
 
     /// Returns true if the function takes the item's key or index, too.
