@@ -5,15 +5,13 @@ use std::sync::Arc;
 
 use wattle_lang::Callable;
 
-use crate::cache::Key;
-
 /// The programs that a program may call by name, as in `(file_read "a.txt")`. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Callables {
     pub(crate) programs: Arc<BTreeMap<String, Callable>>,
     /// Hash of the programs. Sources are translated with them, so it is part of a source's key in
     /// the cache.
-    pub(crate) key: Key,
+    pub(crate) key: [u8; 32],
 }
 
 impl Callables {

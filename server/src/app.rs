@@ -31,8 +31,7 @@ use wattle_agent::{Host, Resources, Settings, Tenant};
 pub(crate) use files::{AppliedChanges, delta_cost};
 
 use crate::operator::Operator;
-use crate::origin::{OutputOrigin, RunOrigin, needs};
-use crate::start::REVOKED;
+use crate::origin::{OutputOrigin, REVOKED, RunOrigin, needs};
 
 /// Maximum number of tokens in the answer of a run without programs.
 const MAX_PLAIN_TOKENS: u32 = 1_000;

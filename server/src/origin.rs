@@ -11,6 +11,9 @@ use crate::error::ApiError;
 use crate::field::{MessageText, SessionId};
 use crate::quota::TokenKey;
 
+/// The reason why a run of a revoked token is cancelled or does not go on.
+pub(crate) const REVOKED: &str = "the token that started it was revoked";
+
 /// The options of a run's request. The run's components are created from them when the run starts
 /// and whenever it is resumed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

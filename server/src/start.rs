@@ -10,13 +10,10 @@ use wattle_agent::host::{RunRequest, TenantStore};
 
 use crate::caller::Caller;
 use crate::error::ApiError;
-use crate::origin::{RunOrigin, set_token};
+use crate::origin::{REVOKED, RunOrigin, set_token};
 use crate::quota::{Kind, Slot};
 use crate::state::Shared;
 use crate::stream::CancelOnDrop;
-
-/// The reason why a run of a revoked token is cancelled or does not go on.
-pub(crate) const REVOKED: &str = "the token that started it was revoked";
 
 /// A run whose client waits for the answer.
 pub(crate) struct StartedRun {
