@@ -51,7 +51,7 @@ pub struct State {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) window: Option<u64>,
     /// Number of messages of the session that precede the history.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) left_out_before: u64,
     /// Index of the first message after the system prompt that requests contain. They contain the
     /// run's user message in any case.
@@ -227,7 +227,7 @@ pub struct Setup {
     /// The earlier turns of the session, without a system message.
     pub history: Vec<Message>,
     /// Number of earlier messages of the session that the history does not contain.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub left_out: u64,
     /// Size of the model's context window that a request may use, in tokens, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -268,9 +268,8 @@ pub struct Setup {
     pub traits: Vec<TraitProgram>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 fn accepted() -> bool {
