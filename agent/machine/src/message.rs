@@ -19,7 +19,7 @@ pub struct Message {
     pub answers: Option<String>,
     /// Number of bytes at the start of a system message that are the same in all sessions of an
     /// agent. Providers can cache this part.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub stable: usize,
     /// If true, the host added the message, which contains items recalled from memory.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -43,9 +43,9 @@ pub struct ProviderFields {
     pub fields: SharedText,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(number: &usize) -> bool {
-    *number == 0
+/// Returns true if a field has its default value and can be left out of JSON.
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// A model's call to one of the functions offered to it.

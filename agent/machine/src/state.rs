@@ -17,7 +17,7 @@ use crate::{
     fix::WrittenProgram,
     function::ProgramFunction,
     mark::{Nonce, escape_marks},
-    message::{Message, Role},
+    message::{Message, Role, is_default},
     moderation::Verdict,
     orientation::Orientation,
     output::OutputContract,
@@ -266,10 +266,6 @@ pub struct Setup {
     /// The programs of the agent's traits, in the order in which they run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub traits: Vec<TraitProgram>,
-}
-
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
 }
 
 fn accepted() -> bool {

@@ -14,8 +14,8 @@ use crate::syntax::tree::NodeId;
 use crate::types::{Type, Val};
 
 impl<'s> Lowering<'_, 's> {
-    /// Returns code for a host call that may fail. If the call fails, the code jumps to the
-    /// enclosing handler or, if there is none, returns the error code from the function.
+    /// Returns code for a host call. If the call fails, the code jumps to the enclosing handler or,
+    /// if there is none, returns the error code from the function.
     pub(crate) fn checked_call(
         &mut self,
         list: NodeId,
@@ -23,6 +23,9 @@ impl<'s> Lowering<'_, 's> {
         args: impl Into<Vec<Wat<'s>>>,
     ) -> LowerResult<Wat<'s>> {
         let call = self.host_call(list, name, args)?;
+        if self.host.get(name).is_some_and(|signature| !signature.fallible()) {
+            return Ok(call);
+        }
         let ended = self.end_on_error(list)?;
         Ok(Wat::sequence(list, [call, ended]))
     }

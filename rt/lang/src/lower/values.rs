@@ -26,21 +26,15 @@ fn small(number: i64) -> Option<i64> {
 }
 
 impl<'s> Lowering<'_, 's> {
-    /// Returns code that calls a function on values, whose name within the namespace is given. If
-    /// the function fails, the code jumps to the enclosing handler or ends the current function.
+    /// Returns code that calls a function on values, whose name within the namespace is given, as
+    /// [`checked_call`](Lowering::checked_call) does.
     pub(crate) fn value_call(
         &mut self,
         from: NodeId,
         name: &str,
         args: impl Into<Vec<Wat<'s>>>,
     ) -> LowerResult<Wat<'s>> {
-        let full = ["val.", name].concat();
-        let call = self.host_call(from, &full, args)?;
-        if self.host.get(&full).is_none_or(|signature| !signature.fallible()) {
-            return Ok(call);
-        }
-        let ended = self.end_on_error(from)?;
-        Ok(Wat::sequence(from, [call, ended]))
+        self.checked_call(from, &["val.", name].concat(), args)
     }
 
     /// Returns code that converts a value of the given type, one for which

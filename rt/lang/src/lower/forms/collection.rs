@@ -158,11 +158,8 @@ impl<'s> Lowering<'_, 's> {
         for operand in operands {
             args.push(self.value(list, *operand, wants.next().unwrap_or(Want::Any))?.wat);
         }
-        let mut call = self.host_call(list, function, args)?;
+        let call = self.checked_call(list, function, args)?;
         let fails = signature.is_some_and(|signature| signature.fallible());
-        if fails {
-            call = Wat::sequence(list, [call, self.end_on_error(list)?]);
-        }
         let result = signature.and_then(|signature| signature.results.first());
         Ok(match result.map(|result| Type::of_host(result.ty)) {
             Some(ty) => Lowered { droppable: fails, ..Lowered::one(call, ty) },

@@ -283,10 +283,7 @@ impl<'s> Lowering<'_, 's> {
         let ty = params.next().map_or(Type::Val, |param| Type::of_host(param.ty));
         let mut args = vec![self.convert(list, list, item, ty)?.wat];
         args.extend(params.map(|param| left_out(list, param)));
-        let call = match signature.fallible() {
-            true => self.checked_call(list, name, args)?,
-            false => self.host_call(list, name, args)?,
-        };
+        let call = self.checked_call(list, name, args)?;
         let result = signature.results.first().map_or(Type::Val, |result| Type::of_host(result.ty));
         Ok(Lowered::one(call, result))
     }
