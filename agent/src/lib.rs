@@ -26,6 +26,7 @@ pub mod host;
 mod issues;
 pub mod prelude;
 mod scene;
+mod tool_program;
 mod wiring;
 
 pub use embed::{

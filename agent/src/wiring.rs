@@ -18,6 +18,7 @@ use wattle_capability::publish::Publish;
 use wattle_capability::search::{Embedder, Search};
 use wattle_capability::secrets::{Secrets, Vault};
 use wattle_capability::shell::{Sh, Shell};
+use wattle_capability::tool::{ToolBox, Tools};
 use wattle_capability::wattle::{CatalogIndex, Wattle};
 use wattle_capability::web::{Engine, Web};
 use wattle_rt::Grants;
@@ -63,6 +64,8 @@ pub struct Resources {
     pub embedder: Option<Embedder>,
     /// The secrets that requests may refer to.
     pub secrets: Option<Arc<dyn Secrets>>,
+    /// The tools outside the sandbox, or `None` if there are none.
+    pub tools: Option<Arc<dyn ToolBox>>,
     /// The additional resources of a trusted run, or `None` for a plain one.
     pub trusted: Option<Trusted>,
 }
@@ -102,6 +105,7 @@ impl Resources {
             index: None,
             embedder: None,
             secrets: None,
+            tools: None,
             trusted: None,
         }
     }
@@ -128,6 +132,10 @@ impl Resources {
         };
         let grants = match self.secrets {
             Some(secrets) => grants.with(Vault::new(secrets)),
+            None => grants,
+        };
+        let grants = match self.tools {
+            Some(tools) => grants.with(Tools(tools)),
             None => grants,
         };
         let grants = match self.trusted {

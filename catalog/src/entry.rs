@@ -21,6 +21,8 @@ pub enum Origin {
     File(PathBuf),
     /// The declaration of an agent. The value is the agent's name.
     Agent(String),
+    /// A tool of an MCP server. The value is the server's name.
+    Server(String),
 }
 
 impl Origin {
@@ -29,7 +31,7 @@ impl Origin {
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match self {
-            Origin::BuiltIn(_) | Origin::Agent(_) => None,
+            Origin::BuiltIn(_) | Origin::Agent(_) | Origin::Server(_) => None,
             Origin::File(path) => Some(path),
         }
     }
@@ -41,6 +43,7 @@ impl fmt::Display for Origin {
             Origin::BuiltIn(file) => write!(f, "built-in {file}"),
             Origin::File(path) => write!(f, "{}", path.display()),
             Origin::Agent(name) => write!(f, "agent {name}"),
+            Origin::Server(name) => write!(f, "MCP server {name}"),
         }
     }
 }
@@ -87,16 +90,16 @@ impl Entry {
         }
     }
 
-    /// Creates a program that is part of an agent's declaration.
+    /// Creates a program that is not in a file: one of an agent's declaration, or a tool.
     #[must_use]
-    pub fn of_agent(agent: &str, name: Name, meta: Meta, body: String) -> Entry {
+    pub fn declared(origin: Origin, name: Name, meta: Meta, body: String) -> Entry {
         Entry {
             name,
             aliased: None,
             meta,
             source: body.into(),
             body: 0,
-            origin: Origin::Agent(agent.to_owned()),
+            origin,
             fixed: Vec::new(),
             context: Arc::default(),
             schema: None,

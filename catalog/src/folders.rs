@@ -1,10 +1,11 @@
 //! A catalog, together with the folders from which it was read.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use crate::folder::Folder;
 use crate::problem::Problem;
-use crate::{Catalog, Entry};
+use crate::{Catalog, Entry, Name};
 
 /// A catalog, and the folders from which it was read. This value never changes: a rescan creates a
 /// new one.
@@ -54,12 +55,16 @@ impl Folders {
         Folders { folders, added, catalog }
     }
 
-    /// Returns a copy of the folders with an additional program, which no rescan removes. It replaces
-    /// a program with the same name.
+    /// Returns a copy of the folders with additional programs, which no rescan removes. They replace
+    /// programs with the same names.
     #[must_use]
-    pub fn adding(&self, program: Entry) -> Folders {
-        let known = self.added.iter().filter(|own| own.name() != program.name());
-        let added = known.cloned().chain([program.clone()]).collect();
+    pub fn adding(&self, programs: Vec<Entry>) -> Folders {
+        if programs.is_empty() {
+            return self.clone();
+        }
+        let names: HashSet<&Name> = programs.iter().map(Entry::name).collect();
+        let known = self.added.iter().filter(|own| !names.contains(own.name()));
+        let added = known.chain(&programs).cloned().collect();
         Folders::of(self.folders.clone(), added)
     }
 

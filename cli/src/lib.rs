@@ -17,6 +17,7 @@ mod files;
 mod input;
 mod keyboard;
 mod line_editor;
+mod mcp;
 mod output;
 mod progress;
 mod repl;
@@ -45,6 +46,9 @@ use crate::setup::LAST;
 pub fn main() -> ExitCode {
     if editor::is_broker() {
         return editor::serve();
+    }
+    if mcp::broker::is_broker() {
+        return mcp::broker::serve();
     }
     std::panic::set_hook(Box::new(|panic| {
         let trace = std::backtrace::Backtrace::capture();
@@ -129,6 +133,7 @@ fn perform(cli: Cli) -> Result<Exit, Fault> {
             commands::run::run(*args, &in_session(LAST.to_owned(), flags))
         }
         Some(Command::Run(args)) => commands::run::run(*args, flags),
+        Some(Command::Mcp(args)) => commands::mcp::mcp(args, flags),
         Some(Command::Replay(args)) => threads::run(commands::replay::replay(args, flags)),
         Some(Command::Runs(args)) => threads::run(commands::runs::runs(args, flags)),
         Some(Command::Show(args)) => threads::run(commands::runs::show(args, flags)),

@@ -41,7 +41,7 @@ pub(crate) fn serve(args: ServeArgs, flags: &[Layer]) -> Result<Exit, Fault> {
 async fn listen(args: ServeArgs, mut config: Config) -> Result<Exit, Fault> {
     // No person in this terminal waits for the runs.
     config.retry_for.value.get_or_insert(Timeout(Timeouts::default().retry_for));
-    let setup = Setup::new(config)?;
+    let setup = Setup::new(config)?.with_new_servers().await;
     let (model, problem) = model(&setup)?;
     if problem.is_none() {
         setup.note_default_model(&*model);

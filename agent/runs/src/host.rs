@@ -267,10 +267,10 @@ impl Host {
         self.reloader.reload(&self.runtime).await;
     }
 
-    /// Adds a checked program to the catalog, in which it stays. The next [`refresh`](Host::refresh)
-    /// returns it as a change.
-    pub async fn add_program(&self, program: Entry) {
-        self.reloader.add(program).await;
+    /// Adds checked programs to the catalog, in which they stay. The next [`refresh`](Host::refresh)
+    /// returns them as changes.
+    pub async fn add_programs(&self, programs: Vec<Entry>) {
+        self.reloader.add(programs).await;
     }
 
     /// Compiles the whole catalog. If a program from a folder does not compile, it is left out, and

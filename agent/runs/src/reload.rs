@@ -112,11 +112,11 @@ impl CatalogReloader {
         self.rescan(runtime, &mut reported).await;
     }
 
-    /// Adds a program to the catalog.
-    pub(crate) async fn add(&self, program: Entry) {
+    /// Adds programs to the catalog.
+    pub(crate) async fn add(&self, programs: Vec<Entry>) {
         // No reload may happen between this read and the write.
         let _guard = self.reported.lock().await;
-        self.put(self.folders().adding(program));
+        self.put(self.folders().adding(programs));
     }
 
     async fn rescan(&self, runtime: &Runtime, reported: &mut LastReport) {

@@ -12,7 +12,6 @@ use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use wattle_capability::files::Files;
 use wattle_capability::policy::{Approver, Policy, Preflight};
-use wattle_capability::tool::Tools;
 use wattle_machine::{Call, Envelope, Event, Execution, Message, Usage};
 use wattle_model::{
     Delta, FunctionChoice, Model, ModelError, ModelReply, ModelRequest, Timeouts, UsageMeter,
@@ -127,13 +126,11 @@ impl AgentRun {
             access.tenant = Arc::new(store.variables());
             access.memory = Arc::new(store.memory(None));
         }
+        if !agent.tools.is_empty() {
+            access.tools = Some(Arc::new(RunTools(Arc::clone(self))));
+        }
         let access = agent.access.iter().fold(access, |access, change| change(access));
-        let grants = if agent.tools.is_empty() {
-            access.grants()
-        } else {
-            access.grants().with(Tools(Arc::new(RunTools(Arc::clone(self)))))
-        };
-        grants.guarded(Arc::new(Preflight::new(self.policy(), self.approver.clone())))
+        access.grants().guarded(Arc::new(Preflight::new(self.policy(), self.approver.clone())))
     }
 
     /// Returns the policy for the run's programs.

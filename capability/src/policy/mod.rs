@@ -166,6 +166,23 @@ impl Policy {
         self.with_default(Sensitivity::Protected, Verdict::Ask)
     }
 
+    /// Returns the policy with a rule that asks about each of these tools for which it has no rule.
+    #[must_use]
+    pub fn asking_about_tools(mut self, names: &[String]) -> Policy {
+        let open = names.iter().filter(|name| {
+            let tool = Resource::of(Target::Tool, name);
+            let touched = TouchedResource::of(Target::Tool, tool.as_ref());
+            self.on("tool.call", touched).rule.is_none()
+        });
+        let rules = open.filter_map(|name| format!("tool:{name}").parse().ok());
+        let rules: Set = rules.map(|rule| (rule, Verdict::Ask)).collect();
+        match self.sets.first_mut() {
+            Some(set) => set.extend(rules),
+            None => self.sets.push(rules),
+        }
+        self
+    }
+
     fn with_default(mut self, class: Sensitivity, verdict: Verdict) -> Policy {
         let rule = Rule::sensitive(class);
         if self.sets.is_empty() {

@@ -8,7 +8,7 @@ use crate::output::width;
 
 /// The commands of `wattle`, in groups. Each group has a heading.
 pub(super) const GROUPS: &[(&str, &[&str])] = &[
-    ("Run", &["run", "repl", "serve", "exec", "shell"]),
+    ("Run", &["run", "repl", "serve", "mcp", "exec", "shell"]),
     (
         "Look at runs",
         &[

@@ -2,6 +2,7 @@
 
 mod author;
 mod help;
+mod mcp;
 mod operate;
 mod records;
 mod run;
@@ -20,6 +21,7 @@ pub(crate) use author::{
     AgentsCommand, AgentsTestArgs, CatalogCommand, CheckArgs, ExpandArgs, FmtArgs, NewArgs,
     WorkbookCommand,
 };
+pub(crate) use mcp::{McpArgs, McpCommand};
 pub(crate) use operate::{
     ConfigCommand, DemoArgs, DoctorArgs, InitArgs, StatusArgs, TrustArgs, WhichFile,
 };
@@ -60,6 +62,8 @@ fn accepts(command: &str, group: Group) -> bool {
         "session resume" => group != Session,
         // The server's runs write nothing to the workdir, and each request names its session.
         "serve" => !matches!(group, Write | Session | Agent),
+        // Its clients' runs are those of `run`, without a session.
+        "mcp" => !matches!(group, Session | Form),
         // The program may ask a model, but there is no agent loop to limit.
         "exec" | "workbook run" => !matches!(group, Limits | Form | AgentFolders | Agent),
         // A script can access files, but neither a model nor the network. The options for the store
@@ -85,6 +89,7 @@ fn accepts(command: &str, group: Group) -> bool {
             // The workdir determines the project file.
             Some("config") => group == Root,
             Some("catalog") => matches!(group, Root | Folders),
+            Some("mcp") => matches!(group, Root | Hosts | Sandbox),
             Some("agents") => matches!(group, Root | Folders | AgentFolders),
             Some(
                 "runs" | "show" | "session" | "trace" | "telemetry" | "ledger" | "vars" | "memory"
@@ -103,9 +108,9 @@ pub(crate) fn command() -> clap::Command {
 }
 
 /// Adds the options to a command and to those below it. A command with others below it has none of
-/// its own, except `wattle`.
+/// its own, except `wattle` and `wattle mcp`.
 fn with_options(command: clap::Command, name: &str) -> clap::Command {
-    let is_leaf = name.is_empty() || !command.has_subcommands();
+    let is_leaf = matches!(name, "" | "mcp") || !command.has_subcommands();
     let options = options(&|group| is_leaf && accepts(name, group));
     help::about_settings(command, !options.is_empty())
         .mut_subcommands(|below| {
@@ -209,6 +214,8 @@ pub(crate) enum Command {
     /// Run, list and check workbooks
     #[command(subcommand)]
     Workbook(WorkbookCommand),
+    /// Serve programs to an MCP client; list, check and approve MCP servers
+    Mcp(McpArgs),
     /// Replay a recorded run and compare it with the record
     Replay(ReplayArgs),
     /// List the recorded runs, the newest first

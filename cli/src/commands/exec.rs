@@ -53,7 +53,7 @@ async fn compile_and_run(
     artifacts: Option<OutputFolder>,
 ) -> Result<Exit, Fault> {
     let json = args.json;
-    let setup = Setup::for_one_program(config)?;
+    let setup = Setup::for_one_program(config)?.with_new_servers().await;
     let Found { source, args, time, is_built_in } = find(&setup, &args.program, args.args)?;
     let runtime = setup.host.runtime();
     let cancel = crate::setup::interrupt();

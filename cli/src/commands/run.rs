@@ -69,7 +69,8 @@ async fn start_or_resume(
     earlier: Option<(TenantStore, RunRecord)>,
     output: Option<OutputSettings>,
 ) -> Result<Exit, Fault> {
-    let mut setup = Setup::new(config)?.with_context(args.context.clone());
+    let setup = Setup::new(config)?.with_new_servers().await;
+    let mut setup = setup.with_context(args.context.clone());
     if args.park {
         setup.park();
     }

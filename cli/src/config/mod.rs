@@ -12,6 +12,7 @@ mod file;
 mod flag;
 #[cfg(test)]
 mod manual;
+mod mcp;
 mod model;
 mod places;
 mod policy;

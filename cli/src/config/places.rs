@@ -13,6 +13,8 @@ pub(crate) struct Places {
     pub(crate) store: Option<PathBuf>,
     /// The file that lists the trusted folders.
     pub(crate) trust: Option<PathBuf>,
+    /// The folder of the accepted tools of MCP servers.
+    pub(crate) mcp: Option<PathBuf>,
     /// The folder that contains histories and the server's token.
     pub(crate) state: Option<PathBuf>,
     /// The cache folder.
@@ -27,6 +29,7 @@ impl Places {
                 user_file: Some(xdg.config_dir().join("wattle/wattle.toml")),
                 store: Some(xdg.data_dir().join("wattle/wattle.db")),
                 trust: Some(xdg.data_dir().join("wattle/trust.json")),
+                mcp: Some(xdg.data_dir().join("wattle/mcp")),
                 state: xdg.state_dir().map(|folder| folder.join("wattle")),
                 cache: Some(xdg.cache_dir().join("wattle")),
             },

@@ -22,6 +22,7 @@ use super::file::Source;
 use super::flag::{self, Flag, Group, Names};
 use super::model::{ContentGuard, Temperature};
 use super::project::Request;
+use super::mcp::McpServers;
 use super::secret::SecretList;
 use super::store::{BlobLocation, StoreLocation, TraceLocation};
 use super::value::{KeepTime, Sandbox, SearchEngine, Value};
@@ -422,6 +423,9 @@ keys! {
     /// The secrets that requests may contain, each with its environment variable and its hosts. A
     /// server uses them for the configured tenant only, unless `shared` is true.
     secrets "WATTLE_SECRETS": SecretList = |_| SecretList::default(), Class::Never;
+    /// The MCP servers whose tools programs may call, each with its command or its URL. A server uses
+    /// them for the configured tenant only, unless `shared` is true.
+    mcp "WATTLE_MCP": McpServers = |_| McpServers::default(), Class::Never;
     /// The hosts that programs may reach even if they are not public.
     allow_host "WATTLE_ALLOW_HOST": Vec<HostRule> = |_| Vec::new(), Class::Narrows(class::fewer_hosts), granted
         => Flag::value(Group::Hosts, "HOST[:PORT]", "Allow a host that is not public; repeatable");

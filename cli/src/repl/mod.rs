@@ -61,7 +61,8 @@ async fn converse(
 ) -> Result<Exit, Fault> {
     let _returns = keyboard::keep_returns();
     let known = SharedKnown::default();
-    let session = Session::new(Setup::new(config)?.with_context(context), known.clone()).await?;
+    let setup = Setup::new(config)?.with_new_servers().await.with_context(context);
+    let session = Session::new(setup, known.clone()).await?;
     let mut repl = Repl { session, lines: Lines::open(known)?, editor };
     if repl.lines.is_terminal() {
         greeting::greet(&repl.session);

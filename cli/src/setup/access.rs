@@ -99,6 +99,7 @@ impl Setup {
         let issues = trace_dir(&self.config, &self.config.root.value);
         let issues = issues.map(|folder| Arc::new(IssueFile::of(&folder)) as Arc<dyn IssueTracker>);
         let trusted = self.config.exec.value.then(|| self.trusted()).transpose()?;
+        let tools = (!self.servers.is_empty()).then(|| Arc::new(self.servers.clone()) as _);
         let secrets = Some(super::trusted::secrets(&self.config)?);
         Ok(Resources {
             state,
@@ -110,6 +111,7 @@ impl Setup {
             index,
             embedder,
             secrets,
+            tools,
             trusted,
             ..base
         })

@@ -24,7 +24,9 @@ use wattle_agent::agents::{
 use wattle_agent::host::capability::ai::Budget;
 use wattle_agent::host::capability::egress::{Egress, Policy};
 use wattle_agent::host::capability::files::{Base, Files, OVERLAY_LIMIT};
-use wattle_agent::host::capability::policy::{Approver, NoApprover, Preflight};
+use wattle_agent::host::capability::policy::{
+    Approver, NoApprover, Policy as RunPolicy, Preflight,
+};
 use wattle_agent::host::catalog::Folders;
 use wattle_agent::host::machine;
 use wattle_agent::host::moderation::{Classifier, MessageFilter, Moderation};
@@ -36,7 +38,8 @@ use wattle_agent::{Host, Settings, Store, Tenant};
 use crate::args::ContextValue;
 use crate::config::{Config, Origin, Places, RETRY_IN_TERMINAL, regular_file};
 use crate::fault::{Exit, Fault};
-use crate::{ask, output};
+use crate::{ask, mcp, output};
+use wattle_mcp::Servers;
 
 pub(crate) use files::settle_program;
 pub(crate) use interrupt::{INTERRUPTED, interrupt, interrupt_to};
@@ -77,6 +80,8 @@ pub(crate) struct Setup {
     preflight: Arc<Preflight>,
     /// Context values for the agents.
     context: BTreeMap<String, String>,
+    /// The MCP servers whose tools programs may call.
+    pub(crate) servers: Servers,
 }
 
 /// The word that names the session that was used last, or the latest run.
@@ -142,9 +147,10 @@ impl Setup {
     }
 
     fn with_limits(config: Config, limits: Limits) -> Result<Setup, Fault> {
-        let folders = folders(&config);
         let egress =
             Egress::new(Policy { allow: config.allow_host.value.clone(), ..Policy::default() });
+        let servers = mcp::servers(&config, &egress);
+        let folders = folders(&config).adding(servers.programs());
         let engine = engine(&config, &egress);
         let mut host = Host::new(limits, folders, egress).map_err(|error| {
             match getrlimit(Resource::As).current {
@@ -166,10 +172,25 @@ impl Setup {
             Some(collector) => host.with_collector(collector),
             None => host,
         };
-        let preflight = Arc::new(guard(&config, ask::terminal()));
+        let preflight = Arc::new(guard(&config, &servers, ask::terminal()));
         let agents = Agents::open(&config.agents.value);
-        let setup = Setup { config, host, agents, preflight, context: BTreeMap::new() };
+        let setup = Setup { config, host, agents, preflight, context: BTreeMap::new(), servers };
         Ok(setup.with_resolver())
+    }
+
+    /// Accepts the tools of the MCP servers that are new, and adds their programs to the catalog. Warns
+    /// about servers that cannot be used.
+    pub(crate) async fn with_new_servers(mut self) -> Setup {
+        if self.servers.is_empty() {
+            return self;
+        }
+        let (accepted, errors) = self.servers.accept_new(mcp::pins().as_ref()).await;
+        mcp::warn(&self.servers, &errors);
+        if !accepted.is_empty() {
+            self.host.add_programs(self.servers.programs()).await;
+            self.preflight = Arc::new(guard(&self.config, &self.servers, ask::terminal()));
+        }
+        self
     }
 
     /// Adds the program that resolves agent references, if the settings name one.
@@ -203,6 +224,7 @@ impl Setup {
             of.config.tenant.value = tenant.to_string();
             of.config.secrets.value.0.retain(|secret| secret.shared);
             of.config.exec.value = false;
+            of.servers = of.servers.shared();
             of.config.trace_dir.value.take_if(|location| location.folder().is_none());
         }
         of
@@ -438,12 +460,12 @@ impl Setup {
 
     /// Ends the approvals that the user gave for the rest of the session.
     pub(crate) fn forget_approvals(&mut self) {
-        self.preflight = Arc::new(guard(&self.config, ask::terminal()));
+        self.preflight = Arc::new(guard(&self.config, &self.servers, ask::terminal()));
     }
 
     /// Makes runs park at a call that needs approval instead of asking the user.
     pub(crate) fn park(&mut self) {
-        self.preflight = Arc::new(guard(&self.config, Some(Arc::new(NoApprover))));
+        self.preflight = Arc::new(guard(&self.config, &self.servers, Some(Arc::new(NoApprover))));
     }
 
     /// Opens the store for the journal of runs. Returns `None` if no store is configured or, after
@@ -533,9 +555,19 @@ pub(crate) fn folders(config: &Config) -> Folders {
 
 /// Creates the guard of programs. If they write to the workdir directly, it asks before they write
 /// protected files. Otherwise, the user is asked when the changes are applied.
-fn guard(config: &Config, approver: Option<Arc<dyn Approver>>) -> Preflight {
-    let guard = Preflight::new(config.policy.clone(), approver);
+fn guard(
+    config: &Config,
+    servers: &Servers,
+    approver: Option<Arc<dyn Approver>>,
+) -> Preflight {
+    let guard = Preflight::new(with_hints(config, servers), approver);
     if config.writes_through() { guard.asking_about_protected_files() } else { guard }
+}
+
+/// Returns the policy, with a question before each tool that may destroy something by its own hints.
+/// A rule of the user that covers the tool takes precedence.
+pub(crate) fn with_hints(config: &Config, servers: &Servers) -> RunPolicy {
+    config.policy.clone().asking_about_tools(&servers.careful())
 }
 
 /// Returns true if the endpoint reports the cost of each request.

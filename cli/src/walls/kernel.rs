@@ -11,14 +11,22 @@ use super::{Reach, Rule, Walls};
 const NEWEST: ABI = ABI::V6;
 
 /// Restricts this thread, and everything that it starts, to the rules: other files cannot be
-/// opened, changed or executed. Unless `listens` is true, no TCP port can be bound. The egress
+/// opened, changed or executed. Unless `listens` is true, no TCP port can be bound, and unless
+/// `connects` is true, no TCP connection opened. The egress
 /// guard restricts connections, because Landlock can restrict ports but not hosts.
-pub(super) fn enforce(rules: &[Rule], listens: bool) -> Result<Walls, RulesetError> {
+pub(super) fn enforce(
+    rules: &[Rule],
+    listens: bool,
+    connects: bool,
+) -> Result<Walls, RulesetError> {
     let mut ruleset = Ruleset::default()
         .handle_access(AccessFs::from_all(NEWEST))?
         .scope(Scope::from_all(NEWEST))?;
     if !listens {
         ruleset = ruleset.handle_access(AccessNet::BindTcp)?;
+    }
+    if !connects {
+        ruleset = ruleset.handle_access(AccessNet::ConnectTcp)?;
     }
     let mut created = ruleset.create()?;
     for rule in rules {
@@ -62,7 +70,7 @@ mod tests {
         listens: bool,
         tried: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
-        let thread = std::thread::spawn(move || match enforce(&rules, listens).unwrap() {
+        let thread = std::thread::spawn(move || match enforce(&rules, listens, true).unwrap() {
             Walls::Missing => None,
             _ => Some(tried()),
         });

@@ -17,6 +17,7 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 
 use crate::config::{Config, Places, Sandbox};
 use crate::fault::Fault;
+use crate::mcp;
 
 pub(crate) use rules::{Reach, Rule};
 
@@ -60,15 +61,37 @@ pub(crate) fn raise(config: &Config, needs: &Needs) -> Result<Walls, Fault> {
     // A core dump would contain keys and messages. If it cannot be disabled, the system's own
     // setting applies.
     let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
+    // The servers of tools are started by a process outside of the walls.
+    mcp::broker::start(config)?;
     if config.sandbox.value == Sandbox::Off {
         return Ok(Walls::Off);
     }
     let rules = rules::rules(config, needs, &Places::of_user());
-    kernel::enforce(&rules, needs.listens).map_err(|why| {
+    kernel::enforce(&rules, needs.listens, true).map_err(|why| {
         Fault::failed(format!("failed to confine the process: {why}")).hint(
             "`--sandbox off` runs without confinement; `wattle doctor` shows the active walls",
         )
     })
+}
+
+/// Confines this process before it becomes a program: the server of tools that the user configured.
+/// The program may read and execute what it is made of, the system's files, and what `rules` name. Its
+/// temporary folder is the user's. Without `connects`, it opens no TCP connection.
+///
+/// # Errors
+/// If the kernel rejects the rules, or has no Landlock: the user asked for walls.
+pub(crate) fn around_program(
+    program: &str,
+    rules: Vec<Rule>,
+    connects: bool,
+) -> Result<(), String> {
+    let rules = rules::of_program(program, rules);
+    match kernel::enforce(&rules, false, connects).map_err(|why| why.to_string())? {
+        Walls::Missing | Walls::Off => Err("this kernel has no Landlock; remove `read`, `write` \
+                                            and `network` of the server to run it without walls"
+            .to_owned()),
+        Walls::Complete | Walls::Partial => Ok(()),
+    }
 }
 
 impl fmt::Display for Walls {

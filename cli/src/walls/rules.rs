@@ -105,7 +105,8 @@ pub(super) fn rules(config: &Config, needs: &Needs, places: &Places) -> Vec<Rule
     let blobs = config.blobs.value.as_ref().and_then(BlobLocation::folder).map(Path::to_owned);
     let traces = config.trace_dir.value.as_ref().and_then(TraceLocation::folder);
     let traces = traces.map(Path::to_owned);
-    let ours = [store, blobs, traces, places.state.clone(), places.cache.clone()];
+    let pins = places.mcp.clone().filter(|_| !config.mcp.value.0.is_empty());
+    let ours = [store, blobs, traces, pins, places.state.clone(), places.cache.clone()];
     for folder in ours.into_iter().flatten() {
         // If a folder cannot be created, the error is reported when the folder is used.
         drop(create_folder(&folder));
@@ -123,6 +124,25 @@ pub(super) fn rules(config: &Config, needs: &Needs, places: &Places) -> Vec<Rule
     if needs.trusted {
         rules.trust(config);
     }
+    rules.0
+}
+
+/// Returns the rules for a program that is not ours: those that are given, the system's files, and the
+/// folder of the program.
+pub(super) fn of_program(program: &str, given: Vec<Rule>) -> Vec<Rule> {
+    let mut rules = Rules(given);
+    rules.add(Reach::Read, SYSTEM);
+    rules.add(Reach::Device, DEVICES);
+    rules.add(Reach::Run, PROGRAMS);
+    rules.add(Reach::Read, ["/etc", "/proc"]);
+    rules.add(Reach::Write, [std::env::temp_dir()]);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).map(|folder| folder.join(program));
+    let found = folders.chain([PathBuf::from(program)]).find(|path| path.is_file());
+    let real = found.and_then(|path| path.canonicalize().ok());
+    // A program outside of the system's folders has its libraries under the same prefix.
+    let prefix = real.as_deref().and_then(Path::parent).and_then(Path::parent);
+    rules.add(Reach::Run, prefix.filter(|prefix| prefix.parent().is_some()));
     rules.0
 }
 
@@ -188,6 +208,7 @@ mod tests {
             user_file: Some(at("config/wattle.toml")),
             store: None,
             trust: Some(at("data/trust.json")),
+            mcp: Some(at("data/mcp")),
             state: Some(at("state")),
             cache: Some(at("cache")),
         };

@@ -218,7 +218,7 @@ fn program(entry: &Entry, shows_path: bool) -> Program {
             Origin::File(path) if !shows_path => {
                 path.file_name().unwrap_or_default().to_string_lossy().into_owned()
             }
-            origin @ (Origin::File(_) | Origin::Agent(_)) => origin.to_string(),
+            origin @ (Origin::File(_) | Origin::Agent(_) | Origin::Server(_)) => origin.to_string(),
         },
         args: meta.args.iter().map(argument).collect(),
         uses: meta.uses.clone().unwrap_or_default(),

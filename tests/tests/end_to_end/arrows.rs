@@ -49,8 +49,9 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("wattle-eval", &["wattle-agent"]),
+    ("wattle-mcp", &["wattle-agent"]),
     ("wattle-server", &["wattle-agent"]),
-    ("wattle", &["wattle-agent", "wattle-eval", "wattle-server"]),
+    ("wattle", &["wattle-agent", "wattle-eval", "wattle-mcp", "wattle-server"]),
     ("wattle-cases", &[]),
     (
         "wattle-tests",

@@ -1,6 +1,6 @@
 //! The programs through which an agent sends requests to its delegates, which are other agents.
 
-use wattle_catalog::{Arg, Entry, Meta, Name, TypeHint};
+use wattle_catalog::{Arg, Entry, Meta, Name, Origin, TypeHint};
 
 use super::parts::AgentError;
 use super::registry::Agents;
@@ -61,5 +61,5 @@ pub fn program(
         ..Meta::default()
     };
     let body = format!("(ret (agent.delegate \"{}\" (arg 0)))\n", delegate.id);
-    Ok(Entry::of_agent(agent, name, meta, body))
+    Ok(Entry::declared(Origin::Agent(agent.to_owned()), name, meta, body))
 }

@@ -49,7 +49,7 @@ pub(super) async fn save(repl: &mut Repl, arguments: Vec<String>) -> Result<(), 
     if is_listed {
         host.reload().await
     } else {
-        host.add_program(entry).await
+        host.add_programs(vec![entry]).await
     }
     let _reported_here = host.refresh().await;
     let shown = path.strip_prefix(".").map(PathBuf::from).unwrap_or(path);

@@ -1,0 +1,68 @@
+//! The MCP servers of this process: the broker that starts them, and their accepted tools.
+
+pub(crate) mod broker;
+
+use std::sync::Arc;
+
+use wattle_agent::host::capability::egress::Egress;
+use wattle_agent::host::capability::secrets::Secret;
+use wattle_mcp::{Launcher, Pins, ServerError, Servers, ServersParts};
+
+use crate::config::{Config, Places};
+use crate::output;
+use crate::setup::variable;
+
+/// Returns the folder of the accepted tools, or `None` if the user has no home directory.
+pub(crate) fn pins() -> Option<Pins> {
+    Places::of_user().mcp.map(Pins::in_folder)
+}
+
+/// Creates the configured servers. None of them is started.
+pub(crate) fn servers(config: &Config, egress: &Egress) -> Servers {
+    let settings = config.mcp.value.0.clone();
+    if settings.is_empty() {
+        return Servers::default();
+    }
+    let pins = pins();
+    let launcher = broker::started().map(|broker| broker as Arc<dyn Launcher>);
+    Servers::new(&ServersParts {
+        settings,
+        pins: pins.as_ref(),
+        egress,
+        launcher,
+        value: &|name, is_secret| value(config, name, is_secret),
+    })
+}
+
+/// Returns the value of an environment variable, or of a secret that the settings declare. The value
+/// is masked in everything that the process records.
+fn value(config: &Config, name: &str, is_secret: bool) -> Option<String> {
+    let from = match is_secret {
+        false => name,
+        true => {
+            let entries = &config.secrets.value.0;
+            &entries.iter().find(|entry| entry.name == name)?.variable
+        }
+    };
+    let value = variable(from)?;
+    if is_secret && let Ok(secret) = Secret::new(name, &value, Vec::new()) {
+        output::mask().add_secrets([&secret]);
+    }
+    Some(value)
+}
+
+/// Warns about servers that cannot be used and tools that are left out.
+pub(crate) fn warn(servers: &Servers, errors: &[ServerError]) {
+    for error in errors {
+        output::warn(&format!("{error}; its tools are missing in this run"));
+    }
+    for status in servers.iter().map(|server| server.status()) {
+        if let Some(problem) = status.problems.first() {
+            let more = match status.problems.len() - 1 {
+                0 => String::new(),
+                more => format!(" ({more} more: `wattle mcp show {}`)", status.name),
+            };
+            output::warn(&format!("the MCP server `{}`: {problem}{more}", status.name));
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! A tool as its server describes it, and the catalog program that stands for it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use wattle_agent::host::ToolProgram;
+use wattle_agent::host::capability::schema::{Schema, SchemaLimits};
+use wattle_agent::host::catalog::{Entry, Name, Origin};
+use wattle_agent::host::rt::truncate;
+
+/// Maximum length of a description, in characters. The rest is left out.
+const MAX_DESCRIPTION: usize = 2_000;
+
+/// Maximum length of a tool's name, in bytes.
+const MAX_NAME: usize = 256;
+
+/// Maximum size of a schema, in bytes.
+const MAX_SCHEMA: usize = 64 << 10;
+
+/// Maximum number of values in a schema, with references expanded.
+const MAX_PARTS: usize = 4_096;
+
+/// Maximum length of the shape of a result, in characters.
+const MAX_SHAPE: usize = 160;
+
+/// Maximum depth of the shape of a result.
+const MAX_DEPTH: usize = 4;
+
+/// A tool as its server describes it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ToolDefinition {
+    /// The name by which the server knows the tool.
+    pub name: String,
+    /// The description that models read.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// The JSON Schema of the arguments.
+    pub input_schema: Json,
+    /// The JSON Schema of the structured result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Json>,
+    /// If true, the server says that the tool changes nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_only: Option<bool>,
+    /// If true, the server says that the tool may destroy something.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destructive: Option<bool>,
+}
+
+/// The reason why a tool of a server is not offered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolProblem {
+    /// The tool's name, shortened.
+    pub tool: String,
+    /// The reason.
+    pub why: String,
+}
+
+impl fmt::Display for ToolProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the tool `{}` is left out: {}", self.tool, self.why)
+    }
+}
+
+impl From<rmcp::model::Tool> for ToolDefinition {
+    fn from(tool: rmcp::model::Tool) -> ToolDefinition {
+        let title = tool.title.unwrap_or_default();
+        let hints = tool.annotations.unwrap_or_default();
+        ToolDefinition {
+            name: tool.name.into_owned(),
+            description: tool.description.map_or(title, std::borrow::Cow::into_owned),
+            input_schema: Json::Object(tool.input_schema.as_ref().clone()),
+            output_schema: tool.output_schema.map(|it| Json::Object(it.as_ref().clone())),
+            read_only: hints.read_only_hint,
+            destructive: hints.destructive_hint,
+        }
+    }
+}
+
+impl ToolDefinition {
+    /// Returns true if the tool's own hints ask for care: it may destroy something, and does not say
+    /// that it only reads.
+    #[must_use]
+    pub fn needs_care(&self) -> bool {
+        self.destructive == Some(true) && self.read_only != Some(true)
+    }
+
+    /// Returns the name of the tool's program: the server's name and the tool's name in lowercase,
+    /// with `_` for other characters.
+    ///
+    /// # Errors
+    /// If the tool's name is empty or too long.
+    pub fn program_name(&self, server: &str) -> Result<Name, String> {
+        let mut name = format!("{server}.");
+        let mut was_lower = false;
+        for c in self.name.chars() {
+            if c.is_ascii_uppercase() && was_lower {
+                name.push('_');
+            }
+            was_lower = c.is_ascii_lowercase() || c.is_ascii_digit();
+            let plain = c.is_ascii_alphanumeric() || c == '.';
+            name.push(if plain { c.to_ascii_lowercase() } else { '_' });
+        }
+        if self.name.is_empty() || self.name.len() > MAX_NAME {
+            return Err(format!("its name does not have 1 to {MAX_NAME} bytes"));
+        }
+        name.parse().map_err(|why| format!("its name cannot be a program's name: {why}"))
+    }
+
+    /// Compiles the tool's schemas. `tool` is the name by which programs call it.
+    ///
+    /// # Errors
+    /// If a schema cannot be used.
+    pub(crate) fn compile(&self, server: &str, name: Name) -> Result<Tool, String> {
+        let called = name.to_string();
+        let program = ToolProgram::of_any(name, &called, &self.input_schema)?;
+        let limits = SchemaLimits { text: MAX_SCHEMA, parts: MAX_PARTS, checks_formats: false };
+        let compiled = self.output_schema.as_ref().map(|schema| Schema::compile(schema, limits));
+        let output = compiled
+            .transpose()
+            .map_err(|why| format!("the schema of its result cannot be used: {why}"))?;
+        let about = self.description.split_whitespace().collect::<Vec<_>>().join(" ");
+        let about = truncate(&about, MAX_DESCRIPTION);
+        let shape = self.output_schema.as_ref().map(shape);
+        let entry = program.entry(Origin::Server(server.to_owned()), &about, shape);
+        Ok(Tool { definition: self.clone(), program, output, entry })
+    }
+}
+
+/// A tool with its compiled schemas and its program.
+pub(crate) struct Tool {
+    pub(crate) definition: ToolDefinition,
+    pub(crate) program: ToolProgram,
+    pub(crate) output: Option<Schema>,
+    pub(crate) entry: Entry,
+}
+
+/// Returns the shape of a JSON value as programs' front matter writes it, such as
+/// `{id: number, tags: [string]}`.
+fn shape(schema: &Json) -> String {
+    let shape = shape_at(schema, schema, 0);
+    if shape.chars().count() > MAX_SHAPE { shape_at(schema, schema, MAX_DEPTH - 1) } else { shape }
+}
+
+fn shape_at(root: &Json, schema: &Json, depth: usize) -> String {
+    let reference = schema.get("$ref").and_then(Json::as_str);
+    let target = reference.and_then(|it| it.strip_prefix('#')).and_then(|it| root.pointer(it));
+    let schema = target.unwrap_or(schema);
+    let kind = match schema.get("type") {
+        Some(Json::String(kind)) => kind.as_str(),
+        Some(Json::Array(kinds)) => {
+            kinds.iter().filter_map(Json::as_str).find(|kind| *kind != "null").unwrap_or("any")
+        }
+        _ => "any",
+    };
+    match kind {
+        "object" if depth < MAX_DEPTH => {
+            let properties = schema.get("properties").and_then(Json::as_object);
+            let parts: Vec<String> = properties
+                .into_iter()
+                .flatten()
+                .map(|(key, value)| format!("{key}: {}", shape_at(root, value, depth + 1)))
+                .collect();
+            if parts.is_empty() { "object".to_owned() } else { format!("{{{}}}", parts.join(", ")) }
+        }
+        "array" if depth < MAX_DEPTH => match schema.get("items") {
+            Some(items) => format!("[{}]", shape_at(root, items, depth + 1)),
+            None => "list".to_owned(),
+        },
+        "array" => "list".to_owned(),
+        "integer" => "number".to_owned(),
+        "boolean" => "bool".to_owned(),
+        kind => kind.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn tool(name: &str) -> ToolDefinition {
+        ToolDefinition {
+            name: name.to_owned(),
+            description: String::new(),
+            input_schema: json!({"type": "object"}),
+            output_schema: None,
+            read_only: None,
+            destructive: None,
+        }
+    }
+
+    #[test]
+    fn names_of_tools_become_names_of_programs() {
+        for (name, program) in [
+            ("read_file", "fs.read_file"),
+            ("get-sum", "fs.get_sum"),
+            ("getUserByID", "fs.get_user_by_id"),
+            ("a/b c", "fs.a_b_c"),
+            ("Ünïcode", "fs._n_code"),
+        ] {
+            assert_eq!(tool(name).program_name("fs").unwrap().as_str(), program, "{name}");
+        }
+        for name in ["", &"a".repeat(62), &"a".repeat(300)] {
+            assert!(tool(name).program_name("fs").is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_shape_of_a_result_is_short() {
+        let schema = json!({"type": "object", "properties": {
+            "id": {"type": "integer"},
+            "name": {"type": ["string", "null"]},
+            "tags": {"type": "array", "items": {"type": "string"}},
+            "next": {"$ref": "#"},
+        }});
+        let text = shape(&schema);
+        assert!(text.starts_with("{id: number, name: string, tags: [string], next: "), "{text}");
+        assert!(text.chars().count() <= 3 * MAX_SHAPE, "{text}");
+        assert_eq!(shape(&json!({})), "any");
+        assert_eq!(shape(&json!({"type": "array"})), "list");
+    }
+}

@@ -1,0 +1,259 @@
+//! One configured server: its accepted tools, and its connection, which is opened when it is needed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::RwLock;
+use serde_json::{Map, Value as Json};
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+use wattle_agent::host::catalog::Entry;
+
+use crate::connection::{Connection, Way};
+use crate::definition::Tool;
+use crate::{Change, Pin, ServerError, ServerSettings, ToolDefinition, ToolProblem, result};
+
+/// Number of failures in a row after which a server is left alone for a while.
+const MAX_FAILURES: u32 = 3;
+
+/// The time for which a server that failed too often is left alone.
+const REST: Duration = Duration::from_secs(30);
+
+/// A configured server. Its process is started, or its URL asked, when a tool is called first.
+pub struct Server {
+    name: Arc<str>,
+    settings: ServerSettings,
+    way: Result<Way, String>,
+    /// The accepted tools, by the names of their programs.
+    accepted: RwLock<Accepted>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct Accepted {
+    pin: Option<Pin>,
+    tools: BTreeMap<String, Arc<Tool>>,
+    problems: Vec<ToolProblem>,
+}
+
+#[derive(Default)]
+struct State {
+    connection: Option<Arc<Connection>>,
+    /// The differences between the accepted tools and those of the open connection.
+    changes: Vec<Change>,
+    failures: u32,
+    last: String,
+    /// The server is not started before this time.
+    resting: Option<Instant>,
+}
+
+/// The state of a server, for `wattle mcp list` and the page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerStatus {
+    /// The server's name.
+    pub name: String,
+    /// The command or the URL.
+    pub identity: String,
+    /// The version of the protocol, if the server has been accepted.
+    pub protocol: Option<String>,
+    /// The name and version that the server gives itself.
+    pub version: Option<String>,
+    /// Number of tools that programs may call.
+    pub tools: usize,
+    /// The tools that are left out.
+    pub problems: Vec<ToolProblem>,
+}
+
+impl Server {
+    pub(crate) fn new(
+        name: &str,
+        settings: ServerSettings,
+        way: Result<Way, String>,
+        pin: Option<Pin>,
+    ) -> Server {
+        let server = Server {
+            name: name.into(),
+            settings,
+            way,
+            accepted: RwLock::default(),
+            state: Mutex::default(),
+        };
+        let pin = pin.filter(|pin| pin.server == server.settings.identity());
+        if let Some(pin) = pin {
+            server.accept(pin);
+        }
+        server
+    }
+
+    /// Returns the server's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the server's settings.
+    #[must_use]
+    pub fn settings(&self) -> &ServerSettings {
+        &self.settings
+    }
+
+    /// Returns the accepted tools, or `None` if the server has never been accepted.
+    #[must_use]
+    pub fn pin(&self) -> Option<Pin> {
+        self.accepted.read().pin.clone()
+    }
+
+    /// Returns the server's state.
+    #[must_use]
+    pub fn status(&self) -> ServerStatus {
+        let accepted = self.accepted.read();
+        let pin = accepted.pin.as_ref();
+        ServerStatus {
+            name: self.name.to_string(),
+            identity: self.settings.identity(),
+            protocol: pin.map(|pin| pin.protocol.clone()),
+            version: pin.map(|pin| pin.version.clone()).filter(|version| !version.is_empty()),
+            tools: accepted.tools.len(),
+            problems: accepted.problems.clone(),
+        }
+    }
+
+    pub(crate) fn tools(&self) -> Vec<Arc<Tool>> {
+        self.accepted.read().tools.values().cloned().collect()
+    }
+
+    /// Returns the catalog programs of the accepted tools.
+    #[must_use]
+    pub fn programs(&self) -> Vec<Entry> {
+        self.tools().iter().map(|tool| tool.entry.clone()).collect()
+    }
+
+    /// Replaces the accepted tools.
+    pub fn accept(&self, pin: Pin) {
+        let mut accepted = Accepted::default();
+        for definition in pin.tools.iter().filter(|tool| self.settings.offers(&tool.name)) {
+            let tool = definition
+                .program_name(&self.name)
+                .and_then(|name| definition.compile(&self.name, name));
+            let taken = |tool: Tool| match accepted.tools.get(tool.program.name().as_str()) {
+                Some(other) => {
+                    Err(format!("`{}` has the same name in programs", other.definition.name))
+                }
+                None => Ok(tool),
+            };
+            match tool.and_then(taken) {
+                Ok(tool) => {
+                    accepted.tools.insert(tool.program.name().to_string(), Arc::new(tool));
+                }
+                Err(why) => accepted.problems.push(ToolProblem {
+                    tool: wattle_agent::host::rt::truncate(&definition.name, 100).into(),
+                    why,
+                }),
+            }
+        }
+        accepted.pin = Some(pin);
+        *self.accepted.write() = accepted;
+    }
+
+    /// Connects to the server and returns its tools as they are now.
+    ///
+    /// # Errors
+    /// If the server cannot be used.
+    pub async fn look(&self) -> Result<Pin, ServerError> {
+        let connection = self.connection().await?;
+        let (protocol, version) = connection.versions();
+        let tools = connection.tools().await?;
+        Ok(Pin { server: self.settings.identity(), protocol, version, tools })
+    }
+
+    /// Calls a tool by the name of its program.
+    pub(crate) async fn call(&self, name: &str, arguments: &str) -> Result<String, CallError> {
+        let tool = self.accepted.read().tools.get(name).cloned();
+        let tool = tool.ok_or_else(|| ServerError::unknown_tool(&self.name, name))?;
+        let fields: Map<String, Json> = match tool.program.read(arguments)? {
+            Json::Object(fields) => fields,
+            _ => Map::new(),
+        };
+        let connection = self.checked_connection(&tool.definition).await?;
+        let called = connection.call(&tool.definition.name, fields).await?;
+        Ok(result::text(&self.name, &tool, called)?)
+    }
+
+    /// Reads a resource.
+    pub(crate) async fn read(&self, uri: &str) -> Result<String, ServerError> {
+        self.connection().await?.read(uri).await
+    }
+
+    /// Returns the connection if the tool is the accepted one.
+    async fn checked_connection(
+        &self,
+        tool: &ToolDefinition,
+    ) -> Result<Arc<Connection>, ServerError> {
+        let connection = self.connection().await?;
+        let mut state = self.state.lock().await;
+        if connection.tools_changed() {
+            let now = connection.tools().await?;
+            state.changes = self.changes(&now);
+        }
+        match state.changes.iter().find(|change| change.tool() == tool.name) {
+            Some(Change::Removed(name)) => Err(ServerError::changed(&self.name, name, "removed")),
+            Some(_) => Err(ServerError::changed(&self.name, &tool.name, "changed")),
+            None => Ok(connection),
+        }
+    }
+
+    fn changes(&self, now: &[ToolDefinition]) -> Vec<Change> {
+        self.accepted.read().pin.as_ref().map(|pin| pin.changes(now)).unwrap_or_default()
+    }
+
+    /// Returns the open connection, or opens one. A server that failed several times in a row is left
+    /// alone for a while.
+    async fn connection(&self) -> Result<Arc<Connection>, ServerError> {
+        let mut state = self.state.lock().await;
+        if let Some(connection) = state.connection.as_ref().filter(|one| !one.is_closed()) {
+            return Ok(Arc::clone(connection));
+        }
+        state.connection = None;
+        if let Some(until) = state.resting {
+            let left = until.saturating_duration_since(Instant::now());
+            if !left.is_zero() {
+                let seconds = left.as_secs() + 1;
+                return Err(ServerError::resting(&self.name, state.failures, seconds, &state.last));
+            }
+            (state.resting, state.failures) = (None, 0);
+        }
+        let opened = self.open().await;
+        match opened {
+            Ok((connection, changes)) => {
+                (state.failures, state.changes) = (0, changes);
+                state.connection = Some(Arc::clone(&connection));
+                Ok(connection)
+            }
+            Err(error) => {
+                state.failures += 1;
+                state.last = error.to_string();
+                if state.failures >= MAX_FAILURES {
+                    state.resting = Some(Instant::now() + REST);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    async fn open(&self) -> Result<(Arc<Connection>, Vec<Change>), ServerError> {
+        let way = self.way.as_ref().map_err(|why| ServerError::not_started(&self.name, why))?;
+        let pin = self.pin();
+        let known = pin.as_ref().map(|pin| pin.protocol.as_str());
+        let timeout = self.settings.timeout();
+        let connection = Connection::open(&self.name, way, known, timeout).await?;
+        let changes = match pin {
+            Some(_) => self.changes(&connection.tools().await?),
+            None => Vec::new(),
+        };
+        Ok((Arc::new(connection), changes))
+    }
+}
+
+/// Why a call failed: the arguments, or the server.
+pub(crate) type CallError = wattle_agent::host::rt::Failure;
