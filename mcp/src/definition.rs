@@ -87,13 +87,13 @@ impl ToolDefinition {
         self.destructive == Some(true) && self.read_only != Some(true)
     }
 
-    /// Returns the name of the tool's program: the server's name and the tool's name in lowercase,
+    /// Returns the name of the tool's program: the server's prefix and the tool's name in lowercase,
     /// with `_` for other characters.
     ///
     /// # Errors
     /// If the tool's name is empty or too long.
-    pub fn program_name(&self, server: &str) -> Result<Name, String> {
-        let mut name = format!("{server}.");
+    pub fn program_name(&self, prefix: &str) -> Result<Name, String> {
+        let mut name = format!("{prefix}.");
         let mut was_lower = false;
         for c in self.name.chars() {
             if c.is_ascii_uppercase() && was_lower {

@@ -8,9 +8,11 @@
 //! and `Servers` is the [`ToolBox`](wattle_agent::host::capability::tool::ToolBox) that they call.
 
 mod bound;
+mod client_model;
 mod connection;
 mod definition;
 mod error;
+mod gateway;
 mod http;
 mod pattern;
 mod pins;
@@ -20,9 +22,11 @@ mod servers;
 mod settings;
 mod upstream;
 
+pub use client_model::{ClientCall, ClientModel};
 pub use connection::{Launch, Launched, Launcher};
 pub use definition::{ToolDefinition, ToolProblem};
 pub use error::ServerError;
+pub use gateway::{CallEnd, Deployment, Gateway, Performing, TaskAgent, Underway};
 pub use pattern::ToolPattern;
 pub use pins::{Change, Pin, Pins};
 pub use server::{Server, ServerStatus};

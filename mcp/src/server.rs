@@ -8,6 +8,7 @@ use parking_lot::RwLock;
 use serde_json::{Map, Value as Json};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
+use wattle_agent::host::capability;
 use wattle_agent::host::catalog::Entry;
 
 use crate::connection::{Connection, Way};
@@ -119,6 +120,14 @@ impl Server {
         }
     }
 
+    /// Returns the first part of the names of the server's programs. It differs from the server's name
+    /// if host functions begin like that.
+    #[must_use]
+    pub fn prefix(&self) -> String {
+        let is_taken = capability::ALL.iter().any(|one| one.name == &*self.name);
+        if is_taken { format!("mcp_{}", self.name) } else { self.name.to_string() }
+    }
+
     pub(crate) fn tools(&self) -> Vec<Arc<Tool>> {
         self.accepted.read().tools.values().cloned().collect()
     }
@@ -132,9 +141,10 @@ impl Server {
     /// Replaces the accepted tools.
     pub fn accept(&self, pin: Pin) {
         let mut accepted = Accepted::default();
+        let prefix = self.prefix();
         for definition in pin.tools.iter().filter(|tool| self.settings.offers(&tool.name)) {
             let tool = definition
-                .program_name(&self.name)
+                .program_name(&prefix)
                 .and_then(|name| definition.compile(&self.name, name));
             let taken = |tool: Tool| match accepted.tools.get(tool.program.name().as_str()) {
                 Some(other) => {

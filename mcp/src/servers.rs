@@ -115,7 +115,8 @@ impl Servers {
 
     /// Returns the server whose tool a program calls.
     fn of_program(&self, program: &str) -> Option<&Arc<Server>> {
-        self.get(program.split_once('.')?.0)
+        let prefix = program.split_once('.')?.0;
+        self.iter().find(|server| server.prefix() == prefix)
     }
 
     /// Reads a resource of a server.

@@ -1,25 +1,57 @@
 //! `wattle mcp`: lists, checks and approves the MCP servers whose tools programs may call.
 
+use std::path::Path;
+use std::sync::Arc;
+
 use serde_json::{Value as Json, json};
 use wattle_agent::host::capability::egress::{Egress, Policy};
-use wattle_mcp::{Change, Pin, Server, Servers, ToolDefinition};
+use wattle_mcp::{Change, Gateway, Pin, Server, Servers, ToolDefinition, read_upstream};
 
 use crate::args::{McpArgs, McpCommand};
 use crate::config::{Config, Layer};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, BAD, DIM, GOOD, NAME, WARN, paint, visible};
+use crate::mcp::gateway::LocalDeployment;
 use crate::progress::counted;
+use crate::setup::{self, Setup};
 use crate::walls::{self, Needs};
-use crate::{ask, mcp, threads, trust};
+use crate::{ask, input, mcp, threads, trust};
 
 /// Runs an `mcp` command.
 pub(crate) fn mcp(args: McpArgs, flags: &[Layer]) -> Result<Exit, Fault> {
-    let config = trust::gather(flags)?;
-    let Some(command) = args.command else {
-        return Err(Fault::usage("no command is given"));
+    let mut config = trust::gather(flags)?;
+    let McpArgs { upstream, expose, command } = args;
+    let Some(command) = command else {
+        for file in &upstream {
+            add_upstream(&mut config, file)?;
+        }
+        walls::raise(&config, &Needs { trusted: config.exec.value, ..Needs::default() })?;
+        return threads::run(serve(config, expose));
     };
     walls::raise(&config, &Needs { workdir_stays: true, ..Needs::default() })?;
     threads::run(manage(command, config))
+}
+
+/// Adds the servers in another client's configuration to the settings.
+fn add_upstream(config: &mut Config, file: &Path) -> Result<(), Fault> {
+    let wrong = |why: &str| Fault::configuration(format!("`{}`: {why}", file.display()));
+    let servers = read_upstream(&input::text(file)?).map_err(|error| wrong(&error.to_string()))?;
+    for (name, settings) in servers {
+        if config.mcp.value.0.insert(name.clone(), settings).is_some() {
+            return Err(wrong(&format!("the settings declare the server `{name}`, too")));
+        }
+    }
+    Ok(())
+}
+
+/// Serves one client over standard input and output until it leaves.
+async fn serve(config: Config, expose: Vec<String>) -> Result<Exit, Fault> {
+    let setup = Setup::new(config)?.with_new_servers().await;
+    let gateway = Gateway::new(Arc::new(LocalDeployment::new(setup, expose)?));
+    let failed = |why: String| Fault::failed(format!("the MCP client cannot be served: {why}"));
+    let cancel = setup::interrupt();
+    let served = gateway.serve_stdio(cancel.cancelled_owned()).await;
+    served.map(|()| Exit::Done).map_err(failed)
 }
 
 async fn manage(command: McpCommand, config: Config) -> Result<Exit, Fault> {

@@ -1,6 +1,7 @@
 //! The MCP servers of this process: the broker that starts them, and their accepted tools.
 
 pub(crate) mod broker;
+pub(crate) mod gateway;
 
 use std::sync::Arc;
 
@@ -54,7 +55,7 @@ fn value(config: &Config, name: &str, is_secret: bool) -> Option<String> {
 /// Warns about servers that cannot be used and tools that are left out.
 pub(crate) fn warn(servers: &Servers, errors: &[ServerError]) {
     for error in errors {
-        output::warn(&format!("{error}; its tools are missing in this run"));
+        output::warn(&format!("the tools of an MCP server are missing: {error}"));
     }
     for status in servers.iter().map(|server| server.status()) {
         if let Some(problem) = status.problems.first() {

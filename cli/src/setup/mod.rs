@@ -463,6 +463,12 @@ impl Setup {
         self.preflight = Arc::new(guard(&self.config, &self.servers, ask::terminal()));
     }
 
+    /// Makes runs ask this approver about calls that need approval.
+    pub(crate) fn asking(mut self, approver: Arc<dyn Approver>) -> Setup {
+        self.preflight = Arc::new(guard(&self.config, &self.servers, Some(approver)));
+        self
+    }
+
     /// Makes runs park at a call that needs approval instead of asking the user.
     pub(crate) fn park(&mut self) {
         self.preflight = Arc::new(guard(&self.config, &self.servers, Some(Arc::new(NoApprover))));
