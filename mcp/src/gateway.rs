@@ -1,9 +1,12 @@
 //! The MCP server: a client writes programs over everything that a deployment offers.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use http_body_util::combinators::BoxBody;
 use parking_lot::Mutex;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ElicitRequestParams,
@@ -16,11 +19,16 @@ use rmcp::model::{
 use rmcp::service::{
     Peer, RequestContext, RoleServer, RunningService, ServerInitializeError,
 };
+use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
+use rmcp::transport::streamable_http_server::{
+    StreamableHttpServerConfig, StreamableHttpService,
+};
 use rmcp::{ServerHandler, ServiceExt};
 use serde_json::{Map, Value as Json, json};
 use tokio_util::sync::CancellationToken;
 use wattle_agent::host::capability::policy::{Answer, Approver, Request};
 use wattle_agent::host::catalog::{Catalog, Entry, TypeHint};
+use wattle_agent::host::machine::{Event, Stop};
 use wattle_agent::host::rt::truncate;
 
 use crate::ClientCall;
@@ -65,6 +73,38 @@ pub struct Underway {
     pub approver: Arc<dyn Approver>,
 }
 
+impl Underway {
+    /// Reports an event of a run to the client. Returns the result of a call, or the answer of a task,
+    /// if the event contains it.
+    #[must_use]
+    pub fn observe(&self, event: &Event) -> Option<CallEnd> {
+        match event {
+            Event::ToolStart { step, label, description, .. } => {
+                let step = format!("step {step}: {label} {description}");
+                (self.progress)(step.trim().to_owned());
+                None
+            }
+            Event::ToolResult { success, output, .. } => {
+                Some(CallEnd { text: output.clone(), success: *success })
+            }
+            Event::Retry { error, .. } => Some(CallEnd::failed(error.clone())),
+            Event::Response { text, stop, .. } => {
+                Some(CallEnd { text: text.clone(), success: *stop == Stop::Answered })
+            }
+            Event::Error { message } => Some(CallEnd::failed(message.clone())),
+            _ => None,
+        }
+    }
+}
+
+impl CallEnd {
+    /// Returns the result of a call that failed.
+    #[must_use]
+    pub fn failed(text: String) -> CallEnd {
+        CallEnd { text, success: false }
+    }
+}
+
 /// An agent that a client may give a task to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskAgent {
@@ -78,6 +118,9 @@ pub struct TaskAgent {
 pub trait Deployment: Send + Sync + 'static {
     /// Returns the current catalog.
     fn catalog(&self) -> Catalog;
+
+    /// Returns true if the client's programs may call a program of the catalog.
+    fn offers(&self, entry: &Entry) -> bool;
 
     /// Returns the programs that are tools of their own.
     fn exposed(&self) -> &[String];
@@ -143,6 +186,30 @@ impl Gateway {
             }
             () = ended(&serving) => Ok(()),
         }
+    }
+
+    /// Answers one HTTP request of a client. Nothing is kept between requests, so any of several
+    /// servers may get the next one. `stop` ends a stream.
+    pub async fn serve_http<B>(
+        self,
+        request: http::Request<B>,
+        stop: CancellationToken,
+    ) -> http::Response<BoxBody<Bytes, Infallible>>
+    where
+        B: http_body::Body + Send + 'static,
+        B::Error: std::fmt::Display,
+        B::Data: Send + 'static,
+    {
+        // The server has checked the host and the origin.
+        let config = StreamableHttpServerConfig::default()
+            .disable_allowed_hosts()
+            .with_legacy_session_mode(false)
+            .with_json_response(true)
+            .with_max_request_body_bytes(MAX_MESSAGE)
+            .with_cancellation_token(stop);
+        let sessions = Arc::new(NeverSessionManager::default());
+        let service = StreamableHttpService::new(move || Ok(self.clone()), sessions, config);
+        service.handle(request).await
     }
 
     fn tools(&self) -> Vec<Tool> {
@@ -222,7 +289,8 @@ impl Gateway {
             }
             "search_tools" => {
                 known(arguments, &["query"])?;
-                let text = found(&self.deployment.catalog(), &text(arguments, "query")?);
+                let offers = |entry: &Entry| self.deployment.offers(entry);
+                let text = found(&self.deployment.catalog(), &text(arguments, "query")?, &offers);
                 Ok(CallEnd { text, success: true })
             }
             "run_task" if !self.deployment.agents().is_empty() => {
@@ -308,11 +376,12 @@ fn parameters(entry: &Entry) -> (Json, Vec<String>) {
 }
 
 /// Returns the programs that match a query, each with its signature.
-fn found(catalog: &Catalog, query: &str) -> String {
+fn found(catalog: &Catalog, query: &str, offers: &dyn Fn(&Entry) -> bool) -> String {
     let words = truncate(query, 1_000);
     let lines: Vec<String> = catalog
         .search(&words)
         .into_iter()
+        .filter(|entry| offers(entry))
         .take(MAX_FOUND)
         .map(|entry| {
             let result = entry.meta().result.as_ref();
@@ -397,7 +466,7 @@ impl ServerHandler for Gateway {
         let arguments = request.arguments.unwrap_or_default();
         let underway = underway(&context);
         let end = self.answer(&request.name, &arguments, underway).await;
-        let end = end.unwrap_or_else(|text| CallEnd { text, success: false });
+        let end = end.unwrap_or_else(CallEnd::failed);
         let content = vec![ContentBlock::text(end.text)];
         let result = match end.success {
             true => CallToolResult::success(content),
@@ -541,10 +610,10 @@ mod tests {
     #[test]
     fn a_search_returns_signatures() {
         let catalog = Catalog::built_in();
-        let text = found(&catalog, "read a file");
+        let text = found(&catalog, "read a file", &|_| true);
         assert!(text.lines().any(|line| line.starts_with("file_read(path: path)")), "{text}");
         assert!(text.lines().count() <= MAX_FOUND);
-        assert_eq!(found(&catalog, "zzzzqqq"), "nothing matches; try other words");
+        assert_eq!(found(&catalog, "zzzzqqq", &|_| true), "nothing matches; try other words");
     }
 
     #[test]

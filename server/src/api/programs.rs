@@ -25,6 +25,7 @@ use crate::quota::Kind;
 use crate::route::Route;
 use crate::route::{INVALID, NOT_JSON};
 use crate::start::choose;
+use wattle_mcp::CallEnd;
 use crate::state::Shared;
 
 /// Maximum number of diagnostics that a check returns.
@@ -310,6 +311,15 @@ async fn execute(
     }
     let execution = execution.transpose().map_err(ApiError::internal)?;
     Ok(execution.as_ref().map(performed))
+}
+
+impl Performed {
+    /// Returns the result as an MCP client gets it.
+    pub(super) fn end(self) -> CallEnd {
+        let error = self.error.unwrap_or_default();
+        let texts = [self.output, error].into_iter().filter(|text| !text.is_empty());
+        CallEnd { text: texts.collect::<Vec<_>>().join("\n"), success: self.success }
+    }
 }
 
 fn performed(execution: &Execution) -> Performed {
