@@ -157,9 +157,10 @@ impl Connection {
         let opened = async {
             match way {
                 Way::Process(launcher) => {
-                    let launched = launcher.launch(server).await.map_err(|error| {
-                        ServerError::not_started(server, &error.to_string())
-                    })?;
+                    let launched = launcher
+                        .launch(server)
+                        .await
+                        .map_err(|error| ServerError::not_started(server, &error.to_string()))?;
                     keep_end(launched.errors, Arc::clone(&errors));
                     let output = BoundedLines::new(launched.output, MAX_MESSAGE);
                     let transport =
@@ -315,9 +316,7 @@ fn start_error(server: &str, error: &ClientInitializeError, end: &str) -> Server
         return ServerError::unauthorized(server);
     }
     let why = match error {
-        ClientInitializeError::ConnectionClosed(_) => {
-            "it ended before it answered".to_owned()
-        }
+        ClientInitializeError::ConnectionClosed(_) => "it ended before it answered".to_owned(),
         ClientInitializeError::JsonRpcError(error) => error.message.to_string(),
         ClientInitializeError::TransportError { error, .. } => with_causes(error.error.as_ref()),
         error => with_causes(error),

@@ -16,13 +16,9 @@ use rmcp::model::{
     PromptMessage, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource,
     ResourceContents, Role, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
 };
-use rmcp::service::{
-    Peer, RequestContext, RoleServer, RunningService, ServerInitializeError,
-};
+use rmcp::service::{Peer, RequestContext, RoleServer, RunningService, ServerInitializeError};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
-use rmcp::transport::streamable_http_server::{
-    StreamableHttpServerConfig, StreamableHttpService,
-};
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{ServerHandler, ServiceExt};
 use serde_json::{Map, Value as Json, json};
 use tokio_util::sync::CancellationToken;
@@ -135,12 +131,7 @@ pub trait Deployment: Send + Sync + 'static {
     fn agents(&self) -> Vec<TaskAgent>;
 
     /// Gives a task to an agent and returns its answer.
-    fn task(
-        &self,
-        task: String,
-        agent: Option<String>,
-        underway: Underway,
-    ) -> Performing<'_>;
+    fn task(&self, task: String, agent: Option<String>, underway: Underway) -> Performing<'_>;
 
     /// Returns the text of a page: `language` or `functions`.
     fn page(&self, name: &str) -> Option<String>;
@@ -507,9 +498,8 @@ impl ServerHandler for Gateway {
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         let task = PromptArgument::new("task").with_description("The task").with_required(true);
-        let prompt = |agent: TaskAgent| {
-            Prompt::new(agent.name, Some(agent.about), Some(vec![task.clone()]))
-        };
+        let prompt =
+            |agent: TaskAgent| Prompt::new(agent.name, Some(agent.about), Some(vec![task.clone()]));
         let prompts = self.deployment.agents().into_iter().map(prompt).collect();
         Ok(ListPromptsResult::with_all_items(prompts))
     }
@@ -526,7 +516,8 @@ impl ServerHandler for Gateway {
         })?;
         let arguments = request.arguments.unwrap_or_default();
         let task = arguments.get("task").and_then(Json::as_str).unwrap_or_default();
-        let text = format!("Call run_task with the agent `{}` and this prompt:\n{task}", agent.name);
+        let text =
+            format!("Call run_task with the agent `{}` and this prompt:\n{task}", agent.name);
         Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]).into())
     }
 }

@@ -14,7 +14,7 @@ use wattle_agent::host::rt::{Code, Failure};
 use crate::connection::{Launcher, Way};
 use crate::http::EgressHttp;
 use crate::settings::filled;
-use crate::{Pins, Server, ServerError, ServerSettings, Transport};
+use crate::{Pin, Pins, Server, ServerError, ServerSettings, Transport};
 
 /// The configured servers, by name. Cheap to clone.
 #[derive(Clone, Default)]
@@ -74,24 +74,38 @@ impl Servers {
     /// Returns the servers that all tenants share.
     #[must_use]
     pub fn shared(&self) -> Servers {
-        let shared = self.0.iter().filter(|(_, server)| server.settings().shared);
-        Servers(Arc::new(shared.map(|(name, server)| (name.clone(), Arc::clone(server))).collect()))
+        self.filtered(|server| server.settings().shared)
+    }
+
+    /// Returns the servers with these names, or all servers if there are no names.
+    #[must_use]
+    pub fn among(&self, names: &[String]) -> Servers {
+        self.filtered(|server| names.is_empty() || names.iter().any(|name| name == server.name()))
+    }
+
+    fn filtered(&self, is_kept: impl Fn(&Server) -> bool) -> Servers {
+        let kept = self.0.iter().filter(|(_, server)| is_kept(server));
+        Servers(Arc::new(kept.map(|(name, server)| (name.clone(), Arc::clone(server))).collect()))
+    }
+
+    /// Connects to all servers at the same time, and returns their tools as they are now.
+    pub async fn look(&self) -> Vec<(Arc<Server>, Result<Pin, ServerError>)> {
+        look(self.iter()).await
     }
 
     /// Accepts the tools of the servers that have never been accepted, all at the same time, and
     /// keeps them in `pins`. Returns the servers that were accepted, and the errors of the others.
     pub async fn accept_new(&self, pins: Option<&Pins>) -> (Vec<Arc<Server>>, Vec<ServerError>) {
         let new = self.iter().filter(|server| server.pin().is_none());
-        let looks = new.map(|server| async move { (server, server.look().await) });
         let (mut accepted, mut errors) = (Vec::new(), Vec::new());
-        for (server, pin) in join_all(looks).await {
+        for (server, pin) in look(new).await {
             match pin {
                 Ok(pin) => {
                     if let Some(Err(cause)) = pins.map(|pins| pins.save(server.name(), &pin)) {
                         tracing::warn!(%cause, "the tools of an MCP server could not be kept");
                     }
                     server.accept(pin);
-                    accepted.push(Arc::clone(server));
+                    accepted.push(server);
                 }
                 Err(error) => errors.push(error),
             }
@@ -129,6 +143,13 @@ impl Servers {
             None => Err(Failure::new(Code::ENOENT, format!("there is no MCP server `{server}`"))),
         }
     }
+}
+
+async fn look(
+    servers: impl Iterator<Item = &Arc<Server>>,
+) -> Vec<(Arc<Server>, Result<Pin, ServerError>)> {
+    let looks = servers.map(|server| async move { (Arc::clone(server), server.look().await) });
+    join_all(looks).await
 }
 
 impl ToolBox for Servers {

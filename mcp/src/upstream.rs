@@ -54,14 +54,15 @@ pub fn read_upstream(text: &str) -> Result<BTreeMap<String, ServerSettings>, Ups
     let wrong = |why: String| UpstreamError(why);
     let root: Map<String, Json> = serde_json::from_str(text)
         .map_err(|error| wrong(format!("it is not a JSON object: {error}")))?;
-    let list = LISTS.iter().find_map(|key| root.get(*key)).and_then(Json::as_object).ok_or_else(
-        || wrong("it lists no servers: expected an object under `mcpServers` or `servers`".into()),
-    )?;
+    let list =
+        LISTS.iter().find_map(|key| root.get(*key)).and_then(Json::as_object).ok_or_else(|| {
+            wrong("it lists no servers: expected an object under `mcpServers` or `servers`".into())
+        })?;
     let mut servers = BTreeMap::new();
     for (written, entry) in list {
         let wrong = |why: String| UpstreamError(format!("the server `{written}`: {why}"));
-        let entry: Entry = serde_json::from_value(entry.clone())
-            .map_err(|error| wrong(error.to_string()))?;
+        let entry: Entry =
+            serde_json::from_value(entry.clone()).map_err(|error| wrong(error.to_string()))?;
         if entry.disabled {
             continue;
         }
@@ -121,7 +122,10 @@ mod tests {
         let code = "\u{feff}{\"servers\": {\"gh\": {\"type\": \"http\", \"url\": \
                     \"https://a.example/mcp\", \"headers\": {\"Authorization\": \
                     \"Bearer ${env:TOKEN}\"}}}, \"inputs\": []}";
-        assert_eq!(read_upstream(code).unwrap()["gh"].headers["Authorization"], "Bearer ${env:TOKEN}");
+        assert_eq!(
+            read_upstream(code).unwrap()["gh"].headers["Authorization"],
+            "Bearer ${env:TOKEN}"
+        );
     }
 
     #[test]

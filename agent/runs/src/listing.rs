@@ -127,8 +127,7 @@ impl Listing {
         if dialect == Dialect::Plain {
             return ProgramList::default();
         }
-        let visible =
-            |listed: &&ListedProgram| listed.needs.iter().all(|name| grants.allows(name));
+        let visible = |listed: &&ListedProgram| listed.needs.iter().all(|name| grants.allows(name));
         let built_in = self.built_in.iter().filter(visible);
         let built_in = built_in.map(|listed| &listed.line).filter(|line| line.name != DONE);
         let own = self.own.iter().filter(visible);
@@ -191,10 +190,7 @@ fn family(name: &str) -> (usize, usize) {
 fn program(entry: &Entry) -> ListedProgram {
     let uses = entry.meta().uses.iter().flatten().map(String::as_str).collect::<Vec<_>>();
     let rare = TRUSTED.iter().copied().chain([TOOL.name]);
-    ListedProgram {
-        line: line(entry),
-        needs: rare.filter(|name| uses.contains(name)).collect(),
-    }
+    ListedProgram { line: line(entry), needs: rare.filter(|name| uses.contains(name)).collect() }
 }
 
 fn line(entry: &Entry) -> ProgramLine {

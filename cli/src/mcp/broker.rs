@@ -42,10 +42,33 @@ const CONFINED: &str = "mcp-server-process";
 
 /// The variables of this process that servers get. Others reach a server only by its `env`.
 const VARIABLES: &[&str] = &[
-    "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER",
-    "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR",
-    "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy",
-    "all_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE",
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "LOGNAME",
+    "PATH",
+    "SHELL",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_STATE_HOME",
+    "XDG_RUNTIME_DIR",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "ALL_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "all_proxy",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS",
+    "REQUESTS_CA_BUNDLE",
 ];
 
 /// The most that a reply of the broker has besides descriptors, in bytes.
@@ -109,8 +132,9 @@ pub(crate) fn start(config: &Config) -> Result<(), Fault> {
         writeln!(socket, "{}", serde_json::to_string(&commands)?)?;
         Ok(ServerBroker { socket: Arc::new(Mutex::new(socket)), _process: process })
     };
-    let broker = broker()
-        .map_err(|error| Fault::failed(format!("failed to start the broker of MCP servers: {error}")))?;
+    let broker = broker().map_err(|error| {
+        Fault::failed(format!("failed to start the broker of MCP servers: {error}"))
+    })?;
     _ = STARTED.set(Some(Arc::new(broker)));
     Ok(())
 }
@@ -205,9 +229,9 @@ fn serve_broker() -> io::Result<()> {
             end(old);
         }
         let child = match commands.get(&server) {
-            Some(Ok(command)) => command.spawn().map_err(|error| {
-                format!("`{}` cannot be started: {error}", command.command)
-            }),
+            Some(Ok(command)) => command
+                .spawn()
+                .map_err(|error| format!("`{}` cannot be started: {error}", command.command)),
             Some(Err(why)) => Err(why.clone()),
             None => Err("it is not configured".to_owned()),
         };

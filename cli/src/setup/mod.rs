@@ -561,11 +561,7 @@ pub(crate) fn folders(config: &Config) -> Folders {
 
 /// Creates the guard of programs. If they write to the workdir directly, it asks before they write
 /// protected files. Otherwise, the user is asked when the changes are applied.
-fn guard(
-    config: &Config,
-    servers: &Servers,
-    approver: Option<Arc<dyn Approver>>,
-) -> Preflight {
+fn guard(config: &Config, servers: &Servers, approver: Option<Arc<dyn Approver>>) -> Preflight {
     let guard = Preflight::new(with_hints(config, servers), approver);
     if config.writes_through() { guard.asking_about_protected_files() } else { guard }
 }

@@ -1,5 +1,5 @@
-//! `/model`, `/agent`, `/tools`, `/catalog`: the model, the agent, the functions and the programs
-//! of the session.
+//! `/model`, `/agent`, `/tools`, `/catalog`, `/mcp`: the model, the agent, the functions, the programs
+//! and the MCP servers of the session.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use wattle_agent::agents::DEFAULT_AGENT;
 use wattle_agent::host::capability;
 use wattle_agent::model::{list_models, presets};
 
-use crate::commands::{agents, catalog as listing};
+use crate::commands::{agents, catalog as listing, mcp as servers};
 use crate::fault::Fault;
 use crate::output::{self, DIM, NAME, paint, visible};
 use crate::repl::Repl;
@@ -36,6 +36,15 @@ pub(super) async fn model(repl: &mut Repl, arguments: Vec<String>) -> Result<(),
     }
     output::aside(&format!("the model is {}", visible(&session.model_name())));
     Ok(())
+}
+
+/// Prints the MCP servers, or the tools of one.
+pub(super) async fn mcp(repl: &mut Repl, arguments: Vec<String>) -> Result<(), Fault> {
+    let all = &repl.session.setup.servers;
+    match arguments.first() {
+        Some(name) => servers::show(servers::find(all, name)?, false).map(drop),
+        None => servers::list(all, false).map(drop),
+    }
 }
 
 /// Prints the model and the models of its endpoint. Without an endpoint, prints the usual models of
