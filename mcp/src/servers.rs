@@ -54,6 +54,33 @@ impl Servers {
         Servers(Arc::new(parts.settings.iter().map(server).collect()))
     }
 
+    /// Creates servers that have only accepted tools, for a replay: nothing is called.
+    #[must_use]
+    pub fn of_pins(pins: BTreeMap<String, Pin>) -> Servers {
+        let server = |(name, pin): (String, Pin)| {
+            let way = Err("a replay calls no server".to_owned());
+            let server = Server::new(&name, ServerSettings::default(), way, None);
+            server.accept(pin);
+            (name, Arc::new(server))
+        };
+        Servers(Arc::new(pins.into_iter().map(server).collect()))
+    }
+
+    /// Keeps the tools that are offered now, and returns their hashes by the servers' names. What
+    /// cannot be kept is left out, with a warning.
+    #[must_use]
+    pub fn kept_in(&self, pins: &Pins) -> BTreeMap<String, String> {
+        let offered = self.iter().filter_map(|server| Some((server.name(), server.offered()?)));
+        let kept = offered.filter_map(|(name, pin)| match pins.keep(&pin) {
+            Ok(hash) => Some((name.to_owned(), hash)),
+            Err(cause) => {
+                tracing::warn!(%cause, "the tools of a run could not be kept for its replay");
+                None
+            }
+        });
+        kept.collect()
+    }
+
     /// Returns true if no server is configured.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -131,17 +158,6 @@ impl Servers {
     fn of_program(&self, program: &str) -> Option<&Arc<Server>> {
         let prefix = program.split_once('.')?.0;
         self.iter().find(|server| server.prefix() == prefix)
-    }
-
-    /// Reads a resource of a server.
-    ///
-    /// # Errors
-    /// If the server is unknown or cannot be used, or has no such resource.
-    pub async fn read(&self, server: &str, uri: &str) -> Result<String, Failure> {
-        match self.get(server) {
-            Some(server) => Ok(server.read(uri).await?),
-            None => Err(Failure::new(Code::ENOENT, format!("there is no MCP server `{server}`"))),
-        }
     }
 }
 

@@ -71,6 +71,12 @@ const VARIABLES: &[&str] = &[
     "REQUESTS_CA_BUNDLE",
 ];
 
+/// The variable that counts the gateways above a server, because a gateway may be a server of itself.
+pub(crate) const DEPTH: &str = "WATTLE_MCP_DEPTH";
+
+/// Maximum number of gateways above a server.
+const MAX_DEPTH: u32 = 2;
+
 /// The most that a reply of the broker has besides descriptors, in bytes.
 const MAX_REPLY: usize = 4096;
 
@@ -139,6 +145,11 @@ pub(crate) fn start(config: &Config) -> Result<(), Fault> {
     Ok(())
 }
 
+/// Returns the number of gateways above this process.
+fn depth() -> u32 {
+    std::env::var(DEPTH).ok().and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
 /// Returns the command of a server, with its variables filled in.
 fn command(config: &Config, name: &str) -> Result<Started, String> {
     let settings = config.mcp.value.0.get(name).ok_or("it is not configured")?;
@@ -147,6 +158,14 @@ fn command(config: &Config, name: &str) -> Result<Started, String> {
     let own = VARIABLES.iter().filter_map(|name| Some((*name, std::env::var(name).ok()?)));
     let mut env: BTreeMap<String, String> =
         own.map(|(name, value)| (name.to_owned(), value)).collect();
+    let depth = depth() + 1;
+    if depth > MAX_DEPTH {
+        return Err(format!(
+            "it is below {MAX_DEPTH} gateways, which looks as if `wattle mcp` started itself; \
+             remove it from its own list of servers"
+        ));
+    }
+    env.insert(DEPTH.to_owned(), depth.to_string());
     for (name, value) in settings.filled_env(&get)? {
         env.insert(name, value);
     }

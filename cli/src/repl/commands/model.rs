@@ -38,13 +38,23 @@ pub(super) async fn model(repl: &mut Repl, arguments: Vec<String>) -> Result<(),
     Ok(())
 }
 
-/// Prints the MCP servers, or the tools of one.
+/// Prints the MCP servers or the tools of one, or makes a prompt of a server the next input.
 pub(super) async fn mcp(repl: &mut Repl, arguments: Vec<String>) -> Result<(), Fault> {
     let all = &repl.session.setup.servers;
-    match arguments.first() {
-        Some(name) => servers::show(servers::find(all, name)?, false).map(drop),
-        None => servers::list(all, false).map(drop),
-    }
+    let (server, prompt) = match arguments.as_slice() {
+        [] => return servers::list(all, false).map(drop),
+        [name] => return servers::show(servers::find(all, name)?, false).map(drop),
+        [name, prompt, ..] => (servers::find(all, name)?, prompt),
+    };
+    let given = arguments.iter().skip(2).map(|argument| match argument.split_once('=') {
+        Some((name, value)) => Ok((name.to_owned(), value.into())),
+        None => Err(Fault::usage(format!("`{argument}` is not of the form `NAME=VALUE`"))),
+    });
+    let given = given.collect::<Result<_, Fault>>()?;
+    let text =
+        server.prompt(prompt, given).await.map_err(|error| Fault::failed(error.to_string()))?;
+    repl.session.next = text;
+    Ok(())
 }
 
 /// Prints the model and the models of its endpoint. Without an endpoint, prints the usual models of
