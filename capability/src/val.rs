@@ -303,6 +303,12 @@ capability! {
     #[prompt(omitted)]
     fn copy(v: val) -> x: val ! EBOUND ENOMEM = objects::copy;
 
+    /// Returns a list of the same items, or an object of the same entries, for a loop whose body
+    /// deletes some; any other value is itself
+    #[example = r#"(let $a (val.parse "[1,2]")) (let $b (val.held $a)) (drop (val.pop $a)) (ret (val.text $b))"# => "[1,2]"]
+    #[prompt(omitted)]
+    fn held(v: val) -> x: val ! EBOUND ENOMEM = objects::held;
+
     /// Returns an object with the keys of both; objects of the same key are merged, and any other
     /// value of b replaces that of a
     #[example = r#"(ret (val.text (val.merge (val.parse "{\"a\":{\"x\":1},\"b\":1}") (val.parse "{\"a\":{\"y\":2},\"b\":2}"))))"# => r#"{"a":{"x":1,"y":2},"b":2}"#]
@@ -336,6 +342,11 @@ capability! {
     #[example = r#"(ret (val.text (val.count (val.parse "[\"a\",\"b\",\"a\"]"))))"# => r#"{"a":2,"b":1}"#]
     #[prompt(omitted)]
     fn count(keys: val) -> object: val ! EKIND EBOUND ENOMEM = lists::count;
+
+    /// Returns an object that says how often each item of an array occurs
+    #[example = r#"(ret (val.text (val.count_arr (str.words "a b a"))))"# => r#"{"a":2,"b":1}"#]
+    #[prompt(omitted)]
+    fn count_arr(h: arr) -> object: val ! EBOUND ENOMEM = lists::count_arr;
 
     /// Returns an object of the items by their key; the last of those with the same key
     #[example = r#"(ret (val.text (val.index (val.parse "[1,2,3]") (val.parse "[\"a\",\"b\",\"a\"]"))))"# => r#"{"a":3,"b":2}"#]
