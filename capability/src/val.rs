@@ -81,7 +81,8 @@ capability! {
     #[prompt(omitted)]
     fn item(v: val, i: int) -> x: val ! ENOENT EBOUND EKIND = access::item;
 
-    /// Returns the part of a list or an object that a value selects: an index or a key
+    /// Returns the part of a list or an object that a value selects: an index, a key, or a list of
+    /// them, which is a path
     #[example = r#"(ret (val.text (val.part (val.parse "{\"a\":5}") (val.of_str "a"))))"# => "5"]
     #[prompt(omitted)]
     fn part(v: val, k: val) -> x: val ! ENOENT EBOUND EKIND = access::part;
@@ -91,7 +92,8 @@ capability! {
     #[prompt(omitted)]
     fn open(v: val, k: val) -> x: val ! EKIND EBOUND ENOENT ENOMEM = access::open;
 
-    /// Sets a key of an object, or replaces an item of a list
+    /// Sets a key of an object, or replaces an item of a list; k may be a path, on which missing
+    /// objects are created
     #[example = r#"(let $v (val.parse "[1,2]")) (val.put $v (val.of_long 0) (val.of_str "a")) (ret (val.text $v))"# => r#"["a",2]"#]
     #[prompt(omitted)]
     fn put(v: val, k: val, x: val) ! EKIND EBOUND ENOENT ENOMEM = access::put;
