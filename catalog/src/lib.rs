@@ -39,7 +39,7 @@ pub use catalog::Catalog;
 pub use entry::{Entry, Origin};
 pub use example::{AiAnswer, Example, Expected, Fixtures, HttpAnswer, Results, ShellAnswer};
 pub use folder::files_in;
-pub use folders::Folders;
+pub use folders::{Check, Folders};
 pub use layout::{FormatError, format};
 pub use meta::{Arg, Meta, TypeHint};
 pub use name::Name;

@@ -120,10 +120,11 @@ impl CatalogReloader {
     }
 
     async fn rescan(&self, runtime: &Runtime, reported: &mut LastReport) {
-        let (folders, runtime, catalog) = (self.folders(), runtime.clone(), self.catalog());
+        let (folders, runtime) = (self.folders(), runtime.clone());
         let host = tokio::runtime::Handle::current();
-        let reload =
-            move || folders.rescan(&|entry| host.block_on(check(&runtime, &catalog, entry)));
+        let reload = move || {
+            folders.rescan(&|catalog, entry| host.block_on(check(&runtime, catalog, entry)))
+        };
         if let Ok(Some(folders)) = tokio::task::spawn_blocking(reload).await {
             self.put(folders);
         }

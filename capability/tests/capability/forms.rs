@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use wattle_cases::{Case, Comparison};
-use wattle_rt::{Code, Exit};
+use wattle_rt::{Callable, CallableParam, Callables, Code, Exit};
 
 use crate::world;
 
@@ -17,6 +17,28 @@ async fn every_row_of_the_languages_tables_does_what_it_says() {
 #[tokio::test]
 async fn values_of_any_shape_do_what_the_language_says() {
     outputs_are_as_expected("tests/values.txt", 40).await;
+}
+
+#[tokio::test]
+async fn programs_of_the_catalog_are_functions_of_items() {
+    let param = |name: &str, is_optional| CallableParam { name: name.to_owned(), is_optional };
+    let program = |name: &str, params| Callable { name: name.to_owned(), params, is_typed: false };
+    let mut world = world::World::new();
+    world.runtime = world.runtime.with_callables(&Callables::new([
+        program("upper", vec![param("text", false), param("locale", true)]),
+        program("two", vec![param("text", false), param("other", false)]),
+        program("leave", Vec::new()),
+    ]));
+    let run = async |source: &str| match world.run(source, &[]).await {
+        Ok(outcome) => outcome.texts().concat(),
+        Err(diagnostic) => diagnostic,
+    };
+    let source = "(ret (map (list \"a\" 1) upper) (group [\"a\" \"A\"] by upper))";
+    assert_eq!(run(source).await, r#"["A","1"] {"A":["a","A"]}"#);
+    let source = "(ret (filter (list \"a\") two))";
+    assert!(run(source).await.contains("`other`"), "{}", run(source).await);
+    let source = "(ret (map (list \"a\") leave))";
+    assert!(run(source).await.contains("takes 0 arguments"), "{}", run(source).await);
 }
 
 /// Compares the outputs of the programs in a file with the expected ones. There are at least

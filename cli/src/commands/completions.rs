@@ -100,7 +100,7 @@ fn settings() -> Option<Config> {
 
 fn programs() -> Vec<CompletionCandidate> {
     let catalog = settings().map(|config| config.catalog.value).unwrap_or_default();
-    let folders = Folders::open(&catalog, &|_| Ok(()));
+    let folders = Folders::open(&catalog, &|_, _| Ok(()));
     let catalog = folders.catalog();
     let each =
         catalog.iter().map(|entry| described(entry.name().as_str(), &entry.meta().description));

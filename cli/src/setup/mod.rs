@@ -567,7 +567,7 @@ fn limits(config: &Config) -> Limits {
 /// Loads the built-in programs and the programs in the configured folders and warns about invalid
 /// ones.
 pub(crate) fn folders(config: &Config) -> Folders {
-    let folders = Folders::open(&config.catalog.value, &|_| Ok(()));
+    let folders = Folders::open(&config.catalog.value, &|_, _| Ok(()));
     folders.catalog().problems().iter().for_each(|problem| output::warn(&problem.to_string()));
     folders
 }

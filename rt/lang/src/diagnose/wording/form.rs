@@ -22,6 +22,10 @@ messages! {
     set_unknown(name: &str, value: &str) "unknown-local"
         "no local `{name}` to set" => "declare it: `(let {name} {value})`"
         where name = excerpt(name), value = excerpt(value);
+    /// Reports a list of names among the names that a `let` binds.
+    names_among_bindings(names: &str) "form-operands"
+        "`{names}` takes an array apart, which needs a `let` of its own"
+        => "write `(let {names} ARR)`" where names = excerpt(names);
     /// Reports Scheme's named `let`, which declares a loop.
     named_let(name: &str) "form-operands"
         "`let` does not declare the loop `{name}`"

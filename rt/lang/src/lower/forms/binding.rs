@@ -1,6 +1,7 @@
 //! Forms that bind names to values: `let` and `set`.
 
 use super::{all_operands, operand_count, operands};
+use crate::diagnose::fix::Edits;
 use crate::diagnose::nearest;
 use crate::diagnose::wording::{form, types as type_wording};
 use crate::habits;
@@ -25,6 +26,10 @@ impl<'s> Lowering<'_, 's> {
             return self.take_apart(list, &names, *array);
         }
         self.binding_list(list)?;
+        if let Some((target, edits)) = split_at_names(tree, list, &nodes) {
+            let message = form::names_among_bindings(tree.text(target));
+            return self.fault(target, message.safe(edits));
+        }
         if let [name, loops, _, ..] = nodes.as_slice()
             && tree.atom(*name).is_some_and(|name| !name.starts_with('$'))
             && tree.is_list(*loops)
@@ -269,6 +274,43 @@ fn bindings(tree: &Tree<'_>, nodes: &[NodeId]) -> Option<Vec<Binding>> {
         rest = after;
     }
     (all.len() > 1).then_some(all)
+}
+
+/// Returns the first list of names among the names that a `let` binds, and the change that makes a
+/// `let` of its own for each list and for the bindings between two lists. Returns `None` if there is
+/// no such list, or anything else is bound.
+fn split_at_names(tree: &Tree<'_>, list: NodeId, nodes: &[NodeId]) -> Option<(NodeId, Edits)> {
+    let mut edits = Edits::default();
+    let mut first = None;
+    let mut before: Option<(NodeId, bool)> = None;
+    let mut rest = nodes;
+    while !rest.is_empty() {
+        let [target, more @ ..] = rest else { return None };
+        let is_list = name_list(tree, *target).is_some_and(|names| names.len() > 1);
+        if !is_list {
+            tree.name(*target)?;
+        }
+        let is_type = |node: &NodeId| {
+            !is_list && tree.atom(*node).is_some_and(|word| Type::from_name(word).is_some())
+        };
+        let (value, after) = match more {
+            [ty, value, after @ ..] if is_type(ty) => (*value, after),
+            [value, after @ ..] => (*value, after),
+            [] => return None,
+        };
+        if let Some((end, was_list)) = before
+            && (is_list || was_list)
+        {
+            edits = edits.insert(tree.end(end), ")").insert(tree.start(*target), "(let ");
+        }
+        if is_list {
+            first = first.or(Some(*target));
+        }
+        before = Some((value, is_list));
+        rest = after;
+    }
+    let is_form = tree.head(list) == Some("let");
+    first.filter(|_| is_form).map(|first| (first, edits))
 }
 
 /// Returns the names in a list that consists only of names, each with its node. Returns `None` for
