@@ -15,6 +15,7 @@ mod manual;
 mod model;
 mod places;
 mod policy;
+mod privilege;
 mod project;
 pub(crate) mod regular_file;
 mod secret;
