@@ -1,6 +1,5 @@
 //! Tests of what the operator gives to single programs of the catalog.
 
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use wattle_agent::host::capability::egress::{
@@ -11,7 +10,7 @@ use wattle_agent::host::capability::policy::{
 };
 use wattle_agent::host::capability::secrets::{Secret, SecretList};
 use wattle_agent::host::capability::{PortFuture, files::Files};
-use wattle_agent::host::catalog::{Catalog, ToolRef};
+use wattle_agent::host::catalog::{Folders, ToolRef};
 use wattle_agent::host::machine::Call;
 use wattle_agent::host::rt::Limits;
 use wattle_agent::host::{AgentPrograms, perform};
@@ -88,17 +87,11 @@ fn given() -> Privileges {
     Privileges([("pay", PAY), ("relay", RELAY)].map(of).into())
 }
 
-fn host(folder: &Path) -> Host {
-    let catalog = Catalog::load(&[folder]);
-    assert!(catalog.problems().is_empty(), "{:?}", catalog.problems());
-    Host::new(Limits::default(), catalog, Egress::new(Default::default())).unwrap()
-}
-
 /// A host with the programs `pay` and `relay`, a network and a secret.
 struct Bank {
     host: Host,
     wire: Arc<Wire>,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl Bank {
@@ -106,7 +99,11 @@ impl Bank {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("pay.wat"), pay).unwrap();
         std::fs::write(folder.path().join("relay.wat"), RELAY).unwrap();
-        Bank { host: host(folder.path()), wire: Arc::default(), _folder: folder }
+        let folders = Folders::open(&[folder.path()], &|_| Ok(()));
+        assert!(folders.catalog().problems().is_empty(), "{:?}", folders.catalog().problems());
+        let host =
+            Host::new(Limits::default(), folders, Egress::new(Default::default())).unwrap();
+        Bank { host, wire: Arc::default(), folder }
     }
 
     /// Performs a call under a policy. Returns its result as text, and the requests that it sent.
@@ -319,4 +316,26 @@ async fn a_grant_gives_what_it_names_and_no_more() {
     let asking = Policy::new(Vec::new(), rules(&["http"]), Vec::new()).giving(given());
     let (done, _) = bank.call(asking, &pay(BANK)).await;
     assert!(done.contains("paid"), "{done}");
+}
+
+#[tokio::test]
+async fn a_file_that_changes_loses_the_privilege_at_once_and_gets_it_back() {
+    let bank = Bank::new(PAY);
+    let by_name = wat(format!("(ret (pay \"{BANK}\" \"ada\"))"));
+    let write = async |text: &str| {
+        std::fs::write(bank.folder.path().join("pay.wat"), text).unwrap();
+        bank.host.reload().await;
+    };
+    for _ in 0..2 {
+        for call in [&pay(BANK), &by_name] {
+            let (done, requests) = bank.call(denying(&["http"]), call).await;
+            assert!(done.contains("paid") && requests.len() == 1, "{done}");
+        }
+        write(&PAY.replace("Pay somebody", "Pay everybody")).await;
+        for call in [&pay(BANK), &by_name] {
+            let (done, requests) = bank.call(denying(&["http"]), call).await;
+            assert!(requests.is_empty() && done.contains("another text"), "{done}");
+        }
+        write(PAY).await;
+    }
 }
