@@ -31,7 +31,7 @@ const PAY: &str = r#";;; name = "pay"
 ;;; name = "to"
 ;;; description = "The recipient"
 
-(ret (http.post (arg 0) (arg 1) "authorization: ${secret:BANK}"))
+(ret (http.post (arg 0) (str.cat (arg 1) " ${secret:BANK}")))
 "#;
 
 /// A program that asks for the bank and starts another program there.
@@ -46,12 +46,12 @@ const RELAY: &str = r#";;; name = "relay"
 (ret (str.join (par.map (arg 0) (str.split "https://api.bank.example/" " ")) ""))
 "#;
 
-/// A network that answers each request, and records its URL and the value of its header.
+/// A network that answers each request, and records its URL and its body.
 #[derive(Default)]
-struct Wire(Mutex<Vec<(String, Option<String>)>>);
+struct Wire(Mutex<Vec<(String, String)>>);
 
 impl Wire {
-    fn take(&self) -> Vec<(String, Option<String>)> {
+    fn take(&self) -> Vec<(String, String)> {
         std::mem::take(&mut self.0.lock().unwrap())
     }
 }
@@ -59,9 +59,8 @@ impl Wire {
 impl Backend for Wire {
     fn send(&self, outgoing: Outgoing) -> PortFuture<'_, Incoming> {
         let request = outgoing.request();
-        let header = request.headers.get("authorization");
-        let header = header.map(|value| value.to_str().unwrap().to_owned());
-        self.0.lock().unwrap().push((request.url.clone(), header));
+        let body = String::from_utf8(request.body.to_vec()).unwrap();
+        self.0.lock().unwrap().push((request.url.clone(), body));
         let response = Response {
             status: StatusCode::OK,
             headers: Default::default(),
@@ -107,7 +106,7 @@ impl Bank {
     }
 
     /// Performs a call under a policy. Returns its result as text, and the requests that it sent.
-    async fn call(&self, policy: Policy, call: &Call) -> (String, Vec<(String, Option<String>)>) {
+    async fn call(&self, policy: Policy, call: &Call) -> (String, Vec<(String, String)>) {
         let secret = Secret::new("BANK", KEY, vec!["api.bank.example".parse().unwrap()]).unwrap();
         let secrets = SecretList::new([("BANK".to_owned(), Ok(secret))]);
         let network: Arc<dyn Backend> = Arc::<Wire>::clone(&self.wire);
@@ -160,7 +159,7 @@ async fn only_the_tool_has_its_privilege_whoever_starts_it() {
              \"ada\"]\n[exports]\na = \"a\"\n\"\"\"))"
         )),
     ];
-    let sent = (format!("{BANK}/"), Some(KEY.to_owned()));
+    let sent = (BANK.to_owned(), format!("ada {KEY}"));
     for call in &calls {
         for deny in [&["http"][..], &["host:*"], &["egress"], &[]] {
             let (done, requests) = bank.call(denying(deny), call).await;
@@ -187,8 +186,8 @@ async fn only_the_tool_has_its_privilege_whoever_starts_it() {
 #[tokio::test]
 async fn nothing_else_has_the_privilege_of_a_tool() {
     let bank = Bank::new(PAY);
-    let post = format!("(ret (http.post \"{BANK}\" \"x\" \"\"))");
-    let key = format!("(ret (http.post \"{BANK}\" \"x\" \"authorization: ${{secret:BANK}}\"))");
+    let post = format!("(ret (http.post \"{BANK}\" \"x\"))");
+    let key = format!("(ret (http.post \"{BANK}\" \"${{secret:BANK}}\"))");
     let workbook = |source: &str| {
         format!(
             "(ret (workbook.run \"\"\"\n[components.a]\nsource = '''\n{source}'''\nargs = \
@@ -217,25 +216,23 @@ async fn nothing_else_has_the_privilege_of_a_tool() {
     ];
     for call in &calls {
         let (done, requests) = bank.call(denying(&["http"]), call).await;
-        let at_bank = |(url, _): &(String, Option<String>)| *url == format!("{BANK}/");
-        assert!(requests.is_empty(), "{call:?}: {done} {requests:?}");
-        assert!(!requests.iter().any(at_bank) && !done.contains("paid"), "{call:?}: {done}");
+        assert!(requests.is_empty() && !done.contains("paid"), "{call:?}: {done} {requests:?}");
     }
     // Without a rule on requests, the secret alone is the tool's.
     let (done, requests) = bank.call(denying(&[]), &wat(post)).await;
-    assert!(done.contains("paid") && requests[0].1.is_none(), "{done}");
+    assert!(done.contains("paid") && requests[0].1 == "x", "{done}");
     let (done, requests) = bank.call(denying(&[]), &wat(key.clone())).await;
     assert!(done.contains("only `pay`, `relay` may send the secret `BANK`"), "{done}");
     assert!(requests.is_empty());
     // A secret that no setting holds back is for all programs, as before.
     let (done, requests) = bank.call(Policy::default(), &wat(key)).await;
     assert!(done.contains("paid"), "{done}");
-    assert_eq!(requests[0].1.as_deref(), Some(KEY));
+    assert_eq!(requests[0].1, KEY);
 }
 
 #[tokio::test]
 async fn another_text_of_the_tool_has_no_privilege_and_says_what_would_give_it() {
-    for changed in [PAY.replace("(arg 1)", "\"everything\""), format!("{PAY};; a comment\n")] {
+    for changed in [PAY.replace("(arg 1)", "\"everybody\""), format!("{PAY};; a comment\n")] {
         let bank = Bank::new(&changed);
         let (done, requests) = bank.call(denying(&["http"]), &pay(BANK)).await;
         assert!(requests.is_empty(), "{done}");
