@@ -222,12 +222,12 @@ impl Entry {
     /// started by its name, so that it has what the operator gives to it. The caller passes the
     /// arguments that [`arguments`](Entry::arguments) returned.
     ///
-    /// Returns the program unchanged if it has another source, or if the entry is part of an agent's
-    /// declaration, which need not be the operator's.
+    /// Returns the program unchanged if it has another source, or if the entry is not from a file: an
+    /// agent's declaration need not be the operator's.
     #[must_use]
     pub fn start(&self, program: Program) -> Program {
         let is_own = program.source() == self.source.as_ref();
-        if !is_own || matches!(self.origin, Origin::Agent(_)) {
+        if !is_own || !matches!(self.origin, Origin::BuiltIn(_) | Origin::File(_)) {
             return program;
         }
         let (name, asks) = (self.real_name().to_string(), self.meta.grants.clone());
