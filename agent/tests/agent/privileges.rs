@@ -31,7 +31,7 @@ const PAY: &str = r#";;; name = "pay"
 ;;; name = "to"
 ;;; description = "The recipient"
 
-(ret (http.post (arg 0) (str.cat (arg 1) " ${secret:BANK}")))
+(ret (http.post (arg 0) (str.cat (arg 1) " ${secret:BANK}") ""))
 "#;
 
 /// A program that asks for the bank and starts another program there.
@@ -186,8 +186,8 @@ async fn only_the_tool_has_its_privilege_whoever_starts_it() {
 #[tokio::test]
 async fn nothing_else_has_the_privilege_of_a_tool() {
     let bank = Bank::new(PAY);
-    let post = format!("(ret (http.post \"{BANK}\" \"x\"))");
-    let key = format!("(ret (http.post \"{BANK}\" \"${{secret:BANK}}\"))");
+    let post = format!("(ret (http.post \"{BANK}\" \"x\" \"\"))");
+    let key = format!("(ret (http.post \"{BANK}\" \"${{secret:BANK}}\" \"\"))");
     let workbook = |source: &str| {
         format!(
             "(ret (workbook.run \"\"\"\n[components.a]\nsource = '''\n{source}'''\nargs = \
