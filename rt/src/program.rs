@@ -160,7 +160,13 @@ impl Program {
     /// Returns the capabilities that the program needs but the grants do not allow.
     #[must_use]
     pub fn missing(&self, grants: &Grants) -> Vec<&'static str> {
-        self.inner.compiled.capabilities.iter().copied().filter(|name| !grants.allows(name)).collect()
+        self.inner
+            .compiled
+            .capabilities
+            .iter()
+            .copied()
+            .filter(|name| !grants.allows(name))
+            .collect()
     }
 }
 

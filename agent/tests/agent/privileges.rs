@@ -61,11 +61,8 @@ impl Backend for Wire {
         let request = outgoing.request();
         let body = String::from_utf8(request.body.to_vec()).unwrap();
         self.0.lock().unwrap().push((request.url.clone(), body));
-        let response = Response {
-            status: StatusCode::OK,
-            headers: Default::default(),
-            body: "paid".into(),
-        };
+        let response =
+            Response { status: StatusCode::OK, headers: Default::default(), body: "paid".into() };
         Box::pin(async move { Ok(outgoing.answer(response)) })
     }
 }
@@ -100,8 +97,7 @@ impl Bank {
         std::fs::write(folder.path().join("relay.wat"), RELAY).unwrap();
         let folders = Folders::open(&[folder.path()], &|_| Ok(()));
         assert!(folders.catalog().problems().is_empty(), "{:?}", folders.catalog().problems());
-        let host =
-            Host::new(Limits::default(), folders, Egress::new(Default::default())).unwrap();
+        let host = Host::new(Limits::default(), folders, Egress::new(Default::default())).unwrap();
         Bank { host, wire: Arc::default(), folder }
     }
 

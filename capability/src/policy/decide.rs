@@ -4,9 +4,9 @@ use std::fmt;
 
 use wattle_rt::{Argument, Authority, Reach, Target, Text, Touch as Fixed};
 
+use super::privilege::Lacking;
 use super::resource::Resource;
 use super::start::Start;
-use super::privilege::Lacking;
 use super::{ApprovalScope, Directory, Policy, Rule, Ruling, TouchedResource, Verdict};
 
 /// A policy's decision about a program that has not started.

@@ -248,8 +248,7 @@ impl Preflight {
         }
         let authority = preview.program.authority();
         let lacking = own.lacking.as_deref();
-        let mut decision =
-            own.own.decide_with(authority, preview.args, &own.directory, lacking);
+        let mut decision = own.own.decide_with(authority, preview.args, &own.directory, lacking);
         // The rules of the run decide whether a program may start, not its privileges.
         let program = if self.policy.rules().any(Rule::is_on_programs) {
             Some(own.directory.program(&self.policy, &preview).await)

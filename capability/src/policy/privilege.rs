@@ -247,8 +247,10 @@ impl Policy {
             })
         };
         let held = self.sets.iter().filter(|set| !is_given(set));
-        let owners: Vec<String> =
-            held.flat_map(|set| set.privileges.owners(name)).map(|own| format!("`{own}`")).collect();
+        let owners: Vec<String> = held
+            .flat_map(|set| set.privileges.owners(name))
+            .map(|own| format!("`{own}`"))
+            .collect();
         if owners.is_empty() {
             return Ok(());
         }
@@ -257,7 +259,9 @@ impl Policy {
             .map(|lacking| format!("; {}", lacking.remedy))
             .unwrap_or_default();
         let owners = owners.join(", ");
-        Err(format!("by the setting `programs`, only {owners} may send the secret `{name}`{remedy}"))
+        Err(format!(
+            "by the setting `programs`, only {owners} may send the secret `{name}`{remedy}"
+        ))
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
 use wattle_agent::host::capability;
-use wattle_agent::host::check_front_matter;
 use wattle_agent::host::catalog::{Catalog, Entry, Origin, Problem};
+use wattle_agent::host::check_front_matter;
 use wattle_agent::host::rt::{Certainty, Diagnostic, Limits, Program, Runtime, Severity};
 
 use super::authority;

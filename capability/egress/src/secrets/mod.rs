@@ -324,8 +324,7 @@ impl Vault {
             Failure::new(Code::EPARSE, format!("a secret needs a URL to go to: {why}"))
         })?;
         for (name, value) in &mut request.headers {
-            let Some(text) = self.replace_references(value.as_bytes(), &url, guard).await?
-            else {
+            let Some(text) = self.replace_references(value.as_bytes(), &url, guard).await? else {
                 continue;
             };
             *value = HeaderValue::from_bytes(&text).map_err(|_| {

@@ -109,7 +109,10 @@ async fn a_refusal_names_the_setting_that_decides() {
     for url in
         ["https://a.example.org/", "https://API.example.com./", "https://api.example.com:8443/"]
     {
-        assert!(vault().fill(&mut request(url, "", "${secret:api}"), None).await.unwrap().body, "{url}");
+        assert!(
+            vault().fill(&mut request(url, "", "${secret:api}"), None).await.unwrap().body,
+            "{url}"
+        );
     }
 }
 
