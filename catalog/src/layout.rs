@@ -19,6 +19,7 @@ const ORDER: &[(&str, &[&str])] = &[
             "returns",
             "result",
             "uses",
+            "grants",
             "version",
             "replaces",
             "tags",

@@ -127,6 +127,8 @@ pub(crate) enum Fault {
     Empty(&'static str),
     #[error("{} is not a valid capability name", crate::argument::excerpt(.0))]
     Uses(String),
+    #[error("{} is not a valid grant: {why}", crate::argument::excerpt(.grant))]
+    Grant { grant: String, why: String },
     #[error("timeout_ms is 0")]
     ZeroTimeout,
     #[error(
@@ -219,6 +221,9 @@ impl Fault {
             Fault::Uses(_) => "write the part before the dot of a host function's name, such as \
                                \"http\""
                 .to_owned(),
+            Fault::Grant { .. } => "write a rule, such as \"host:api.example.com\", or \
+                                    \"secret:NAME\""
+                .to_owned(),
             Fault::ZeroTimeout => {
                 "set a number of milliseconds above 0, or remove the key".to_owned()
             }
@@ -261,10 +266,11 @@ impl Fault {
 
 /// The keys that apply to the whole program. TOML treats keys that follow a table header as keys of
 /// that table.
-const TOP: [&str; 9] = [
+const TOP: [&str; 10] = [
     "returns",
     "result",
     "uses",
+    "grants",
     "version",
     "replaces",
     "tags",

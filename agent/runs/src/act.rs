@@ -39,7 +39,7 @@ pub(crate) async fn perform_within(
     call: &Call,
     default: Duration,
 ) -> Result<Execution, HostError> {
-    let (source, args, time, grants) = match call {
+    let (source, args, entry, grants) = match call {
         Call::Wat { body, args } => (body.as_str(), args.clone(), None, Arc::clone(grants)),
         Call::Catalog { name, args, names } => {
             let Some(entry) = catalog.get(name) else {
@@ -52,7 +52,7 @@ pub(crate) async fn perform_within(
             match entry.in_order(args, names).and_then(|args| entry.arguments(&args)) {
                 Ok(args) => {
                     let grants = with_context(entry, grants);
-                    (entry.source().as_ref(), args, entry.meta().timeout, grants)
+                    (entry.source().as_ref(), args, Some(entry), grants)
                 }
                 Err(error) => {
                     return Ok(Execution::Refused {
@@ -66,7 +66,12 @@ pub(crate) async fn perform_within(
         Ok(prepared) => prepared,
         Err(diagnostic) => return Ok(Execution::Rejected { diagnostic }),
     };
+    let program = match entry {
+        Some(entry) => entry.start(program),
+        None => program,
+    };
     let started = Instant::now();
+    let time = entry.and_then(|entry| entry.meta().timeout);
     let time = time.unwrap_or(default).min(runtime.limits().time);
     match runtime.run_within(&program, &grants, args, time).await {
         Ok(outcome) => Ok(report(call, &program, fixes, outcome, started.elapsed(), time)),

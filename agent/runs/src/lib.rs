@@ -55,7 +55,7 @@ pub use listing::Listing;
 pub use parts::{RunParts, Settle};
 pub use programs::Programs;
 pub use refusal::denied;
-pub use reload::CatalogDiff;
+pub use reload::{CatalogDiff, check_front_matter};
 pub use replay::{ReplayReport, replay};
 pub use report::Report;
 pub use settings::Settings;

@@ -99,6 +99,7 @@ impl par::Programs for Programs {
                         Failure::new(Code::EPARSE, format!("{error}; hint: {}", error.hint()))
                     })?;
                     let program = self.prepare(entry.source(), Some(&name)).await?;
+                    let program = entry.start(program);
                     let time = entry.meta().timeout.unwrap_or(max_time);
                     (program, args, time, format!("`{name}`"), with_context(entry, &grants))
                 }

@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use wattle_capability::policy::Grant;
 use wattle_catalog::{Catalog, Entry, Folders, Name, Problem};
-use wattle_rt::Runtime;
+use wattle_rt::{Program, Runtime};
 
 /// Minimum time between two reloads of the folders.
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
@@ -166,7 +167,8 @@ impl CatalogReloader {
     }
 }
 
-/// Checks that a program compiles and imports only the capabilities that it declares.
+/// Checks that a program compiles, that it uses the capabilities that it declares, and that it can
+/// be given what it asks for.
 pub(crate) async fn check(
     runtime: &Runtime,
     catalog: &Catalog,
@@ -174,5 +176,18 @@ pub(crate) async fn check(
 ) -> Result<(), Problem> {
     let prepared = crate::programs::prepare_in(runtime, catalog, entry.source()).await;
     let program = prepared.map_err(|diagnostic| entry.refused(&diagnostic))?;
-    entry.check_uses(program.imports())
+    check_front_matter(runtime, entry, &program)
+}
+
+/// Checks the front matter of a program against its compiled body.
+///
+/// # Errors
+/// If `uses` is wrong, or `grants` contains something that nobody can give.
+pub fn check_front_matter(
+    runtime: &Runtime,
+    entry: &Entry,
+    program: &Program,
+) -> Result<(), Problem> {
+    entry.check_uses(runtime, program)?;
+    entry.check_grants(|grant| grant.parse::<Grant>().map(drop))
 }

@@ -21,6 +21,8 @@ pub(super) struct RawProgram {
     #[serde(default)]
     pub(super) result: Option<Spanned<String>>,
     pub(super) uses: Option<Spanned<Vec<String>>>,
+    #[serde(default)]
+    pub(super) grants: Vec<Spanned<String>>,
     pub(super) version: Option<String>,
     pub(super) replaces: Option<Spanned<String>>,
     #[serde(default)]

@@ -16,6 +16,7 @@ mod mcp;
 mod model;
 mod places;
 mod policy;
+mod privilege;
 mod project;
 pub(crate) mod regular_file;
 mod secret;

@@ -10,7 +10,7 @@ use wattle_agent::Settings;
 use wattle_agent::host::capability::ai::Budget;
 use wattle_agent::host::capability::egress::HostRule;
 use wattle_agent::host::capability::git::{Branch, Remote};
-use wattle_agent::host::capability::policy::{Policy, Rule};
+use wattle_agent::host::capability::policy::{Policy, Privileges, Rule};
 use wattle_agent::host::machine::{self, Dollars, OnMaxSteps};
 use wattle_agent::host::rt::{AccountLimits, Limits};
 use wattle_agent::host::{DEFAULT_TENANT, DialectSetting, Retention, StoreLimits, Timeout};
@@ -426,6 +426,9 @@ keys! {
     /// The MCP servers whose tools programs may call, each with its command or its URL. A server uses
     /// them for the configured tenant only, unless `shared` is true.
     mcp "WATTLE_MCP": McpServers = |_| McpServers::default(), Class::Never;
+    /// The privileges of single programs of the catalog: for each program's name, `sha256`, the hash
+    /// of its text, and `grants`, the rules and secrets that this text gets beyond the policy.
+    programs "WATTLE_PROGRAMS": Privileges = |_| Privileges::default(), Class::Never;
     /// The hosts that programs may reach even if they are not public.
     allow_host "WATTLE_ALLOW_HOST": Vec<HostRule> = |_| Vec::new(), Class::Narrows(class::fewer_hosts), granted
         => Flag::value(Group::Hosts, "HOST[:PORT]", "Allow a host that is not public; repeatable");

@@ -46,6 +46,7 @@ impl Session {
         let is_built_in = matches!(entry.origin(), Origin::BuiltIn(_));
         let (source, time) = (entry.source().to_string(), entry.meta().timeout);
         let Some(program) = self.prepare(&source, None).await else { return Ok(Next::Go) };
+        let program = entry.start(program);
         match self.run(&Ready { program, args, time, tape: None }).await? {
             Ended::Ran(outcome) => {
                 let shown = Some(source.as_str()).filter(|_| !is_built_in);

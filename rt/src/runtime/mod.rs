@@ -123,6 +123,15 @@ impl Runtime {
         &self.inner.capabilities
     }
 
+    /// Returns true if the capability is known, and none of its functions reaches outside the program
+    /// that calls it.
+    #[must_use]
+    pub fn is_pure(&self, capability: &str) -> bool {
+        let mut known = self.inner.capabilities.iter().filter(|own| own.name == capability);
+        let reaches = |own: &Capability| own.functions.iter().any(|f| f.signature.reaches_out());
+        known.next().is_some_and(|own| !reaches(own))
+    }
+
     /// Returns the signatures of the host functions that programs may name.
     #[must_use]
     pub fn signatures(&self) -> &Signatures {

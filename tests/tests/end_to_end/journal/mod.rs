@@ -10,6 +10,7 @@ mod park;
 mod place;
 mod poison;
 mod power_loss;
+mod privilege;
 mod recall;
 mod replay;
 mod sealed;
