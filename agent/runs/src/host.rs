@@ -195,7 +195,7 @@ impl Host {
     /// # Errors
     /// The same as for [`Runtime::prepare`].
     pub async fn prepare(&self, source: &str) -> Result<Program, Arc<Diagnostic>> {
-        crate::programs::prepare_in(&self.runtime, &self.catalog(), source).await
+        crate::programs::prepare_in(&self.runtime, &self.catalog(), source, None).await
     }
 
     /// Returns the runtime for programs that may call the programs of the host's

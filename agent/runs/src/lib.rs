@@ -16,6 +16,7 @@ mod hooks;
 mod host;
 mod inference;
 pub mod journal;
+mod kept;
 mod listing;
 mod manual;
 mod nonce;

@@ -29,7 +29,8 @@ use wattle_capability::wattle::{CatalogIndex, ProgramSummary, Wattle};
 use wattle_capability::web::{self, Engine, EngineKind};
 use wattle_cases::guests::SharedGuests;
 use wattle_rt::{
-    Account, Code, Failure, Grants, Limits, NestedContext, Outcome, RunError, Runtime,
+    Account, Code, Failure, Grants, Kept, KeptLimits, Limits, NestedContext, Outcome, RunError,
+    Runtime,
 };
 
 pub(crate) struct World {
@@ -75,12 +76,21 @@ impl World {
             .with(Git(Arc::new(Pushed)))
             .with(Publish(Some(Arc::new(Files::overlay(None, 1 << 20)))))
             .with(Image::new(Some(Arc::new(OnePicture))))
+            .with(Kept::new([], KeptLimits { names: 64, bytes: 64 << 20 }))
             .with(Ai::new(Arc::new(Echo), Budget { calls: 3, tokens: 1_000 })),
         )
     }
 
     pub(crate) async fn run(&self, text: &str, args: &[&str]) -> Result<Outcome, String> {
         self.run_granted(text, args, &self.grants()).await
+    }
+
+    /// Runs a program that reads and keeps values.
+    pub(crate) async fn run_keeping(&self, text: &str, kept: &Kept) -> Result<Outcome, String> {
+        let runtime = self.runtime.with_kept(kept);
+        let program = runtime.prepare(text).await.map_err(|d| d.to_string())?;
+        let grants = Arc::new(self.grants().as_ref().clone().with(kept.clone()));
+        runtime.run(&program, &grants, Vec::new()).await.map_err(|e| e.to_string())
     }
 
     pub(crate) async fn run_granted(
