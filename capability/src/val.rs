@@ -270,7 +270,7 @@ capability! {
     fn keep(name: str, v: val) ! EBOUND ENOMEM EACCESS = kept::keep;
 
     /// Returns the value that an earlier program kept under a name. Generated code calls it
-    #[example = r#"(ret (val.text (val.kept "rows")))"#]
+    #[example = r#"(ret (val.text (val.kept "rows")))"# => "[1,2]"]
     #[prompt(omitted)]
     fn kept(name: str) -> v: val = kept::kept;
 

@@ -9,6 +9,9 @@ use wattle_rt::{Account, Failure, Kept, KeptLimits, KeptText};
 
 use crate::journal::{RecordedCall, kept_json};
 
+/// The limits on the kept values of a run, and of a session in a terminal.
+pub const KEPT_LIMITS: KeptLimits = KeptLimits { names: MAX_KEPT, bytes: MAX_KEPT_BYTES };
+
 /// The texts of a run's kept values. The state of the run has their names and hashes.
 pub(crate) struct RunKept {
     /// The values that the next programs can read, by name.
@@ -37,8 +40,7 @@ impl RunKept {
     /// are cut.
     pub(crate) fn for_call(&self, result: String) -> CallKept {
         let current = lock(&self.current).values().cloned().collect::<Vec<_>>();
-        let limits = KeptLimits { names: MAX_KEPT, bytes: MAX_KEPT_BYTES };
-        CallKept { values: Kept::new(current, limits), result, shown: self.shown }
+        CallKept { values: Kept::new(current, KEPT_LIMITS), result, shown: self.shown }
     }
 
     /// Adds values that programs of the current step kept.

@@ -52,6 +52,7 @@ pub use error::HostError;
 pub use hooks::{Perform, RunHooks};
 pub use host::{AgentPrograms, Host, NO_ENGINE};
 pub use inference::ModelInference;
+pub use kept::KEPT_LIMITS;
 pub use listing::Listing;
 pub use parts::{RunParts, Settle};
 pub use programs::Programs;

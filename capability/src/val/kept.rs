@@ -18,8 +18,8 @@ const MAX_KEY: usize = 24;
 
 pub(super) fn keep(run: &mut Run, name: &str, v: i32) -> Result<(), Failure> {
     let Some(kept) = run.grants().config::<Kept>().filter(|_| !run.is_nested()) else {
-        let why = "only a program that the run itself calls, and that is not of the catalog, keeps \
-                   values; return the value, or write it to a file";
+        let why = "this program keeps no values: only the programs that the model of a run writes do, \
+                   and those that are typed in a session; return the value, or write it to a file";
         return Err(Failure::new(Code::EACCESS, why));
     };
     check_name(name)?;

@@ -29,8 +29,8 @@ use wattle_capability::wattle::{CatalogIndex, ProgramSummary, Wattle};
 use wattle_capability::web::{self, Engine, EngineKind};
 use wattle_cases::guests::SharedGuests;
 use wattle_rt::{
-    Account, Code, Failure, Grants, Kept, KeptLimits, Limits, NestedContext, Outcome, RunError,
-    Runtime,
+    Account, Code, Failure, Grants, Kept, KeptLimits, KeptText, Limits, NestedContext, Outcome,
+    RunError, Runtime,
 };
 
 pub(crate) struct World {
@@ -53,6 +53,9 @@ impl World {
 
     pub(crate) fn grants(&self) -> Arc<Grants> {
         let pure = wattle_capability::pure_grants();
+        let rows = ("rows", "[1,2]".to_owned(), "list of 2 numbers".to_owned());
+        let rows = KeptText::new(self.runtime.account(), rows.0, rows.1, rows.2).unwrap();
+        let limits = KeptLimits { names: 64, bytes: 64 << 20 };
         Arc::new(
             pure.with(Kv {
                 session: Arc::new(InMemory::default()),
@@ -76,7 +79,7 @@ impl World {
             .with(Git(Arc::new(Pushed)))
             .with(Publish(Some(Arc::new(Files::overlay(None, 1 << 20)))))
             .with(Image::new(Some(Arc::new(OnePicture))))
-            .with(Kept::new([], KeptLimits { names: 64, bytes: 64 << 20 }))
+            .with(Kept::new([rows], limits))
             .with(Ai::new(Arc::new(Echo), Budget { calls: 3, tokens: 1_000 })),
         )
     }

@@ -124,9 +124,11 @@ impl<'s> Lowering<'_, 's> {
     /// Lowers `(keep $x V)`. In `(keep x V)`, x is declared if the program has a variable `$x`.
     fn keep_value(&mut self, list: NodeId, target: NodeId, node: NodeId) -> CodeResult<'s> {
         let tree = self.tree;
-        let word = match tree.atom(target) {
-            Some(word) if !word.starts_with('$') => word,
-            _ => self.kept_name(target)?,
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        let word = tree.text(target).trim_matches('"');
+        let word = match word.chars().all(is_plain) && !tree.is_list(target) {
+            true => word,
+            false => self.kept_name(target)?,
         };
         let name = dollar_name(tree, word);
         if !name.starts_with('$') {
