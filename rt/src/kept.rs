@@ -79,30 +79,37 @@ impl Kept {
         self.lock().clone()
     }
 
+    /// Checks that a value of this name and size can be kept.
+    ///
+    /// # Errors
+    /// `EBOUND` if the values of the run would exceed their limits.
+    pub fn check(&self, name: &str, bytes: usize) -> Result<(), Failure> {
+        let added = self.lock();
+        let is_added = |name: &str| added.iter().any(|known| known.name() == name);
+        let before = self.0.before.values().filter(|known| !is_added(known.name()));
+        let others = before.chain(added.iter()).filter(|known| known.name() != name);
+        let sizes = others.map(|known| known.json().len());
+        let (names, bytes) = sizes.fold((1, bytes), |(names, all), own| (names + 1, all + own));
+        let KeptLimits { names: max_names, bytes: max_bytes } = self.0.limits;
+        if names <= max_names && bytes <= max_bytes {
+            return Ok(());
+        }
+        let why = format!(
+            "`{name}` is not kept: a run keeps at most {max_names} values of together {} MiB; keep \
+             less of it, or replace one that is no longer needed: (keep NAME V)",
+            max_bytes >> 20
+        );
+        Err(Failure::new(Code::EBOUND, why))
+    }
+
     /// Keeps a value.
     ///
     /// # Errors
     /// `EBOUND` if the values of the run would exceed their limits.
     pub fn add(&self, text: KeptText) -> Result<(), Failure> {
+        self.check(text.name(), text.json().len())?;
         let mut added = self.lock();
         added.retain(|known| known.name() != text.name());
-        let replaced =
-            |name: &str| name == text.name() || added.iter().any(|known| known.name() == name);
-        let before = self.0.before.values().filter(|known| !replaced(known.name()));
-        let (names, bytes) =
-            before.chain(added.iter()).fold((1, text.json().len()), |(names, bytes), known| {
-                (names + 1, bytes + known.json().len())
-            });
-        let KeptLimits { names: max_names, bytes: max_bytes } = self.0.limits;
-        if names > max_names || bytes > max_bytes {
-            let why = format!(
-                "`{}` is not kept: a run keeps at most {max_names} values of together {} MiB; keep \
-                 less of it, or replace one that is no longer needed: (keep NAME V)",
-                text.name(),
-                max_bytes >> 20
-            );
-            return Err(Failure::new(Code::EBOUND, why));
-        }
         added.push(text);
         Ok(())
     }

@@ -26,6 +26,7 @@ pub(super) fn keep(run: &mut Run, name: &str, v: i32) -> Result<(), Failure> {
     let values = values(run);
     let (json, about) = (values.json(v, None)?, values.about(v)?);
     values.memory.check(json.len())?;
+    kept.check(name, json.len())?;
     let hash = KeptText::hash_of(&json);
     let json = run.recall(
         KEEP,

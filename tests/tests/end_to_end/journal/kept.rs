@@ -246,7 +246,8 @@ async fn calls_of_one_step_see_the_values_of_the_steps_before() {
 async fn programs_of_the_catalog_neither_see_nor_keep_values() {
     let dir = tempfile::tempdir().unwrap();
     let program = |name: &str, body: &str| {
-        let text = format!(";;; description = \"a test\"\n{body}\n");
+        let head = format!(";;; name = \"{name}\"\n;;; description = \"Tests\"");
+        let text = format!("{head}\n;;; returns = \"nothing\"\n{body}\n");
         std::fs::write(dir.path().join(format!("{name}.wat")), text).unwrap();
     };
     program("keeper", "(keep y 1)");
