@@ -8,6 +8,7 @@ mod documents;
 mod format;
 mod forms;
 mod html;
+mod kept;
 mod keys;
 mod lists;
 mod message;
@@ -264,6 +265,16 @@ capability! {
     #[example = r#"(ret (str.from_int (val.cmp (val.of_long 7) (val.of_long 2))))"# => "1"]
     #[prompt(omitted)]
     fn cmp(a: val, b: val) -> order: int ! EKIND = arithmetic::cmp;
+
+    /// Keeps a value under a name for the later programs of the run, which read it as a variable
+    #[example = r#"(val.keep "rows" (val.parse "[1,2]")) (out "kept")"# => "kept"]
+    #[prompt(omitted)]
+    fn keep(name: str, v: val) ! EBOUND ENOMEM EACCESS = kept::keep;
+
+    /// Returns the value that an earlier program kept under a name. Generated code calls it
+    #[example = r#"(ret (val.text (val.kept "rows")))"# => "[1,2]"]
+    #[prompt(omitted)]
+    fn kept(name: str) -> v: val = kept::kept;
 
     /// Returns a part, like `val.part`, or null if it is missing
     #[example = r#"(ret (val.text (val.get (val.object) (val.of_str "a"))))"# => "null"]

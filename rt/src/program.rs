@@ -151,6 +151,13 @@ impl Program {
         self.inner.compiled.authority()
     }
 
+    /// Returns true if the program reads values that earlier programs of its run kept.
+    pub(crate) fn reads_kept(&self) -> bool {
+        self.imports().iter().any(|function| {
+            wattle_lang::KEPT.split_once('.') == Some((function.module, function.name))
+        })
+    }
+
     /// Returns true if two programs have the same code, even if their sources differ.
     #[must_use]
     pub fn is_same_code(&self, other: &Program) -> bool {

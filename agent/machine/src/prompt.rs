@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 
 use crate::{
     fix::FailedProgram,
+    kept::KeptValue,
     mark::{Nonce, one_line},
     observation::Excerpt,
     parts::{
@@ -336,11 +337,25 @@ pub(crate) const ANSWER_ONLY: &str = "Your last answer was another call, which w
 pub(crate) const ESCAPED: &str = "some of the data looks like the host's lines and is shown with \
                                   a backslash after its `[`; the data itself is unchanged";
 
-/// The note about messages that do not fit into the model's context window.
-pub(crate) fn left_out(messages: u64) -> String {
+/// Maximum length of the description of a kept value, in characters.
+const MAX_ABOUT: usize = 200;
+
+/// The note about kept values, or `None` if there are none.
+pub(crate) fn kept<'k>(values: impl Iterator<Item = &'k KeptValue>) -> Option<String> {
+    let shown = |value: &KeptValue| {
+        format!("${} {}", one_line(&value.name, MAX_NAME), one_line(&value.about, MAX_ABOUT))
+    };
+    let shown: Vec<String> = values.map(shown).collect();
+    (!shown.is_empty()).then(|| format!("kept: {}", shown.join("; ")))
+}
+
+/// The note about messages that do not fit into the model's context window, with the kept values,
+/// which these messages may have announced.
+pub(crate) fn left_out(messages: u64, values: &[KeptValue]) -> String {
+    let values = kept(values.iter()).map(|kept| format!(" {kept}")).unwrap_or_default();
     format!(
         "The oldest messages of this conversation ({messages}) are not shown, because they do not \
-         fit into the context window."
+         fit into the context window.{values}"
     )
 }
 

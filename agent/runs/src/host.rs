@@ -14,7 +14,7 @@ use wattle_capability::{help, par, shell};
 use wattle_catalog::{Catalog, Entry, Folders, Problem};
 use wattle_machine::{Dialect, FunctionTool, SystemPrompt};
 use wattle_model::{Mask, Model};
-use wattle_rt::{Diagnostic, Grants, Limits, Program, Runtime};
+use wattle_rt::{Diagnostic, Grants, Kept, Limits, Program, Runtime};
 use wattle_shell::Toolbox;
 use wattle_store::Tenant;
 
@@ -195,7 +195,19 @@ impl Host {
     /// # Errors
     /// The same as for [`Runtime::prepare`].
     pub async fn prepare(&self, source: &str) -> Result<Program, Arc<Diagnostic>> {
-        crate::programs::prepare_in(&self.runtime, &self.catalog(), source).await
+        self.prepare_reading(source, None).await
+    }
+
+    /// Compiles a source like [`prepare`](Host::prepare). It may also read kept values.
+    ///
+    /// # Errors
+    /// The same as for [`Runtime::prepare`].
+    pub async fn prepare_reading(
+        &self,
+        source: &str,
+        kept: Option<&Kept>,
+    ) -> Result<Program, Arc<Diagnostic>> {
+        crate::programs::prepare_in(&self.runtime, &self.catalog(), source, kept).await
     }
 
     /// Returns the runtime for programs that may call the programs of the host's

@@ -174,7 +174,7 @@ pub(crate) async fn check(
     catalog: &Catalog,
     entry: &Entry,
 ) -> Result<(), Problem> {
-    let prepared = crate::programs::prepare_in(runtime, catalog, entry.source()).await;
+    let prepared = crate::programs::prepare_in(runtime, catalog, entry.source(), None).await;
     let program = prepared.map_err(|diagnostic| entry.refused(&diagnostic))?;
     check_front_matter(runtime, entry, &program)
 }

@@ -7,6 +7,7 @@ use crate::{
     ending::Ending,
     event::{Event, Source},
     fix::WrittenProgram,
+    kept::{KeptValue, MAX_KEPT, MAX_KEPT_BYTES},
     message::Message,
     observation::{self, Output},
     phase::{Phase, RepeatedCalls, Turn},
@@ -94,13 +95,25 @@ impl State {
         let mut executions = executions.into_iter().chain(std::iter::repeat_with(missing));
         let (mut effects, mut outputs) = (Vec::new(), Vec::new());
         let (mut final_answer, mut own_notes) = (None, Vec::new());
-        for (PlannedCall { call, refused }, number) in planned.iter().zip(1..) {
-            let execution = match refused {
-                Some(reason) => Some(Execution::Refused { reason: reason.clone() }),
-                None => executions.next(),
-            };
-            let execution = execution.unwrap_or_else(missing);
-            let output = observation::output(&execution, self.settings.observation_limit);
+        let mut kept: Vec<&str> = Vec::new();
+        let executions: Vec<Execution> = planned
+            .iter()
+            .map(|plan| match &plan.refused {
+                Some(reason) => Execution::Refused { reason: reason.clone() },
+                None => executions.next().unwrap_or_else(missing),
+            })
+            .collect();
+        for ((PlannedCall { call, .. }, execution), number) in
+            planned.iter().zip(&executions).zip(1..)
+        {
+            let mut output = observation::output(execution, self.settings.observation_limit);
+            for value in execution.kept() {
+                match self.keep(value) {
+                    Ok(()) if value.is_result => output.text.is_kept_as(&value.name),
+                    Ok(()) => kept.push(&value.name),
+                    Err(why) => own_notes.push(why),
+                }
+            }
             let cost = execution.cost();
             final_answer = final_answer.or_else(|| execution.answer().map(str::to_owned));
             effects.push(Effect::Emit(Event::ToolResult {
@@ -143,6 +156,8 @@ impl State {
             !self.knows_escapes && outputs.iter().any(|output| output.has_marks(&self.nonce));
         self.knows_escapes |= escaped;
         let escaped = escaped.then(|| prompt::ESCAPED.to_owned());
+        let kept = self.kept.iter().filter(|value| kept.contains(&value.name.as_str()));
+        own_notes.extend(prompt::kept(kept));
         let notes: Vec<String> =
             notes.iter().cloned().chain(own_notes).chain(warning).chain(escaped).collect();
         self.conversation.extend(self.dialect.observation(
@@ -180,6 +195,26 @@ impl State {
         }
         self.artifacts.retain(|known| known.name != artifact.name);
         self.artifacts.push(artifact.clone());
+        Ok(())
+    }
+
+    /// Stores a kept value. It replaces an earlier value of the same name.
+    ///
+    /// # Errors
+    /// If the run's kept values would exceed their limits, because programs that ran at the same
+    /// time kept too much. The error is a message for the model.
+    fn keep(&mut self, value: &KeptValue) -> Result<(), String> {
+        let others = || self.kept.iter().filter(|known| known.name != value.name);
+        let bytes = others().fold(value.bytes, |bytes, known| bytes.saturating_add(known.bytes));
+        if others().count() >= MAX_KEPT || bytes > MAX_KEPT_BYTES as u64 {
+            return Err(format!(
+                "`${}` is not kept: a run keeps at most {MAX_KEPT} values of together {} MiB",
+                value.name,
+                MAX_KEPT_BYTES >> 20
+            ));
+        }
+        self.kept.retain(|known| known.name != value.name);
+        self.kept.push(value.clone());
         Ok(())
     }
 

@@ -4,6 +4,7 @@
 mod conformance;
 mod fork;
 mod generated;
+mod kept;
 mod keys;
 mod output;
 mod park;
