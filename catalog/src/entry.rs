@@ -21,15 +21,17 @@ pub enum Origin {
     File(PathBuf),
     /// The declaration of an agent. The value is the agent's name.
     Agent(String),
+    /// A script of a skill. The value is its path.
+    Skill(PathBuf),
 }
 
 impl Origin {
     /// Returns the path of the file that contains the program, or `None` if the program is not from
-    /// a file on disk.
+    /// a file of a catalog folder.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match self {
-            Origin::BuiltIn(_) | Origin::Agent(_) => None,
+            Origin::BuiltIn(_) | Origin::Agent(_) | Origin::Skill(_) => None,
             Origin::File(path) => Some(path),
         }
     }
@@ -39,7 +41,7 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Origin::BuiltIn(file) => write!(f, "built-in {file}"),
-            Origin::File(path) => write!(f, "{}", path.display()),
+            Origin::File(path) | Origin::Skill(path) => write!(f, "{}", path.display()),
             Origin::Agent(name) => write!(f, "agent {name}"),
         }
     }
@@ -90,17 +92,32 @@ impl Entry {
     /// Creates a program that is part of an agent's declaration.
     #[must_use]
     pub fn of_agent(agent: &str, name: Name, meta: Meta, body: String) -> Entry {
+        Entry::without_front_matter(name, meta, body, Origin::Agent(agent.to_owned()))
+    }
+
+    /// Creates a program whose source has no front matter.
+    pub(crate) fn without_front_matter(
+        name: Name,
+        meta: Meta,
+        body: String,
+        origin: Origin,
+    ) -> Entry {
         Entry {
             name,
             aliased: None,
             meta,
             source: body.into(),
             body: 0,
-            origin: Origin::Agent(agent.to_owned()),
+            origin,
             fixed: Vec::new(),
             context: Arc::default(),
             schema: None,
         }
+    }
+
+    /// Returns a copy of the program with another name.
+    pub(crate) fn with_name(self, name: Name) -> Entry {
+        Entry { name, ..self }
     }
 
     /// Returns true if a string contains front matter, valid or not: the first line that is neither

@@ -54,12 +54,13 @@ impl Folders {
         Folders { folders, added, catalog }
     }
 
-    /// Returns a copy of the folders with an additional program, which no rescan removes. It replaces
-    /// a program with the same name.
+    /// Returns a copy of the folders with additional programs, which no rescan removes. They replace
+    /// programs with the same names.
     #[must_use]
-    pub fn adding(&self, program: Entry) -> Folders {
-        let known = self.added.iter().filter(|own| own.name() != program.name());
-        let added = known.cloned().chain([program.clone()]).collect();
+    pub fn adding(&self, programs: &[Entry]) -> Folders {
+        let is_replaced = |own: &&Entry| programs.iter().any(|new| new.name() == own.name());
+        let known = self.added.iter().filter(|own| !is_replaced(own));
+        let added = known.chain(programs).cloned().collect();
         Folders::of(self.folders.clone(), added)
     }
 

@@ -34,6 +34,7 @@ mod settings;
 mod setup;
 mod shared;
 mod sink;
+mod skills;
 mod span;
 pub mod trace;
 mod tree;

@@ -5,16 +5,24 @@
 //! very many programs, part of the prompt also depends on the session's first message.
 
 use wattle_capability::TRUSTED;
-use wattle_catalog::{Catalog, Entry, Origin};
-use wattle_machine::{ArgLine, Dialect, ProgramLine, ProgramList};
+use wattle_capability::skill::SKILL;
+use wattle_catalog::{Catalog, Entry, Origin, Skills};
+use wattle_machine::{ArgLine, Dialect, ProgramLine, ProgramList, SkillLine, SkillList};
 use wattle_rt::Grants;
 
 /// Maximum number of the deployment's own programs that a prompt describes. For the rest, the
 /// prompt lists only the names.
 const MAX_DESCRIBED: usize = 100;
 
-/// Maximum number of additional programs that are described because they match the first message.
+/// Maximum number of additional programs that are described because they match the first message,
+/// and of additional skills.
 const MAX_MATCHING: usize = 20;
+
+/// Maximum total length of the descriptions of skills, in bytes. A prompt names the other skills.
+const MAX_SKILLS: usize = 16 << 10;
+
+/// The program that reads a skill.
+const SKILL_PROGRAM: &str = "skill";
 
 /// The built-in programs that come first in a prompt, because a model needs them for any task.
 const BASE: &[&str] = &[
@@ -25,6 +33,7 @@ const BASE: &[&str] = &[
     "web_search",
     "wattle",
     "run",
+    SKILL_PROGRAM,
     "file_issue",
     "done",
     "git",
@@ -78,21 +87,24 @@ pub struct Listing {
     /// The deployment's own programs beyond the first [`MAX_DESCRIBED`] that match the first
     /// message, most relevant first.
     matching: Vec<String>,
+    /// The skills, if the agent is offered the program that reads them.
+    skills: SkillList,
 }
 
-/// A program's line in the prompt, and the trusted capabilities that a run needs for the program to
-/// be listed.
+/// A program's line in the prompt, and the rare capabilities that a run needs for the program to be
+/// listed: those of trusted runs, and skills.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ListedProgram {
     line: ProgramLine,
-    trusted: Vec<&'static str>,
+    needs: Vec<&'static str>,
 }
 
 impl Listing {
-    /// Chooses the programs that a prompt lists. The message matters only if the deployment adds
-    /// more than 100 programs. It then determines which programs after the first 100 are described.
+    /// Chooses the programs and the skills that a prompt lists. The message matters only if the
+    /// deployment adds more than 100 programs, or as many skills. It then determines which of the
+    /// rest are described.
     #[must_use]
-    pub fn choose(catalog: &Catalog, message: &str) -> Listing {
+    pub fn choose(catalog: &Catalog, skills: &Skills, message: &str) -> Listing {
         let is_built_in = |entry: &&Entry| matches!(entry.origin(), Origin::BuiltIn(_));
         let entries = || catalog.iter().map(AsRef::<Entry>::as_ref);
         let mut built_in: Vec<&Entry> = entries()
@@ -100,7 +112,10 @@ impl Listing {
             .filter(|entry| !is_hosts(entry) && !is_twin(entry))
             .collect();
         built_in.sort_by_key(|entry| (family(entry.name().as_str()), entry.name()));
-        let own: Vec<&Entry> = entries().filter(|entry| !is_built_in(entry)).collect();
+        // The page of a skill describes the programs of its scripts.
+        let is_script = |entry: &&Entry| matches!(entry.origin(), Origin::Skill(_));
+        let own: Vec<&Entry> =
+            entries().filter(|entry| !is_built_in(entry) && !is_script(entry)).collect();
         let rest = own.get(MAX_DESCRIBED..).unwrap_or_default();
         let matching = if rest.is_empty() {
             Vec::new()
@@ -113,7 +128,16 @@ impl Listing {
             built_in: built_in.into_iter().map(program).collect(),
             own: own.into_iter().map(program).collect(),
             matching,
+            skills: match catalog.get(SKILL_PROGRAM) {
+                Some(_) => list_skills(skills, message),
+                None => SkillList::default(),
+            },
         }
+    }
+
+    /// Returns the skills listed in the prompt of a run with these grants.
+    pub(crate) fn skills(&self, grants: &Grants) -> SkillList {
+        if grants.allows(SKILL.name) { self.skills.clone() } else { SkillList::default() }
     }
 
     /// Returns the programs listed in the prompt of a run with these grants. In the plain dialect,
@@ -122,8 +146,7 @@ impl Listing {
         if dialect == Dialect::Plain {
             return ProgramList::default();
         }
-        let visible =
-            |listed: &&ListedProgram| listed.trusted.iter().all(|name| grants.allows(name));
+        let visible = |listed: &&ListedProgram| listed.needs.iter().all(|name| grants.allows(name));
         let built_in = self.built_in.iter().filter(visible);
         let built_in = built_in.map(|listed| &listed.line).filter(|line| line.name != DONE);
         let own = self.own.iter().filter(visible);
@@ -160,11 +183,43 @@ fn family(name: &str) -> (usize, usize) {
     (1 + family.unwrap_or(FAMILIES.len()), 0)
 }
 
+/// Divides the skills into those that are described and those that are only named.
+fn list_skills(skills: &Skills, message: &str) -> SkillList {
+    let line = |skill: &wattle_catalog::Skill| SkillLine {
+        name: skill.name().to_owned(),
+        description: skill.description().to_owned(),
+    };
+    let mut list = SkillList::default();
+    let mut left = MAX_SKILLS;
+    for skill in skills.iter() {
+        let size = skill.description().len();
+        let is_described = list.named.is_empty() && list.described.len() < MAX_DESCRIBED;
+        match left.checked_sub(size).filter(|_| is_described) {
+            Some(rest) => {
+                left = rest;
+                list.described.push(line(skill));
+            }
+            None => list.named.push(skill.name().to_owned()),
+        }
+    }
+    if !list.named.is_empty() {
+        let found = skills.search(message).into_iter();
+        let found = found.filter(|skill| list.named.iter().any(|name| name == skill.name()));
+        list.matching = found.take(MAX_MATCHING).map(line).collect();
+    }
+    list
+}
+
 fn program(entry: &Entry) -> ListedProgram {
     let uses = entry.meta().uses.iter().flatten().map(String::as_str).collect::<Vec<_>>();
     ListedProgram {
         line: line(entry),
-        trusted: TRUSTED.iter().copied().filter(|name| uses.contains(name)).collect(),
+        needs: TRUSTED
+            .iter()
+            .copied()
+            .chain([SKILL.name])
+            .filter(|name| uses.contains(name))
+            .collect(),
     }
 }
 

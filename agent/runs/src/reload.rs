@@ -80,6 +80,11 @@ impl CatalogReloader {
         }
     }
 
+    /// Returns a reloader for the same folders and for additional programs.
+    pub(crate) fn with_programs(&self, programs: &[Entry]) -> CatalogReloader {
+        CatalogReloader::new(self.folders().adding(programs))
+    }
+
     fn folders(&self) -> Folders {
         self.folders.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -116,7 +121,7 @@ impl CatalogReloader {
     pub(crate) async fn add(&self, program: Entry) {
         // No reload may happen between this read and the write.
         let _guard = self.reported.lock().await;
-        self.put(self.folders().adding(program));
+        self.put(self.folders().adding(&[program]));
     }
 
     async fn rescan(&self, runtime: &Runtime, reported: &mut LastReport) {

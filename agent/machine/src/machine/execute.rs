@@ -7,8 +7,9 @@ use crate::{
     ending::Ending,
     event::{Event, Source},
     fix::WrittenProgram,
+    function::ProgramFunction,
     message::Message,
-    observation::{self, Output},
+    observation::{self, Output, WHOLE_LIMIT},
     phase::{Phase, RepeatedCalls, Turn},
     prompt,
     request::Purpose,
@@ -100,7 +101,9 @@ impl State {
                 None => executions.next(),
             };
             let execution = execution.unwrap_or_else(missing);
-            let output = observation::output(&execution, self.settings.observation_limit);
+            let limit = self.settings.observation_limit;
+            let limit = if self.is_whole(call) { limit.max(WHOLE_LIMIT) } else { limit };
+            let output = observation::output(&execution, limit);
             let cost = execution.cost();
             final_answer = final_answer.or_else(|| execution.answer().map(str::to_owned));
             effects.push(Effect::Emit(Event::ToolResult {
@@ -216,10 +219,16 @@ impl State {
     }
 
     pub(super) fn is_silent(&self, plan: &PlannedCall) -> bool {
-        matches!(
-            &plan.call,
-            Call::Catalog { name, .. }
-                if self.programs.iter().any(|known| known.silent && known.program == *name)
-        )
+        self.program(&plan.call).is_some_and(|program| program.silent)
+    }
+
+    fn is_whole(&self, call: &Call) -> bool {
+        self.program(call).is_some_and(|program| program.whole)
+    }
+
+    /// Returns the catalog program that a call names, or `None` if it names none.
+    fn program(&self, call: &Call) -> Option<&ProgramFunction> {
+        let Call::Catalog { name, .. } = call else { return None };
+        self.programs.iter().find(|known| known.program == *name)
     }
 }
