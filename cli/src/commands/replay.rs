@@ -20,7 +20,8 @@ pub(crate) async fn replay(args: ReplayArgs, flags: &[Layer]) -> Result<Exit, Fa
     let (store, opened) = find(&args.run, flags).await?;
     let granted =
         opened.start.origin.get("granted").map(Layer::of_granted).transpose()?.unwrap_or_default();
-    let setup = Setup::new(trust::gather(&[flags, &[granted]].concat())?)?;
+    let config = trust::gather(&[flags, &[granted]].concat())?;
+    let setup = Setup::new(trust::with_trusted_content(config)?)?;
     let agent = AgentSpec::of_origin(&opened.start.origin).map_err(Fault::failed)?;
     let (setup, _) = setup.for_agent(&agent, &setup.settings(RUN_STEPS))?;
     let journal: SharedJournal = Arc::new(store);
