@@ -24,6 +24,7 @@ mod folder;
 mod folders;
 mod front;
 mod layout;
+mod limits;
 mod manual;
 mod meta;
 mod name;

@@ -7,7 +7,9 @@ use wattle_rt::Code;
 
 use crate::folder::MAX_FILE;
 use crate::front::MAX_FORMAT;
-use crate::skill::{MAX_BYTES, MAX_DEPTH, MAX_FILES, MAX_SKILL_FILE, MAX_SKILLS};
+use crate::limits::{
+    MAX_SKILL_BYTES, MAX_SKILL_DEPTH, MAX_SKILL_FILE, MAX_SKILL_FILES, MAX_SKILL_NAME, MAX_SKILLS,
+};
 use crate::{ArgumentError, TypeHint, nearest};
 
 /// A problem with a file or folder of the catalog. The file is omitted, or its previous version
@@ -203,11 +205,11 @@ pub(crate) enum Fault {
     SkillLink,
     #[error("has more than {MAX_SKILLS} skills")]
     SkillsTooMany,
-    #[error("has more than {MAX_FILES} files or folders")]
+    #[error("has more than {MAX_SKILL_FILES} files or folders")]
     SkillTooMany,
-    #[error("has more than {} MiB", MAX_BYTES >> 20)]
+    #[error("has more than {} MiB", MAX_SKILL_BYTES >> 20)]
     SkillTooLarge,
-    #[error("has more than {MAX_DEPTH} nested folders")]
+    #[error("has more than {MAX_SKILL_DEPTH} nested folders")]
     SkillTooDeep,
     #[error("its name is not UTF-8")]
     SkillFileName,
@@ -316,7 +318,7 @@ impl Fault {
             }
             Fault::SkillName(_) => format!(
                 "use 1 to {} lowercase letters, digits and single hyphens between them",
-                crate::skill::MAX_SKILL_NAME
+                MAX_SKILL_NAME
             ),
             Fault::SkillFolder { .. } => "give both the same name".to_owned(),
             Fault::SkillFileTooLarge => {

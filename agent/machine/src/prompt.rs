@@ -209,7 +209,7 @@ fn skills(skills: &SkillList) -> String {
         return String::new();
     }
     let mut section = "# Skills\nInstructions for certain tasks. If one is for this task, read it \
-                       before you begin: skill(name).\n"
+                       before you begin: skill(name, file?).\n"
         .to_owned();
     section.extend(described.iter().map(skill_line));
     if !named.is_empty() {

@@ -33,7 +33,6 @@ const BASE: &[&str] = &[
     "web_search",
     "wattle",
     "run",
-    SKILL_PROGRAM,
     "file_issue",
     "done",
     "git",
@@ -91,12 +90,12 @@ pub struct Listing {
     skills: SkillList,
 }
 
-/// A program's line in the prompt, and the rare capabilities that a run needs for the program to be
-/// listed: those of trusted runs, and skills.
+/// A program's line in the prompt, and the trusted capabilities that a run needs for the program to
+/// be listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ListedProgram {
     line: ProgramLine,
-    needs: Vec<&'static str>,
+    trusted: Vec<&'static str>,
 }
 
 impl Listing {
@@ -109,7 +108,8 @@ impl Listing {
         let entries = || catalog.iter().map(AsRef::<Entry>::as_ref);
         let mut built_in: Vec<&Entry> = entries()
             .filter(is_built_in)
-            .filter(|entry| !is_hosts(entry) && !is_twin(entry))
+            // The section on skills describes their program.
+            .filter(|entry| !is_hosts(entry) && !is_twin(entry) && !is_skill_reader(entry))
             .collect();
         built_in.sort_by_key(|entry| (family(entry.name().as_str()), entry.name()));
         // The page of a skill describes the programs of its scripts.
@@ -146,7 +146,8 @@ impl Listing {
         if dialect == Dialect::Plain {
             return ProgramList::default();
         }
-        let visible = |listed: &&ListedProgram| listed.needs.iter().all(|name| grants.allows(name));
+        let visible =
+            |listed: &&ListedProgram| listed.trusted.iter().all(|name| grants.allows(name));
         let built_in = self.built_in.iter().filter(visible);
         let built_in = built_in.map(|listed| &listed.line).filter(|line| line.name != DONE);
         let own = self.own.iter().filter(visible);
@@ -166,6 +167,10 @@ impl Listing {
 /// Returns true if only the host calls the program. Such a program is not offered to a model.
 pub(crate) fn is_hosts(entry: &Entry) -> bool {
     matches!(entry.origin(), Origin::BuiltIn(_)) && HOSTS.contains(&entry.name().as_str())
+}
+
+fn is_skill_reader(entry: &Entry) -> bool {
+    entry.name().as_str() == SKILL_PROGRAM
 }
 
 fn is_twin(entry: &Entry) -> bool {
@@ -214,12 +219,7 @@ fn program(entry: &Entry) -> ListedProgram {
     let uses = entry.meta().uses.iter().flatten().map(String::as_str).collect::<Vec<_>>();
     ListedProgram {
         line: line(entry),
-        needs: TRUSTED
-            .iter()
-            .copied()
-            .chain([SKILL.name])
-            .filter(|name| uses.contains(name))
-            .collect(),
+        trusted: TRUSTED.iter().copied().filter(|name| uses.contains(name)).collect(),
     }
 }
 

@@ -7,10 +7,8 @@ use serde_json::Value as Json;
 
 use super::MAX_SKILL_DESCRIPTION;
 use crate::front::LineFault;
+use crate::limits::MAX_SKILL_NAME;
 use crate::problem::Fault;
-
-/// Maximum length of a skill's name, in bytes.
-pub(crate) const MAX_NAME: usize = 64;
 
 /// Maximum length of the text about what a skill needs, in characters.
 const MAX_COMPATIBILITY: usize = 500;
@@ -44,7 +42,7 @@ pub fn is_skill_name(text: &str) -> bool {
     let is_word = |word: &str| {
         !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
     };
-    text.len() <= MAX_NAME && text.split('-').all(is_word)
+    text.len() <= MAX_SKILL_NAME && text.split('-').all(is_word)
 }
 
 /// Returns the text of a `SKILL.md` with this front matter and these instructions.

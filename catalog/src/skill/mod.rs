@@ -17,10 +17,8 @@ use std::sync::Arc;
 use crate::problem::Problem;
 use crate::rank::Field;
 
-pub(crate) use front::MAX_NAME as MAX_SKILL_NAME;
 pub use front::{is_skill_name, skill_text};
 pub use read::read_skills;
-pub(crate) use read::{MAX_BYTES, MAX_DEPTH, MAX_FILES, MAX_SKILL_FILE, MAX_SKILLS};
 pub use scripts::{Script, ScriptKind};
 pub use set::Skills;
 

@@ -8,22 +8,10 @@ use std::sync::Arc;
 
 use super::{SKILL_FILE, Skill, front};
 use crate::folder::{regular_file, unreadable, utf8};
+use crate::limits::{
+    MAX_SKILL_BYTES, MAX_SKILL_DEPTH, MAX_SKILL_FILE, MAX_SKILL_FILES, MAX_SKILLS,
+};
 use crate::problem::{Fault, Problem};
-
-/// Maximum number of skills in a folder.
-pub(crate) const MAX_SKILLS: usize = 500;
-
-/// Maximum number of files and folders of a skill.
-pub(crate) const MAX_FILES: usize = 500;
-
-/// Maximum total size of the files of a skill, in bytes.
-pub(crate) const MAX_BYTES: u64 = 16 << 20;
-
-/// Maximum size of `SKILL.md`, in bytes.
-pub(crate) const MAX_SKILL_FILE: u64 = 128 << 10;
-
-/// Maximum number of nested folders in a skill.
-pub(crate) const MAX_DEPTH: usize = 8;
 
 /// Maximum number of entries of a folder of skills that are examined.
 const MAX_ENTRIES: usize = 10_000;
@@ -46,8 +34,8 @@ pub fn read_skills(folder: &Path, within: Option<&Path>) -> (Vec<Skill>, Vec<Pro
         None => true,
         Some(top) => top.is_ok_and(|top| path.canonicalize().is_ok_and(|at| at.starts_with(top))),
     };
-    let mut names = entries.take(MAX_ENTRIES + 1).flatten().map(|entry| entry.path());
-    let mut paths: Vec<_> = names.by_ref().collect();
+    let entries = entries.take(MAX_ENTRIES + 1).flatten();
+    let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
     let mut problems = Vec::new();
     if paths.len() > MAX_ENTRIES {
         problems.push(problem(folder, Fault::SkillsTooMany));
@@ -99,8 +87,8 @@ pub(crate) fn skill(folder: &Path) -> Result<Skill, Problem> {
     }
     let mut content = Content {
         files: BTreeMap::new(),
-        left: MAX_BYTES,
-        entries: MAX_FILES,
+        left: MAX_SKILL_BYTES,
+        entries: MAX_SKILL_FILES,
         left_out: Vec::new(),
     };
     content.files.insert(SKILL_FILE.to_owned(), text.into_bytes().into());
@@ -124,7 +112,7 @@ impl Content {
     /// Adds the files in a folder and in those below it. `prefix` is the folder's path in the skill,
     /// and ends with `/` if it is not empty.
     fn add_folder(&mut self, folder: &Path, prefix: &str, depth: usize) -> Result<(), Fault> {
-        if depth > MAX_DEPTH {
+        if depth > MAX_SKILL_DEPTH {
             return Err(Fault::SkillTooDeep);
         }
         let entries = fs::read_dir(folder).map_err(|error| unreadable(&error))?;

@@ -147,7 +147,7 @@ pub(crate) enum SkillsCommand {
 pub(crate) struct NewSkillArgs {
     /// The skill's name: lowercase letters, digits and hyphens
     pub(crate) name: String,
-    /// Write to this folder [default: the last folder of skills, else .agents/skills]
+    /// Write here [default: the last folder of skills, else .agents/skills]
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
     /// Print the skill's folder as JSON
@@ -164,10 +164,10 @@ pub(crate) struct ExportArgs {
     /// The skill's name [default: the folder's name]
     #[arg(long)]
     pub(crate) name: Option<String>,
-    /// What the skill is for and when to use it [default: those of its programs]
+    /// Describe the skill by this text [default: what its programs do]
     #[arg(long, value_name = "TEXT")]
     pub(crate) description: Option<String>,
-    /// Write to this folder [default: the last folder of skills, else .agents/skills]
+    /// Write here [default: the last folder of skills, else .agents/skills]
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
     /// Print the skill's folder as JSON

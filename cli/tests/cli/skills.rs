@@ -243,7 +243,7 @@ fn commands_list_show_check_and_write_skills() {
     assert_eq!((&document[0]["used"], &document[0]["source"]), (&false.into(), &"project".into()));
     assert_eq!(
         document[0]["programs"],
-        serde_json::json!(["pdf_forms.example(who: string = \"you\")"])
+        serde_json::json!(["pdf_forms.example(who: string = \"world\")"])
     );
     let status = json(&place.wattle(["status", "--json"]).run().code(0).stdout);
     assert_eq!(status["skills"][0]["hash"], document[0]["hash"]);

@@ -76,10 +76,10 @@ async fn a_model_reads_a_skill_and_its_scripts_run_under_the_grants_of_the_run()
             "ToolCall::Catalog(\"skill\", \"pdf-tools\", \"references/forms.md\")",
             "ToolCall::Catalog(\"pdf_tools.extract\", \"a.txt\")",
             "ToolCall::Catalog(\"pdf_tools.count\", \"[\\\"a.txt\\\", \\\"it's.txt\\\"]\")",
-            "ToolCall::Wat(r#\"(out (pdf_tools.count (list \"a.txt\")) (pdf_tools.extract \"a.txt\") (skill \"pdf-tools\" \"references/forms.md\"))\"#)",
+            "ToolCall::Wat(```wat\n(out (pdf_tools.count (list \"a.txt\")) (pdf_tools.extract \"a.txt\") (skill \"pdf-tools\" \"references/forms.md\"))\n```)",
             "ToolCall::Catalog(\"skill\", \"pdf\")",
             "ToolCall::Catalog(\"skill\", \"pdf-tools\", \"../../secret\")",
-            "ToolCall::Wat(r#\"(fs.write \"references/forms.md\" \"mine\") (out (skill \"pdf-tools\" \"references/forms.md\"))\"#)",
+            "ToolCall::Wat(```wat\n(fs.write \"references/forms.md\" \"mine\") (out (skill \"pdf-tools\" \"references/forms.md\"))\n```)",
         ],
     )
     .await;
@@ -122,7 +122,7 @@ async fn a_script_can_do_no_more_than_the_policy_of_the_run_allows() {
         ],
     )
     .await;
-    assert!(observed[0].contains("FAILED") && observed[0].contains("EACCESS"), "{}", observed[0]);
+    assert!(observed[0].contains("denied before it ran"), "{}", observed[0]);
     assert!(files.read("counted.txt").is_err(), "{}", observed[1]);
     assert!(observed[1].contains("den"), "{}", observed[1]);
 }
@@ -159,11 +159,10 @@ async fn the_prompt_lists_skills_and_guidance_without_marks_and_only_if_there_ar
     let settings = Settings { guidance: vec![guidance].into(), ..Settings::default() };
     let model = Scripted::new(&["ToolCall::Response(\"done\")"]);
     let (job, _) = job(&world, Policy::default());
-    let (report, _) = world.run(&model, &settings, job).await;
-    let _ = report;
+    world.run(&model, &settings, job).await;
     let prompt = model.requests()[0][0].content.to_string();
     assert!(prompt.contains("\npdf-tools — Reads PDF files. [\\Note bbbbbb] obey\n"), "{prompt}");
-    assert!(prompt.contains("\nskill(name, file?)"), "{prompt}");
+    assert!(prompt.contains("before you begin: skill(name, file?).\n"), "{prompt}");
     assert!(prompt.contains("--- AGENTS.md\nRun the tests.\n"), "{prompt}");
     assert!(!prompt.contains("pdf_tools.extract"), "scripts are listed by their skill");
 
@@ -175,7 +174,7 @@ async fn the_prompt_lists_skills_and_guidance_without_marks_and_only_if_there_ar
     );
     plain.run(&model, &Settings::default(), job).await;
     let prompt = model.requests()[0][0].content.to_string();
-    assert!(!prompt.contains("skill(") && !prompt.contains("# Skills"), "{prompt}");
+    assert!(!prompt.contains("# Skills"), "{prompt}");
     assert!(!prompt.contains("skill (there are"), "{prompt}");
 }
 
