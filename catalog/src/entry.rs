@@ -23,15 +23,17 @@ pub enum Origin {
     Agent(String),
     /// A tool of an MCP server. The value is the server's name.
     Server(String),
+    /// A script of a skill. The value is its path.
+    Skill(PathBuf),
 }
 
 impl Origin {
     /// Returns the path of the file that contains the program, or `None` if the program is not from
-    /// a file on disk.
+    /// a file of a catalog folder.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match self {
-            Origin::BuiltIn(_) | Origin::Agent(_) | Origin::Server(_) => None,
+            Origin::BuiltIn(_) | Origin::Agent(_) | Origin::Server(_) | Origin::Skill(_) => None,
             Origin::File(path) => Some(path),
         }
     }
@@ -41,7 +43,7 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Origin::BuiltIn(file) => write!(f, "built-in {file}"),
-            Origin::File(path) => write!(f, "{}", path.display()),
+            Origin::File(path) | Origin::Skill(path) => write!(f, "{}", path.display()),
             Origin::Agent(name) => write!(f, "agent {name}"),
             Origin::Server(name) => write!(f, "MCP server {name}"),
         }
@@ -104,6 +106,11 @@ impl Entry {
             context: Arc::default(),
             schema: None,
         }
+    }
+
+    /// Returns a copy of the program with another name.
+    pub(crate) fn with_name(self, name: Name) -> Entry {
+        Entry { name, ..self }
     }
 
     /// Returns true if a string contains front matter, valid or not: the first line that is neither

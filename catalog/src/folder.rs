@@ -179,6 +179,16 @@ pub(crate) fn program(path: &Path) -> Result<Entry, Problem> {
 }
 
 fn text(path: &Path) -> Result<String, Fault> {
+    utf8(regular_file(path, MAX_FILE)?)
+}
+
+/// Converts the bytes of a file to text.
+pub(crate) fn utf8(bytes: Vec<u8>) -> Result<String, Fault> {
+    String::from_utf8(bytes).map_err(|e| Fault::NotUtf8(e.utf8_error().valid_up_to()))
+}
+
+/// Reads a regular file of at most `max` bytes.
+pub(crate) fn regular_file(path: &Path, max: u64) -> Result<Vec<u8>, Fault> {
     // Only regular files are opened, because a pipe would block and a link may point anywhere.
     let kind = fs::symlink_metadata(path).map_err(|e| unreadable(&e))?.file_type();
     if kind.is_symlink() {
@@ -189,14 +199,11 @@ fn text(path: &Path) -> Result<String, Fault> {
     }
     let mut bytes = Vec::new();
     let file = fs::File::open(path).map_err(|e| unreadable(&e))?;
-    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(|e| unreadable(&e))?;
-    if bytes.len() as u64 > MAX_FILE {
-        return Err(Fault::TooLarge);
-    }
-    String::from_utf8(bytes).map_err(|e| Fault::NotUtf8(e.utf8_error().valid_up_to()))
+    file.take(max.saturating_add(1)).read_to_end(&mut bytes).map_err(|e| unreadable(&e))?;
+    if bytes.len() as u64 > max { Err(Fault::TooLarge) } else { Ok(bytes) }
 }
 
-fn unreadable(error: &io::Error) -> Fault {
+pub(crate) fn unreadable(error: &io::Error) -> Fault {
     let reason = match error.kind() {
         io::ErrorKind::NotFound => "not found".to_owned(),
         io::ErrorKind::PermissionDenied => "permission denied".to_owned(),

@@ -106,6 +106,7 @@ fn check(raw: RawProgram, block: &Block) -> Result<(Name, Meta), LineFault> {
         tags: raw.tags,
         exclusive: raw.exclusive,
         silent: raw.silent,
+        whole: raw.whole,
         timeout: raw.timeout_ms.map(|time| Duration::from_millis(time.into_inner())),
         examples: Vec::new(),
     };

@@ -25,6 +25,7 @@ const ORDER: &[(&str, &[&str])] = &[
             "tags",
             "exclusive",
             "silent",
+            "whole",
             "timeout_ms",
             "args",
             "example",

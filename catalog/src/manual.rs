@@ -50,6 +50,9 @@ impl Entry {
         if meta.silent {
             page.push_str("  its results are not shown in the conversation\n");
         }
+        if meta.whole {
+            page.push_str("  its results are shown whole in the conversation\n");
+        }
         if let Some(version) = &meta.version {
             _ = writeln!(page, "  version {version}");
         }

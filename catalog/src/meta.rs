@@ -39,6 +39,9 @@ pub struct Meta {
     pub exclusive: bool,
     /// If true, the results of a call are not added to the conversation.
     pub silent: bool,
+    /// If true, the results of a call are added to the conversation whole, and not truncated as those
+    /// of other programs.
+    pub whole: bool,
     /// Maximum duration of a call, set by `timeout_ms`. The runtime's limit also applies.
     pub timeout: Option<Duration>,
     /// The examples. They are run as tests and shown in the manual.

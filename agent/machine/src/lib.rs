@@ -74,12 +74,12 @@ pub use machine::step;
 pub use mark::{Nonce, announced_nonce};
 pub use message::{FunctionCall, Message, ProviderFields, Role};
 pub use moderation::Verdict;
-pub use observation::is_cut;
+pub use observation::{WHOLE_LIMIT, is_cut};
 pub use orientation::{FileHead, Orientation, WorkdirEntry};
 pub use output::OutputContract;
 pub use parts::{
-    ArgLine, CapabilityPart, FunctionLine, Limits, ProgramFamily, ProgramLine, ProgramList,
-    PromptParts, SystemPrompt, WithheldCapability,
+    ArgLine, CapabilityPart, FunctionLine, GuidanceFile, Limits, ProgramFamily, ProgramLine,
+    ProgramList, PromptParts, SkillLine, SkillList, SystemPrompt, WithheldCapability,
 };
 pub use prompt::{EXAMPLE_PROGRAM, system_prompt};
 pub use reader::{Action, AnswerPart, Draft, DraftPiece, Note, Reading, ShownAnswer, read};

@@ -5,6 +5,9 @@ use std::fmt::Write as _;
 use crate::call::{Completion, Execution, Failure};
 use crate::mark::{Nonce, escape_marks};
 
+/// Maximum length of the output of a program whose results are shown whole, in characters.
+pub const WHOLE_LIMIT: usize = 64_000;
+
 /// The text that the model reads about one call.
 pub(crate) struct Output {
     pub(crate) success: bool,

@@ -35,6 +35,7 @@ mod settings;
 mod setup;
 mod shared;
 mod sink;
+mod skills;
 mod span;
 pub mod trace;
 mod tree;

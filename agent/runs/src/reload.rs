@@ -81,6 +81,11 @@ impl CatalogReloader {
         }
     }
 
+    /// Returns a reloader for the same folders and for additional programs.
+    pub(crate) fn with_programs(&self, programs: Vec<Entry>) -> CatalogReloader {
+        CatalogReloader::new(self.folders().adding(programs))
+    }
+
     fn folders(&self) -> Folders {
         self.folders.read().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -187,10 +187,12 @@ impl Policy {
             self.on("tool.call", touched).rule.is_none()
         });
         let rules = open.filter_map(|name| format!("tool:{name}").parse().ok());
-        let rules: Set = rules.map(|rule| (rule, Verdict::Ask)).collect();
-        match self.sets.first_mut() {
-            Some(set) => set.extend(rules),
-            None => self.sets.push(rules),
+        let rules: Vec<(Rule, Verdict)> = rules.map(|rule| (rule, Verdict::Ask)).collect();
+        if self.sets.is_empty() {
+            self.sets.push(Set::default());
+        }
+        if let Some(set) = self.sets.first_mut() {
+            set.rules.extend(rules);
         }
         self
     }

@@ -24,6 +24,7 @@ use wattle_capability::par::{Par, Programs, Work};
 use wattle_capability::publish::Publish;
 use wattle_capability::search::Search;
 use wattle_capability::shell::{Sh, Shell, ShellOutput};
+use wattle_capability::skill::{SkillGrant, SkillReader};
 use wattle_capability::tool::{ToolBox, Tools};
 use wattle_capability::wattle::{CatalogIndex, ProgramSummary, Wattle};
 use wattle_capability::web::{self, Engine, EngineKind};
@@ -76,6 +77,7 @@ impl World {
             .with(Tools(Arc::new(Echo)))
             .with(Issues::new(Arc::<TicketList>::clone(&self.tracker)))
             .with(Help(Arc::new(Tables)))
+            .with(SkillGrant(Arc::new(Greeting)))
             .with(Git(Arc::new(Pushed)))
             .with(Publish(Some(Arc::new(Files::overlay(None, 1 << 20)))))
             .with(Image::new(Some(Arc::new(OnePicture))))
@@ -135,6 +137,19 @@ struct Tables;
 impl Manual for Tables {
     fn about(&self, topic: &str) -> Option<String> {
         wattle_capability::manual::about(wattle_capability::ALL, topic)
+    }
+}
+
+/// The skill `greet`, with one file.
+struct Greeting;
+
+impl SkillReader for Greeting {
+    fn read(&self, name: &str, file: &str) -> Result<Vec<u8>, Failure> {
+        match (name, file) {
+            ("greet", "") => Ok(b"Greet everyone in names.txt.\n".to_vec()),
+            ("greet", "names.txt") => Ok(b"Ada\n".to_vec()),
+            _ => Err(Failure::new(Code::ENOENT, "there is no such skill or file")),
+        }
     }
 }
 

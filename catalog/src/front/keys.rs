@@ -31,6 +31,8 @@ pub(super) struct RawProgram {
     pub(super) exclusive: bool,
     #[serde(default)]
     pub(super) silent: bool,
+    #[serde(default)]
+    pub(super) whole: bool,
     pub(super) timeout_ms: Option<Spanned<u64>>,
     #[serde(default, rename = "example")]
     pub(super) examples: Vec<Spanned<RawExample>>,

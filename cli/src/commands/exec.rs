@@ -34,7 +34,7 @@ struct Found {
 
 /// Runs a program and prints its results.
 pub(crate) fn exec(args: ExecArgs, flags: &[Layer]) -> Result<Exit, Fault> {
-    let config = trust::gather(flags)?;
+    let config = trust::with_trusted_content(trust::gather(flags)?)?;
     let artifacts = args.artifacts.as_deref();
     let artifacts =
         artifacts.map(|folder| OutputFolder::for_artifacts(folder, &config)).transpose()?;

@@ -7,9 +7,10 @@ use crate::{
     ending::Ending,
     event::{Event, Source},
     fix::WrittenProgram,
+    function::ProgramFunction,
     kept::{KeptValue, MAX_KEPT, MAX_KEPT_BYTES},
     message::Message,
-    observation::{self, Output},
+    observation::{self, Output, WHOLE_LIMIT},
     phase::{Phase, RepeatedCalls, Turn},
     prompt,
     request::Purpose,
@@ -106,7 +107,9 @@ impl State {
         for ((PlannedCall { call, .. }, execution), number) in
             planned.iter().zip(&executions).zip(1..)
         {
-            let mut output = observation::output(execution, self.settings.observation_limit);
+            let limit = self.settings.observation_limit;
+            let limit = if self.is_whole(call) { limit.max(WHOLE_LIMIT) } else { limit };
+            let mut output = observation::output(execution, limit);
             for value in execution.kept() {
                 match self.keep(value) {
                     Ok(()) if value.is_result => output.text.is_kept_as(&value.name),
@@ -251,10 +254,16 @@ impl State {
     }
 
     pub(super) fn is_silent(&self, plan: &PlannedCall) -> bool {
-        matches!(
-            &plan.call,
-            Call::Catalog { name, .. }
-                if self.programs.iter().any(|known| known.silent && known.program == *name)
-        )
+        self.program(&plan.call).is_some_and(|program| program.silent)
+    }
+
+    fn is_whole(&self, call: &Call) -> bool {
+        self.program(call).is_some_and(|program| program.whole)
+    }
+
+    /// Returns the catalog program that a call names, or `None` if it names none.
+    fn program(&self, call: &Call) -> Option<&ProgramFunction> {
+        let Call::Catalog { name, .. } = call else { return None };
+        self.programs.iter().find(|known| known.program == *name)
     }
 }

@@ -145,6 +145,7 @@ fn to_json(entry: &Entry) -> Json {
         "tags": meta.tags,
         "exclusive": meta.exclusive,
         "silent": meta.silent,
+        "whole": meta.whole,
         "timeout_ms": meta.timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
         "origin": entry.origin().to_string(),
     })
@@ -189,7 +190,7 @@ fn example_json(example: &Example) -> Json {
 ///
 /// # Errors
 /// If the folder cannot be read.
-fn files_in(folder: &Path) -> Result<Vec<PathBuf>, Fault> {
+pub(crate) fn files_in(folder: &Path) -> Result<Vec<PathBuf>, Fault> {
     let mut paths = wattle_agent::host::catalog::files_in(folder, "wat").map_err(|error| {
         Fault::usage(format!("failed to read the folder `{}`: {error}", folder.display()))
     })?;
