@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use wattle_agent::host::ToolProgram;
 use wattle_agent::host::capability::schema::{Schema, SchemaLimits};
 use wattle_agent::host::catalog::{Entry, Name, Origin};
-use wattle_agent::host::rt::truncate;
+use wattle_agent::host::machine::one_line;
 
 /// Maximum length of a description, in characters. The rest is left out.
 const MAX_DESCRIPTION: usize = 2_000;
@@ -121,8 +121,7 @@ impl ToolDefinition {
         let output = compiled
             .transpose()
             .map_err(|why| format!("the schema of its result cannot be used: {why}"))?;
-        let about = self.description.split_whitespace().collect::<Vec<_>>().join(" ");
-        let about = truncate(&about, MAX_DESCRIPTION);
+        let about = one_line(&self.description, MAX_DESCRIPTION);
         let shape = self.output_schema.as_ref().map(shape);
         let entry = program.entry(Origin::Server(server.to_owned()), &about, shape);
         Ok(Tool { definition: self.clone(), program, output, entry })

@@ -16,6 +16,16 @@ pub struct ServerError {
 
 impl ServerError {
     fn new(server: &str, code: Code, what: String) -> ServerError {
+        // Servers write parts of the text.
+        let what = what.chars().fold(String::new(), |mut text, c| {
+            match c {
+                '\n' | '\t' => text.push(c),
+                '\r' => {}
+                c if c.is_control() => text.extend(c.escape_unicode()),
+                c => text.push(c),
+            }
+            text
+        });
         ServerError { server: server.to_owned(), what, code }
     }
 
@@ -53,9 +63,10 @@ impl ServerError {
     }
 
     /// A call took too long.
-    pub(crate) fn timeout(server: &str, tool: &str, seconds: u64) -> ServerError {
+    pub(crate) fn timeout(server: &str, tool: &str, seconds: u64, why: &str) -> ServerError {
+        let why = if why.is_empty() { String::new() } else { format!(": {}", truncate(why, MAX_TEXT)) };
         let what = format!(
-            "did not answer the call of `{tool}` within {seconds} s\nhint: `timeout` of \
+            "did not answer the call of `{tool}` within {seconds} s{why}\nhint: `timeout` of \
              [mcp.{server}] changes the limit"
         );
         ServerError::new(server, Code::ETIME, what)

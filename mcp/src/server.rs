@@ -10,6 +10,7 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 use wattle_agent::host::capability;
 use wattle_agent::host::catalog::Entry;
+use wattle_agent::host::machine::one_line;
 
 use crate::connection::{Connection, Way};
 use crate::definition::Tool;
@@ -124,7 +125,9 @@ impl Server {
     /// if host functions begin like that.
     #[must_use]
     pub fn prefix(&self) -> String {
-        let is_taken = capability::ALL.iter().any(|one| one.name == &*self.name);
+        // `mcp_git` is taken, too: it is the prefix of the server `git`.
+        let name = self.name.trim_start_matches("mcp_");
+        let is_taken = capability::ALL.iter().any(|one| one.name == name);
         if is_taken { format!("mcp_{}", self.name) } else { self.name.to_string() }
     }
 
@@ -157,8 +160,8 @@ impl Server {
                     accepted.tools.insert(tool.program.name().to_string(), Arc::new(tool));
                 }
                 Err(why) => accepted.problems.push(ToolProblem {
-                    tool: wattle_agent::host::rt::truncate(&definition.name, 100).into(),
-                    why,
+                    tool: one_line(&definition.name, 100),
+                    why: one_line(&why, 1_000),
                 }),
             }
         }
@@ -202,8 +205,7 @@ impl Server {
     ) -> Result<Arc<Connection>, ServerError> {
         let connection = self.connection().await?;
         let mut state = self.state.lock().await;
-        if connection.tools_changed() {
-            let now = connection.tools().await?;
+        if let Some(now) = connection.changed_tools().await? {
             state.changes = self.changes(&now);
         }
         match state.changes.iter().find(|change| change.tool() == tool.name) {

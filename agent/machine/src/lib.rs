@@ -69,7 +69,7 @@ pub use families::{Piece, Scanner};
 pub use fix::FixText;
 pub use function::{FunctionTool, Offer, Param, ParamKind, ProgramFunction, function_tools};
 pub use machine::step;
-pub use mark::{Nonce, announced_nonce};
+pub use mark::{Nonce, announced_nonce, one_line};
 pub use message::{FunctionCall, Message, ProviderFields, Role};
 pub use moderation::Verdict;
 pub use orientation::{FileHead, Orientation, WorkdirEntry};
