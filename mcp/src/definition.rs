@@ -109,7 +109,12 @@ impl ToolDefinition {
         name.parse().map_err(|why| format!("its name cannot be a program's name: {why}"))
     }
 
-    /// Compiles the tool's schemas. `tool` is the name by which programs call it.
+    /// Returns the number of regular expressions in the schemas.
+    pub(crate) fn patterns(&self) -> usize {
+        patterns(&self.input_schema) + self.output_schema.as_ref().map_or(0, patterns)
+    }
+
+    /// Compiles the tool's schemas. `name` is the name by which programs call it.
     ///
     /// # Errors
     /// If a schema cannot be used.
@@ -134,6 +139,22 @@ pub(crate) struct Tool {
     pub(crate) program: ToolProgram,
     pub(crate) output: Option<Schema>,
     pub(crate) entry: Entry,
+}
+
+/// Returns the number of regular expressions in a schema.
+fn patterns(schema: &Json) -> usize {
+    match schema {
+        Json::Object(fields) => {
+            let of_field = |(key, value): (&String, &Json)| match (key.as_str(), value) {
+                ("pattern", Json::String(_)) => 1,
+                ("patternProperties", Json::Object(named)) => named.len() + patterns(value),
+                _ => patterns(value),
+            };
+            fields.iter().map(of_field).sum()
+        }
+        Json::Array(items) => items.iter().map(patterns).sum(),
+        _ => 0,
+    }
 }
 
 /// Returns the shape of a JSON value as programs' front matter writes it, such as

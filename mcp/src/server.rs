@@ -16,6 +16,9 @@ use crate::connection::{Connection, Way};
 use crate::definition::Tool;
 use crate::{Change, Pin, ServerError, ServerSettings, ToolDefinition, ToolProblem, result};
 
+/// Maximum number of regular expressions in the schemas of a server. Each costs time to compile.
+const MAX_PATTERNS: usize = 1_000;
+
 /// Number of failures in a row after which a server is left alone for a while.
 const MAX_FAILURES: u32 = 3;
 
@@ -144,11 +147,15 @@ impl Server {
     /// Replaces the accepted tools.
     pub fn accept(&self, pin: Pin) {
         let mut accepted = Accepted::default();
-        let prefix = self.prefix();
+        let (prefix, mut patterns) = (self.prefix(), 0);
         for definition in pin.tools.iter().filter(|tool| self.settings.offers(&tool.name)) {
-            let tool = definition
-                .program_name(&prefix)
-                .and_then(|name| definition.compile(&self.name, name));
+            patterns += definition.patterns();
+            let tool = if patterns > MAX_PATTERNS {
+                Err(format!("the schemas have more than {MAX_PATTERNS} regular expressions"))
+            } else {
+                let name = definition.program_name(&prefix);
+                name.and_then(|name| definition.compile(&self.name, name))
+            };
             let taken = |tool: Tool| match accepted.tools.get(tool.program.name().as_str()) {
                 Some(other) => {
                     Err(format!("`{}` has the same name in programs", other.definition.name))
