@@ -72,7 +72,7 @@ async fn listen(args: ServeArgs, mut config: Config) -> Result<Exit, Fault> {
         .with_model_problem(problem)
         .with_tenants(tenants(&setup))
         .with_host_files(setup::host_files(&setup.config))
-        .with_policy(setup.config.policy.clone())
+        .with_policy(setup::with_hints(&setup.config, &setup.servers))
         .with_max_steps(setup.config.max_steps.value)
         .with_embed_model(setup.config.embed_model.value.clone())
         .with_operator(operator(&setup.config));
@@ -243,6 +243,7 @@ fn parts(setup: &Setup) -> Result<TenantParts, Fault> {
         trace_dir: setup::trace_dir(config, root),
         signer: setup.signer()?,
         secrets: Some(trusted::secrets(config)?),
+        tools: setup.tools(),
         trusted,
     })
 }

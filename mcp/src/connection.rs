@@ -9,8 +9,8 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use parking_lot::Mutex;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResult, ClientConfig, ElicitationAction, Implementation,
-    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
+    CallToolRequestParams, CallToolResult, ClientConfig, ElicitationAction, GetPromptRequestParams,
+    Implementation, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
 };
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, NotificationContext, RoleClient, RunningService,
@@ -31,6 +31,9 @@ use crate::{ServerError, ToolDefinition, result};
 
 /// Maximum number of tools of a server.
 const MAX_TOOLS: usize = 2_000;
+
+/// Maximum number of resources in a list.
+const MAX_RESOURCES: usize = 2_000;
 
 /// Maximum number of pages of a list.
 const MAX_PAGES: usize = 200;
@@ -262,6 +265,57 @@ impl Connection {
                 () = self.signs.progress.notified(), if Instant::now() < last => {}
                 () = silent => return Err(self.late(tool)),
             }
+        }
+    }
+
+    /// Returns true if the server has resources.
+    pub(crate) fn has_resources(&self) -> bool {
+        let info = self.running.peer().peer_info();
+        info.is_some_and(|info| info.capabilities.resources.is_some())
+    }
+
+    /// Lists the resources, one per line: the URI, the name and the description.
+    pub(crate) async fn resources(&self) -> Result<String, ServerError> {
+        let mut lines: Vec<String> = Vec::new();
+        let mut cursor = None;
+        for _ in 0..MAX_PAGES {
+            let params = PaginatedRequestParams::default().with_cursor(cursor);
+            let page = self.running.peer().list_resources(Some(params));
+            let page = match tokio::time::timeout(self.timeout, page).await {
+                Ok(page) => page.map_err(|error| self.failed(&error))?,
+                Err(_) => return Err(self.late("resources/list")),
+            };
+            for resource in page.resources {
+                let about = resource.description.or(resource.title).unwrap_or_default();
+                let words = about.split_whitespace().collect::<Vec<_>>().join(" ");
+                lines.push(format!("{} {} {words}", resource.uri, resource.name).trim().to_owned());
+            }
+            cursor = page.next_cursor;
+            if cursor.is_none() || lines.len() > MAX_RESOURCES {
+                lines.truncate(MAX_RESOURCES);
+                return Ok(lines.join("\n"));
+            }
+        }
+        let what = format!("lists its resources on more than {MAX_PAGES} pages");
+        Err(ServerError::too_large(&self.server, what))
+    }
+
+    /// Returns the text of a prompt of the server.
+    pub(crate) async fn prompt(
+        &self,
+        name: &str,
+        arguments: Map<String, Json>,
+    ) -> Result<String, ServerError> {
+        let mut params = GetPromptRequestParams::new(name.to_owned());
+        params.arguments = Some(arguments);
+        let prompt = self.running.get_prompt(params);
+        match tokio::time::timeout(self.timeout, prompt).await {
+            Ok(Ok(prompt)) => {
+                let blocks: Vec<_> = prompt.messages.into_iter().map(|one| one.content).collect();
+                Ok(result::joined(&blocks))
+            }
+            Ok(Err(error)) => Err(self.failed(&error)),
+            Err(_) => Err(self.late(name)),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 use wattle_agent::host::ToolProgram;
 use wattle_agent::host::capability::schema::{Schema, SchemaLimits};
 use wattle_agent::host::catalog::{Entry, Name, Origin};
@@ -129,12 +129,50 @@ impl ToolDefinition {
         let about = one_line(&self.description, MAX_DESCRIPTION);
         let shape = self.output_schema.as_ref().map(shape);
         let entry = program.entry(Origin::Server(server.to_owned()), &about, shape);
-        Ok(Tool { definition: self.clone(), program, output, entry })
+        Ok(Tool { ask: Ask::Tool, definition: self.clone(), program, output, entry })
+    }
+}
+
+/// What a program asks of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ask {
+    /// A call of a tool.
+    Tool,
+    /// The list of the resources.
+    Resources,
+    /// The contents of a resource.
+    Resource,
+}
+
+impl Ask {
+    /// Returns the programs of a server that has resources.
+    pub(crate) fn of_resources() -> [(Ask, ToolDefinition); 2] {
+        let definition = |name: &str, description: &str, properties: Json| ToolDefinition {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            input_schema: json!({
+                "type": "object",
+                "required": properties.as_object().map(|it| it.keys().collect::<Vec<_>>()),
+                "properties": properties,
+            }),
+            output_schema: None,
+            read_only: Some(true),
+            destructive: None,
+        };
+        let uri = json!({"uri": {"type": "string"}});
+        [
+            (
+                Ask::Resources,
+                definition("list_resources", "List the resources, one per line", json!({})),
+            ),
+            (Ask::Resource, definition("read_resource", "Return the text of a resource", uri)),
+        ]
     }
 }
 
 /// A tool with its compiled schemas and its program.
 pub(crate) struct Tool {
+    pub(crate) ask: Ask,
     pub(crate) definition: ToolDefinition,
     pub(crate) program: ToolProgram,
     pub(crate) output: Option<Schema>,
@@ -198,8 +236,6 @@ fn shape_at(root: &Json, schema: &Json, depth: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn tool(name: &str) -> ToolDefinition {

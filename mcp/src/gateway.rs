@@ -1,9 +1,12 @@
 //! The MCP server: a client writes programs over everything that a deployment offers.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use http_body_util::combinators::BoxBody;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData,
     GetPromptRequestParams, GetPromptResponse, GetPromptResult, Implementation, JsonObject,
@@ -13,16 +16,19 @@ use rmcp::model::{
     ToolAnnotations,
 };
 use rmcp::service::{RequestContext, RoleServer, ServerInitializeError};
+use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{ServerHandler, ServiceExt};
 use serde_json::{Map, Value as Json, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 use wattle_agent::host::capability::policy::Approver;
 use wattle_agent::host::catalog::{Catalog, Entry, TypeHint};
+use wattle_agent::host::machine::{Event, Stop};
 use wattle_agent::host::rt::truncate;
 
 use crate::ClientCall;
-use crate::lines::Lines;
+use crate::lines::{Lines, MAX_MESSAGE};
 use crate::rounds::{Parked, Round, RoundEnd};
 
 /// The description of `run_program`, which teaches the language.
@@ -63,6 +69,38 @@ pub struct Underway {
     pub approver: Arc<dyn Approver>,
 }
 
+impl Underway {
+    /// Reports an event of a run to the client. Returns the result of a call, or the answer of a task,
+    /// if the event contains it.
+    #[must_use]
+    pub fn observe(&self, event: &Event) -> Option<CallEnd> {
+        match event {
+            Event::ToolStart { step, label, description, .. } => {
+                let step = format!("step {step}: {label} {description}");
+                (self.progress)(step.trim().to_owned());
+                None
+            }
+            Event::ToolResult { success, output, .. } => {
+                Some(CallEnd { text: output.clone(), success: *success })
+            }
+            Event::Retry { error, .. } => Some(CallEnd::failed(error.clone())),
+            Event::Response { text, stop, .. } => {
+                Some(CallEnd { text: text.clone(), success: *stop == Stop::Answered })
+            }
+            Event::Error { message } => Some(CallEnd::failed(message.clone())),
+            _ => None,
+        }
+    }
+}
+
+impl CallEnd {
+    /// Returns the result of a call that failed.
+    #[must_use]
+    pub fn failed(text: String) -> CallEnd {
+        CallEnd { text, success: false }
+    }
+}
+
 /// An agent that a client may give a task to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskAgent {
@@ -77,6 +115,9 @@ pub trait Deployment: Send + Sync + 'static {
     /// Returns the current catalog.
     fn catalog(&self) -> Catalog;
 
+    /// Returns true if the client's programs may call a program of the catalog.
+    fn offers(&self, entry: &Entry) -> bool;
+
     /// Returns the programs that are tools of their own.
     fn exposed(&self) -> &[String];
 
@@ -90,12 +131,7 @@ pub trait Deployment: Send + Sync + 'static {
     fn agents(&self) -> Vec<TaskAgent>;
 
     /// Gives a task to an agent and returns its answer.
-    fn task(
-        &self,
-        task: String,
-        agent: Option<String>,
-        underway: Underway,
-    ) -> Performing<'_>;
+    fn task(&self, task: String, agent: Option<String>, underway: Underway) -> Performing<'_>;
 
     /// Returns the text of a page: `language` or `functions`.
     fn page(&self, name: &str) -> Option<String>;
@@ -105,7 +141,8 @@ pub trait Deployment: Send + Sync + 'static {
 #[derive(Clone)]
 pub struct Gateway {
     deployment: Arc<dyn Deployment>,
-    parked: Parked,
+    /// The calls that wait for the client's user, unless nothing is kept between requests.
+    parked: Option<Parked>,
 }
 
 /// The pages that clients can read, each with a sentence.
@@ -118,7 +155,7 @@ impl Gateway {
     /// Creates the server.
     #[must_use]
     pub fn new(deployment: Arc<dyn Deployment>) -> Gateway {
-        Gateway { deployment, parked: Parked::default() }
+        Gateway { deployment, parked: Some(Parked::default()) }
     }
 
     /// Serves a client over this process's standard input and output until the client leaves or
@@ -157,6 +194,31 @@ impl Gateway {
         }
         _ = ended.await;
         Ok(())
+    }
+
+    /// Answers one HTTP request of a client. Nothing is kept between requests, so any of several
+    /// servers may get the next one. `stop` ends a stream.
+    pub async fn serve_http<B>(
+        self,
+        request: http::Request<B>,
+        stop: CancellationToken,
+    ) -> http::Response<BoxBody<Bytes, Infallible>>
+    where
+        B: http_body::Body + Send + 'static,
+        B::Error: std::fmt::Display,
+        B::Data: Send + 'static,
+    {
+        // The server has checked the host and the origin.
+        let config = StreamableHttpServerConfig::default()
+            .disable_allowed_hosts()
+            .with_legacy_session_mode(false)
+            .with_json_response(true)
+            .with_max_request_body_bytes(MAX_MESSAGE)
+            .with_cancellation_token(stop);
+        let sessions = Arc::new(NeverSessionManager::default());
+        let gateway = Gateway { parked: None, ..self };
+        let service = StreamableHttpService::new(move || Ok(gateway.clone()), sessions, config);
+        service.handle(request).await
     }
 
     fn tools(&self) -> Vec<Tool> {
@@ -236,7 +298,8 @@ impl Gateway {
             }
             "search_tools" => {
                 known(arguments, &["query"])?;
-                let text = found(&self.deployment.catalog(), &text(arguments, "query")?);
+                let offers = |entry: &Entry| self.deployment.offers(entry);
+                let text = found(&self.deployment.catalog(), &text(arguments, "query")?, &offers);
                 Ok(CallEnd { text, success: true })
             }
             "run_task" if !self.deployment.agents().is_empty() => {
@@ -315,11 +378,12 @@ fn parameters(entry: &Entry) -> (Json, Vec<String>) {
 }
 
 /// Returns the programs that match a query, each with its signature.
-fn found(catalog: &Catalog, query: &str) -> String {
+fn found(catalog: &Catalog, query: &str, offers: &dyn Fn(&Entry) -> bool) -> String {
     let words = truncate(query, 1_000);
     let lines: Vec<String> = catalog
         .search(&words)
         .into_iter()
+        .filter(|entry| offers(entry))
         .take(MAX_FOUND)
         .map(|entry| {
             let result = entry.meta().result.as_ref();
@@ -403,23 +467,24 @@ impl ServerHandler for Gateway {
     ) -> Result<CallToolResponse, ErrorData> {
         let round = match request.request_state {
             Some(state) => {
-                let round = self.parked.resume(&state, request.input_responses);
+                let parked = self.parked.as_ref();
+                let round = parked.and_then(|it| it.resume(&state, request.input_responses));
                 let why = "the call no longer waits for an answer; call the tool again";
                 round.ok_or_else(|| ErrorData::invalid_params(why, None))?
             }
             None => {
                 let (gateway, name) = (self.clone(), request.name);
                 let arguments = request.arguments.unwrap_or_default();
-                Round::new(&context, |underway| {
+                Round::new(&context, self.parked.clone(), |underway| {
                     async move {
                         let end = gateway.answer(&name, &arguments, underway).await;
-                        end.unwrap_or_else(|text| CallEnd { text, success: false })
+                        end.unwrap_or_else(CallEnd::failed)
                     }
                     .boxed()
                 })
             }
         };
-        let end = match round.run(&context, &self.parked).await {
+        let end = match round.run(&context).await {
             RoundEnd::Done(end) => end,
             RoundEnd::Asks(question) => return Ok(question.into()),
         };
@@ -463,9 +528,8 @@ impl ServerHandler for Gateway {
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         let task = PromptArgument::new("task").with_description("The task").with_required(true);
-        let prompt = |agent: TaskAgent| {
-            Prompt::new(agent.name, Some(agent.about), Some(vec![task.clone()]))
-        };
+        let prompt =
+            |agent: TaskAgent| Prompt::new(agent.name, Some(agent.about), Some(vec![task.clone()]));
         let prompts = self.deployment.agents().into_iter().map(prompt).collect();
         Ok(ListPromptsResult::with_all_items(prompts))
     }
@@ -482,7 +546,8 @@ impl ServerHandler for Gateway {
         })?;
         let arguments = request.arguments.unwrap_or_default();
         let task = arguments.get("task").and_then(Json::as_str).unwrap_or_default();
-        let text = format!("Call run_task with the agent `{}` and this prompt:\n{task}", agent.name);
+        let text =
+            format!("Call run_task with the agent `{}` and this prompt:\n{task}", agent.name);
         Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]).into())
     }
 }
@@ -494,10 +559,10 @@ mod tests {
     #[test]
     fn a_search_returns_signatures() {
         let catalog = Catalog::built_in();
-        let text = found(&catalog, "read a file");
+        let text = found(&catalog, "read a file", &|_| true);
         assert!(text.lines().any(|line| line.starts_with("file_read(path: path)")), "{text}");
         assert!(text.lines().count() <= MAX_FOUND);
-        assert_eq!(found(&catalog, "zzzzqqq"), "nothing matches; try other words");
+        assert_eq!(found(&catalog, "zzzzqqq", &|_| true), "nothing matches; try other words");
     }
 
     #[test]

@@ -84,7 +84,8 @@ impl EgressHttp {
         if let Some(token) = token {
             put(http::header::AUTHORIZATION, &format!("Bearer {token}"))?;
         }
-        let request = Request { method, url: url.to_owned(), headers, body: body.unwrap_or_default() };
+        let request =
+            Request { method, url: url.to_owned(), headers, body: body.unwrap_or_default() };
         let response = self.client.start(request).await.map_err(StreamableHttpError::Client)?;
         let challenge = response.headers.get(http::header::WWW_AUTHENTICATE);
         let challenge = challenge.and_then(|value| value.to_str().ok()).map(str::to_owned);
@@ -92,9 +93,11 @@ impl EgressHttp {
             (StatusCode::UNAUTHORIZED, challenge) => Err(StreamableHttpError::AuthRequired(
                 AuthRequiredError::new(challenge.unwrap_or_default()),
             )),
-            (StatusCode::FORBIDDEN, Some(challenge)) => Err(StreamableHttpError::InsufficientScope(
-                InsufficientScopeError::new(challenge, None),
-            )),
+            (StatusCode::FORBIDDEN, Some(challenge)) => {
+                Err(StreamableHttpError::InsufficientScope(InsufficientScopeError::new(
+                    challenge, None,
+                )))
+            }
             _ => Ok(response),
         }
     }
@@ -121,23 +124,25 @@ async fn body(response: &mut StreamedResponse, limit: usize) -> Result<Option<Ve
 
 /// Returns the events of a response. An event of more than `limit` bytes ends the stream with an
 /// error.
-fn events(
-    response: StreamedResponse,
-    limit: usize,
-) -> BoxStream<'static, Result<Sse, SseError>> {
-    let pieces = futures_util::stream::try_unfold((response, 0_usize), move |(mut response, size)| async move {
-        let Some(piece) = response.chunk().await.map_err(std::io::Error::other)? else {
-            return Ok::<_, std::io::Error>(None);
-        };
-        // Events end with an empty line.
-        let end = piece.windows(2).rposition(|two| two == b"\n\n" || two == b"\n\r" || two == b"\r\r");
-        let size = end.map_or(size + piece.len(), |at| piece.len() - at);
-        if size > limit {
-            let why = format!("an event has more than {} MiB", limit >> 20);
-            return Err(std::io::Error::other(why));
-        }
-        Ok(Some((piece, (response, size))))
-    });
+fn events(response: StreamedResponse, limit: usize) -> BoxStream<'static, Result<Sse, SseError>> {
+    let pieces = futures_util::stream::try_unfold(
+        (response, 0_usize),
+        move |(mut response, size)| async move {
+            let Some(piece) = response.chunk().await.map_err(std::io::Error::other)? else {
+                return Ok::<_, std::io::Error>(None);
+            };
+            // Events end with an empty line.
+            let end = piece
+                .windows(2)
+                .rposition(|two| two == b"\n\n" || two == b"\n\r" || two == b"\r\r");
+            let size = end.map_or(size + piece.len(), |at| piece.len() - at);
+            if size > limit {
+                let why = format!("an event has more than {} MiB", limit >> 20);
+                return Err(std::io::Error::other(why));
+            }
+            Ok(Some((piece, (response, size))))
+        },
+    );
     stream_of(pieces).boxed()
 }
 
@@ -248,7 +253,8 @@ impl StreamableHttpClient for EgressHttp {
         custom: HashMap<HeaderName, HeaderValue>,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failed> {
         let limit = StreamableHttpResponseLimits::default().max_sse_event_size;
-        self.get_stream_with_max_sse_event_size(uri, session, last_event, token, custom, limit).await
+        self.get_stream_with_max_sse_event_size(uri, session, last_event, token, custom, limit)
+            .await
     }
 
     async fn get_stream_with_max_sse_event_size(
@@ -264,9 +270,9 @@ impl StreamableHttpClient for EgressHttp {
         let response = self.send(Method::GET, &uri, EVENTS, None, named, given).await?;
         match response.status {
             StatusCode::METHOD_NOT_ALLOWED => Err(StreamableHttpError::ServerDoesNotSupportSse),
-            status if !status.is_success() => Err(StreamableHttpError::UnexpectedServerResponse(
-                format!("HTTP {status}").into(),
-            )),
+            status if !status.is_success() => {
+                Err(StreamableHttpError::UnexpectedServerResponse(format!("HTTP {status}").into()))
+            }
             _ if !is_type(&response.headers, EVENTS) => {
                 Err(StreamableHttpError::UnexpectedContentType(None))
             }

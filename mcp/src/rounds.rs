@@ -46,6 +46,7 @@ struct Waiting {
 pub(crate) struct Round {
     call: BoxFuture<'static, CallEnd>,
     questions: mpsc::Receiver<Asked>,
+    parked: Option<Parked>,
     cancel: CancellationToken,
     progress: Progress,
 }
@@ -69,9 +70,11 @@ pub(crate) enum RoundEnd {
 }
 
 impl Round {
-    /// Starts a call for a client's request.
+    /// Starts a call for a client's request. Without `parked`, the call cannot wait for the client to
+    /// repeat it.
     pub(crate) fn new(
         context: &RequestContext<RoleServer>,
+        parked: Option<Parked>,
         call: impl FnOnce(Underway) -> BoxFuture<'static, CallEnd>,
     ) -> Round {
         let (asked, questions) = mpsc::channel(1);
@@ -81,17 +84,13 @@ impl Round {
         let underway = Underway {
             cancel: cancel.clone(),
             progress: Arc::new(move |message| steps.report(&peer, message)),
-            approver: Arc::new(ClientUser::of(context, asked)),
+            approver: Arc::new(ClientUser::of(context, parked.is_some().then_some(asked))),
         };
-        Round { call: call(underway), questions, cancel, progress }
+        Round { call: call(underway), questions, parked, cancel, progress }
     }
 
     /// Runs the call until it ends or asks. The call is cancelled with the client's request.
-    pub(crate) async fn run(
-        mut self,
-        context: &RequestContext<RoleServer>,
-        parked: &Parked,
-    ) -> RoundEnd {
+    pub(crate) async fn run(mut self, context: &RequestContext<RoleServer>) -> RoundEnd {
         self.progress.0.lock().1 = context.meta.get_progress_token();
         let mut is_cancelled = false;
         loop {
@@ -103,6 +102,8 @@ impl Round {
                 }
                 end = &mut self.call => return RoundEnd::Done(end),
                 Some(Asked { message, answer }) = self.questions.recv() => {
+                    // Without parked calls, nobody asks in this way.
+                    let Some(parked) = self.parked.clone() else { continue };
                     match parked.park(self, answer) {
                         Ok(state) => return RoundEnd::Asks(input_required(message, state)),
                         Err(round) => self = round,
@@ -178,13 +179,17 @@ enum ClientUser {
 }
 
 impl ClientUser {
-    fn of(context: &RequestContext<RoleServer>, asked: mpsc::Sender<Asked>) -> ClientUser {
+    fn of(
+        context: &RequestContext<RoleServer>,
+        asked: Option<mpsc::Sender<Asked>>,
+    ) -> ClientUser {
         let can_ask = context.client_capabilities().is_some_and(|all| all.elicitation.is_some());
         let has_requests = context.protocol_version().is_none_or(|it| it.has_initialize());
-        match (can_ask, has_requests) {
-            (false, _) => ClientUser::None,
-            (true, true) => ClientUser::Request(context.peer.clone()),
-            (true, false) => ClientUser::Round(asked),
+        match asked {
+            _ if !can_ask => ClientUser::None,
+            _ if has_requests => ClientUser::Request(context.peer.clone()),
+            Some(asked) => ClientUser::Round(asked),
+            None => ClientUser::None,
         }
     }
 }

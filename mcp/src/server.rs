@@ -13,7 +13,7 @@ use wattle_agent::host::catalog::Entry;
 use wattle_agent::host::machine::one_line;
 
 use crate::connection::{Connection, Way};
-use crate::definition::Tool;
+use crate::definition::{Ask, Tool};
 use crate::{Change, Pin, ServerError, ServerSettings, ToolDefinition, ToolProblem, result};
 
 /// Maximum number of regular expressions in the schemas of a server. Each costs time to compile.
@@ -109,6 +109,14 @@ impl Server {
         self.accepted.read().pin.clone()
     }
 
+    /// Returns the accepted tools that are offered, or `None` if the server has never been accepted.
+    #[must_use]
+    pub fn offered(&self) -> Option<Pin> {
+        let mut pin = self.pin()?;
+        pin.tools.retain(|tool| self.settings.offers(&tool.name));
+        Some(pin)
+    }
+
     /// Returns the server's state.
     #[must_use]
     pub fn status(&self) -> ServerStatus {
@@ -172,6 +180,17 @@ impl Server {
                 }),
             }
         }
+        if pin.resources {
+            for (ask, definition) in Ask::of_resources() {
+                let name = definition.program_name(&prefix);
+                let tool = name.and_then(|name| definition.compile(&self.name, name));
+                // A tool with that name precedes.
+                if let Ok(tool) = tool {
+                    let name = tool.program.name().to_string();
+                    accepted.tools.entry(name).or_insert_with(|| Arc::new(Tool { ask, ..tool }));
+                }
+            }
+        }
         accepted.pin = Some(pin);
         *self.accepted.write() = accepted;
     }
@@ -184,7 +203,8 @@ impl Server {
         let connection = self.connection().await?;
         let (protocol, version) = connection.versions();
         let tools = connection.tools().await?;
-        Ok(Pin { server: self.settings.identity(), protocol, version, tools })
+        let resources = connection.has_resources();
+        Ok(Pin { server: self.settings.identity(), protocol, version, resources, tools })
     }
 
     /// Calls a tool by the name of its program.
@@ -195,14 +215,30 @@ impl Server {
             Json::Object(fields) => fields,
             _ => Map::new(),
         };
-        let connection = self.checked_connection(&tool.definition).await?;
-        let called = connection.call(&tool.definition.name, fields).await?;
-        Ok(result::text(&self.name, &tool, called)?)
+        match tool.ask {
+            Ask::Tool => {
+                let connection = self.checked_connection(&tool.definition).await?;
+                let called = connection.call(&tool.definition.name, fields).await?;
+                Ok(result::text(&self.name, &tool, called)?)
+            }
+            Ask::Resources => Ok(self.connection().await?.resources().await?),
+            Ask::Resource => {
+                let uri = fields.get("uri").and_then(Json::as_str).unwrap_or_default();
+                Ok(self.connection().await?.read(uri).await?)
+            }
+        }
     }
 
-    /// Reads a resource.
-    pub(crate) async fn read(&self, uri: &str) -> Result<String, ServerError> {
-        self.connection().await?.read(uri).await
+    /// Returns the text of one of the server's prompts.
+    ///
+    /// # Errors
+    /// If the server cannot be used, or has no such prompt.
+    pub async fn prompt(
+        &self,
+        name: &str,
+        arguments: Map<String, Json>,
+    ) -> Result<String, ServerError> {
+        self.connection().await?.prompt(name, arguments).await
     }
 
     /// Returns the connection if the tool is the accepted one.

@@ -16,7 +16,7 @@ use rmcp::ClientHandler;
 use serde_json::json;
 use tokio::task::JoinHandle;
 use wattle_agent::host::capability::policy::{Answer, Request};
-use wattle_agent::host::catalog::Catalog;
+use wattle_agent::host::catalog::{Catalog, Entry};
 use wattle_mcp::{CallEnd, ClientCall, Deployment, Gateway, Performing, TaskAgent, Underway};
 
 /// A deployment whose calls ask the user `times` times.
@@ -28,6 +28,10 @@ struct Asking {
 impl Deployment for Asking {
     fn catalog(&self) -> Catalog {
         Catalog::built_in()
+    }
+
+    fn offers(&self, _: &Entry) -> bool {
+        true
     }
 
     fn exposed(&self) -> &[String] {

@@ -16,6 +16,7 @@ use wattle_agent::host::capability::issue::IssueTracker;
 use wattle_agent::host::capability::policy::{NoApprover, Policy, Preflight};
 use wattle_agent::host::capability::search::Embedder;
 use wattle_agent::host::capability::secrets::{Secrets, Vault};
+use wattle_agent::host::capability::tool::ToolBox;
 use wattle_agent::host::journal::{RunLimits, RunRequest};
 use wattle_agent::host::ledger::Signer;
 use wattle_agent::host::rt::Grants;
@@ -107,6 +108,8 @@ pub struct TenantParts {
     pub signer: Option<Arc<Signer>>,
     /// The secrets to which a run's requests may refer.
     pub secrets: Option<Arc<dyn Secrets>>,
+    /// The tools outside the sandbox, such as those of MCP servers.
+    pub tools: Option<Arc<dyn ToolBox>>,
     /// The components of trusted runs, and their workdir. If `None`, every run is a plain run.
     pub trusted: Option<(Trusted, PathBuf)>,
 }
@@ -115,7 +118,14 @@ impl TenantParts {
     /// Creates the components of a tenant that has only a store.
     #[must_use]
     pub fn new(store: TenantStore) -> TenantParts {
-        TenantParts { store, trace_dir: None, signer: None, secrets: None, trusted: None }
+        TenantParts {
+            store,
+            trace_dir: None,
+            signer: None,
+            secrets: None,
+            tools: None,
+            trusted: None,
+        }
     }
 }
 
@@ -334,6 +344,7 @@ impl App {
         let access = Resources {
             embedder,
             secrets: parts.secrets.clone(),
+            tools: parts.tools.clone(),
             trusted,
             state: Arc::new(parts.store.state(&session.id)),
             tenant: Arc::new(parts.store.variables()),

@@ -49,6 +49,14 @@ impl ApiError {
         ApiError { retry: Some(seconds), ..self }
     }
 
+    /// Returns the message, with the hint on a line of its own.
+    pub(crate) fn sentence(self) -> String {
+        match self.hint {
+            Some(hint) => format!("{}\nhint: {hint}", self.message),
+            None => self.message,
+        }
+    }
+
     /// Creates the error for an invalid request.
     pub(crate) fn bad_request(message: impl Into<String>, hint: &str) -> Self {
         ApiError::new(StatusCode::BAD_REQUEST, "bad_request", message).hint(hint)

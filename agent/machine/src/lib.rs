@@ -75,8 +75,8 @@ pub use moderation::Verdict;
 pub use orientation::{FileHead, Orientation, WorkdirEntry};
 pub use output::OutputContract;
 pub use parts::{
-    ArgLine, CapabilityPart, FunctionLine, Limits, ProgramLine, ProgramList, PromptParts,
-    SystemPrompt, WithheldCapability,
+    ArgLine, CapabilityPart, FunctionLine, Limits, ProgramFamily, ProgramLine, ProgramList,
+    PromptParts, SystemPrompt, WithheldCapability,
 };
 pub use prompt::{EXAMPLE_PROGRAM, system_prompt};
 pub use reader::{Action, AnswerPart, Draft, DraftPiece, Note, Reading, ShownAnswer, read};

@@ -101,11 +101,20 @@ pub struct ProgramList {
     pub built_in: Vec<ProgramLine>,
     /// The deployment's own programs.
     pub own: Vec<ProgramLine>,
-    /// The names of the deployment's remaining programs, which are too numerous to describe.
-    pub named: Vec<String>,
-    /// The programs in `named` that match the session's first message, most relevant first. The
+    /// The families of the deployment's programs, if these are too numerous to describe.
+    pub families: Vec<ProgramFamily>,
+    /// The programs of these families that match the session's first message, most relevant first. The
     /// prompt describes only as many as fit within a small fraction of its length.
     pub matching: Vec<ProgramLine>,
+}
+
+/// Programs whose names begin alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramFamily {
+    /// The common beginning of the names, such as `github.`, or empty for the programs without family.
+    pub prefix: String,
+    /// The programs' names without the common beginning.
+    pub names: Vec<String>,
 }
 
 /// A capability and its functions.

@@ -10,8 +10,8 @@ use crate::{
     mark::{Nonce, one_line},
     observation::Excerpt,
     parts::{
-        ArgLine, CapabilityPart, Limits, ProgramLine, ProgramList, PromptParts, SystemPrompt,
-        WithheldCapability,
+        ArgLine, CapabilityPart, Limits, ProgramFamily, ProgramLine, ProgramList, PromptParts,
+        SystemPrompt, WithheldCapability,
     },
     request::Dialect,
 };
@@ -142,7 +142,7 @@ fn functions(capabilities: &[CapabilityPart]) -> String {
 
 /// Lists the catalog programs.
 fn programs(programs: &ProgramList) -> String {
-    let ProgramList { built_in, own, named, .. } = programs;
+    let ProgramList { built_in, own, families, .. } = programs;
     let mut section = String::new();
     let mut list = |heading: &str, lines: &[ProgramLine]| {
         if !lines.is_empty() {
@@ -153,11 +153,35 @@ fn programs(programs: &ProgramList) -> String {
     };
     list("Catalog programs (? may be left out)", built_in);
     list("Programs of this deployment", own);
-    if !named.is_empty() {
-        let names: Vec<String> = named.iter().map(|name| one_line(name, MAX_NAME)).collect();
-        _ = writeln!(section, "More, described by `help`: {}", names.join(" "));
+    if !families.is_empty() {
+        section.push_str(FAMILIES);
+        families.iter().for_each(|family| section.push_str(&family_line(family)));
     }
     section
+}
+
+const FAMILIES: &str = "\n# More programs\nhelp(\"words\") finds them with their signatures, as \
+                        help(\"send mail\"); a name is the prefix and one of these:\n";
+
+/// Maximum length of the names of a family, in characters. The rest is counted.
+const MAX_FAMILY: usize = 160;
+
+/// Formats a family as a line, such as `github. create_issue list_issues … 58 more`.
+fn family_line(family: &ProgramFamily) -> String {
+    let mut line = one_line(&family.prefix, MAX_NAME);
+    let mut rest = family.names.len();
+    for name in &family.names {
+        let name = one_line(name, MAX_NAME);
+        if line.chars().count() + name.chars().count() > MAX_FAMILY {
+            break;
+        }
+        _ = write!(line, "{}{name}", if line.is_empty() { "" } else { " " });
+        rest -= 1;
+    }
+    if rest > 0 {
+        _ = write!(line, " … {rest} more");
+    }
+    line + "\n"
 }
 
 /// Maximum number of memory items in the prompt.

@@ -4,16 +4,22 @@
 //! which providers can cache. There is one exception: if the deployment adds
 //! very many programs, part of the prompt also depends on the session's first message.
 
+use std::collections::BTreeMap;
+
 use wattle_capability::TRUSTED;
+use wattle_capability::tool::TOOL;
 use wattle_catalog::{Catalog, Entry, Origin};
-use wattle_machine::{ArgLine, Dialect, ProgramLine, ProgramList};
+use wattle_machine::{ArgLine, Dialect, ProgramFamily, ProgramLine, ProgramList};
 use wattle_rt::Grants;
 
-/// Maximum number of the deployment's own programs that a prompt describes. For the rest, the
-/// prompt lists only the names.
+/// Maximum number of the deployment's own programs that a prompt describes. If there are more, the
+/// prompt lists their families.
 const MAX_DESCRIBED: usize = 100;
 
-/// Maximum number of additional programs that are described because they match the first message.
+/// Minimum number of programs in a family whose names have no dot.
+const MIN_FAMILY: usize = 3;
+
+/// Maximum number of programs that are described because they match the first message.
 const MAX_MATCHING: usize = 20;
 
 /// The built-in programs that come first in a prompt, because a model needs them for any task.
@@ -75,22 +81,22 @@ pub struct Listing {
     built_in: Vec<ListedProgram>,
     /// The deployment's own programs, sorted by name.
     own: Vec<ListedProgram>,
-    /// The deployment's own programs beyond the first [`MAX_DESCRIBED`] that match the first
-    /// message, most relevant first.
+    /// The deployment's own programs that match the first message, most relevant first. Empty if there
+    /// are at most [`MAX_DESCRIBED`].
     matching: Vec<String>,
 }
 
-/// A program's line in the prompt, and the trusted capabilities that a run needs for the program to
-/// be listed.
+/// A program's line in the prompt, and the capabilities that a run needs for the program to be
+/// listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ListedProgram {
     line: ProgramLine,
-    trusted: Vec<&'static str>,
+    needs: Vec<&'static str>,
 }
 
 impl Listing {
     /// Chooses the programs that a prompt lists. The message matters only if the deployment adds
-    /// more than 100 programs. It then determines which programs after the first 100 are described.
+    /// more than 100 programs. It then determines which of them are described.
     #[must_use]
     pub fn choose(catalog: &Catalog, message: &str) -> Listing {
         let is_built_in = |entry: &&Entry| matches!(entry.origin(), Origin::BuiltIn(_));
@@ -101,13 +107,12 @@ impl Listing {
             .collect();
         built_in.sort_by_key(|entry| (family(entry.name().as_str()), entry.name()));
         let own: Vec<&Entry> = entries().filter(|entry| !is_built_in(entry)).collect();
-        let rest = own.get(MAX_DESCRIBED..).unwrap_or_default();
-        let matching = if rest.is_empty() {
+        let matching = if own.len() <= MAX_DESCRIBED {
             Vec::new()
         } else {
-            let found = catalog.search(message).into_iter().map(|entry| entry.name());
-            let is_in_rest = |name: &&wattle_catalog::Name| rest.iter().any(|e| e.name() == *name);
-            found.filter(is_in_rest).take(MAX_MATCHING).map(ToString::to_string).collect()
+            let found = catalog.search(message).into_iter().map(|entry| entry.as_ref());
+            let found = found.filter(|entry| !is_built_in(entry)).take(MAX_MATCHING);
+            found.map(|entry| entry.name().to_string()).collect()
         };
         Listing {
             built_in: built_in.into_iter().map(program).collect(),
@@ -122,22 +127,44 @@ impl Listing {
         if dialect == Dialect::Plain {
             return ProgramList::default();
         }
-        let visible =
-            |listed: &&ListedProgram| listed.trusted.iter().all(|name| grants.allows(name));
+        let visible = |listed: &&ListedProgram| listed.needs.iter().all(|name| grants.allows(name));
         let built_in = self.built_in.iter().filter(visible);
         let built_in = built_in.map(|listed| &listed.line).filter(|line| line.name != DONE);
         let own = self.own.iter().filter(visible);
         let own: Vec<&ProgramLine> = own.map(|listed| &listed.line).collect();
-        let (own, named) = own.split_at_checked(MAX_DESCRIBED).unwrap_or((&own, &[]));
         let matching =
-            self.matching.iter().filter_map(|name| named.iter().find(|line| line.name == *name));
+            self.matching.iter().filter_map(|name| own.iter().find(|line| line.name == *name));
+        let matching = matching.map(|line| (*line).clone()).collect();
+        let is_long = own.len() > MAX_DESCRIBED;
         ProgramList {
             built_in: built_in.cloned().collect(),
-            own: own.iter().map(|line| (*line).clone()).collect(),
-            named: named.iter().map(|line| line.name.clone()).collect(),
-            matching: matching.map(|line| (*line).clone()).collect(),
+            families: if is_long { families(&own) } else { Vec::new() },
+            own: if is_long { Vec::new() } else { own.into_iter().cloned().collect() },
+            matching,
         }
     }
+}
+
+/// Groups programs by the beginnings of their names: up to the first dot or, if at least three
+/// programs have it, up to the first `_`. The programs without a family come last.
+fn families(programs: &[&ProgramLine]) -> Vec<ProgramFamily> {
+    let prefix = |line: &ProgramLine, end: char| {
+        line.name.split_once(end).map(|(prefix, _)| format!("{prefix}{end}"))
+    };
+    let mut words: BTreeMap<String, usize> = BTreeMap::new();
+    for word in programs.iter().filter_map(|line| prefix(line, '_')) {
+        *words.entry(word).or_default() += 1;
+    }
+    let mut families: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for line in programs {
+        let word = || prefix(line, '_').filter(|word| words.get(word) >= Some(&MIN_FAMILY));
+        let family = prefix(line, '.').or_else(word).unwrap_or_default();
+        let name = line.name.strip_prefix(&family).unwrap_or(&line.name).to_owned();
+        families.entry(family).or_default().push(name);
+    }
+    let without = families.remove("").map(|names| (String::new(), names));
+    let families = families.into_iter().chain(without);
+    families.map(|(prefix, names)| ProgramFamily { prefix, names }).collect()
 }
 
 /// Returns true if only the host calls the program. Such a program is not offered to a model.
@@ -162,10 +189,8 @@ fn family(name: &str) -> (usize, usize) {
 
 fn program(entry: &Entry) -> ListedProgram {
     let uses = entry.meta().uses.iter().flatten().map(String::as_str).collect::<Vec<_>>();
-    ListedProgram {
-        line: line(entry),
-        trusted: TRUSTED.iter().copied().filter(|name| uses.contains(name)).collect(),
-    }
+    let rare = TRUSTED.iter().copied().chain([TOOL.name]);
+    ListedProgram { line: line(entry), needs: rare.filter(|name| uses.contains(name)).collect() }
 }
 
 fn line(entry: &Entry) -> ProgramLine {

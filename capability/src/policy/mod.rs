@@ -24,6 +24,7 @@
 //! | `key:user.` | the keys of the session's state with that prefix; if it allows, the prefix ends at a boundary: `key:user` covers `user` and `user.name`, but not `users` |
 //! | `program:NAME` | the program whose code the catalog has under that name, whoever starts it, by whatever name; a rule that denies or asks also covers the program that an agent calls by that name |
 //! | `agent:NAME`, `tool:NAME` | the agent or tool with that name |
+//! | `tool:github.*` | the tools whose names begin with `github.`: those of that MCP server |
 //! | `read:*`, `write:*`, `path:*`, `key:*`, `program:*`, `agent:*`, `tool:*` | everything of that kind |
 //!
 //! There are no other wildcards: a `*` within a path, a prefix or a name is an error. `\*` is a

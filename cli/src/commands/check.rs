@@ -15,7 +15,7 @@ use crate::output::{GOOD, diagnostic, paint, visible};
 use crate::{files, input, output, setup, trust};
 
 /// Maximum number of findings that are reported for a file.
-pub(crate) const MOST: usize = 32;
+const MOST: usize = 32;
 
 /// A finding about a file.
 enum Finding {

@@ -12,6 +12,7 @@ use crate::args::DoctorArgs;
 use crate::config::{Config, Layer, Origin, SearchEngine, SecretEntry, StoreLocation};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, BAD, DIM, GOOD, paint, visible};
+use crate::progress::counted;
 use crate::setup::trusted;
 use crate::setup::{self, Setup, host_files, variable};
 use crate::walls::{self, Needs, Walls};
@@ -51,6 +52,7 @@ async fn run_checks(
         ("endpoint", endpoint(&setup).await),
         ("search", Some(search(&setup))),
         ("secrets", Some(secrets(&setup))),
+        ("mcp", mcp(&setup).await),
         ("walls", Some(Ok(walls.to_string()))),
         ("warnings", Some(Ok(warnings(&setup)))),
     ];
@@ -119,6 +121,33 @@ async fn catalog(setup: &Setup) -> Found {
             problems.join("\n"),
             "fix the files, or remove their folder from the settings; `wattle check FILE` explains",
         ))
+    }
+}
+
+/// Starts the MCP servers and compares their tools with the accepted ones. Returns `None` if none is
+/// configured.
+async fn mcp(setup: &Setup) -> Option<Found> {
+    let mut problems = Vec::new();
+    for (server, now) in setup.servers.look().await {
+        let changes = match now {
+            Ok(now) => server.pin().map(|pin| pin.changes(&now.tools)).unwrap_or_default(),
+            Err(error) => {
+                problems.push(error.to_string());
+                continue;
+            }
+        };
+        let words: Vec<String> = changes.iter().map(ToString::to_string).collect();
+        if !words.is_empty() {
+            problems.push(format!("the MCP server `{}` {}", server.name(), words.join(", ")));
+        }
+    }
+    match (setup.servers.iter().len(), problems.is_empty()) {
+        (0, _) => None,
+        (servers, true) => Some(Ok(counted(servers, "server"))),
+        (_, false) => Some(Err(wrong(
+            problems.join("\n"),
+            "`wattle mcp check` tries them again; `wattle mcp approve NAME` accepts changed tools",
+        ))),
     }
 }
 

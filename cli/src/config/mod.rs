@@ -36,6 +36,7 @@ pub(crate) use class::{Kind, RETRY_IN_TERMINAL};
 pub(crate) use classes::ModelClass;
 pub(crate) use edit::{SettingsFile, project_path, unknown, user_path};
 pub(crate) use flag::Group;
+pub(crate) use mcp::McpServers;
 pub(crate) use model::Temperature;
 pub(crate) use places::Places;
 pub(crate) use project::{PROJECT_FILE, Project, Request, above, untrusted_settings};

@@ -7,15 +7,14 @@ use std::sync::Arc;
 
 use wattle_agent::agents::DEFAULT_AGENT;
 use wattle_agent::host::capability::files::Files;
-use wattle_agent::host::catalog::Catalog;
-use wattle_agent::host::machine::{Event, Stop};
-use wattle_agent::host::{DialectSetting, RunRequest, TenantStore, touched};
+use wattle_agent::host::catalog::{Catalog, Entry};
+use wattle_agent::host::machine::Ending;
+use wattle_agent::host::{DialectSetting, Report, RunRequest, TenantStore};
 use wattle_agent::model::Model;
 use wattle_agent::{Cancel, Settings};
 use wattle_mcp::{CallEnd, ClientCall, ClientModel, Deployment, Performing, TaskAgent, Underway};
 
 use crate::changes::Fate;
-use crate::commands::check;
 use crate::fault::Fault;
 use crate::setup::{LocalAssembler, LocalRuns, RUN_STEPS, Setup};
 
@@ -24,9 +23,6 @@ const MAX_OUTPUT: usize = 20_000;
 
 /// Maximum number of steps of a client's call: the call, and the end of the run.
 const CALL_STEPS: u32 = 2;
-
-/// The language page.
-const LANGUAGE: &str = include_str!("../../../docs/language.md");
 
 /// The command line's deployment.
 pub(crate) struct LocalDeployment {
@@ -53,7 +49,14 @@ impl LocalDeployment {
         }
         let store = setup.journal().map_or_else(|| setup.memory(), Ok)?;
         let (files, model) = (setup.files()?, setup.model().ok());
-        Ok(LocalDeployment { setup, store, files, model, exposed, turn: tokio::sync::Mutex::default() })
+        Ok(LocalDeployment {
+            setup,
+            store,
+            files,
+            model,
+            exposed,
+            turn: tokio::sync::Mutex::default(),
+        })
     }
 
     async fn run(
@@ -70,8 +73,8 @@ impl LocalDeployment {
         let origin = setup.origin(&*setup.agent().await?);
         let request = RunRequest { origin, ..RunRequest::new(message) };
         let config = setup.config.clone();
-        let fate = move |report: &wattle_agent::host::Report, kept_by: Option<&str>| {
-            let succeeded = matches!(report.ending, wattle_agent::host::machine::Ending::Answered { .. });
+        let fate = move |report: &Report, kept_by: Option<&str>| {
+            let succeeded = matches!(report.ending, Ending::Answered { .. });
             Some(Fate::of(&config, succeeded, kept_by))
         };
         let (service, assembler) = LocalAssembler::service(LocalRuns {
@@ -97,7 +100,7 @@ impl LocalDeployment {
                 next = follower.next() => next,
             };
             let Some(event) = next.map_err(Fault::failed)? else { break };
-            let found = outcome(&event.event, underway);
+            let found = underway.observe(&event.event);
             // The end of a task is its answer, and that of a call the result of its program.
             if found.is_some() && (agent.is_some() || end.is_none()) {
                 end = found;
@@ -107,7 +110,7 @@ impl LocalDeployment {
         if let Some(fault) = assembler.failure() {
             return Err(fault);
         }
-        Ok(end.unwrap_or_else(|| failed("the run has no result".to_owned())))
+        Ok(end.unwrap_or_else(|| CallEnd::failed("the run has no result".to_owned())))
     }
 
     /// Runs a request, and reports an error as its result.
@@ -119,36 +122,19 @@ impl LocalDeployment {
         underway: &Underway,
     ) -> CallEnd {
         let _turn = self.turn.lock().await;
-        self.run(message, agent, with, underway).await.unwrap_or_else(|fault| failed(fault.sentence()))
-    }
-}
-
-fn failed(text: String) -> CallEnd {
-    CallEnd { text, success: false }
-}
-
-/// Reports an event to the client, and returns the end of the call that it contains.
-fn outcome(event: &Event, underway: &Underway) -> Option<CallEnd> {
-    match event {
-        Event::ToolStart { step, label, description, .. } => {
-            (underway.progress)(format!("step {step}: {label} {description}").trim().to_owned());
-            None
-        }
-        Event::ToolResult { success, output, .. } => {
-            Some(CallEnd { text: output.clone(), success: *success })
-        }
-        Event::Retry { error, .. } => Some(failed(error.clone())),
-        Event::Response { text, stop, .. } => {
-            Some(CallEnd { text: text.clone(), success: *stop == Stop::Answered })
-        }
-        Event::Error { message } => Some(failed(message.clone())),
-        _ => None,
+        self.run(message, agent, with, underway)
+            .await
+            .unwrap_or_else(|fault| CallEnd::failed(fault.sentence()))
     }
 }
 
 impl Deployment for LocalDeployment {
     fn catalog(&self) -> Catalog {
         self.setup.host.catalog()
+    }
+
+    fn offers(&self, _: &Entry) -> bool {
+        true
     }
 
     fn exposed(&self) -> &[String] {
@@ -168,23 +154,7 @@ impl Deployment for LocalDeployment {
     }
 
     fn check(&self, program: String) -> Performing<'_> {
-        Box::pin(async move {
-            let runtime = self.setup.host.runtime();
-            match self.setup.host.prepare(&program).await {
-                Ok(prepared) => {
-                    let reached = serde_json::json!(touched(&prepared));
-                    let text = format!("the program is valid; it reaches: {reached}");
-                    CallEnd { text, success: true }
-                }
-                Err(first) => {
-                    let catalog = self.setup.host.catalog();
-                    let runtime = runtime.with_callables(catalog.callables());
-                    let found = runtime.check(&program, check::MOST).await;
-                    let found: Vec<String> = found.iter().map(ToString::to_string).collect();
-                    failed(if found.is_empty() { first.to_string() } else { found.join("\n") })
-                }
-            }
-        })
+        Box::pin(async move { wattle_mcp::check(&program, &self.setup.host).await })
     }
 
     fn agents(&self) -> Vec<TaskAgent> {
@@ -203,19 +173,14 @@ impl Deployment for LocalDeployment {
         agents
     }
 
-    fn task(
-        &self,
-        task: String,
-        agent: Option<String>,
-        underway: Underway,
-    ) -> Performing<'_> {
+    fn task(&self, task: String, agent: Option<String>, underway: Underway) -> Performing<'_> {
         Box::pin(async move {
             let Some(model) = self.model.clone() else {
-                return failed("no model is configured".to_owned());
+                return CallEnd::failed("no model is configured".to_owned());
             };
             let settings = match self.setup.run_settings(RUN_STEPS, &model) {
                 Ok(settings) => settings,
-                Err(fault) => return failed(fault.sentence()),
+                Err(fault) => return CallEnd::failed(fault.sentence()),
             };
             let agent = agent.as_deref().unwrap_or(DEFAULT_AGENT);
             self.perform(task, Some(agent), (model, settings), &underway).await
@@ -223,20 +188,6 @@ impl Deployment for LocalDeployment {
     }
 
     fn page(&self, name: &str) -> Option<String> {
-        match name {
-            "language" => Some(LANGUAGE.to_owned()),
-            "functions" => {
-                let capabilities = self.setup.host.runtime().capabilities().iter();
-                let functions = capabilities.flat_map(|capability| capability.functions);
-                let functions = functions
-                    .map(|function| format!("{} — {}", function.signature.usage(), function.about));
-                let catalog = self.catalog();
-                let programs = catalog
-                    .iter()
-                    .map(|entry| format!("{} — {}", entry.usage(), entry.meta().description));
-                Some(functions.chain(programs).collect::<Vec<_>>().join("\n"))
-            }
-            _ => None,
-        }
+        wattle_mcp::page(name, &self.setup.host)
     }
 }

@@ -10,6 +10,7 @@ use wattle_agent::host::capability::kv;
 use wattle_agent::host::capability::memory::{self, Memory};
 use wattle_agent::host::capability::policy::Preflight;
 use wattle_agent::host::capability::search::{Embedder, index_file};
+use wattle_agent::host::capability::tool::ToolBox;
 use wattle_agent::host::ledger::Signer;
 use wattle_agent::host::rt::{Grants, Guard as _};
 use wattle_agent::host::{IssueFile, LazyMemory, LazyState, ModelInference, Trusted, UsageMeter};
@@ -35,6 +36,11 @@ impl Setup {
     /// Returns the grants of a run, guarded by the policy.
     pub(crate) fn grants(&self, access: Resources) -> Arc<Grants> {
         Arc::new(access.grants().guarded(Arc::<Preflight>::clone(&self.preflight)))
+    }
+
+    /// Returns the tools of the MCP servers, or `None` if there are none.
+    pub(crate) fn tools(&self) -> Option<Arc<dyn ToolBox>> {
+        (!self.servers.is_empty()).then(|| Arc::new(self.servers.clone()) as _)
     }
 
     /// Returns the key that seals the tenant's traces, or `None` if there is no folder for keys.
@@ -99,7 +105,6 @@ impl Setup {
         let issues = trace_dir(&self.config, &self.config.root.value);
         let issues = issues.map(|folder| Arc::new(IssueFile::of(&folder)) as Arc<dyn IssueTracker>);
         let trusted = self.config.exec.value.then(|| self.trusted()).transpose()?;
-        let tools = (!self.servers.is_empty()).then(|| Arc::new(self.servers.clone()) as _);
         let secrets = Some(super::trusted::secrets(&self.config)?);
         Ok(Resources {
             state,
@@ -111,7 +116,7 @@ impl Setup {
             index,
             embedder,
             secrets,
-            tools,
+            tools: self.tools(),
             trusted,
             ..base
         })

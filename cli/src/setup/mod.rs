@@ -193,6 +193,13 @@ impl Setup {
         self
     }
 
+    /// Replaces the MCP servers by the tools with which a run began.
+    pub(crate) async fn with_tools_of(self, origin: &Json) -> Setup {
+        let servers = mcp::of_run(origin);
+        self.host.add_programs(servers.programs()).await;
+        Setup { servers, ..self }
+    }
+
     /// Adds the program that resolves agent references, if the settings name one.
     fn with_resolver(self) -> Setup {
         let Some(program) = self.config.agent_resolver.value.clone() else { return self };
@@ -504,6 +511,12 @@ impl Setup {
     /// Returns the journal data that a later command needs to resume the run.
     pub(crate) fn origin(&self, agent: &AgentSpec) -> Json {
         let mut origin = json!({"by": "run", "granted": self.config.granted()});
+        let tools = mcp::pins().map(|pins| self.servers.kept_in(&pins)).unwrap_or_default();
+        if !tools.is_empty()
+            && let Some(origin) = origin.as_object_mut()
+        {
+            origin.insert(mcp::TOOLS.to_owned(), json!(tools));
+        }
         agent.write_to(&mut origin);
         origin
     }
@@ -561,11 +574,7 @@ pub(crate) fn folders(config: &Config) -> Folders {
 
 /// Creates the guard of programs. If they write to the workdir directly, it asks before they write
 /// protected files. Otherwise, the user is asked when the changes are applied.
-fn guard(
-    config: &Config,
-    servers: &Servers,
-    approver: Option<Arc<dyn Approver>>,
-) -> Preflight {
+fn guard(config: &Config, servers: &Servers, approver: Option<Arc<dyn Approver>>) -> Preflight {
     let guard = Preflight::new(with_hints(config, servers), approver);
     if config.writes_through() { guard.asking_about_protected_files() } else { guard }
 }

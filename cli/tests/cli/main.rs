@@ -17,6 +17,7 @@ mod init;
 mod inspect;
 mod interrupt;
 mod kept;
+mod mcp;
 mod memory;
 mod models;
 mod place;

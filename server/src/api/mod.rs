@@ -8,6 +8,7 @@ mod chat;
 mod files;
 mod fixtures;
 mod integrations;
+mod mcp;
 mod memory;
 mod meta;
 mod programs;
@@ -36,6 +37,7 @@ pub(crate) fn routes() -> Vec<Route> {
         catalog::routes(),
         save::routes(),
         programs::routes(),
+        mcp::routes(),
         vars::routes(),
         memory::routes(),
         tokens::routes(),

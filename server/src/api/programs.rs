@@ -26,6 +26,7 @@ use crate::route::Route;
 use crate::route::{INVALID, NOT_JSON};
 use crate::start::choose;
 use crate::state::Shared;
+use wattle_mcp::CallEnd;
 
 /// Maximum number of diagnostics that a check returns.
 const MAX_DIAGNOSTICS: usize = 32;
@@ -310,6 +311,15 @@ async fn execute(
     }
     let execution = execution.transpose().map_err(ApiError::internal)?;
     Ok(execution.as_ref().map(performed))
+}
+
+impl Performed {
+    /// Returns the result as an MCP client gets it.
+    pub(super) fn end(self) -> CallEnd {
+        let error = self.error.unwrap_or_default();
+        let texts = [self.output, error].into_iter().filter(|text| !text.is_empty());
+        CallEnd { text: texts.collect::<Vec<_>>().join("\n"), success: self.success }
+    }
 }
 
 fn performed(execution: &Execution) -> Performed {

@@ -50,7 +50,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("wattle-eval", &["wattle-agent"]),
     ("wattle-mcp", &["wattle-agent"]),
-    ("wattle-server", &["wattle-agent"]),
+    ("wattle-server", &["wattle-agent", "wattle-mcp"]),
     ("wattle", &["wattle-agent", "wattle-eval", "wattle-mcp", "wattle-server"]),
     ("wattle-cases", &[]),
     (

@@ -1,8 +1,8 @@
 //! Tests of the system prompt's content and length.
 
 use wattle_machine::{
-    Action, ArgLine, CapabilityPart, Dialect, EXAMPLE_PROGRAM, FunctionLine, ProgramLine,
-    ProgramList, PromptParts, WithheldCapability, read,
+    Action, ArgLine, CapabilityPart, Dialect, EXAMPLE_PROGRAM, FunctionLine, ProgramFamily,
+    ProgramLine, ProgramList, PromptParts, WithheldCapability, read,
 };
 
 /// Returns the whole prompt.
@@ -201,12 +201,15 @@ fn empty_parts_have_no_section() {
 fn programs_that_match_the_message_lengthen_the_prompt_a_little() {
     for dialect in [Dialect::Text, Dialect::Native] {
         let mut parts = PromptParts { dialect, ..everything() };
-        parts.programs.named = (0..300).map(|number| format!("named_{number:03}")).collect();
+        let names: Vec<String> = (0..300).map(|number| format!("{number:03}")).collect();
+        let family = ProgramFamily { prefix: "named_".to_owned(), names: names.clone() };
+        parts.programs.families = vec![family];
         let without = wattle_machine::system_prompt(&parts);
-        parts.programs.matching = parts.programs.named.iter().map(|name| program(name)).collect();
+        parts.programs.matching =
+            names.iter().map(|name| program(&format!("named_{name}"))).collect();
         let with = wattle_machine::system_prompt(&parts);
         assert_eq!(with.stable, without.stable);
-        assert!(with.stable.contains("More, described by `help`: named_000 named_001 "));
+        assert!(with.stable.contains("\nnamed_ 000 001 002 "));
         let matching = with.rest.strip_suffix(without.rest.as_str()).unwrap();
         assert!(matching.starts_with("\n# Of these, for this task\nnamed_000(path"), "{matching}");
         let whole = with.to_string().len();

@@ -78,6 +78,13 @@ pub(super) const ALL: &[Command] = &[
     row!("/agent", "[NAME]", "Show the agents", [Word(&["wattle"])], model::agent),
     row!("/tools", "[NAMESPACE]", "List the host functions", [Namespace], model::tools),
     row!("/catalog", "[WORDS…]", "List the programs, or search them", [Program], model::catalog),
+    row!(
+        "/mcp",
+        "[SERVER] [PROMPT…]",
+        "List MCP servers or tools, or use a prompt",
+        [],
+        model::mcp
+    ),
     row!("/run", "NAME [ARG…]", "Run a program of the catalog", [Program, File], run::run),
     row!("/wat", "[new]", "Show the open program, or begin a new one", [Word(&["new"])], run::wat),
     row!("/source", "[STEP]", "Print the program of a step", [Step], run::source),

@@ -7,9 +7,12 @@ mod prefix;
 use std::fmt::Write;
 use std::path::Path;
 
-use wattle_agent::Settings;
+use wattle_agent::host::ToolProgram;
+use wattle_agent::host::capability::egress::{Egress, Policy};
+use wattle_agent::host::catalog::{Folders, Origin};
 use wattle_agent::host::machine::Dialect;
-use wattle_agent::host::rt::Grants;
+use wattle_agent::host::rt::{Grants, Limits};
+use wattle_agent::{Host, Settings};
 use wattle_tests::World;
 
 /// Maximum length of the prompt, in tokens of the encoding `o200k_base`.
@@ -89,6 +92,60 @@ async fn the_prompt_of_the_native_dialect_is_as_committed() {
             function.name
         );
         assert_eq!(function.parameters["type"], "object", "{}", function.name);
+    }
+}
+
+/// Maximum length of the prompt with a thousand tools, in tokens.
+const MAX_TOKENS_WITH_TOOLS: usize = 4_500;
+
+/// The tools of these servers are described one by one until there are more than a hundred. From
+/// then on, the prompt lists families, and the programs that match the first message.
+#[tokio::test]
+async fn the_prompt_of_a_thousand_tools_is_short() {
+    const VERBS: [&str; 5] = ["list", "get", "create", "update", "delete"];
+    const NOUNS: [&str; 10] = [
+        "issue",
+        "comment",
+        "pull_request",
+        "label",
+        "milestone",
+        "branch",
+        "release",
+        "webhook",
+        "invitation",
+        "notification",
+    ];
+    let schema = serde_json::json!({
+        "type": "object", "required": ["owner"],
+        "properties": {"owner": {"type": "string"}, "limit": {"type": "integer"}},
+    });
+    let tool = |number: usize| {
+        let (server, rest) = (number / 50, number % 50);
+        let (verb, noun) = (VERBS[rest / 10], NOUNS[rest % 10]);
+        let name = format!("server{server:02}.{verb}_{noun}");
+        let program = ToolProgram::new(name.parse().unwrap(), &name, &schema).unwrap();
+        let about = format!("{verb}s a {noun} of the repository, with its author and its dates");
+        program.entry(Origin::Server(format!("server{server:02}")), &about, None)
+    };
+    let encoding = tiktoken_rs::o200k_base().unwrap();
+    let count = |text: &str| encoding.encode_ordinary(text).len();
+    let mut table = String::from("| tools | tokens of the prompt (o200k) |\n|---:|---:|\n");
+    let mut last = String::new();
+    for number in [0, 10, 100, 1_000] {
+        let catalog = Folders::default().adding((0..number).map(tool).collect());
+        let host = Host::new(Limits::default(), catalog, Egress::new(Policy::default())).unwrap();
+        let capabilities = host.runtime().capabilities().iter();
+        let everything = Grants::without_state(capabilities.map(|capability| capability.name));
+        let listing = host.listing(None, "delete the webhook of the repository");
+        last = host.prompt(&Settings::default(), &everything, &listing, Dialect::Text).to_string();
+        writeln!(table, "| {number} | {} |", count(&last)).unwrap();
+    }
+    compare("tools.md", &table);
+    assert!(count(&last) <= MAX_TOKENS_WITH_TOOLS, "{table}\n{last}");
+    for part in
+        ["\nserver00. create_branch create_comment", "\nserver07.delete_webhook(owner, limit"]
+    {
+        assert!(last.contains(part), "{part} is missing in\n{last}");
     }
 }
 
