@@ -157,9 +157,10 @@ impl Connection {
                     preferred_versions: vec![ProtocolVersion::LATEST],
                     legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
                 };
+                let ended = || witness.faults.lock().end.is_none();
                 match start(server, way, mode, &signs, &witness).await {
                     // Servers of old libraries end if the first request is not `initialize`.
-                    Err(Unstarted::Ended) if matches!(way, Way::Process(_)) => {}
+                    Err(Unstarted::Ended) if matches!(way, Way::Process(_)) && ended() => {}
                     started => return started.map_err(|why| why.of(server, &witness)),
                 }
             }
@@ -350,7 +351,7 @@ impl Connection {
             }
             ServiceError::TransportSend(error) => {
                 let why = self.witness.explain(&with_causes(error.error.as_ref()));
-                ServerError::ended(&self.server, &why)
+                ServerError::unanswered(&self.server, &why)
             }
             ServiceError::UnexpectedResponse => {
                 ServerError::protocol(&self.server, "its answer has a wrong form")
@@ -386,6 +387,7 @@ impl From<ClientInitializeError> for Unstarted {
             return Unstarted::Unauthorized;
         }
         match error {
+            ClientInitializeError::LegacyFallbackFailed { fallback, .. } => (*fallback).into(),
             ClientInitializeError::ConnectionClosed(_) => Unstarted::Ended,
             ClientInitializeError::JsonRpcError(error) => Unstarted::Other(error.message.into()),
             ClientInitializeError::TransportError { error, .. } => {

@@ -198,8 +198,15 @@ fn patterns(schema: &Json) -> usize {
 /// Returns the shape of a JSON value as programs' front matter writes it, such as
 /// `{id: number, tags: [string]}`.
 fn shape(schema: &Json) -> String {
-    let shape = shape_at(schema, schema, 0);
-    if shape.chars().count() > MAX_SHAPE { shape_at(schema, schema, MAX_DEPTH - 1) } else { shape }
+    // A shape that is too long, or has keys that are no plain text, is written with fewer levels.
+    // The last level with keys may be longer.
+    let limits = (0..MAX_DEPTH).map(|depth| match depth + 1 {
+        MAX_DEPTH => (depth, 3 * MAX_SHAPE),
+        _ => (depth, MAX_SHAPE),
+    });
+    let mut shapes = limits.map(|(depth, limit)| (shape_at(schema, schema, depth), limit));
+    let fitting = shapes.find(|(shape, limit)| one_line(shape, *limit) == *shape);
+    fitting.map_or_else(|| shape_at(schema, schema, MAX_DEPTH), |(shape, _)| shape)
 }
 
 fn shape_at(root: &Json, schema: &Json, depth: usize) -> String {
@@ -276,6 +283,12 @@ mod tests {
         let text = shape(&schema);
         assert!(text.starts_with("{id: number, name: string, tags: [string], next: "), "{text}");
         assert!(text.chars().count() <= 3 * MAX_SHAPE, "{text}");
+        let wide: serde_json::Map<String, Json> =
+            (0..100).map(|n| (format!("property{n}"), json!({"type": "string"}))).collect();
+        let hidden = json!({"a\u{202e}\nb": {"type": "string"}});
+        for properties in [json!(wide), hidden] {
+            assert_eq!(shape(&json!({"type": "object", "properties": properties})), "object");
+        }
         assert_eq!(shape(&json!({})), "any");
         assert_eq!(shape(&json!({"type": "array"})), "list");
     }

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use rmcp::model::{
     BooleanSchema, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction,
     ElicitationSchema, InputRequest, InputRequiredResult, InputResponses, PrimitiveSchemaDefinition,
-    ProgressNotificationParam, ProgressToken,
+    ProgressNotificationParam,
 };
 use rmcp::service::{Peer, RequestContext, RoleServer};
 use serde_json::Value as Json;
@@ -25,6 +25,9 @@ use crate::gateway::{CallEnd, Underway};
 
 /// Maximum number of calls that wait for the answer of a user.
 const MAX_PARKED: usize = 16;
+
+/// Number of steps of a call that wait to be sent to a client.
+const MAX_STEPS: usize = 64;
 
 /// The time after which a call is denied if the client does not repeat it.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -47,8 +50,10 @@ pub(crate) struct Round {
     call: BoxFuture<'static, CallEnd>,
     questions: mpsc::Receiver<Asked>,
     parked: Option<Parked>,
+    /// The sentences for the client about the call's steps, and the number of those that it got.
+    steps: mpsc::Receiver<String>,
+    reported: u32,
     cancel: CancellationToken,
-    progress: Progress,
 }
 
 /// A question, and the way of its answer.
@@ -56,10 +61,6 @@ struct Asked {
     message: String,
     answer: oneshot::Sender<Answer>,
 }
-
-/// The client's token for the progress of its current request.
-#[derive(Clone, Default)]
-struct Progress(Arc<Mutex<(u32, Option<ProgressToken>)>>);
 
 /// The end of a round.
 pub(crate) enum RoundEnd {
@@ -79,19 +80,18 @@ impl Round {
     ) -> Round {
         let (asked, questions) = mpsc::channel(1);
         let cancel = CancellationToken::new();
-        let progress = Progress::default();
-        let (steps, peer) = (progress.clone(), context.peer.clone());
+        let (step, steps) = mpsc::channel(MAX_STEPS);
         let underway = Underway {
             cancel: cancel.clone(),
-            progress: Arc::new(move |message| steps.report(&peer, message)),
+            // A client that reads too slowly misses steps.
+            progress: Arc::new(move |message| drop(step.try_send(message))),
             approver: Arc::new(ClientUser::of(context, parked.is_some().then_some(asked))),
         };
-        Round { call: call(underway), questions, parked, cancel, progress }
+        Round { call: call(underway), questions, parked, steps, reported: 0, cancel }
     }
 
     /// Runs the call until it ends or asks. The call is cancelled with the client's request.
     pub(crate) async fn run(mut self, context: &RequestContext<RoleServer>) -> RoundEnd {
-        self.progress.0.lock().1 = context.meta.get_progress_token();
         let mut is_cancelled = false;
         loop {
             tokio::select! {
@@ -100,7 +100,13 @@ impl Round {
                     is_cancelled = true;
                     self.cancel.cancel();
                 }
-                end = &mut self.call => return RoundEnd::Done(end),
+                Some(step) = self.steps.recv() => self.report(context, step).await,
+                end = &mut self.call => {
+                    while let Ok(step) = self.steps.try_recv() {
+                        self.report(context, step).await;
+                    }
+                    return RoundEnd::Done(end);
+                }
                 Some(Asked { message, answer }) = self.questions.recv() => {
                     // Without parked calls, nobody asks in this way.
                     let Some(parked) = self.parked.clone() else { continue };
@@ -111,6 +117,16 @@ impl Round {
                 }
             }
         }
+    }
+
+    /// Sends a sentence to the client, if it wants progress. All of them precede the result.
+    async fn report(&mut self, context: &RequestContext<RoleServer>, message: String) {
+        let Some(token) = context.meta.get_progress_token() else { return };
+        self.reported += 1;
+        let step = f64::from(self.reported);
+        let note = ProgressNotificationParam::new(token, step).with_message(message);
+        // A client that has left gets no progress.
+        _ = context.peer.notify_progress(note).await;
     }
 }
 
@@ -148,23 +164,6 @@ impl Parked {
         // The asker is gone if this fails.
         _ = answer.send(reply.map_or_else(|| Answer::No(String::new()), |reply| read(&reply)));
         Some(round)
-    }
-}
-
-impl Progress {
-    /// Sends a sentence to the client, if it wants progress.
-    fn report(&self, peer: &Peer<RoleServer>, message: String) {
-        let (step, token) = {
-            let mut progress = self.0.lock();
-            progress.0 += 1;
-            (progress.0, progress.1.clone())
-        };
-        let (Some(token), peer) = (token, peer.clone()) else { return };
-        let note = ProgressNotificationParam::new(token, f64::from(step)).with_message(message);
-        tokio::spawn(async move {
-            // A client that has left gets no progress.
-            _ = peer.notify_progress(note).await;
-        });
     }
 }
 

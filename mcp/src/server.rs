@@ -273,7 +273,7 @@ impl Server {
         if let Some(until) = state.resting {
             let left = until.saturating_duration_since(Instant::now());
             if !left.is_zero() {
-                let seconds = left.as_secs() + 1;
+                let seconds = left.as_secs_f64().ceil();
                 return Err(ServerError::resting(&self.name, state.failures, seconds, &state.last));
             }
             (state.resting, state.failures) = (None, 0);

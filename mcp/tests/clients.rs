@@ -7,10 +7,11 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rmcp::model::{
     CallToolRequestParams, ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult,
-    ElicitationAction, ErrorData, Implementation, ProtocolVersion,
+    ElicitationAction, ErrorData, Implementation, ProgressNotificationParam, ProtocolVersion,
 };
 use rmcp::service::{
-    ClientLifecycleMode, RequestContext, RoleClient, RunningService, serve_client_with_lifecycle,
+    ClientLifecycleMode, NotificationContext, RequestContext, RoleClient, RunningService,
+    serve_client_with_lifecycle,
 };
 use rmcp::ClientHandler;
 use serde_json::json;
@@ -77,10 +78,25 @@ impl Deployment for Asking {
 #[derive(Clone)]
 struct User {
     answer: Option<ElicitResult>,
-    asked: Arc<Mutex<usize>>,
+    asked: Arc<Mutex<u32>>,
+    steps: Arc<Mutex<Vec<f64>>>,
+}
+
+impl User {
+    fn new(answer: Option<ElicitResult>) -> User {
+        User { answer, asked: Arc::default(), steps: Arc::default() }
+    }
 }
 
 impl ClientHandler for User {
+    async fn on_progress(
+        &self,
+        step: ProgressNotificationParam,
+        _: NotificationContext<RoleClient>,
+    ) {
+        self.steps.lock().push(step.progress);
+    }
+
     fn get_info(&self) -> ClientConfig {
         let capabilities = match &self.answer {
             Some(_) => ClientCapabilities::builder().enable_elicitation().build(),
@@ -146,7 +162,7 @@ async fn the_clients_user_approves_calls_in_each_version() {
             (Some(answer(Cancel, Some(true))), 2, 1, "No("),
             (None, 2, 0, "cannot ask its user"),
         ] {
-            let user = User { answer: reply, asked: Arc::default() };
+            let user = User::new(reply);
             let deployment = Asking { times, cancelled: Arc::default() };
             let (mut client, served) = connect(deployment, user.clone(), mode.clone()).await;
             let result = client.call_tool(run_program()).await.unwrap();
@@ -156,6 +172,8 @@ async fn the_clients_user_approves_calls_in_each_version() {
             assert_eq!(*user.asked.lock(), asked, "{mode:?}: {text}");
             client.close().await.unwrap();
             assert_eq!(served.await.unwrap(), Ok(()));
+            let steps: Vec<f64> = (1..=asked.max(1)).map(f64::from).collect();
+            assert_eq!(*user.steps.lock(), steps, "{mode:?}: {text}");
         }
     }
 }
@@ -163,7 +181,7 @@ async fn the_clients_user_approves_calls_in_each_version() {
 #[tokio::test]
 async fn an_answer_to_no_question_is_an_error() {
     let [_, discover] = modes();
-    let user = User { answer: None, asked: Arc::default() };
+    let user = User::new(None);
     let deployment = Asking { times: 1, cancelled: Arc::default() };
     let (client, _served) = connect(deployment, user, discover).await;
     let error = client.call_tool(run_program().with_request_state("guessed")).await.unwrap_err();
@@ -173,7 +191,7 @@ async fn an_answer_to_no_question_is_an_error() {
 #[tokio::test]
 async fn the_server_ends_when_its_client_leaves() {
     for mode in modes() {
-        let user = User { answer: None, asked: Arc::default() };
+        let user = User::new(None);
         let deployment = Asking { times: 1, cancelled: Arc::default() };
         let (mut client, served) = connect(deployment, user, mode).await;
         client.close().await.unwrap();
@@ -184,7 +202,7 @@ async fn the_server_ends_when_its_client_leaves() {
 #[tokio::test(start_paused = true)]
 async fn a_call_is_cancelled_with_its_request() {
     for mode in modes() {
-        let user = User { answer: None, asked: Arc::default() };
+        let user = User::new(None);
         let cancelled = Arc::<Mutex<bool>>::default();
         let deployment = Asking { times: 0, cancelled: Arc::clone(&cancelled) };
         let (client, _served) = connect(deployment, user, mode).await;
