@@ -19,11 +19,13 @@ use rmcp::service::{
 use rmcp::transport::streamable_http_client::{
     StreamableHttpClientTransport, StreamableHttpClientTransportConfig,
 };
+use rmcp::transport::DynamicTransportError;
 use rmcp::{ClientHandler, ErrorData};
 use serde_json::{Map, Value as Json};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::sync::Notify;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use crate::http::EgressHttp;
 use crate::lines::{Faults, Lines, MAX_MESSAGE};
@@ -43,6 +45,9 @@ const MAX_DEFINITIONS: usize = 16 << 20;
 
 /// Maximum length of the end of a process's standard error that errors show, in bytes.
 const MAX_STDERR: usize = 2_000;
+
+/// The time for which an error waits for the last words of a process.
+const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// A call that shows signs of life may take this many times the limit on silence.
 const PATIENCE: u32 = 10;
@@ -94,6 +99,8 @@ struct Witness {
     faults: Arc<Mutex<Faults>>,
     /// The end of its standard error.
     errors: Arc<Mutex<Vec<u8>>>,
+    /// A token that is cancelled when it has written its last error.
+    ended: CancellationToken,
 }
 
 /// What the server did outside of its answers.
@@ -149,7 +156,9 @@ impl Connection {
         known: Option<&str>,
         timeout: Duration,
     ) -> Result<Connection, ServerError> {
-        let (signs, witness) = (Arc::<Signs>::default(), Witness::default());
+        let signs = Arc::<Signs>::default();
+        // The witness of the last start.
+        let witness = Mutex::new(Witness::default());
         let speaks_legacy = known.is_some_and(|version| version < ProtocolVersion::LATEST.as_str());
         let opened = async {
             if !speaks_legacy {
@@ -157,23 +166,24 @@ impl Connection {
                     preferred_versions: vec![ProtocolVersion::LATEST],
                     legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
                 };
-                let ended = || witness.faults.lock().end.is_none();
                 match start(server, way, mode, &signs, &witness).await {
                     // Servers of old libraries end if the first request is not `initialize`.
-                    Err(Unstarted::Ended) if matches!(way, Way::Process(_)) && ended() => {}
-                    started => return started.map_err(|why| why.of(server, &witness)),
+                    Err(Unstarted::Ended) if matches!(way, Way::Process(_)) => {}
+                    started => return started.map_err(|why| why.of(server, &witness.lock())),
                 }
             }
             let started = start(server, way, ClientLifecycleMode::Initialize, &signs, &witness).await;
-            started.map_err(|why| why.of(server, &witness))
+            started.map_err(|why| why.of(server, &witness.lock()))
         };
         let running = match tokio::time::timeout(timeout, opened).await {
             Ok(running) => running?,
             Err(_) => {
                 let why = format!("it did not start within {} s", timeout.as_secs());
-                return Err(ServerError::not_started(server, &witness.explain(&why)));
+                let why = witness.lock().explain(&why);
+                return Err(ServerError::not_started(server, &why));
             }
         };
+        let witness = witness.into_inner();
         Ok(Connection { server: Arc::clone(server), running, signs, witness, timeout })
     }
 
@@ -262,7 +272,12 @@ impl Connection {
         loop {
             let silent = tokio::time::sleep_until(last.min(Instant::now() + self.timeout));
             tokio::select! {
-                result = &mut call => return result.map_err(|error| self.failed(&error)),
+                result = &mut call => {
+                    if self.is_closed() {
+                        self.witness.hear().await;
+                    }
+                    return result.map_err(|error| self.failed(&error));
+                }
                 () = self.signs.progress.notified(), if Instant::now() < last => {}
                 () = silent => return Err(self.late(tool)),
             }
@@ -349,6 +364,9 @@ impl Connection {
                 let why = self.witness.explain("its connection is closed");
                 ServerError::ended(&self.server, &why)
             }
+            ServiceError::TransportSend(error) if is_end(error) => {
+                ServerError::ended(&self.server, &self.witness.explain("its connection is closed"))
+            }
             ServiceError::TransportSend(error) => {
                 let why = self.witness.explain(&with_causes(error.error.as_ref()));
                 ServerError::unanswered(&self.server, &why)
@@ -390,6 +408,9 @@ impl From<ClientInitializeError> for Unstarted {
             ClientInitializeError::LegacyFallbackFailed { fallback, .. } => (*fallback).into(),
             ClientInitializeError::ConnectionClosed(_) => Unstarted::Ended,
             ClientInitializeError::JsonRpcError(error) => Unstarted::Other(error.message.into()),
+            ClientInitializeError::TransportError { error, .. } if is_end(&error) => {
+                Unstarted::Ended
+            }
             ClientInitializeError::TransportError { error, .. } => {
                 Unstarted::Other(with_causes(error.error.as_ref()))
             }
@@ -404,20 +425,23 @@ async fn start(
     way: &Way,
     mode: ClientLifecycleMode,
     signs: &Arc<Signs>,
-    witness: &Witness,
+    slot: &Mutex<Witness>,
 ) -> Result<RunningService<RoleClient, Handler>, Unstarted> {
     let handler = Handler { signs: Arc::clone(signs) };
+    let witness = Witness::default();
+    *slot.lock() = witness.clone();
     let started = match way {
         Way::Process(launcher) => {
             let launched = launcher.launch(server).await;
             let launched = launched.map_err(|error| Unstarted::Other(error.to_string()))?;
-            keep_end(launched.errors, Arc::clone(&witness.errors));
+            keep_end(launched.errors, &witness);
             let faults = Arc::clone(&witness.faults);
             let transport =
                 Lines::<RoleClient, _, _>::new(launched.output, launched.input, faults);
             serve_client_with_lifecycle(handler, transport, mode).boxed().await
         }
         Way::Http { url, client } => {
+            witness.ended.cancel();
             let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
                 .max_sse_event_size(MAX_MESSAGE)
                 .max_json_response_size(MAX_MESSAGE);
@@ -426,10 +450,24 @@ async fn start(
             serve_client_with_lifecycle(handler, transport, mode).boxed().await
         }
     };
-    Ok(started?)
+    match started.map_err(Unstarted::from) {
+        Err(Unstarted::Ended) => {
+            witness.hear().await;
+            match witness.faults.lock().end.clone() {
+                Some(why) => Err(Unstarted::Other(why)),
+                None => Err(Unstarted::Ended),
+            }
+        }
+        started => started,
+    }
 }
 
 impl Witness {
+    /// Waits a moment for the last words of a process that has ended.
+    async fn hear(&self) {
+        _ = tokio::time::timeout(LAST_WORDS, self.ended.cancelled()).await;
+    }
+
     /// Returns a reason, with all that the process wrote besides answers.
     fn explain(&self, why: &str) -> String {
         let faults = self.faults.lock();
@@ -442,6 +480,12 @@ impl Witness {
         parts.retain(|part| !part.is_empty());
         parts.join("; ")
     }
+}
+
+/// Returns true if a message could not be sent because the process has ended.
+fn is_end(error: &DynamicTransportError) -> bool {
+    let error = error.error.downcast_ref::<io::Error>();
+    error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
 /// Returns an error with its causes.
@@ -459,8 +503,10 @@ fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
 }
 
 /// Reads what a process writes to its standard error, and keeps the end.
-fn keep_end(mut errors: Box<dyn AsyncRead + Send + Unpin>, kept: Arc<Mutex<Vec<u8>>>) {
+fn keep_end(mut errors: Box<dyn AsyncRead + Send + Unpin>, witness: &Witness) {
+    let (kept, ended) = (Arc::clone(&witness.errors), witness.ended.clone());
     tokio::spawn(async move {
+        let _ended = ended.drop_guard();
         let mut buffer = [0; 4096];
         while let Ok(length) = errors.read(&mut buffer).await {
             let Some(read) = buffer.get(..length).filter(|read| !read.is_empty()) else { break };

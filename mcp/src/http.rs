@@ -25,7 +25,7 @@ use wattle_agent::host::capability::egress::{
 const TIME: Duration = Duration::from_secs(3_600);
 
 /// Maximum size of all events of one response, in bytes.
-const MAX_STREAM: usize = 256 << 20;
+const MAX_STREAM: usize = 64 << 20;
 
 /// Maximum size of an error's body, in bytes.
 const MAX_ERROR: usize = 64 << 10;

@@ -91,7 +91,7 @@ fn good() -> Scripted {
 
 /// Creates servers, each with its name, its script, and its URL if it speaks HTTP.
 fn servers<const N: usize>(
-    fn scripts = [(&'static str, Scripted, Option<String>); N],
+    scripts: [(&'static str, Scripted, Option<String>); N],
     pins: &Pins,
 ) -> Servers {
     let settings = scripts.iter().map(|(name, _, url)| {
