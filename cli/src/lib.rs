@@ -106,7 +106,11 @@ fn print_usage(error: &clap::Error) -> ExitCode {
 /// messages, too. The log lines of a server start with a timestamp.
 fn log(cli: &Cli) {
     let own = if cli.is_verbose() { LevelFilter::DEBUG } else { LevelFilter::WARN };
-    let levels = Targets::new().with_default(LevelFilter::WARN).with_target("wattle", own);
+    // What `rmcp` logs may be text of an MCP server, and is in the errors of its calls.
+    let levels = Targets::new()
+        .with_default(LevelFilter::WARN)
+        .with_target("rmcp", LevelFilter::OFF)
+        .with_target("wattle", own);
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(|| output::Log)
         .with_ansi(false)

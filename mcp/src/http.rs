@@ -25,7 +25,7 @@ use wattle_agent::host::capability::egress::{
 const TIME: Duration = Duration::from_secs(3_600);
 
 /// Maximum size of all events of one response, in bytes.
-const MAX_STREAM: usize = 256 << 20;
+const MAX_STREAM: usize = 64 << 20;
 
 /// Maximum size of an error's body, in bytes.
 const MAX_ERROR: usize = 64 << 10;
@@ -205,7 +205,13 @@ impl StreamableHttpClient for EgressHttp {
             return match parsed {
                 _ if wants_none => Ok(StreamableHttpPostResponse::Accepted),
                 Ok(message) => Ok(StreamableHttpPostResponse::Json(message, session)),
-                Err(error) => Err(StreamableHttpError::Deserialize(error)),
+                Err(error) => {
+                    let kind = response.headers.get(http::header::CONTENT_TYPE);
+                    let kind = kind.map(|kind| String::from_utf8_lossy(kind.as_bytes()));
+                    let kind = kind.unwrap_or_else(|| "no type".into());
+                    let why = format!("a body of {kind} that is not a message: {error}");
+                    Err(StreamableHttpError::UnexpectedServerResponse(why.into()))
+                }
             };
         }
         let shown = String::from_utf8_lossy(text.get(..text.len().min(500)).unwrap_or_default());

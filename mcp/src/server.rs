@@ -10,10 +10,14 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 use wattle_agent::host::capability;
 use wattle_agent::host::catalog::Entry;
+use wattle_agent::host::machine::one_line;
 
 use crate::connection::{Connection, Way};
 use crate::definition::{Ask, Tool};
 use crate::{Change, Pin, ServerError, ServerSettings, ToolDefinition, ToolProblem, result};
+
+/// Maximum number of regular expressions in the schemas of a server. Each costs time to compile.
+const MAX_PATTERNS: usize = 1_000;
 
 /// Number of failures in a row after which a server is left alone for a while.
 const MAX_FAILURES: u32 = 3;
@@ -132,7 +136,9 @@ impl Server {
     /// if host functions begin like that.
     #[must_use]
     pub fn prefix(&self) -> String {
-        let is_taken = capability::ALL.iter().any(|one| one.name == &*self.name);
+        // `mcp_git` is taken, too: it is the prefix of the server `git`.
+        let name = self.name.trim_start_matches("mcp_");
+        let is_taken = capability::ALL.iter().any(|one| one.name == name);
         if is_taken { format!("mcp_{}", self.name) } else { self.name.to_string() }
     }
 
@@ -149,11 +155,15 @@ impl Server {
     /// Replaces the accepted tools.
     pub fn accept(&self, pin: Pin) {
         let mut accepted = Accepted::default();
-        let prefix = self.prefix();
+        let (prefix, mut patterns) = (self.prefix(), 0);
         for definition in pin.tools.iter().filter(|tool| self.settings.offers(&tool.name)) {
-            let tool = definition
-                .program_name(&prefix)
-                .and_then(|name| definition.compile(&self.name, name));
+            patterns += definition.patterns();
+            let tool = if patterns > MAX_PATTERNS {
+                Err(format!("the schemas have more than {MAX_PATTERNS} regular expressions"))
+            } else {
+                let name = definition.program_name(&prefix);
+                name.and_then(|name| definition.compile(&self.name, name))
+            };
             let taken = |tool: Tool| match accepted.tools.get(tool.program.name().as_str()) {
                 Some(other) => {
                     Err(format!("`{}` has the same name in programs", other.definition.name))
@@ -165,8 +175,8 @@ impl Server {
                     accepted.tools.insert(tool.program.name().to_string(), Arc::new(tool));
                 }
                 Err(why) => accepted.problems.push(ToolProblem {
-                    tool: wattle_agent::host::rt::truncate(&definition.name, 100).into(),
-                    why,
+                    tool: one_line(&definition.name, 100),
+                    why: one_line(&why, 1_000),
                 }),
             }
         }
@@ -238,8 +248,7 @@ impl Server {
     ) -> Result<Arc<Connection>, ServerError> {
         let connection = self.connection().await?;
         let mut state = self.state.lock().await;
-        if connection.tools_changed() {
-            let now = connection.tools().await?;
+        if let Some(now) = connection.changed_tools().await? {
             state.changes = self.changes(&now);
         }
         match state.changes.iter().find(|change| change.tool() == tool.name) {
@@ -264,7 +273,7 @@ impl Server {
         if let Some(until) = state.resting {
             let left = until.saturating_duration_since(Instant::now());
             if !left.is_zero() {
-                let seconds = left.as_secs() + 1;
+                let seconds = left.as_secs_f64().ceil();
                 return Err(ServerError::resting(&self.name, state.failures, seconds, &state.last));
             }
             (state.resting, state.failures) = (None, 0);

@@ -71,7 +71,7 @@ pub use fix::FixText;
 pub use function::{FunctionTool, Offer, Param, ParamKind, ProgramFunction, function_tools};
 pub use kept::{KeptValue, MAX_KEPT, MAX_KEPT_BYTES, result_name};
 pub use machine::step;
-pub use mark::{Nonce, announced_nonce};
+pub use mark::{Nonce, announced_nonce, one_line};
 pub use message::{FunctionCall, Message, ProviderFields, Role};
 pub use moderation::Verdict;
 pub use observation::{WHOLE_LIMIT, is_cut};
