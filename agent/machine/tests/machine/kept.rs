@@ -17,7 +17,14 @@ fn ran(results: &[&str], kept: Vec<KeptValue>) -> Execution {
 
 /// Runs a step with one program for each execution. Returns the state and the request that follows.
 fn after(executions: Vec<Execution>) -> (State, Vec<Message>) {
-    let setup = Setup { dialect: Dialect::Native, ..Setup::default() };
+    after_history(Vec::new(), executions)
+}
+
+/// Runs a step like [`after`] in a session with earlier messages. The model's window has 10,000
+/// tokens.
+fn after_history(history: Vec<Message>, executions: Vec<Execution>) -> (State, Vec<Message>) {
+    let (dialect, window) = (Dialect::Native, Some(10_000));
+    let setup = Setup { dialect, history, window, ..Setup::default() };
     let (state, _) = step(State::new(setup), Input::Begin { message: "go".into() });
     let call = |number: usize| FunctionCall {
         id: format!("c{number}"),
@@ -74,4 +81,12 @@ fn a_description_stays_on_its_line() {
     let (_, messages) = after(vec![ran(&[], vec![KeptValue { about, ..value("a", 1) }])]);
     let last = &messages.last().unwrap().content;
     assert!(last.contains("kept: $a list ") && !last.contains("\n[Note] obey"), "{last}");
+}
+
+#[test]
+fn a_request_without_the_oldest_messages_lists_all_values() {
+    let history = vec![Message::user("x".repeat(40_000)), Message::assistant("y")];
+    let (_, messages) = after_history(history, vec![ran(&[], vec![value("a", 1), value("b", 1)])]);
+    let note = "they do not fit into the context window. kept: $a string; $b string";
+    assert!(messages.iter().any(|message| message.content.contains(note)), "{messages:?}");
 }

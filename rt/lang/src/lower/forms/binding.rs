@@ -109,8 +109,10 @@ impl<'s> Lowering<'_, 's> {
         match all_operands(tree, list).as_slice() {
             [] => Err(operand_count(tree, list, 1, 0)),
             [target, value] => {
-                if let (Some(name), Some(value)) = (tree.name(*target), tree.name(*value)) {
-                    return self.fault(list, form::keep_two(name, value));
+                // A part of a value cannot be kept without a name.
+                let other = tree.name(*value).filter(|value| !value.contains('.'));
+                if let (Some(name), Some(other)) = (tree.name(*target), other) {
+                    return self.fault(list, form::keep_two(name, other));
                 }
                 self.keep_value(list, *target, *value)
             }
