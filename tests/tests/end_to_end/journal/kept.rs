@@ -252,7 +252,7 @@ async fn programs_of_the_catalog_neither_see_nor_keep_values() {
     };
     program("keeper", "(keep y 1)");
     program("reader", "(out (val.text (val.kept \"x\")))");
-    let folders = Folders::open(&[dir.path().to_owned()], &|_| Ok(()));
+    let folders = Folders::open(&[dir.path().to_owned()], &|_, _| Ok(()));
     let host = Host::new(Limits::default(), folders, Egress::new(Policy::default())).unwrap();
     let place = Place::with(host);
     let script = ByTurn(vec![

@@ -36,7 +36,7 @@ fn given() -> Privileges {
 async fn parked() -> (Place, ByTurn) {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("pay.wat"), PAY).unwrap();
-    let folders = Folders::open(&[folder.path()], &|_| Ok(()));
+    let folders = Folders::open(&[folder.path()], &|_, _| Ok(()));
     let egress = Egress::new(EgressPolicy::default());
     let host = Host::new(Limits::default(), folders, egress).unwrap();
     let place = Place { policy: policy(given()), ..Place::with(host) };
