@@ -161,10 +161,10 @@ pub(crate) struct ExportArgs {
     /// The folder of programs
     #[arg(value_name = "FOLDER")]
     pub(crate) folder: PathBuf,
-    /// The skill's name [default: the folder's name]
+    /// Use this name for the skill [default: the folder's name]
     #[arg(long)]
     pub(crate) name: Option<String>,
-    /// Describe the skill by this text [default: what its programs do]
+    /// Set the skill's description [default: what its programs do]
     #[arg(long, value_name = "TEXT")]
     pub(crate) description: Option<String>,
     /// Write here [default: the last folder of skills, else .agents/skills]

@@ -102,7 +102,7 @@ async fn a_model_reads_a_skill_and_its_scripts_run_under_the_grants_of_the_run()
         "{}",
         observed[4]
     );
-    assert!(observed[5].contains("the nearest is `pdf-tools`"), "{}", observed[5]);
+    assert!(observed[5].contains("the skills are pdf-tools"), "{}", observed[5]);
     assert!(observed[6].contains("has no file \"../../secret\""), "{}", observed[6]);
     assert!(observed[7].contains("All forms"), "{}", observed[7]);
 }
