@@ -461,9 +461,10 @@ impl<'s> Lowering<'_, 's> {
         }
     }
 
-    /// Returns a generated name for a variable that functions share or that redeclares a name.
+    /// Returns a generated name for a variable that functions share or that redeclares a name. The dot
+    /// before the number distinguishes it from the host's own names.
     pub(crate) fn global_name(&self, name: &str, number: usize) -> String {
-        self.label(name.trim_start_matches('$'), number)
+        format!("{}{}.{number}", self.prefix(), name.trim_start_matches('$'))
     }
 }
 
