@@ -16,10 +16,10 @@ use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, NotificationContext, RoleClient, RunningService,
     ServiceError, serve_client_with_lifecycle,
 };
+use rmcp::transport::DynamicTransportError;
 use rmcp::transport::streamable_http_client::{
     StreamableHttpClientTransport, StreamableHttpClientTransportConfig,
 };
-use rmcp::transport::DynamicTransportError;
 use rmcp::{ClientHandler, ErrorData};
 use serde_json::{Map, Value as Json};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
@@ -172,7 +172,8 @@ impl Connection {
                     started => return started.map_err(|why| why.of(server, &witness.lock())),
                 }
             }
-            let started = start(server, way, ClientLifecycleMode::Initialize, &signs, &witness).await;
+            let started =
+                start(server, way, ClientLifecycleMode::Initialize, &signs, &witness).await;
             started.map_err(|why| why.of(server, &witness.lock()))
         };
         let running = match tokio::time::timeout(timeout, opened).await {
@@ -436,8 +437,7 @@ async fn start(
             let launched = launched.map_err(|error| Unstarted::Other(error.to_string()))?;
             keep_end(launched.errors, &witness);
             let faults = Arc::clone(&witness.faults);
-            let transport =
-                Lines::<RoleClient, _, _>::new(launched.output, launched.input, faults);
+            let transport = Lines::<RoleClient, _, _>::new(launched.output, launched.input, faults);
             serve_client_with_lifecycle(handler, transport, mode).boxed().await
         }
         Way::Http { url, client } => {
@@ -472,7 +472,12 @@ impl Witness {
     fn explain(&self, why: &str) -> String {
         let faults = self.faults.lock();
         let mut parts = vec![faults.end.clone().unwrap_or_else(|| why.to_owned())];
-        parts.extend(faults.noise.as_ref().map(|line| format!("it wrote a line that is not a message: {line}")));
+        parts.extend(
+            faults
+                .noise
+                .as_ref()
+                .map(|line| format!("it wrote a line that is not a message: {line}")),
+        );
         let end = end_of(&self.errors);
         if !end.is_empty() {
             parts.push(format!("its last words: {end}"));

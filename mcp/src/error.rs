@@ -72,7 +72,8 @@ impl ServerError {
 
     /// A call took too long.
     pub(crate) fn timeout(server: &str, tool: &str, seconds: u64, why: &str) -> ServerError {
-        let why = if why.is_empty() { String::new() } else { format!(": {}", truncate(why, MAX_TEXT)) };
+        let why =
+            if why.is_empty() { String::new() } else { format!(": {}", truncate(why, MAX_TEXT)) };
         let what = format!(
             "did not answer the call of `{tool}` within {seconds} s{why}\nhint: `timeout` of \
              [mcp.{server}] changes the limit"

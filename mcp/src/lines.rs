@@ -122,11 +122,7 @@ impl<Role: ServiceRole, R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpi
     }
 
     /// Handles a line that is not a message that the service understands.
-    fn misfit(
-        &mut self,
-        line: &[u8],
-        error: &serde_json::Error,
-    ) -> Option<RxJsonRpcMessage<Role>> {
+    fn misfit(&mut self, line: &[u8], error: &serde_json::Error) -> Option<RxJsonRpcMessage<Role>> {
         let fields = serde_json::from_slice::<Json>(line).ok();
         let has = |name| fields.as_ref().is_some_and(|fields| fields.get(name).is_some());
         let id = fields.as_ref().and_then(|fields| RequestId::deserialize(fields.get("id")?).ok());
@@ -144,7 +140,8 @@ impl<Role: ServiceRole, R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpi
             }
             _ => {}
         }
-        let text = String::from_utf8_lossy(line.get(..line.len().min(4 * MAX_SHOWN)).unwrap_or(line));
+        let text =
+            String::from_utf8_lossy(line.get(..line.len().min(4 * MAX_SHOWN)).unwrap_or(line));
         self.faults.lock().noise.get_or_insert_with(|| truncate(&text, MAX_SHOWN).into());
         None
     }

@@ -12,8 +12,8 @@ use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use rmcp::model::{
     BooleanSchema, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction,
-    ElicitationSchema, InputRequest, InputRequiredResult, InputResponses, PrimitiveSchemaDefinition,
-    ProgressNotificationParam,
+    ElicitationSchema, InputRequest, InputRequiredResult, InputResponses,
+    PrimitiveSchemaDefinition, ProgressNotificationParam,
 };
 use rmcp::service::{Peer, RequestContext, RoleServer};
 use serde_json::Value as Json;
@@ -178,10 +178,7 @@ enum ClientUser {
 }
 
 impl ClientUser {
-    fn of(
-        context: &RequestContext<RoleServer>,
-        asked: Option<mpsc::Sender<Asked>>,
-    ) -> ClientUser {
+    fn of(context: &RequestContext<RoleServer>, asked: Option<mpsc::Sender<Asked>>) -> ClientUser {
         let can_ask = context.client_capabilities().is_some_and(|all| all.elicitation.is_some());
         let has_requests = context.protocol_version().is_none_or(|it| it.has_initialize());
         match asked {

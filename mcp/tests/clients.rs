@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use rmcp::ClientHandler;
 use rmcp::model::{
     CallToolRequestParams, ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult,
     ElicitationAction, ErrorData, Implementation, ProgressNotificationParam, ProtocolVersion,
@@ -13,7 +14,6 @@ use rmcp::service::{
     ClientLifecycleMode, NotificationContext, RequestContext, RoleClient, RunningService,
     serve_client_with_lifecycle,
 };
-use rmcp::ClientHandler;
 use serde_json::json;
 use tokio::task::JoinHandle;
 use wattle_agent::host::capability::policy::{Answer, Request};

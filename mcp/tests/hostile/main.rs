@@ -131,7 +131,8 @@ fn check_error(error: &str, words: &[&str]) {
 
 /// Returns true for characters that control a terminal or that a reader does not see.
 fn is_hidden(c: char) -> bool {
-    c.is_control() && c != '\n' || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}')
+    c.is_control() && c != '\n'
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}')
         || matches!(c, '\u{2066}'..='\u{2069}' | '\u{e0000}'..='\u{e007f}')
 }
 
@@ -510,9 +511,9 @@ async fn servers_with_the_names_of_functions_and_tools_keep_their_own() {
     names.dedup();
     assert_eq!(names.len(), 9, "{names:?}");
     for name in names {
-        let server = ["mcp_mcp_git", "mcp_git", "mcp_help", "help"].iter().position(|prefix| {
-            name.split('.').next() == Some(prefix)
-        });
+        let server = ["mcp_mcp_git", "mcp_git", "mcp_help", "help"]
+            .iter()
+            .position(|prefix| name.split('.').next() == Some(prefix));
         let word = ["two", "one", "three", "three"][server.unwrap()];
         assert_eq!(call(&servers, &name).await.as_deref(), Ok(word), "{name}");
     }

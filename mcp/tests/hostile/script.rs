@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde_json::{Value as Json, json};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, DuplexStream};
+use tokio::io::{
+    AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, DuplexStream,
+};
 use tokio::net::{TcpListener, TcpStream};
 use wattle_mcp::{Launch, Launched, Launcher};
 
@@ -164,7 +166,11 @@ async fn serve(
     Ok(())
 }
 
-async fn repeat(output: &mut (impl AsyncWrite + Unpin), bytes: &[u8], times: usize) -> io::Result<()> {
+async fn repeat(
+    output: &mut (impl AsyncWrite + Unpin),
+    bytes: &[u8],
+    times: usize,
+) -> io::Result<()> {
     let many = (1 << 16) / bytes.len().max(1) + 1;
     let block = bytes.repeat(many.min(times));
     let mut left = times;
