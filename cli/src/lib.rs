@@ -160,6 +160,7 @@ fn perform(cli: Cli) -> Result<Exit, Fault> {
         Some(Command::Parse) => commands::parse::parse().map(Exit::from),
         Some(Command::Catalog(command)) => threads::run(commands::catalog::catalog(command, flags)),
         Some(Command::Agents(command)) => threads::run(commands::agents::agents(command, flags)),
+        Some(Command::Skills(command)) => threads::run(commands::skills::skills(command, flags)),
         Some(Command::Workbook(command)) => commands::workbook::workbook(command, flags),
         Some(Command::Eval(args)) => threads::run(commands::eval::eval(args, flags)),
         Some(Command::Trace(command)) => threads::run(commands::trace::trace(command, flags)),

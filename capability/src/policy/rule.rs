@@ -80,6 +80,12 @@ pub(super) type Rank = (u8, usize, u8);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleError(String);
 
+impl RuleError {
+    pub(super) fn new(message: String) -> RuleError {
+        RuleError(message)
+    }
+}
+
 impl fmt::Display for RuleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

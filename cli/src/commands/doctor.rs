@@ -31,6 +31,7 @@ fn wrong(what: impl ToString, fix: &str) -> Fault {
 /// Runs every check, even if an earlier one failed.
 pub(crate) fn doctor(args: DoctorArgs, flags: &[Layer]) -> Result<Exit, Fault> {
     let (config, faults) = trust::gather_in_part(flags)?;
+    let config = trust::with_trusted_content(config)?;
     let walls = walls::raise(&config, &Needs { trusted: config.exec.value, ..Needs::default() })?;
     threads::run(run_checks(args, config, faults, walls))
 }
@@ -46,6 +47,7 @@ async fn run_checks(
     let others = [
         ("engine", Some(engine(&setup).await)),
         ("catalog", Some(catalog(&setup).await)),
+        ("skills", Some(skills(&setup).await)),
         ("root", Some(root(&setup))),
         ("store", Some(store(&setup).await)),
         ("model", Some(model(&setup))),
@@ -149,6 +151,18 @@ async fn mcp(setup: &Setup) -> Option<Found> {
             "`wattle mcp check` tries them again; `wattle mcp approve NAME` accepts changed tools",
         ))),
     }
+}
+
+/// Checks that every skill loads, and that the programs of its scripts compile.
+async fn skills(setup: &Setup) -> Found {
+    let (count, problems) = super::skills::problems(setup).await;
+    if problems.is_empty() {
+        return Ok(counted(count, "skill"));
+    }
+    Err(wrong(
+        problems.join("\n"),
+        "fix the skills, or remove them; `wattle skills check` explains",
+    ))
 }
 
 /// Returns the warnings about settings that work.

@@ -20,7 +20,8 @@ pub(crate) async fn replay(args: ReplayArgs, flags: &[Layer]) -> Result<Exit, Fa
     let (store, opened) = find(&args.run, flags).await?;
     let granted =
         opened.start.origin.get("granted").map(Layer::of_granted).transpose()?.unwrap_or_default();
-    let mut config = trust::gather(&[flags, &[granted]].concat())?;
+    let config = trust::gather(&[flags, &[granted]].concat())?;
+    let mut config = trust::with_trusted_content(config)?;
     let origin = &opened.start.origin;
     let setup = if origin.get("by").is_some_and(|by| by == "run") {
         config.mcp.value = McpServers::default();

@@ -172,6 +172,12 @@ impl Setup {
             Some(collector) => host.with_collector(collector),
             None => host,
         };
+        let host = match config.content.skills.as_slice() {
+            [] => host,
+            skills => host.with_skills(skills.to_vec()),
+        };
+        let problems = config.content.problems.iter().chain(host.skills().problems());
+        problems.for_each(|problem| output::warn(&problem.to_string()));
         let preflight = Arc::new(guard(&config, &servers, ask::terminal()));
         let agents = Agents::open(&config.agents.value);
         let setup = Setup { config, host, agents, preflight, context: BTreeMap::new(), servers };
@@ -361,7 +367,8 @@ impl Setup {
         model: &Arc<dyn Model>,
     ) -> Result<Settings, Fault> {
         let preamble = self.config.system.value.as_deref().map(system_prompt).transpose()?;
-        let settings = Settings { preamble, ..self.settings(max_steps) };
+        let guidance = self.config.content.guidance.clone().into();
+        let settings = Settings { preamble, guidance, ..self.settings(max_steps) };
         self.check_price(model.name(), &settings.prices)?;
         let guard = &self.config.guard.value;
         if !guard.enabled {
@@ -567,7 +574,7 @@ fn limits(config: &Config) -> Limits {
 /// Loads the built-in programs and the programs in the configured folders and warns about invalid
 /// ones.
 pub(crate) fn folders(config: &Config) -> Folders {
-    let folders = Folders::open(&config.catalog.value, &|_| Ok(()));
+    let folders = Folders::open(&config.catalog.value, &|_, _| Ok(()));
     folders.catalog().problems().iter().for_each(|problem| output::warn(&problem.to_string()));
     folders
 }

@@ -27,6 +27,7 @@ mod replicas;
 mod run;
 mod runs;
 mod settings_files;
+mod skills;
 mod stores;
 mod tenants;
 mod terminal;
