@@ -95,7 +95,7 @@ impl Bank {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("pay.wat"), pay).unwrap();
         std::fs::write(folder.path().join("relay.wat"), RELAY).unwrap();
-        let folders = Folders::open(&[folder.path()], &|_| Ok(()));
+        let folders = Folders::open(&[folder.path()], &|_, _| Ok(()));
         assert!(folders.catalog().problems().is_empty(), "{:?}", folders.catalog().problems());
         let host = Host::new(Limits::default(), folders, Egress::new(Default::default())).unwrap();
         Bank { host, wire: Arc::default(), folder }
