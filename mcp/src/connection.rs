@@ -26,6 +26,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use wattle_agent::host::rt::truncate;
 
 use crate::http::EgressHttp;
 use crate::lines::{Faults, Lines, MAX_MESSAGE};
@@ -45,6 +46,9 @@ const MAX_DEFINITIONS: usize = 16 << 20;
 
 /// Maximum length of the end of a process's standard error that errors show, in bytes.
 const MAX_STDERR: usize = 2_000;
+
+/// Maximum length of a version that an error shows, in characters.
+const MAX_VERSION: usize = 40;
 
 /// The time for which an error waits for the last words of a process.
 const LAST_WORDS: Duration = Duration::from_millis(200);
@@ -458,7 +462,14 @@ async fn start(
                 None => Err(Unstarted::Ended),
             }
         }
-        started => started,
+        Ok(running) => match running.peer().peer_info() {
+            Some(info) if !ProtocolVersion::KNOWN_VERSIONS.contains(&info.protocol_version) => {
+                let version = truncate(info.protocol_version.as_str(), MAX_VERSION);
+                Err(Unstarted::Other(format!("it speaks the unknown version {version}")))
+            }
+            _ => Ok(running),
+        },
+        Err(why) => Err(why),
     }
 }
 

@@ -1,16 +1,20 @@
-"""The official Python client against `wattle mcp`, with the handshake and without it.
+"""The official Python client against `wattle mcp` and the route `/mcp`, with the handshake and
+without it.
 
-Arguments: the binary, the upstream file, a recording of a model, and an empty folder.
+Arguments: the binary, the upstream file, a recording of a model, an empty folder, and the URL and the
+token of a server whose settings have the same upstream servers.
 """
 
 import sys
 import time
 
 import anyio
+import httpx2
 from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitResult
 
-binary, upstream, cassette, folder = sys.argv[1:]
+binary, upstream, cassette, folder, url, token = sys.argv[1:]
 PROGRAM = """(let $sum (every.get_sum a: 20 b: 22))
 (out (every.echo message: "hello") $sum)
 (let $time (time.get_current_time timezone: "Asia/Tokyo"))
@@ -103,12 +107,33 @@ async def cannot_ask(mode):
         assert "cannot ask its user" in text and "--allow" in text, text
 
 
+async def use_http(mode):
+    async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}) as http:
+        transport = streamable_http_client(f"{url}/mcp", http_client=http)
+        async with Client(transport, mode=mode) as client:
+            names = {tool.name for tool in (await client.list_tools()).tools}
+            assert names == {"run_program", "check_program", "search_tools", "run_task"}, names
+            text = await call(client, "run_program", {"program": "(out (every.get_sum a: 20 b: 22))"})
+            assert "42" in text, text
+            text = await call(client, "search_tools", {"query": "time in a zone"})
+            assert "time.get_current_time(timezone" in text, text
+            steps = []
+
+            async def progress(done, total, message):
+                steps.append(message)
+
+            text = await call(client, "run_task", {"prompt": "Add."}, progress_callback=progress)
+            assert "The sum is" in text and "step 1" in steps[0], (text, steps)
+            assert "every.echo" in (await client.read_resource("wattle://functions")).contents[0].text
+
+
 async def main():
     for mode in ["legacy", "auto"]:
         await use(mode)
         for action in ["accept", "decline", "cancel"]:
             await approve(mode, action)
         await cannot_ask(mode)
+        await use_http(mode)
         print(f"Python client ({mode}): ok", flush=True)
 
 

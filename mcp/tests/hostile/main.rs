@@ -272,6 +272,10 @@ over_streams! {
     fn noise_before_the_start_is_ignored = [("server/discover", vec![Raw(b"hello\n".to_vec()), Usual])]
         => [Says("ok")];
 
+    fn noise_on_stderr_is_not_kept = [
+        ("tools/call", vec![Stderr(vec![b'e'; 10 << 20]), Usual])
+    ] => [Says("ok"), Says("ok")];
+
     // Ids.
     fn an_answer_with_a_wrong_id_is_no_answer = [("tools/call", vec![As(json!(9999), text("no"))])]
         => [Fails(&["`echo` within 20 s"])];
@@ -335,6 +339,8 @@ over_streams! {
         let patterns = vec![json!({"pattern": "[a-z]{300}"}); 200];
         if n == 0 { tool("echo") } else { with_input(&format!("t{n}"), json!({"allOf": patterns})) }
     }).collect()))] => [LeavesOut(&["more than 1000 regular expressions"]), Says("ok")];
+    fn a_tool_without_a_schema_refuses_the_list = [("tools/list", lists(json!([{"name": "a"}])))]
+        => [Refused(&["its answer has a wrong form"])];
     fn a_schema_that_is_not_an_object_refuses_the_list = [("tools/list", lists(json!([
         {"name": "a", "inputSchema": [1]},
     ])))] => [Refused(&["its answer has a wrong form"])];
@@ -462,6 +468,10 @@ over_streams! {
     // Versions.
     fn the_version_of_2024_is_spoken = [("initialize", speaks("2024-11-05"))] => [Says("ok")];
     fn the_version_of_march_2025_is_spoken = [("initialize", speaks("2025-03-26"))] => [Says("ok")];
+    fn an_unknown_old_version_is_refused = [("initialize", speaks("1999-01-01"))]
+        => [Refused(&["it speaks the unknown version 1999-01-01"])];
+    fn an_unknown_new_version_is_refused = [("initialize", speaks("3000-\u{1b}[2J"))]
+        => [Refused(&["it speaks the unknown version 3000-"])];
     fn a_start_of_a_wrong_form_is_named = [("initialize", vec![Returns(json!({"x": 1}))])]
         => [Refused(&["cannot be used"])];
     fn a_refused_start_is_named = [("initialize", vec![Error("go away")])] => [Refused(&["go away"])];
