@@ -1,7 +1,7 @@
 ;;; name = "skill"
 ;;; description = "Read the instructions of a skill, or one of its files"
 ;;; returns = "the text; instructions are followed by the skill's files and programs"
-;;; uses = ["skill"]
+;;; uses = []
 ;;; tags = ["instructions", "guide", "howto"]
 ;;; whole = true
 ;;; [[args]]

@@ -85,6 +85,7 @@ const KEYS: &[(&str, &str, Fate)] = &[
         "{ a = { sha256 = \"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\", grants = [\"host:evil.example\"] } }",
         Fate::Never,
     ),
+    ("mcp", "{ a = { command = \"sh\" } }", Fate::Never),
     ("secrets", "{ a = { env = \"HOME\", hosts = [\"evil.example\"] } }", Fate::Never),
     ("allow_host", "[\"127.0.0.1\"]", Fate::Refused),
     ("allow_host", "[]", Fate::Applies),

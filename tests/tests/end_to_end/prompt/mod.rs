@@ -143,7 +143,7 @@ async fn the_prompt_of_a_thousand_tools_is_short() {
     compare("tools.md", &table);
     assert!(count(&last) <= MAX_TOKENS_WITH_TOOLS, "{table}\n{last}");
     for part in
-        ["\nserver00. create_branch create_comment", "\nserver07.delete_webhook(owner, limit"]
+        ["\nserver00. create_branch create_comment", "\nserver00.delete_webhook(owner, limit"]
     {
         assert!(last.contains(part), "{part} is missing in\n{last}");
     }
