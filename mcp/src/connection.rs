@@ -28,6 +28,7 @@ use tokio::time::Instant;
 
 use crate::bound::BoundedLines;
 use crate::http::EgressHttp;
+use crate::oauth::Challenge;
 use crate::{ServerError, ToolDefinition, result};
 
 /// Maximum size of a message from a server, in bytes.
@@ -292,8 +293,8 @@ impl Connection {
     }
 
     fn failed(&self, error: &ServiceError) -> ServerError {
-        if error.auth_challenge().is_some() {
-            return ServerError::unauthorized(&self.server);
+        if let Some(challenge) = error.auth_challenge() {
+            return rejected(&self.server, challenge);
         }
         match error {
             ServiceError::McpError(error) => ServerError::protocol(&self.server, &error.message),
@@ -310,9 +311,18 @@ impl Connection {
     }
 }
 
+/// Returns the error for a request that the server rejected with this challenge.
+fn rejected(server: &str, challenge: &str) -> ServerError {
+    let challenge = Challenge::parse(challenge);
+    match challenge.error.as_deref() {
+        Some("insufficient_scope") => ServerError::insufficient_scope(server, &challenge.scopes),
+        _ => ServerError::unauthorized(server),
+    }
+}
+
 fn start_error(server: &str, error: &ClientInitializeError, end: &str) -> ServerError {
-    if error.is_authorization_required() || error.auth_challenge().is_some() {
-        return ServerError::unauthorized(server);
+    if let Some(challenge) = error.auth_challenge() {
+        return rejected(server, challenge);
     }
     let why = match error {
         ClientInitializeError::ConnectionClosed(_) => {
