@@ -245,6 +245,11 @@ async fn login(server: &Server, scopes: &[String], port: u16) -> Result<Exit, Fa
         let issuer = paint(NAME, &visible(&link.issuer));
         output::note(&format!("open this link in a browser to sign in to `{name}` at {issuer}:"));
         output::note(&visible(&link.url));
+        if let Some(host) = &link.other_host {
+            output::warn(&format!(
+                "the page is at {host}: go on only if that is where you sign in to this server"
+            ));
+        }
         output::aside("waiting for the browser, at most five minutes …");
     };
     let sign_in = SignIn { scopes, port, show: &show };

@@ -35,6 +35,9 @@ pub struct SignInLink {
     pub issuer: String,
     /// The URL to open in a browser: `https`, or `http` on this machine.
     pub url: String,
+    /// The host of the page if it is at another origin than the authorization server. Only the user
+    /// knows if the two belong together.
+    pub other_host: Option<String>,
 }
 
 /// The result of a sign-in.
@@ -69,7 +72,10 @@ impl Access {
         let client = self.client(&found, redirect.uri(), &wanted).await?;
         let (state, verifier) = (random()?, random()?);
         let link = link(&found, &client, redirect.uri(), &wanted, &state, &verifier);
-        (sign_in.show)(&SignInLink { issuer: found.issuer.clone(), url: link.into() });
+        let is_other = Url::parse(&found.issuer).is_ok_and(|url| url.origin() != link.origin());
+        let other_host = link.host_str().filter(|_| is_other).map(str::to_owned);
+        let issuer = found.issuer.clone();
+        (sign_in.show)(&SignInLink { issuer, url: link.into(), other_host });
         let uri = redirect.uri().to_owned();
         let expected =
             Expected { state, issuer: found.issuer.clone(), needs_issuer: found.names_itself };

@@ -368,6 +368,25 @@ async fn hostile_servers_get_no_visit_and_no_token() {
 }
 
 #[tokio::test]
+async fn a_page_at_another_host_is_named() {
+    for (host, named) in [("127.0.0.1", None), ("localhost", Some("localhost"))] {
+        let (world, folder) = (World::start(Behaviour::default()).await, TempDir::new().unwrap());
+        let page = world.issuer.replace("127.0.0.1", host) + "/authorize";
+        world.behaviour.lock().metadata =
+            Box::new(move |document| document["authorization_endpoint"] = json!(page));
+        let process = Process::of(&folder, &world);
+        let (send, mut links) = unbounded_channel();
+        let show = |link: &SignInLink| send.send(link.clone()).unwrap();
+        let sign_in = SignIn { scopes: &[], port: 0, show: &show };
+        let link = tokio::select! {
+            _ = process.servers.get("box").unwrap().sign_in(&sign_in) => None,
+            link = links.recv() => link,
+        };
+        assert_eq!(link.unwrap().other_host.as_deref(), named);
+    }
+}
+
+#[tokio::test]
 async fn a_redirect_that_is_not_the_right_one_gives_no_token() {
     type Redirect = (&'static str, fn(&mut BTreeMap<String, String>), &'static str);
     let cases: &[Redirect] = &[
