@@ -26,6 +26,11 @@ bench-peers *ARGS:
 bench-scale *ARGS:
     tests/peers/growth {{ARGS}}
 
+# Two MCP clients at 20 jobs over 60 tools: one with all tools listed, one that sends programs. Prints the
+# table of docs/mcp.md. Needs tests/benches/mcp/requirements.txt.
+bench-mcp BINARY="target/release/wattle":
+    tests/benches/mcp/bench {{BINARY}}
+
 # Ratios of Wattle to bare wasmtime, in times and in instructions, within bounds.
 bench-gate *ARGS:
     tests/benches/gate/check {{ARGS}}

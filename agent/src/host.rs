@@ -45,9 +45,9 @@ pub use wattle_model::{DialectSetting, UsageMeter, moderation};
 pub use wattle_runs::trace::{STEPS_FILE, Step};
 pub use wattle_runs::{
     AgentPrograms, CatalogDiff, ChildEnd, ChildError, ChildRequest, ChildRuns, Compacted,
-    DelegateNames, HostError, Listing, ModelInference, NO_ENGINE, Perform, Programs, Report,
-    RunHooks, RunParts, RunTree, Settle, Sink, Timeout, compact, denied, otel, perform, run,
-    service, trace,
+    DelegateNames, HostError, KEPT_LIMITS, Listing, ModelInference, NO_ENGINE, Perform, Programs,
+    Report, RunHooks, RunParts, RunTree, Settle, Sink, Timeout, check_front_matter, compact,
+    denied, otel, perform, run, service, trace,
 };
 pub use wattle_store::journal::RunRequest;
 pub use wattle_store::{

@@ -15,6 +15,7 @@ use wattle_capability::image::ImageGenerator;
 use wattle_capability::kv::{InMemory, Kv};
 use wattle_capability::memory::{self, Memory as _, MemoryText, NewItem, Scope};
 use wattle_capability::shell::{Shell, ShellOutput};
+use wattle_capability::skill::SkillReader;
 use wattle_capability::sys::FixedSources;
 use wattle_capability::web::{Engine, EngineKind};
 use wattle_capability::{PortFuture, http};
@@ -121,6 +122,7 @@ impl ExampleWorld {
             )
             .map(Arc::new),
             shell: Some(Arc::<ScriptedShell>::clone(&self.shell)),
+            skills: Some(Arc::new(ExampleSkill)),
             ..Resources::new(host, Arc::clone(&self.files))
         }
     }
@@ -178,6 +180,21 @@ impl ExampleWorld {
 
 /// Maximum number of memory items that [`ExampleWorld::memory`] reads.
 const ITEMS: usize = 1_000;
+
+/// The skills of every scene: `greet`, with the file `names.txt`.
+struct ExampleSkill;
+
+impl SkillReader for ExampleSkill {
+    fn read(&self, name: &str, file: &str) -> Result<Vec<u8>, Failure> {
+        match (name, file) {
+            ("greet", "") => Ok(b"Greet everyone in names.txt.\n".to_vec()),
+            ("greet", "names.txt") => Ok(b"Ada\n".to_vec()),
+            _ => {
+                Err(Failure::new(Code::ENOENT, format!("there is no skill `{name}` with `{file}`")))
+            }
+        }
+    }
+}
 
 /// A repository that accepts every commit.
 struct AcceptingRepository;

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value as Json};
 use wattle_capability::schema::{Schema, SchemaLimits};
 use wattle_catalog::{Arg, Entry, Meta, Name, Origin, TypeHint};
+use wattle_machine::one_line;
 use wattle_rt::{Code, Failure, quote};
 
 /// Maximum size of a schema, in bytes.
@@ -18,6 +19,9 @@ const MAX_PROPERTIES: usize = 32;
 
 /// Maximum length of a property name, in characters.
 const MAX_PROPERTY: usize = 64;
+
+/// Maximum length of the description of a property, in characters. The rest is left out.
+const MAX_DESCRIPTION: usize = 2_000;
 
 /// Maximum number of violations that an error lists.
 const MAX_FAULTS: usize = 8;
@@ -248,7 +252,7 @@ fn arg(schema: &Json, name: &str, property: &Json, is_required: bool) -> Arg {
         name: name.to_owned(),
         type_hint,
         format,
-        description: description.split_whitespace().collect::<Vec<_>>().join(" "),
+        description: one_line(description, MAX_DESCRIPTION),
         default,
     }
 }

@@ -18,6 +18,7 @@ use wattle_capability::publish::Publish;
 use wattle_capability::search::{Embedder, Search};
 use wattle_capability::secrets::{Secrets, Vault};
 use wattle_capability::shell::{Sh, Shell};
+use wattle_capability::skill::{SkillGrant, SkillReader};
 use wattle_capability::tool::{ToolBox, Tools};
 use wattle_capability::wattle::{CatalogIndex, Wattle};
 use wattle_capability::web::{Engine, Web};
@@ -46,6 +47,8 @@ pub struct Resources {
     pub manual: Arc<dyn help::Manual>,
     /// The catalog that programs may search.
     pub catalog_index: Arc<dyn CatalogIndex>,
+    /// The skills, or `None` if there are none.
+    pub skills: Option<Arc<dyn SkillReader>>,
     /// The shell, or `None` if the run has no shell.
     pub shell: Option<Arc<dyn Shell>>,
     /// The issue tracker, or `None` to store tickets in the tenant's state.
@@ -97,6 +100,7 @@ impl Resources {
             programs: host.programs(),
             manual: host.manual(),
             catalog_index: host.catalog_index(),
+            skills: host.skill_reader(),
             shell: Some(host.shell()),
             issues: None,
             inference: None,
@@ -128,6 +132,10 @@ impl Resources {
             .with(Help(self.manual));
         let grants = match self.shell {
             Some(shell) => grants.with(Sh(shell)),
+            None => grants,
+        };
+        let grants = match self.skills {
+            Some(skills) => grants.with(SkillGrant(skills)),
             None => grants,
         };
         let grants = match self.secrets {

@@ -4,7 +4,7 @@
 //! A capability reaches the outside world only through the port of its grant: `kv` through a
 //! [`kv::Backend`], `memory` through [`memory::Memory`], `ai` through an [`ai::Inference`], `agent`
 //! through [`agent::Delegates`], `tool` through [`tool::ToolBox`], `par` through [`par::Programs`],
-//! `help` through a [`help::Manual`], `shell` through a [`shell::Shell`], `wattle` through a
+//! `help` through a [`help::Manual`], `skill` through a [`skill::SkillReader`], `shell` through a [`shell::Shell`], `wattle` through a
 //! [`wattle::CatalogIndex`], `issue` through an [`issue::IssueTracker`], `http` and `web` through
 //! the [`egress`] guard, and `fs` and `search` through the run's [`files`]. In trusted runs, `git`
 //! uses a [`git::Repository`], `publish` writes to the public folder, and `image` uses an
@@ -37,6 +37,7 @@ pub mod policy;
 pub mod publish;
 pub mod search;
 pub mod shell;
+pub mod skill;
 pub mod str;
 pub mod sys;
 pub mod tool;
@@ -83,6 +84,7 @@ pub const ALL: &[Capability] = &[
     issue::ISSUE,
     dbg::DBG,
     help::HELP,
+    skill::SKILL,
     git::GIT,
     publish::PUBLISH,
     image::IMAGE,

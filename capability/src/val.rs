@@ -8,6 +8,7 @@ mod documents;
 mod format;
 mod forms;
 mod html;
+mod kept;
 mod keys;
 mod lists;
 mod message;
@@ -81,7 +82,8 @@ capability! {
     #[prompt(omitted)]
     fn item(v: val, i: int) -> x: val ! ENOENT EBOUND EKIND = access::item;
 
-    /// Returns the part of a list or an object that a value selects: an index or a key
+    /// Returns the part of a list or an object that a value selects: an index, a key, or a list of
+    /// them, which is a path
     #[example = r#"(ret (val.text (val.part (val.parse "{\"a\":5}") (val.of_str "a"))))"# => "5"]
     #[prompt(omitted)]
     fn part(v: val, k: val) -> x: val ! ENOENT EBOUND EKIND = access::part;
@@ -91,7 +93,8 @@ capability! {
     #[prompt(omitted)]
     fn open(v: val, k: val) -> x: val ! EKIND EBOUND ENOENT ENOMEM = access::open;
 
-    /// Sets a key of an object, or replaces an item of a list
+    /// Sets a key of an object, or replaces an item of a list; k may be a path, on which missing
+    /// objects are created
     #[example = r#"(let $v (val.parse "[1,2]")) (val.put $v (val.of_long 0) (val.of_str "a")) (ret (val.text $v))"# => r#"["a",2]"#]
     #[prompt(omitted)]
     fn put(v: val, k: val, x: val) ! EKIND EBOUND ENOENT ENOMEM = access::put;
@@ -263,6 +266,16 @@ capability! {
     #[prompt(omitted)]
     fn cmp(a: val, b: val) -> order: int ! EKIND = arithmetic::cmp;
 
+    /// Keeps a value under a name for the later programs of the run, which read it as a variable
+    #[example = r#"(val.keep "rows" (val.parse "[1,2]")) (out "kept")"# => "kept"]
+    #[prompt(omitted)]
+    fn keep(name: str, v: val) ! EBOUND ENOMEM EACCESS = kept::keep;
+
+    /// Returns the value that an earlier program kept under a name. Generated code calls it
+    #[example = r#"(ret (val.text (val.kept "rows")))"# => "[1,2]"]
+    #[prompt(omitted)]
+    fn kept(name: str) -> v: val = kept::kept;
+
     /// Returns a part, like `val.part`, or null if it is missing
     #[example = r#"(ret (val.text (val.get (val.object) (val.of_str "a"))))"# => "null"]
     #[prompt(omitted)]
@@ -303,6 +316,12 @@ capability! {
     #[prompt(omitted)]
     fn copy(v: val) -> x: val ! EBOUND ENOMEM = objects::copy;
 
+    /// Returns a list of the same items, or an object of the same entries, for a loop whose body
+    /// deletes some; any other value is itself
+    #[example = r#"(let $a (val.parse "[1,2]")) (let $b (val.held $a)) (drop (val.pop $a)) (ret (val.text $b))"# => "[1,2]"]
+    #[prompt(omitted)]
+    fn held(v: val) -> x: val ! EBOUND ENOMEM = objects::held;
+
     /// Returns an object with the keys of both; objects of the same key are merged, and any other
     /// value of b replaces that of a
     #[example = r#"(ret (val.text (val.merge (val.parse "{\"a\":{\"x\":1},\"b\":1}") (val.parse "{\"a\":{\"y\":2},\"b\":2}"))))"# => r#"{"a":{"x":1,"y":2},"b":2}"#]
@@ -336,6 +355,11 @@ capability! {
     #[example = r#"(ret (val.text (val.count (val.parse "[\"a\",\"b\",\"a\"]"))))"# => r#"{"a":2,"b":1}"#]
     #[prompt(omitted)]
     fn count(keys: val) -> object: val ! EKIND EBOUND ENOMEM = lists::count;
+
+    /// Returns an object that says how often each item of an array occurs
+    #[example = r#"(ret (val.text (val.count_arr (str.words "a b a"))))"# => r#"{"a":2,"b":1}"#]
+    #[prompt(omitted)]
+    fn count_arr(h: arr) -> object: val ! EBOUND ENOMEM = lists::count_arr;
 
     /// Returns an object of the items by their key; the last of those with the same key
     #[example = r#"(ret (val.text (val.index (val.parse "[1,2,3]") (val.parse "[\"a\",\"b\",\"a\"]"))))"# => r#"{"a":3,"b":2}"#]

@@ -1,7 +1,7 @@
 ;;; name = "ai_answer"
 ;;; description = "Answer a question from a text, short or long"
 ;;; returns = "the answer"
-;;; uses = ["str", "arr", "ai", "val"]
+;;; uses = ["ai"]
 ;;; tags = ["question", "ask", "model"]
 ;;; [[args]]
 ;;; name = "text"

@@ -1,7 +1,7 @@
 ;;; name = "ai_classify"
 ;;; description = "Return the label that fits a text best"
 ;;; returns = "the label, as it is written in labels"
-;;; uses = ["str", "ai"]
+;;; uses = ["ai"]
 ;;; tags = ["label", "sort", "category", "model"]
 ;;; [[args]]
 ;;; name = "text"

@@ -1,7 +1,7 @@
 ;;; name = "ai_summarize"
 ;;; description = "Summarize a text, short or long"
 ;;; returns = "the summary"
-;;; uses = ["str", "arr", "ai", "val"]
+;;; uses = ["ai"]
 ;;; tags = ["shorten", "model", "abstract"]
 ;;; [[args]]
 ;;; name = "text"

@@ -1,7 +1,7 @@
 ;;; name = "ai_summarize_file"
 ;;; description = "Summarize a text file, short or long"
 ;;; returns = "the summary"
-;;; uses = ["fs", "str", "arr", "ai", "val"]
+;;; uses = ["fs", "ai"]
 ;;; tags = ["shorten", "model", "abstract"]
 ;;; [[args]]
 ;;; name = "path"

@@ -1,7 +1,7 @@
 ;;; name = "ai_translate"
 ;;; description = "Translate a text into another language"
 ;;; returns = "the translation"
-;;; uses = ["str", "ai"]
+;;; uses = ["ai"]
 ;;; tags = ["language", "model"]
 ;;; [[args]]
 ;;; name = "text"

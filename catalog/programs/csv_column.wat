@@ -1,7 +1,7 @@
 ;;; name = "csv_column"
 ;;; description = "Return one column of a CSV file"
 ;;; returns = "a JSON array of strings, one for each row"
-;;; uses = ["fs", "str", "json", "val"]
+;;; uses = ["fs"]
 ;;; tags = ["table", "data", "spreadsheet"]
 ;;; [[args]]
 ;;; name = "path"

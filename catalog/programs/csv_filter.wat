@@ -1,7 +1,7 @@
 ;;; name = "csv_filter"
 ;;; description = "Return the rows of a CSV file that match"
 ;;; returns = "the matching rows as CSV, with the header line; empty if no row matches; < <= > >= skip fields that are not numbers"
-;;; uses = ["fs", "str", "arr", "json", "val"]
+;;; uses = ["fs"]
 ;;; tags = ["select", "where", "table", "spreadsheet"]
 ;;; [[args]]
 ;;; name = "path"

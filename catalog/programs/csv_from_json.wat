@@ -1,7 +1,7 @@
 ;;; name = "csv_from_json"
 ;;; description = "Write a JSON array of objects as CSV"
 ;;; returns = "the CSV text with a header line"
-;;; uses = ["json"]
+;;; uses = []
 ;;; tags = ["convert", "table", "spreadsheet", "export"]
 ;;; [[args]]
 ;;; name = "rows"

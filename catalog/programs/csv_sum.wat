@@ -1,7 +1,7 @@
 ;;; name = "csv_sum"
 ;;; description = "Add up the numbers in a column of a CSV file"
 ;;; returns = "the sum, at most 6 decimals; empty fields count as 0"
-;;; uses = ["fs", "str", "arr", "json", "val"]
+;;; uses = ["fs"]
 ;;; tags = ["total", "add", "table", "spreadsheet"]
 ;;; [[args]]
 ;;; name = "path"

@@ -1,7 +1,7 @@
 ;;; name = "csv_to_json"
 ;;; description = "Read a CSV file as JSON"
 ;;; returns = "a JSON array of objects, one for each row; all values are strings"
-;;; uses = ["fs", "json"]
+;;; uses = ["fs"]
 ;;; tags = ["convert", "table", "spreadsheet"]
 ;;; [[args]]
 ;;; name = "path"

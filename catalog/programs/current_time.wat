@@ -1,7 +1,7 @@
 ;;; name = "current_time"
 ;;; description = "Say which day it is, and the time rounded down to an interval"
 ;;; returns = "a sentence for a model, or nothing but the day from 1440 minutes on"
-;;; uses = ["date", "str", "arr"]
+;;; uses = []
 ;;; tags = ["time", "today", "clock"]
 ;;; [[args]]
 ;;; name = "timezone"

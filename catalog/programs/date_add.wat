@@ -1,7 +1,7 @@
 ;;; name = "date_add"
 ;;; description = "Add days or other units to a date"
 ;;; returns = "the new date with its time, such as 2026-03-02T00:00:00Z"
-;;; uses = ["date", "str"]
+;;; uses = []
 ;;; tags = ["days", "later", "before", "time"]
 ;;; [[args]]
 ;;; name = "date"

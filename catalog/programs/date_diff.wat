@@ -1,7 +1,7 @@
 ;;; name = "date_diff"
 ;;; description = "Return the time between two dates"
 ;;; returns = "the number of whole units; negative if the second date is earlier"
-;;; uses = ["date", "str"]
+;;; uses = []
 ;;; tags = ["days", "age", "time", "between"]
 ;;; [[args]]
 ;;; name = "from"

@@ -1,7 +1,7 @@
 ;;; name = "date_format"
 ;;; description = "Write a date in another format or zone"
 ;;; returns = "the date as text"
-;;; uses = ["date"]
+;;; uses = []
 ;;; tags = ["time", "zone", "convert", "weekday"]
 ;;; [[args]]
 ;;; name = "date"

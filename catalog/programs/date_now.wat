@@ -1,7 +1,7 @@
 ;;; name = "date_now"
 ;;; description = "Return the current date and time"
 ;;; returns = "the time, to the second"
-;;; uses = ["date"]
+;;; uses = []
 ;;; tags = ["time", "today", "clock"]
 ;;; [[args]]
 ;;; name = "zone"

@@ -1,7 +1,7 @@
 ;;; name = "fetch"
 ;;; description = "Fetch a web page and return its readable text"
 ;;; returns = "4,000 characters of the page as Markdown, or of another text as it is; the last line says how much there is and where to continue"
-;;; uses = ["web", "str"]
+;;; uses = ["web"]
 ;;; tags = ["http", "page", "url", "read", "html", "article"]
 ;;; [[args]]
 ;;; name = "url"

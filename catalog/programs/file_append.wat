@@ -1,7 +1,7 @@
 ;;; name = "file_append"
 ;;; description = "Append a text to the end of a file"
 ;;; returns = "`appended N bytes to PATH`; line breaks become CRLF if all of the file's are"
-;;; uses = ["fs", "str"]
+;;; uses = ["fs"]
 ;;; tags = ["log", "add"]
 ;;; [[args]]
 ;;; name = "path"

@@ -1,7 +1,7 @@
 ;;; name = "file_find"
 ;;; description = "Find files and folders by a part of their name"
 ;;; returns = "one path per line, sorted, folders with a trailing /; empty if none is found"
-;;; uses = ["fs", "str", "arr"]
+;;; uses = ["fs"]
 ;;; tags = ["folder", "search", "tree", "below"]
 ;;; [[args]]
 ;;; name = "name"

@@ -1,7 +1,7 @@
 ;;; name = "file_grep"
 ;;; description = "Find the lines that contain a text, in one file or in all files that a glob matches"
 ;;; returns = "`3 lines match in 2 of 4 files`, then for each of these files `PATH: COUNT` and its lines as `NUMBER:LINE`"
-;;; uses = ["fs", "str", "arr"]
+;;; uses = ["fs"]
 ;;; tags = ["grep", "search", "find", "filter", "glob"]
 ;;; [[args]]
 ;;; name = "files"

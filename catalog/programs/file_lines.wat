@@ -1,7 +1,7 @@
 ;;; name = "file_lines"
 ;;; description = "Return some lines of a file, from beginning or end"
 ;;; returns = "the lines, separated by line feeds"
-;;; uses = ["fs", "str", "arr"]
+;;; uses = ["fs"]
 ;;; tags = ["head", "tail", "page"]
 ;;; [[args]]
 ;;; name = "path"

@@ -1,7 +1,7 @@
 ;;; name = "file_list"
 ;;; description = "List the names in a folder, not those in its folders"
 ;;; returns = "one name per line, sorted, folders with a trailing /; empty if the folder is empty"
-;;; uses = ["fs", "str"]
+;;; uses = ["fs"]
 ;;; tags = ["folder", "directory", "ls"]
 ;;; [[args]]
 ;;; name = "path"

@@ -1,7 +1,7 @@
 ;;; name = "file_replace"
 ;;; description = "Replace a text in one file or in all files that a glob matches"
 ;;; returns = "`3 replacements in 2 of 4 files`, then for each changed file `PATH: COUNT`; for a file that cannot be read the reason; ENOENT if none contains the text; a line break matches LF and CRLF, and each file keeps its own"
-;;; uses = ["fs", "str", "arr", "val"]
+;;; uses = ["fs"]
 ;;; tags = ["edit", "substitute", "change", "glob"]
 ;;; [[args]]
 ;;; name = "files"

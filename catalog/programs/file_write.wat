@@ -1,7 +1,7 @@
 ;;; name = "file_write"
 ;;; description = "Write a text to a file, replacing what was there"
 ;;; returns = "`wrote N bytes to PATH`"
-;;; uses = ["fs", "str"]
+;;; uses = ["fs"]
 ;;; tags = ["save", "create"]
 ;;; [[args]]
 ;;; name = "path"

@@ -1,7 +1,7 @@
 ;;; name = "help"
 ;;; description = "Explain a function, program, form or error code"
 ;;; returns = "the manual page with that name, or the best matches for words"
-;;; uses = ["help"]
+;;; uses = []
 ;;; tags = ["manual", "documentation", "find", "search"]
 ;;; [[args]]
 ;;; name = "topic"

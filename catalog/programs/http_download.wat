@@ -1,7 +1,7 @@
 ;;; name = "http_download"
 ;;; description = "Fetch a URL and save it as a file"
 ;;; returns = "`saved N bytes to PATH`"
-;;; uses = ["http", "fs", "str"]
+;;; uses = ["http", "fs"]
 ;;; tags = ["web", "fetch", "save", "download"]
 ;;; [[args]]
 ;;; name = "url"

@@ -1,7 +1,7 @@
 ;;; name = "http_get_all"
 ;;; description = "Fetch several URLs at the same time"
 ;;; returns = "a JSON array in the order of the URLs: {url, status, body}, or {url, code, error} for one that fails"
-;;; uses = ["http", "str", "json"]
+;;; uses = ["http"]
 ;;; tags = ["web", "fetch", "many", "parallel"]
 ;;; [[args]]
 ;;; name = "urls"

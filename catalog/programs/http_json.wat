@@ -1,7 +1,7 @@
 ;;; name = "http_json"
 ;;; description = "Fetch JSON and apply a jq filter to it"
 ;;; returns = "one value per line, strings without quotes; null for a key that is missing"
-;;; uses = ["http", "json"]
+;;; uses = ["http"]
 ;;; tags = ["web", "api", "fetch", "jq"]
 ;;; [[args]]
 ;;; name = "url"

@@ -1,7 +1,7 @@
 ;;; name = "http_post"
 ;;; description = "POST a text to a URL and return the status and the response"
 ;;; returns = "`status 201`, a line break, then the body; a status of 400 or above fails with EREMOTE and shows both"
-;;; uses = ["http", "str", "arr", "val"]
+;;; uses = ["http"]
 ;;; tags = ["web", "api", "send"]
 ;;; [[args]]
 ;;; name = "url"

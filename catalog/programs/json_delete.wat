@@ -1,7 +1,7 @@
 ;;; name = "json_delete"
 ;;; description = "Remove what is at a path of a JSON document"
 ;;; returns = "the changed document; ENOENT if there is nothing at the path"
-;;; uses = ["json"]
+;;; uses = []
 ;;; tags = ["remove", "field"]
 ;;; [[args]]
 ;;; name = "document"

@@ -1,7 +1,7 @@
 ;;; name = "json_get"
 ;;; description = "Return the value at a path of a JSON document"
 ;;; returns = "a string without its quotes, null as null, anything else as JSON; ENOENT if there is nothing"
-;;; uses = ["json"]
+;;; uses = []
 ;;; tags = ["extract", "field"]
 ;;; [[args]]
 ;;; name = "document"

@@ -1,7 +1,7 @@
 ;;; name = "json_merge"
 ;;; description = "Merge two JSON objects; the second wins"
 ;;; returns = "the merged object; objects inside are merged too, arrays are replaced"
-;;; uses = ["str", "val"]
+;;; uses = []
 ;;; tags = ["combine", "join"]
 ;;; [[args]]
 ;;; name = "first"

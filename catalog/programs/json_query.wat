@@ -1,7 +1,7 @@
 ;;; name = "json_query"
 ;;; description = "Apply a jq filter to a JSON document"
 ;;; returns = "one value per line, strings without quotes"
-;;; uses = ["json"]
+;;; uses = []
 ;;; tags = ["jq", "filter", "select"]
 ;;; [[args]]
 ;;; name = "document"

@@ -1,7 +1,7 @@
 ;;; name = "json_set"
 ;;; description = "Set the value at a path of a JSON document"
 ;;; returns = "the changed document"
-;;; uses = ["json"]
+;;; uses = []
 ;;; tags = ["change", "field", "edit"]
 ;;; [[args]]
 ;;; name = "document"

@@ -1,7 +1,7 @@
 ;;; name = "json_table"
 ;;; description = "Write a JSON array of objects as a Markdown table"
 ;;; returns = "the table; a column for each key, in the order of first occurrence; empty if there are no rows"
-;;; uses = ["str", "val"]
+;;; uses = []
 ;;; tags = ["markdown", "report", "show"]
 ;;; [[args]]
 ;;; name = "rows"

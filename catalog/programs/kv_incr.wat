@@ -1,7 +1,7 @@
 ;;; name = "kv_incr"
 ;;; description = "Add to a number in the session's state"
 ;;; returns = "the sum"
-;;; uses = ["kv", "str"]
+;;; uses = ["kv"]
 ;;; tags = ["memory", "counter", "increment"]
 ;;; [[args]]
 ;;; name = "key"

@@ -1,7 +1,7 @@
 ;;; name = "kv_list"
 ;;; description = "List the keys of the session's state"
 ;;; returns = "one key per line, sorted; empty if there is none"
-;;; uses = ["kv", "str"]
+;;; uses = ["kv"]
 ;;; tags = ["memory", "keys"]
 ;;; [[args]]
 ;;; name = "prefix"

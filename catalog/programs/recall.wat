@@ -1,7 +1,7 @@
 ;;; name = "recall"
 ;;; description = "Recall the items of memory that fit a conversation"
 ;;; returns = "JSON [{id, text, scope}], best first; [] if nothing fits"
-;;; uses = ["memory", "str"]
+;;; uses = ["memory"]
 ;;; tags = ["memory", "remember", "conversation"]
 ;;; [[args]]
 ;;; name = "conversation"

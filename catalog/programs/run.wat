@@ -1,7 +1,7 @@
 ;;; name = "run"
 ;;; description = "Run a workbook: programs that need each other's results, the independent ones at the same time"
 ;;; returns = "the exports as a JSON object"
-;;; uses = ["workbook", "fs", "str"]
+;;; uses = ["workbook", "fs"]
 ;;; tags = ["workflow", "graph", "pipeline", "parallel", "several"]
 ;;; [[args]]
 ;;; name = "workbook"

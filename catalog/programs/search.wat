@@ -1,7 +1,7 @@
 ;;; name = "search"
 ;;; description = "Find the passages of the files that are about something"
 ;;; returns = "JSON [{path, lines, passage, score}], best first; [] if nothing fits"
-;;; uses = ["search", "str"]
+;;; uses = ["search"]
 ;;; tags = ["find", "files", "recall", "question", "grep"]
 ;;; [[args]]
 ;;; name = "query"

@@ -1,7 +1,7 @@
 ;;; name = "shell"
 ;;; description = "Run a line of the shell over the run's files: pipelines, variables, loops; coreutils, grep, sed, awk, find, jq"
 ;;; returns = "the standard output, then the standard error, then [exit code N] if it is not 0"
-;;; uses = ["shell", "json", "str"]
+;;; uses = ["shell"]
 ;;; tags = ["bash", "sh", "command", "pipe", "terminal", "exec"]
 ;;; [[args]]
 ;;; name = "pipeline"

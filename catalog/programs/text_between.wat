@@ -1,7 +1,7 @@
 ;;; name = "text_between"
 ;;; description = "Return every piece of a text between two markers"
 ;;; returns = "one result for each piece; ENOENT if there is none"
-;;; uses = ["str", "arr"]
+;;; uses = []
 ;;; tags = ["html", "parse", "extract"]
 ;;; [[args]]
 ;;; name = "text"

@@ -1,7 +1,7 @@
 ;;; name = "text_count"
 ;;; description = "Count the lines, words, characters and bytes of a text"
 ;;; returns = "JSON {lines, words, characters, bytes}; words are separated by whitespace"
-;;; uses = ["str", "arr", "val"]
+;;; uses = []
 ;;; tags = ["wc", "length", "how many words"]
 ;;; [[args]]
 ;;; name = "text"

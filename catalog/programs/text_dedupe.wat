@@ -1,7 +1,7 @@
 ;;; name = "text_dedupe"
 ;;; description = "Remove repeated lines, keeping the first of each"
 ;;; returns = "the remaining lines, in order"
-;;; uses = ["str", "arr"]
+;;; uses = []
 ;;; tags = ["unique", "duplicates", "uniq"]
 ;;; [[args]]
 ;;; name = "text"

@@ -1,7 +1,7 @@
 ;;; name = "text_frequency"
 ;;; description = "Count how often each word occurs in a file"
 ;;; returns = "one word per line with its count, such as 3 the; the most frequent first; words in lowercase"
-;;; uses = ["fs", "str", "val", "map", "arr"]
+;;; uses = ["fs"]
 ;;; tags = ["frequency", "histogram", "common", "words"]
 ;;; [[args]]
 ;;; name = "path"

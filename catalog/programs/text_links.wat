@@ -1,7 +1,7 @@
 ;;; name = "text_links"
 ;;; description = "Return the http and https links in a text"
 ;;; returns = "one link per line, in the order of the text, each once; empty if there is none"
-;;; uses = ["str", "arr"]
+;;; uses = []
 ;;; tags = ["url", "html", "markdown", "extract"]
 ;;; [[args]]
 ;;; name = "text"

@@ -1,7 +1,7 @@
 ;;; name = "text_match"
 ;;; description = "Return every match of a regular expression"
 ;;; returns = "one match per line; empty if there is none"
-;;; uses = ["str"]
+;;; uses = []
 ;;; tags = ["regex", "pattern", "search", "extract"]
 ;;; [[args]]
 ;;; name = "text"

@@ -1,7 +1,7 @@
 ;;; name = "text_replace"
 ;;; description = "Replace every occurrence in a text"
 ;;; returns = "the changed text"
-;;; uses = ["str"]
+;;; uses = []
 ;;; tags = ["substitute", "edit"]
 ;;; [[args]]
 ;;; name = "text"

@@ -1,7 +1,7 @@
 ;;; name = "text_sort"
 ;;; description = "Sort the lines of a text"
 ;;; returns = "the sorted lines; EPARSE if a line is not a number and by is num or -num"
-;;; uses = ["str", "arr"]
+;;; uses = []
 ;;; tags = ["order", "lines"]
 ;;; [[args]]
 ;;; name = "text"

@@ -1,7 +1,7 @@
 ;;; name = "text_template"
 ;;; description = "Fill in the {{name}} placeholders of a template"
 ;;; returns = "the text with the values in it"
-;;; uses = ["str", "arr", "json"]
+;;; uses = []
 ;;; tags = ["fill", "format", "mail"]
 ;;; [[args]]
 ;;; name = "template"

@@ -1,7 +1,7 @@
 ;;; name = "vfs_write"
 ;;; description = "Write a file of the run, replacing it"
 ;;; returns = "`wrote N bytes to PATH`, the path from the top of the run's files"
-;;; uses = ["vfs", "str"]
+;;; uses = ["vfs"]
 ;;; tags = ["file", "save", "create"]
 ;;; [[args]]
 ;;; name = "path"

@@ -1,7 +1,7 @@
 ;;; name = "web_check"
 ;;; description = "Return the links that are dead"
 ;;; returns = "one dead link per line with its status or the reason; `no link is dead` if all work"
-;;; uses = ["http", "str", "arr", "val"]
+;;; uses = ["http"]
 ;;; tags = ["broken", "links", "test", "404"]
 ;;; [[args]]
 ;;; name = "links"

@@ -1,7 +1,7 @@
 ;;; name = "web_links"
 ;;; description = "Return the links of a web page"
 ;;; returns = "one absolute http or https link per line, without its #fragment, in the order of the page, each once; empty if there is none"
-;;; uses = ["http", "html", "str"]
+;;; uses = ["http"]
 ;;; tags = ["html", "page", "url", "href"]
 ;;; [[args]]
 ;;; name = "url"

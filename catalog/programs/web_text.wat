@@ -1,7 +1,7 @@
 ;;; name = "web_text"
 ;;; description = "Return the readable text of a web page"
 ;;; returns = "the text without tags, scripts and styles; a line for each paragraph"
-;;; uses = ["http", "str"]
+;;; uses = ["http"]
 ;;; tags = ["html", "page", "read", "article"]
 ;;; [[args]]
 ;;; name = "url"

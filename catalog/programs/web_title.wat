@@ -1,7 +1,7 @@
 ;;; name = "web_title"
 ;;; description = "Return the title of a web page"
 ;;; returns = "the title on one line; ENOENT if there is none"
-;;; uses = ["http", "arr", "html"]
+;;; uses = ["http"]
 ;;; tags = ["html", "page", "name"]
 ;;; [[args]]
 ;;; name = "url"

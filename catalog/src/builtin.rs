@@ -67,6 +67,7 @@ const FILES: &[(&str, &str)] = files! {
     "run.wat"
     "search.wat"
     "shell.wat"
+    "skill.wat"
     "text_between.wat"
     "text_count.wat"
     "text_dedupe.wat"

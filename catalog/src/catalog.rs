@@ -49,7 +49,7 @@ impl Catalog {
     /// [`problems`](Catalog::problems) lists them.
     #[must_use]
     pub fn load<P: AsRef<Path>>(folders: &[P]) -> Catalog {
-        Folders::open(folders, &|_| Ok(())).catalog().clone()
+        Folders::open(folders, &|_, _| Ok(())).catalog().clone()
     }
 
     /// Creates a catalog with the given programs and without problems.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use wattle_rt::{Diagnostic, Signature};
+use wattle_rt::{Diagnostic, NamedProgram, Program, Runtime};
 
 use crate::problem::{Fault, Problem};
 use crate::rank::Field;
@@ -23,15 +23,17 @@ pub enum Origin {
     Agent(String),
     /// A tool of an MCP server. The value is the server's name.
     Server(String),
+    /// A script of a skill. The value is its path.
+    Skill(PathBuf),
 }
 
 impl Origin {
     /// Returns the path of the file that contains the program, or `None` if the program is not from
-    /// a file on disk.
+    /// a file of a catalog folder.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match self {
-            Origin::BuiltIn(_) | Origin::Agent(_) | Origin::Server(_) => None,
+            Origin::BuiltIn(_) | Origin::Agent(_) | Origin::Server(_) | Origin::Skill(_) => None,
             Origin::File(path) => Some(path),
         }
     }
@@ -41,7 +43,7 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Origin::BuiltIn(file) => write!(f, "built-in {file}"),
-            Origin::File(path) => write!(f, "{}", path.display()),
+            Origin::File(path) | Origin::Skill(path) => write!(f, "{}", path.display()),
             Origin::Agent(name) => write!(f, "agent {name}"),
             Origin::Server(name) => write!(f, "MCP server {name}"),
         }
@@ -104,6 +106,11 @@ impl Entry {
             context: Arc::default(),
             schema: None,
         }
+    }
+
+    /// Returns a copy of the program with another name.
+    pub(crate) fn with_name(self, name: Name) -> Entry {
+        Entry { name, ..self }
     }
 
     /// Returns true if a string contains front matter, valid or not: the first line that is neither
@@ -221,23 +228,57 @@ impl Entry {
         Problem::new(self.origin.to_string(), line, fault)
     }
 
-    /// Checks `uses` against the host functions that the compiled program imports. `uses` may omit
-    /// `sys`. If the front matter does not contain `uses`, the check succeeds.
+    /// Marks the program, which the runtime prepared from this entry's source, as one that is
+    /// started by its name, so that it has what the operator gives to it. The caller passes the
+    /// arguments that [`arguments`](Entry::arguments) returned.
+    ///
+    /// Returns the program unchanged if it has another source, or if the entry is not from a file: an
+    /// agent's declaration need not be the operator's.
+    #[must_use]
+    pub fn start(&self, program: Program) -> Program {
+        let is_own = program.source() == self.source.as_ref();
+        if !is_own || !matches!(self.origin, Origin::BuiltIn(_) | Origin::File(_)) {
+            return program;
+        }
+        let (name, asks) = (self.real_name().to_string(), self.meta.grants.clone());
+        program.named(Arc::new(NamedProgram { name, asks }))
+    }
+
+    /// Checks `uses` against the compiled program. Capabilities that only compute do not matter, nor
+    /// does `sys`, which every run has. If the front matter does not contain `uses`, the check
+    /// succeeds.
     ///
     /// # Errors
-    /// If the body calls a capability that `uses` does not list, or `uses` lists a capability that
-    /// the body does not call.
-    pub fn check_uses(&self, imports: &[Signature]) -> Result<(), Problem> {
+    /// If the body reaches outside the program by a capability that `uses` does not list, or `uses`
+    /// lists a capability by which it does not.
+    pub fn check_uses(&self, runtime: &Runtime, program: &Program) -> Result<(), Problem> {
         let Some(declared) = &self.meta.uses else { return Ok(()) };
-        let called: Vec<&str> =
-            imports.iter().map(|import| import.module).filter(|module| *module != "sys").collect();
+        let called = program.uses();
+        let matters = |name: &str| name != "sys" && !runtime.is_pure(name);
         let problem = |fault| Err(Problem::new(self.origin.to_string(), None, fault));
-        if let Some(undeclared) = called.iter().find(|c| !declared.iter().any(|d| d == *c)) {
+        let is_declared = |name: &str| declared.iter().any(|declared| declared == name);
+        if let Some(undeclared) = called.iter().find(|name| matters(name) && !is_declared(name)) {
             return problem(Fault::Undeclared((*undeclared).to_owned()));
         }
-        match declared.iter().find(|d| *d != "sys" && !called.contains(&d.as_str())) {
+        match declared.iter().find(|name| matters(name) && !called.contains(&name.as_str())) {
             Some(unused) => problem(Fault::Unused(unused.clone())),
             None => Ok(()),
         }
+    }
+
+    /// Checks that `parse` accepts each entry of `grants`.
+    ///
+    /// # Errors
+    /// If `parse` rejects one, for the reason that it returns.
+    pub fn check_grants<E: fmt::Display>(
+        &self,
+        parse: impl Fn(&str) -> Result<(), E>,
+    ) -> Result<(), Problem> {
+        self.meta.grants.iter().try_for_each(|grant| {
+            parse(grant).map_err(|why| {
+                let fault = Fault::Grant { grant: grant.clone(), why: why.to_string() };
+                Problem::new(self.origin.to_string(), None, fault)
+            })
+        })
     }
 }

@@ -28,6 +28,10 @@ struct File {
     entry: Option<Arc<Entry>>,
     /// The problem with the current version, if there is one.
     problem: Option<Problem>,
+    /// The program before `entry`, until the checks that follow a scan have accepted `entry`.
+    previous: Option<Arc<Entry>>,
+    /// If true, these checks have not accepted `entry`.
+    is_new: bool,
 }
 
 /// File metadata that changes whenever the file's content changes.
@@ -54,18 +58,24 @@ impl Stamp {
     }
 }
 
-/// A function that checks a program and returns a problem if the program cannot be used.
-pub(crate) type Check<'a> = &'a dyn Fn(&Entry) -> Result<(), Problem>;
+impl File {
+    /// Creates the state of a file that is invalid. The previous version of its program stays in use.
+    fn invalid(stamp: Option<Stamp>, entry: Option<Arc<Entry>>, problem: Problem) -> File {
+        let problem = if entry.is_some() { problem.with_previous() } else { problem };
+        File { stamp, entry, problem: Some(problem), previous: None, is_new: false }
+    }
+}
 
 impl Folder {
     /// Reads all `.wat` files that are directly in a folder, except hidden files.
-    pub(crate) fn read(path: &Path, check: Check<'_>) -> Folder {
-        Folder { path: path.to_owned(), files: Ok(BTreeMap::new()) }.rescan(check).0
+    pub(crate) fn read(path: &Path) -> Folder {
+        Folder { path: path.to_owned(), files: Ok(BTreeMap::new()) }.rescan().0
     }
 
     /// Scans the folder again and reads the changed files. The returned bool is true if any file
-    /// changed. If the new version of a file is invalid, the previous version stays in use.
-    pub(crate) fn rescan(&self, check: Check<'_>) -> (Folder, bool) {
+    /// changed. If the new version of a file is invalid, the previous version stays in use. New
+    /// versions are to be checked and then [accepted](Folder::accept).
+    pub(crate) fn rescan(&self) -> (Folder, bool) {
         let path = self.path.clone();
         let paths = match files_in(&path, "wat") {
             Ok(paths) => paths,
@@ -86,7 +96,7 @@ impl Folder {
                 Some(same) => same.clone(),
                 None => {
                     changed = true;
-                    file(&path, stamp, known, check)
+                    file(&path, stamp, known)
                 }
             };
             files.insert(path, file);
@@ -95,16 +105,29 @@ impl Folder {
     }
 
     /// Returns a copy of the folder. For each file that one of the problems names, the copy
-    /// contains the problem instead of the program.
+    /// contains the problem instead of the program, and the previous version of a new program.
     pub(crate) fn refuse(&self, problems: &[Problem]) -> Folder {
         let mut folder = self.clone();
         for (path, file) in folder.files.iter_mut().flatten() {
             let path = path.display().to_string();
             if let Some(problem) = problems.iter().find(|problem| problem.path() == path) {
-                *file = File { stamp: file.stamp, entry: None, problem: Some(problem.clone()) };
+                *file = File::invalid(file.stamp, file.previous.take(), problem.clone());
             }
         }
         folder
+    }
+
+    /// Returns the programs that are not accepted yet.
+    pub(crate) fn new_programs(&self) -> impl Iterator<Item = &Arc<Entry>> {
+        let files = self.files.iter().flat_map(BTreeMap::values);
+        files.filter(|file| file.is_new).filter_map(|file| file.entry.as_ref())
+    }
+
+    /// Accepts the new programs: their previous versions are forgotten.
+    pub(crate) fn accept(&mut self) {
+        for file in self.files.iter_mut().flat_map(BTreeMap::values_mut) {
+            (file.previous, file.is_new) = (None, false);
+        }
     }
 
     /// Returns the programs and problems of the folder, sorted by file name.
@@ -118,17 +141,15 @@ impl Folder {
     }
 }
 
-/// Reads and checks a program file. If the file is invalid, keeps the program from `known`, the
-/// file's previous state.
-fn file(path: &Path, stamp: Option<Stamp>, known: Option<&File>, check: Check<'_>) -> File {
-    let read = program(path).and_then(|entry| check(&entry).map(|()| entry));
-    match read {
-        Ok(entry) => File { stamp, entry: Some(Arc::new(entry)), problem: None },
-        Err(problem) => {
-            let entry = known.and_then(|file| file.entry.clone());
-            let problem = if entry.is_some() { problem.with_previous() } else { problem };
-            File { stamp, entry, problem: Some(problem) }
+/// Reads a program file. If the file is invalid, keeps the program from `known`, the file's previous
+/// state.
+fn file(path: &Path, stamp: Option<Stamp>, known: Option<&File>) -> File {
+    let previous = known.and_then(|file| file.entry.clone());
+    match program(path) {
+        Ok(entry) => {
+            File { stamp, entry: Some(Arc::new(entry)), problem: None, previous, is_new: true }
         }
+        Err(problem) => File::invalid(stamp, previous, problem),
     }
 }
 
@@ -158,6 +179,16 @@ pub(crate) fn program(path: &Path) -> Result<Entry, Problem> {
 }
 
 fn text(path: &Path) -> Result<String, Fault> {
+    utf8(regular_file(path, MAX_FILE)?)
+}
+
+/// Converts the bytes of a file to text.
+pub(crate) fn utf8(bytes: Vec<u8>) -> Result<String, Fault> {
+    String::from_utf8(bytes).map_err(|e| Fault::NotUtf8(e.utf8_error().valid_up_to()))
+}
+
+/// Reads a regular file of at most `max` bytes.
+pub(crate) fn regular_file(path: &Path, max: u64) -> Result<Vec<u8>, Fault> {
     // Only regular files are opened, because a pipe would block and a link may point anywhere.
     let kind = fs::symlink_metadata(path).map_err(|e| unreadable(&e))?.file_type();
     if kind.is_symlink() {
@@ -168,14 +199,11 @@ fn text(path: &Path) -> Result<String, Fault> {
     }
     let mut bytes = Vec::new();
     let file = fs::File::open(path).map_err(|e| unreadable(&e))?;
-    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(|e| unreadable(&e))?;
-    if bytes.len() as u64 > MAX_FILE {
-        return Err(Fault::TooLarge);
-    }
-    String::from_utf8(bytes).map_err(|e| Fault::NotUtf8(e.utf8_error().valid_up_to()))
+    file.take(max.saturating_add(1)).read_to_end(&mut bytes).map_err(|e| unreadable(&e))?;
+    if bytes.len() as u64 > max { Err(Fault::TooLarge) } else { Ok(bytes) }
 }
 
-fn unreadable(error: &io::Error) -> Fault {
+pub(crate) fn unreadable(error: &io::Error) -> Fault {
     let reason = match error.kind() {
         io::ErrorKind::NotFound => "not found".to_owned(),
         io::ErrorKind::PermissionDenied => "permission denied".to_owned(),

@@ -2,10 +2,15 @@
 
 use std::collections::HashSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::folder::Folder;
 use crate::problem::Problem;
 use crate::{Catalog, Entry, Name};
+
+/// A function that checks a program of a catalog and returns a problem if the program cannot be
+/// used.
+pub type Check<'a> = &'a dyn Fn(&Catalog, &Entry) -> Result<(), Problem>;
 
 /// A catalog, and the folders from which it was read. This value never changes: a rescan creates a
 /// new one.
@@ -22,11 +27,11 @@ use crate::{Catalog, Entry, Name};
 ///     format!(";;; name = \"hello\"\n;;; description = \"Greet\"\n{body}\n")
 /// };
 /// std::fs::write(dir.path().join("hello.wat"), program("(resv \"hello\")"))?;
-/// let before = Folders::open(&[dir.path()], &|_| Ok(()));
-/// assert!(before.rescan(&|_| Ok(())).is_none(), "nothing changed");
+/// let before = Folders::open(&[dir.path()], &|_, _| Ok(()));
+/// assert!(before.rescan(&|_, _| Ok(())).is_none(), "nothing changed");
 ///
 /// std::fs::write(dir.path().join("hello.wat"), program("(resv \"good day\")"))?;
-/// let after = before.rescan(&|_| Ok(())).expect("a file changed");
+/// let after = before.rescan(&|_, _| Ok(())).expect("a file changed");
 /// assert!(after.catalog().get("hello").expect("the program exists").body().contains("good day"));
 /// # Ok(()) }
 /// ```
@@ -40,14 +45,33 @@ pub struct Folders {
 
 impl Folders {
     /// Reads the built-in programs and the programs in the folders, like [`Catalog::load`]. Omits
-    /// programs in the folders that `check` rejects.
+    /// programs in the folders that `check` rejects. `check` gets a program and the catalog that
+    /// contains all programs which are not rejected so far.
     #[must_use]
-    pub fn open<P: AsRef<Path>>(
-        folders: &[P],
-        check: &dyn Fn(&Entry) -> Result<(), Problem>,
-    ) -> Folders {
-        let folders = folders.iter().map(|folder| Folder::read(folder.as_ref(), check));
-        Folders::of(folders.collect(), Vec::new())
+    pub fn open<P: AsRef<Path>>(folders: &[P], check: Check<'_>) -> Folders {
+        let folders = folders.iter().map(|folder| Folder::read(folder.as_ref()));
+        Folders::of(folders.collect(), Vec::new()).checked(check)
+    }
+
+    fn new_programs(&self) -> impl Iterator<Item = &Arc<Entry>> {
+        self.folders.iter().flat_map(Folder::new_programs)
+    }
+
+    /// Checks the new programs. Those that are rejected are replaced by their previous versions.
+    fn checked(mut self, check: Check<'_>) -> Folders {
+        let count = self.new_programs().count();
+        // If a program is rejected, others may call one that is gone now, so they are checked again.
+        for _ in 0..count {
+            let rejected =
+                self.new_programs().filter_map(|entry| check(&self.catalog, entry).err());
+            let rejected: Vec<Problem> = rejected.collect();
+            if rejected.is_empty() {
+                break;
+            }
+            self = self.refuse(&rejected);
+        }
+        self.folders.iter_mut().for_each(Folder::accept);
+        self
     }
 
     fn of(folders: Vec<Folder>, added: Vec<Entry>) -> Folders {
@@ -74,17 +98,18 @@ impl Folders {
         &self.catalog
     }
 
-    /// Scans the folders again and reads only the changed files. Returns `None` if nothing changed.
+    /// Scans the folders again, reads only the changed files, and checks them like
+    /// [`open`](Folders::open). Returns `None` if nothing changed.
     #[must_use]
-    pub fn rescan(&self, check: &dyn Fn(&Entry) -> Result<(), Problem>) -> Option<Folders> {
+    pub fn rescan(&self, check: Check<'_>) -> Option<Folders> {
         let mut any_changed = false;
         let folders = self.folders.iter().map(|folder| {
-            let (folder, changed) = folder.rescan(check);
+            let (folder, changed) = folder.rescan();
             any_changed |= changed;
             folder
         });
         let folders: Vec<Folder> = folders.collect();
-        any_changed.then(|| Folders::of(folders, self.added.clone()))
+        any_changed.then(|| Folders::of(folders, self.added.clone()).checked(check))
     }
 
     /// Returns a copy of the folders. For each file that one of the problems names, the copy

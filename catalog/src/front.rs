@@ -75,6 +75,12 @@ fn check(raw: RawProgram, block: &Block) -> Result<(Name, Meta), LineFault> {
             return Err((block.line_of(uses), Fault::Uses(wrong.clone())));
         }
     }
+    let is_invalid =
+        |grant: &&Spanned<String>| grant.get_ref().contains(|c: char| c.is_control() || c == '"');
+    if let Some(wrong) = raw.grants.iter().find(is_invalid) {
+        let why = "it has a quote or a control character".to_owned();
+        return Err((block.line_of(wrong), Fault::Grant { grant: wrong.get_ref().clone(), why }));
+    }
     if let Some(time) = raw.timeout_ms.as_ref().filter(|time| *time.get_ref() == 0) {
         return Err((block.line_of(time), Fault::ZeroTimeout));
     }
@@ -94,11 +100,13 @@ fn check(raw: RawProgram, block: &Block) -> Result<(Name, Meta), LineFault> {
         returns: raw.returns,
         result: raw.result.map(Spanned::into_inner),
         uses: raw.uses.map(Spanned::into_inner),
+        grants: raw.grants.into_iter().map(Spanned::into_inner).collect(),
         version: raw.version,
         replaces: raw.replaces.map(Spanned::into_inner),
         tags: raw.tags,
         exclusive: raw.exclusive,
         silent: raw.silent,
+        whole: raw.whole,
         timeout: raw.timeout_ms.map(|time| Duration::from_millis(time.into_inner())),
         examples: Vec::new(),
     };

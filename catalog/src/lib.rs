@@ -24,6 +24,7 @@ mod folder;
 mod folders;
 mod front;
 mod layout;
+mod limits;
 mod manual;
 mod meta;
 mod name;
@@ -33,13 +34,14 @@ mod rank;
 mod schema;
 mod select;
 mod skeleton;
+mod skill;
 
 pub use argument::ArgumentError;
 pub use catalog::Catalog;
 pub use entry::{Entry, Origin};
 pub use example::{AiAnswer, Example, Expected, Fixtures, HttpAnswer, Results, ShellAnswer};
 pub use folder::files_in;
-pub use folders::Folders;
+pub use folders::{Check, Folders};
 pub use layout::{FormatError, format};
 pub use meta::{Arg, Meta, TypeHint};
 pub use name::Name;
@@ -49,3 +51,7 @@ pub use rank::{Field, Index};
 pub use schema::ArgumentSchema;
 pub use select::{SelectError, ToolRef, scalar_map};
 pub use skeleton::skeleton;
+pub use skill::{
+    MAX_SKILL_DESCRIPTION, SCRIPTS_FOLDER, SKILL_FILE, Script, ScriptKind, Skill, Skills,
+    is_skill_name, read_skills, skill_text,
+};

@@ -35,9 +35,8 @@ impl Entry {
         if let Some(result) = &meta.result {
             _ = writeln!(page, "  result  {result}");
         }
-        for (word, list) in
-            [("uses", meta.uses.as_deref().unwrap_or_default()), ("tags", &meta.tags)]
-        {
+        let uses = meta.uses.as_deref().unwrap_or_default();
+        for (word, list) in [("uses", uses), ("asks for", &meta.grants), ("tags", &meta.tags)] {
             if !list.is_empty() {
                 _ = writeln!(page, "  {word} {}", list.join(", "));
             }
@@ -50,6 +49,9 @@ impl Entry {
         }
         if meta.silent {
             page.push_str("  its results are not shown in the conversation\n");
+        }
+        if meta.whole {
+            page.push_str("  its results are shown whole in the conversation\n");
         }
         if let Some(version) = &meta.version {
             _ = writeln!(page, "  version {version}");

@@ -20,9 +20,13 @@ pub struct Meta {
     /// The shape of the results, such as `[{id, title}]`, if they are one JSON value. A program that
     /// calls this one by its name gets that value, and otherwise a string.
     pub result: Option<String>,
-    /// The capabilities that the body uses besides `sys`, or `None` if the front matter does not
-    /// list them. [`Entry::check_uses`](crate::Entry::check_uses) checks them against the body.
+    /// The capabilities through which the body reaches outside the program, or `None` if the front
+    /// matter does not list them. [`Entry::check_uses`](crate::Entry::check_uses) checks them against
+    /// the body.
     pub uses: Option<Vec<String>>,
+    /// The effects and secrets that the program asks the operator for, such as
+    /// `host:api.example.com` and `secret:NAME`. Asking gives nothing.
+    pub grants: Vec<String>,
     /// The version of the program, chosen by its author.
     pub version: Option<String>,
     /// The name of the built-in program that this program replaces. It must equal this program's
@@ -35,6 +39,9 @@ pub struct Meta {
     pub exclusive: bool,
     /// If true, the results of a call are not added to the conversation.
     pub silent: bool,
+    /// If true, the results of a call are added to the conversation whole, and not truncated as those
+    /// of other programs.
+    pub whole: bool,
     /// Maximum duration of a call, set by `timeout_ms`. The runtime's limit also applies.
     pub timeout: Option<Duration>,
     /// The examples. They are run as tests and shown in the manual.

@@ -1,11 +1,15 @@
 //! Problems with catalog files, and the messages that describe them.
 
 use std::fmt;
+use std::path::Path;
 
 use wattle_rt::Code;
 
 use crate::folder::MAX_FILE;
 use crate::front::MAX_FORMAT;
+use crate::limits::{
+    MAX_SKILL_BYTES, MAX_SKILL_DEPTH, MAX_SKILL_FILE, MAX_SKILL_FILES, MAX_SKILL_NAME, MAX_SKILLS,
+};
 use crate::{ArgumentError, TypeHint, nearest};
 
 /// A problem with a file or folder of the catalog. The file is omitted, or its previous version
@@ -24,6 +28,17 @@ pub struct Problem {
 impl Problem {
     pub(crate) fn new(path: String, line: Option<usize>, fault: Fault) -> Problem {
         Problem { path, line, fault: Box::new(fault), has_previous: false }
+    }
+
+    /// Returns the problem of a folder that does not exist.
+    #[must_use]
+    pub fn no_folder(folder: &Path) -> Problem {
+        Problem::new(folder.display().to_string(), None, Fault::Unreadable("not found".to_owned()))
+    }
+
+    /// Returns the cause of the problem.
+    pub(crate) fn into_fault(self) -> Fault {
+        *self.fault
     }
 
     /// Returns the problem with a note that the file's previous version stays in use.
@@ -127,6 +142,8 @@ pub(crate) enum Fault {
     Empty(&'static str),
     #[error("{} is not a valid capability name", crate::argument::excerpt(.0))]
     Uses(String),
+    #[error("{} is not a valid grant: {why}", crate::argument::excerpt(.grant))]
+    Grant { grant: String, why: String },
     #[error("timeout_ms is 0")]
     ZeroTimeout,
     #[error(
@@ -164,6 +181,46 @@ pub(crate) enum Fault {
     ExampleNow,
     #[error("{0} is not an HTTP status")]
     ExampleStatus(i64),
+
+    // Skills.
+    #[error("no front matter")]
+    SkillFrontMatter,
+    #[error("the front matter has no second line `---`")]
+    SkillUnclosed,
+    #[error("the front matter is not valid YAML: {0}")]
+    SkillYaml(String),
+    #[error("the front matter has no `{0}`")]
+    SkillMissing(&'static str),
+    #[error("{}", skill_text(.key, *.most, *.length))]
+    SkillText { key: &'static str, most: usize, length: Option<usize> },
+    #[error("{} is not the name of a skill", crate::argument::excerpt(.0))]
+    SkillName(String),
+    #[error("the skill is called `{name}`, and its folder `{}`", crate::argument::excerpt(.folder))]
+    SkillFolder { name: String, folder: String },
+    #[error("`metadata` is not a mapping")]
+    SkillMetadata,
+    #[error("`allowed-tools` is not a text of names with spaces between them")]
+    SkillTools,
+    #[error("larger than {} KiB", MAX_SKILL_FILE >> 10)]
+    SkillFileTooLarge,
+    #[error("a link that leads out of the project")]
+    SkillLink,
+    #[error("has more than {MAX_SKILLS} skills")]
+    SkillsTooMany,
+    #[error("has more than {MAX_SKILL_FILES} files or folders")]
+    SkillTooMany,
+    #[error("has more than {} MiB", MAX_SKILL_BYTES >> 20)]
+    SkillTooLarge,
+    #[error("has more than {MAX_SKILL_DEPTH} nested folders")]
+    SkillTooDeep,
+    #[error("its name is not UTF-8")]
+    SkillFileName,
+    #[error("its name cannot be the name of a program")]
+    SkillScriptName,
+    #[error("the program is called `{name}`, and its file `{word}.wat`")]
+    SkillProgramName { name: String, word: String },
+    #[error("the script has the name `{name}`, which is also the name of `{other}`")]
+    SkillScriptTwice { name: String, other: String },
 
     // Body.
     #[error("the program does not compile: {message}")]
@@ -219,6 +276,9 @@ impl Fault {
             Fault::Uses(_) => "write the part before the dot of a host function's name, such as \
                                \"http\""
                 .to_owned(),
+            Fault::Grant { .. } => "write a rule, such as \"host:api.example.com\", or \
+                                    \"secret:NAME\""
+                .to_owned(),
             Fault::ZeroTimeout => {
                 "set a number of milliseconds above 0, or remove the key".to_owned()
             }
@@ -251,6 +311,36 @@ impl Fault {
                 "write it as TOML does, such as now = 2026-03-01T12:00:00Z".to_owned()
             }
             Fault::ExampleStatus(_) => "a status is between 100 and 599".to_owned(),
+            Fault::SkillFrontMatter | Fault::SkillUnclosed | Fault::SkillMissing(_) => {
+                "begin the file with YAML between two lines `---`, at least `name` and \
+                 `description`"
+                    .to_owned()
+            }
+            Fault::SkillYaml(_) => {
+                "write a value that contains `: ` or ` #` in quotes, and use no \
+                                    aliases"
+                    .to_owned()
+            }
+            Fault::SkillName(_) => format!(
+                "use 1 to {} lowercase letters, digits and single hyphens between them",
+                MAX_SKILL_NAME
+            ),
+            Fault::SkillFolder { .. } => "give both the same name".to_owned(),
+            Fault::SkillFileTooLarge => {
+                "move parts of the instructions to files in `references`".to_owned()
+            }
+            Fault::SkillLink => "copy the skill to that place".to_owned(),
+            Fault::SkillsTooMany => "remove some, or divide them over two folders".to_owned(),
+            Fault::SkillTooMany | Fault::SkillTooLarge | Fault::SkillTooDeep => {
+                "the skill is left out; remove files from it".to_owned()
+            }
+            Fault::SkillScriptName => "put it directly into `scripts`, and use lowercase letters, \
+                                       digits, `_` and `-`"
+                .to_owned(),
+            Fault::SkillProgramName { .. } => "give both the same name".to_owned(),
+            Fault::SkillScriptTwice { .. } => {
+                "the other one is used; rename one of them".to_owned()
+            }
             Fault::Program { hint, .. } => hint.clone()?,
             Fault::Undeclared(name) => format!("add \"{name}\" to `uses`"),
             Fault::Unused(name) => format!("remove \"{name}\" from `uses`"),
@@ -259,17 +349,31 @@ impl Fault {
     }
 }
 
+/// Describes a value of a skill's front matter that is not a text, or has another length than it may
+/// have.
+fn skill_text(key: &str, most: usize, length: Option<usize>) -> String {
+    match (length, most) {
+        (None, _) => format!("`{key}` is not a text"),
+        (Some(_), usize::MAX) => format!("`{key}` is empty"),
+        (Some(length), most) => {
+            format!("`{key}` has {length} characters, and 1 to {most} are allowed")
+        }
+    }
+}
+
 /// The keys that apply to the whole program. TOML treats keys that follow a table header as keys of
 /// that table.
-const TOP: [&str; 9] = [
+const TOP: [&str; 11] = [
     "returns",
     "result",
     "uses",
+    "grants",
     "version",
     "replaces",
     "tags",
     "exclusive",
     "silent",
+    "whole",
     "timeout_ms",
 ];
 

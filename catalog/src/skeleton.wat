@@ -1,7 +1,7 @@
 ;;; name = "{name}"
 ;;; description = "Greet somebody"
 ;;; returns = "the greeting"
-;;; uses = ["str"]
+;;; uses = []
 ;;; tags = ["example"]
 ;;; [[args]]
 ;;; name = "who"

@@ -106,7 +106,11 @@ fn print_usage(error: &clap::Error) -> ExitCode {
 /// messages, too. The log lines of a server start with a timestamp.
 fn log(cli: &Cli) {
     let own = if cli.is_verbose() { LevelFilter::DEBUG } else { LevelFilter::WARN };
-    let levels = Targets::new().with_default(LevelFilter::WARN).with_target("wattle", own);
+    // What `rmcp` logs may be text of an MCP server, and is in the errors of its calls.
+    let levels = Targets::new()
+        .with_default(LevelFilter::WARN)
+        .with_target("rmcp", LevelFilter::OFF)
+        .with_target("wattle", own);
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(|| output::Log)
         .with_ansi(false)
@@ -156,6 +160,7 @@ fn perform(cli: Cli) -> Result<Exit, Fault> {
         Some(Command::Parse) => commands::parse::parse().map(Exit::from),
         Some(Command::Catalog(command)) => threads::run(commands::catalog::catalog(command, flags)),
         Some(Command::Agents(command)) => threads::run(commands::agents::agents(command, flags)),
+        Some(Command::Skills(command)) => threads::run(commands::skills::skills(command, flags)),
         Some(Command::Workbook(command)) => commands::workbook::workbook(command, flags),
         Some(Command::Eval(args)) => threads::run(commands::eval::eval(args, flags)),
         Some(Command::Trace(command)) => threads::run(commands::trace::trace(command, flags)),

@@ -32,6 +32,12 @@ const STEPS: u32 = 10;
 /// runs to end. A second signal ends the process immediately.
 pub(crate) fn serve(args: ServeArgs, flags: &[Layer]) -> Result<Exit, Fault> {
     let config = trust::gather(flags)?.for_server();
+    // Runs can read the workdir only if the operator sets it explicitly.
+    let workdir = match config.root.origin {
+        Origin::Default => None,
+        _ => Some(config.root.value.clone()),
+    };
+    let config = trust::with_content_of(config, workdir.as_deref())?;
     let needs =
         Needs { trusted: may_exec()?, listens: true, saves_programs: true, ..Needs::default() };
     walls::raise(&config, &needs)?;

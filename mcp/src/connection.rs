@@ -9,14 +9,14 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use parking_lot::Mutex;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResult, ClientConfig, ElicitationAction, Implementation,
-    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
+    CallToolRequestParams, CallToolResult, ClientConfig, ElicitationAction, GetPromptRequestParams,
+    Implementation, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
 };
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, NotificationContext, RoleClient, RunningService,
     ServiceError, serve_client_with_lifecycle,
 };
-use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::transport::DynamicTransportError;
 use rmcp::transport::streamable_http_client::{
     StreamableHttpClientTransport, StreamableHttpClientTransportConfig,
 };
@@ -25,17 +25,19 @@ use serde_json::{Map, Value as Json};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::sync::Notify;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use wattle_agent::host::rt::truncate;
 
-use crate::bound::BoundedLines;
 use crate::http::EgressHttp;
+use crate::lines::{Faults, Lines, MAX_MESSAGE};
 use crate::oauth::Challenge;
 use crate::{ServerError, ToolDefinition, result};
 
-/// Maximum size of a message from a server, in bytes.
-pub(crate) const MAX_MESSAGE: usize = 16 << 20;
-
 /// Maximum number of tools of a server.
 const MAX_TOOLS: usize = 2_000;
+
+/// Maximum number of resources in a list.
+const MAX_RESOURCES: usize = 2_000;
 
 /// Maximum number of pages of a list.
 const MAX_PAGES: usize = 200;
@@ -45,6 +47,12 @@ const MAX_DEFINITIONS: usize = 16 << 20;
 
 /// Maximum length of the end of a process's standard error that errors show, in bytes.
 const MAX_STDERR: usize = 2_000;
+
+/// Maximum length of a version that an error shows, in characters.
+const MAX_VERSION: usize = 40;
+
+/// The time for which an error waits for the last words of a process.
+const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// A call that shows signs of life may take this many times the limit on silence.
 const PATIENCE: u32 = 10;
@@ -86,8 +94,18 @@ pub(crate) struct Connection {
     server: Arc<str>,
     running: RunningService<RoleClient, Handler>,
     signs: Arc<Signs>,
-    errors: Arc<Mutex<Vec<u8>>>,
+    witness: Witness,
     timeout: Duration,
+}
+
+/// What is known about a process besides its answers.
+#[derive(Clone, Default)]
+struct Witness {
+    faults: Arc<Mutex<Faults>>,
+    /// The end of its standard error.
+    errors: Arc<Mutex<Vec<u8>>>,
+    /// A token that is cancelled when it has written its last error.
+    ended: CancellationToken,
 }
 
 /// What the server did outside of its answers.
@@ -102,13 +120,13 @@ struct Signs {
 /// Answers the requests and notifications of a server.
 struct Handler {
     signs: Arc<Signs>,
-    protocol: ProtocolVersion,
 }
 
 impl ClientHandler for Handler {
     fn get_info(&self) -> ClientConfig {
         let own = Implementation::new("wattle", env!("CARGO_PKG_VERSION"));
-        ClientConfig::new(Default::default(), own).with_protocol_version(self.protocol.clone())
+        ClientConfig::new(Default::default(), own)
+            .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
@@ -143,55 +161,36 @@ impl Connection {
         known: Option<&str>,
         timeout: Duration,
     ) -> Result<Connection, ServerError> {
-        let (signs, errors) = (Arc::<Signs>::default(), Arc::<Mutex<Vec<u8>>>::default());
-        let legacy = ProtocolVersion::LATEST_WITH_INITIALIZE;
+        let signs = Arc::<Signs>::default();
+        // The witness of the last start.
+        let witness = Mutex::new(Witness::default());
         let speaks_legacy = known.is_some_and(|version| version < ProtocolVersion::LATEST.as_str());
-        let mode = if speaks_legacy {
-            ClientLifecycleMode::Initialize
-        } else {
-            ClientLifecycleMode::Auto {
-                preferred_versions: vec![ProtocolVersion::LATEST],
-                legacy_version: Some(legacy.clone()),
-            }
-        };
-        let handler = Handler { signs: Arc::clone(&signs), protocol: legacy };
         let opened = async {
-            match way {
-                Way::Process(launcher) => {
-                    let launched = launcher.launch(server).await.map_err(|error| {
-                        ServerError::not_started(server, &error.to_string())
-                    })?;
-                    keep_end(launched.errors, Arc::clone(&errors));
-                    let output = BoundedLines::new(launched.output, MAX_MESSAGE);
-                    let transport =
-                        AsyncRwTransport::<RoleClient, _, _>::new(output, launched.input)
-                            .with_max_line_length(MAX_MESSAGE + 1);
-                    serve_client_with_lifecycle(handler, transport, mode)
-                        .boxed()
-                        .await
-                        .map_err(|error| start_error(server, &error, &end_of(&errors)))
-                }
-                Way::Http { url, client } => {
-                    let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
-                        .max_sse_event_size(MAX_MESSAGE)
-                        .max_json_response_size(MAX_MESSAGE);
-                    let transport =
-                        StreamableHttpClientTransport::with_client(client.as_ref().clone(), config);
-                    serve_client_with_lifecycle(handler, transport, mode)
-                        .boxed()
-                        .await
-                        .map_err(|error| start_error(server, &error, ""))
+            if !speaks_legacy {
+                let mode = ClientLifecycleMode::Auto {
+                    preferred_versions: vec![ProtocolVersion::LATEST],
+                    legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+                };
+                match start(server, way, mode, &signs, &witness).await {
+                    // Servers of old libraries end if the first request is not `initialize`.
+                    Err(Unstarted::Ended) if matches!(way, Way::Process(_)) => {}
+                    started => return started.map_err(|why| why.of(server, &witness.lock())),
                 }
             }
+            let started =
+                start(server, way, ClientLifecycleMode::Initialize, &signs, &witness).await;
+            started.map_err(|why| why.of(server, &witness.lock()))
         };
         let running = match tokio::time::timeout(timeout, opened).await {
             Ok(running) => running?,
             Err(_) => {
                 let why = format!("it did not start within {} s", timeout.as_secs());
-                return Err(ServerError::not_started(server, &with_end(&why, &end_of(&errors))));
+                let why = witness.lock().explain(&why);
+                return Err(ServerError::not_started(server, &why));
             }
         };
-        Ok(Connection { server: Arc::clone(server), running, signs, errors, timeout })
+        let witness = witness.into_inner();
+        Ok(Connection { server: Arc::clone(server), running, signs, witness, timeout })
     }
 
     /// Returns the version of the protocol, and the name and version that the server gives itself.
@@ -207,16 +206,24 @@ impl Connection {
         self.running.is_closed() || self.running.peer().is_transport_closed()
     }
 
-    /// Returns true if the server announced other tools since this function was called last.
-    pub(crate) fn tools_changed(&self) -> bool {
-        self.signs.tools_changed.swap(false, Ordering::Relaxed)
+    /// Returns the tools of the server if it announced other ones since this function returned them
+    /// last.
+    pub(crate) async fn changed_tools(&self) -> Result<Option<Vec<ToolDefinition>>, ServerError> {
+        if !self.signs.tools_changed.swap(false, Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let tools = self.tools().await;
+        if tools.is_err() {
+            self.signs.tools_changed.store(true, Ordering::Relaxed);
+        }
+        tools.map(Some)
     }
 
     /// Returns the tools of the server, sorted by name.
     pub(crate) async fn tools(&self) -> Result<Vec<ToolDefinition>, ServerError> {
         match tokio::time::timeout(self.timeout, self.all_tools()).await {
             Ok(tools) => tools,
-            Err(_) => Err(ServerError::timeout(&self.server, "tools/list", self.timeout.as_secs())),
+            Err(_) => Err(self.late("tools/list")),
         }
     }
 
@@ -224,7 +231,7 @@ impl Connection {
         let mut tools: Vec<ToolDefinition> = Vec::new();
         let (mut cursor, mut size) = (None, 0_usize);
         for _ in 0..MAX_PAGES {
-            let params = PaginatedRequestParams::default().with_cursor(cursor);
+            let params = PaginatedRequestParams::default().with_cursor(cursor.clone());
             let page = self.running.peer().list_tools(Some(params)).await;
             let page = page.map_err(|error| self.failed(&error))?;
             for tool in page.tools {
@@ -243,11 +250,15 @@ impl Connection {
                     ),
                 ));
             }
-            cursor = page.next_cursor;
-            if cursor.is_none() {
+            if page.next_cursor.is_none() {
                 tools.sort_by(|a, b| a.name.cmp(&b.name));
                 return Ok(tools);
             }
+            if page.next_cursor == cursor {
+                let why = "the next page of its list of tools is the same page";
+                return Err(ServerError::protocol(&self.server, why));
+            }
+            cursor = page.next_cursor;
         }
         let what = format!("lists its tools on more than {MAX_PAGES} pages");
         Err(ServerError::too_large(&self.server, what))
@@ -267,13 +278,66 @@ impl Connection {
         loop {
             let silent = tokio::time::sleep_until(last.min(Instant::now() + self.timeout));
             tokio::select! {
-                result = &mut call => return result.map_err(|error| self.failed(&error)),
-                () = self.signs.progress.notified(), if Instant::now() < last => {}
-                () = silent => {
-                    let seconds = self.timeout.as_secs();
-                    return Err(ServerError::timeout(&self.server, tool, seconds));
+                result = &mut call => {
+                    if self.is_closed() {
+                        self.witness.hear().await;
+                    }
+                    return result.map_err(|error| self.failed(&error));
                 }
+                () = self.signs.progress.notified(), if Instant::now() < last => {}
+                () = silent => return Err(self.late(tool)),
             }
+        }
+    }
+
+    /// Returns true if the server has resources.
+    pub(crate) fn has_resources(&self) -> bool {
+        let info = self.running.peer().peer_info();
+        info.is_some_and(|info| info.capabilities.resources.is_some())
+    }
+
+    /// Lists the resources, one per line: the URI, the name and the description.
+    pub(crate) async fn resources(&self) -> Result<String, ServerError> {
+        let mut lines: Vec<String> = Vec::new();
+        let mut cursor = None;
+        for _ in 0..MAX_PAGES {
+            let params = PaginatedRequestParams::default().with_cursor(cursor);
+            let page = self.running.peer().list_resources(Some(params));
+            let page = match tokio::time::timeout(self.timeout, page).await {
+                Ok(page) => page.map_err(|error| self.failed(&error))?,
+                Err(_) => return Err(self.late("resources/list")),
+            };
+            for resource in page.resources {
+                let about = resource.description.or(resource.title).unwrap_or_default();
+                let words = about.split_whitespace().collect::<Vec<_>>().join(" ");
+                lines.push(format!("{} {} {words}", resource.uri, resource.name).trim().to_owned());
+            }
+            cursor = page.next_cursor;
+            if cursor.is_none() || lines.len() > MAX_RESOURCES {
+                lines.truncate(MAX_RESOURCES);
+                return Ok(lines.join("\n"));
+            }
+        }
+        let what = format!("lists its resources on more than {MAX_PAGES} pages");
+        Err(ServerError::too_large(&self.server, what))
+    }
+
+    /// Returns the text of a prompt of the server.
+    pub(crate) async fn prompt(
+        &self,
+        name: &str,
+        arguments: Map<String, Json>,
+    ) -> Result<String, ServerError> {
+        let mut params = GetPromptRequestParams::new(name.to_owned());
+        params.arguments = Some(arguments);
+        let prompt = self.running.get_prompt(params);
+        match tokio::time::timeout(self.timeout, prompt).await {
+            Ok(Ok(prompt)) => {
+                let blocks: Vec<_> = prompt.messages.into_iter().map(|one| one.content).collect();
+                Ok(result::joined(&blocks))
+            }
+            Ok(Err(error)) => Err(self.failed(&error)),
+            Err(_) => Err(self.late(name)),
         }
     }
 
@@ -286,10 +350,14 @@ impl Connection {
                 Ok(texts.join("\n"))
             }
             Ok(Err(error)) => Err(self.failed(&error)),
-            Err(_) => {
-                Err(ServerError::timeout(&self.server, "resources/read", self.timeout.as_secs()))
-            }
+            Err(_) => Err(self.late("resources/read")),
         }
+    }
+
+    /// Returns the error of a request that was not answered in time.
+    fn late(&self, request: &str) -> ServerError {
+        let why = self.witness.explain("");
+        ServerError::timeout(&self.server, request, self.timeout.as_secs(), &why)
     }
 
     fn failed(&self, error: &ServiceError) -> ServerError {
@@ -299,12 +367,18 @@ impl Connection {
         match error {
             ServiceError::McpError(error) => ServerError::protocol(&self.server, &error.message),
             ServiceError::TransportClosed | ServiceError::Cancelled { .. } => {
-                let why = with_end("its connection is closed", &end_of(&self.errors));
+                let why = self.witness.explain("its connection is closed");
                 ServerError::ended(&self.server, &why)
             }
+            ServiceError::TransportSend(error) if is_end(error) => {
+                ServerError::ended(&self.server, &self.witness.explain("its connection is closed"))
+            }
             ServiceError::TransportSend(error) => {
-                let why = with_causes(error.error.as_ref());
-                ServerError::ended(&self.server, &with_end(&why, &end_of(&self.errors)))
+                let why = self.witness.explain(&with_causes(error.error.as_ref()));
+                ServerError::unanswered(&self.server, &why)
+            }
+            ServiceError::UnexpectedResponse => {
+                ServerError::protocol(&self.server, "its answer has a wrong form")
             }
             error => ServerError::protocol(&self.server, &error.to_string()),
         }
@@ -320,19 +394,124 @@ fn rejected(server: &str, challenge: &str) -> ServerError {
     }
 }
 
-fn start_error(server: &str, error: &ClientInitializeError, end: &str) -> ServerError {
-    if let Some(challenge) = error.auth_challenge() {
-        return rejected(server, challenge);
+/// The reason why a server did not start.
+enum Unstarted {
+    /// It ended, or closed its output, before it answered.
+    Ended,
+    /// It rejected the request with this challenge.
+    Rejected(String),
+    Other(String),
+}
+
+impl Unstarted {
+    fn of(self, server: &str, witness: &Witness) -> ServerError {
+        let why = match self {
+            Unstarted::Ended => witness.explain("it ended before it answered"),
+            Unstarted::Rejected(challenge) => return rejected(server, &challenge),
+            Unstarted::Other(why) => witness.explain(&why),
+        };
+        ServerError::not_started(server, &why)
     }
-    let why = match error {
-        ClientInitializeError::ConnectionClosed(_) => {
-            "it ended before it answered".to_owned()
+}
+
+impl From<ClientInitializeError> for Unstarted {
+    fn from(error: ClientInitializeError) -> Unstarted {
+        if let Some(challenge) = error.auth_challenge() {
+            return Unstarted::Rejected(challenge.to_owned());
         }
-        ClientInitializeError::JsonRpcError(error) => error.message.to_string(),
-        ClientInitializeError::TransportError { error, .. } => with_causes(error.error.as_ref()),
-        error => with_causes(error),
+        match error {
+            ClientInitializeError::LegacyFallbackFailed { fallback, .. } => (*fallback).into(),
+            ClientInitializeError::ConnectionClosed(_) => Unstarted::Ended,
+            ClientInitializeError::JsonRpcError(error) => Unstarted::Other(error.message.into()),
+            ClientInitializeError::TransportError { error, .. } if is_end(&error) => {
+                Unstarted::Ended
+            }
+            ClientInitializeError::TransportError { error, .. } => {
+                Unstarted::Other(with_causes(error.error.as_ref()))
+            }
+            error => Unstarted::Other(with_causes(&error)),
+        }
+    }
+}
+
+/// Starts a server, or asks its URL, and agrees on the version of the protocol.
+async fn start(
+    server: &str,
+    way: &Way,
+    mode: ClientLifecycleMode,
+    signs: &Arc<Signs>,
+    slot: &Mutex<Witness>,
+) -> Result<RunningService<RoleClient, Handler>, Unstarted> {
+    let handler = Handler { signs: Arc::clone(signs) };
+    let witness = Witness::default();
+    *slot.lock() = witness.clone();
+    let started = match way {
+        Way::Process(launcher) => {
+            let launched = launcher.launch(server).await;
+            let launched = launched.map_err(|error| Unstarted::Other(error.to_string()))?;
+            keep_end(launched.errors, &witness);
+            let faults = Arc::clone(&witness.faults);
+            let transport = Lines::<RoleClient, _, _>::new(launched.output, launched.input, faults);
+            serve_client_with_lifecycle(handler, transport, mode).boxed().await
+        }
+        Way::Http { url, client } => {
+            witness.ended.cancel();
+            let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
+                .max_sse_event_size(MAX_MESSAGE)
+                .max_json_response_size(MAX_MESSAGE);
+            let client = client.as_ref().clone();
+            let transport = StreamableHttpClientTransport::with_client(client, config);
+            serve_client_with_lifecycle(handler, transport, mode).boxed().await
+        }
     };
-    ServerError::not_started(server, &with_end(&why, end))
+    match started.map_err(Unstarted::from) {
+        Err(Unstarted::Ended) => {
+            witness.hear().await;
+            match witness.faults.lock().end.clone() {
+                Some(why) => Err(Unstarted::Other(why)),
+                None => Err(Unstarted::Ended),
+            }
+        }
+        Ok(running) => match running.peer().peer_info() {
+            Some(info) if !ProtocolVersion::KNOWN_VERSIONS.contains(&info.protocol_version) => {
+                let version = truncate(info.protocol_version.as_str(), MAX_VERSION);
+                Err(Unstarted::Other(format!("it speaks the unknown version {version}")))
+            }
+            _ => Ok(running),
+        },
+        Err(why) => Err(why),
+    }
+}
+
+impl Witness {
+    /// Waits a moment for the last words of a process that has ended.
+    async fn hear(&self) {
+        _ = tokio::time::timeout(LAST_WORDS, self.ended.cancelled()).await;
+    }
+
+    /// Returns a reason, with all that the process wrote besides answers.
+    fn explain(&self, why: &str) -> String {
+        let faults = self.faults.lock();
+        let mut parts = vec![faults.end.clone().unwrap_or_else(|| why.to_owned())];
+        parts.extend(
+            faults
+                .noise
+                .as_ref()
+                .map(|line| format!("it wrote a line that is not a message: {line}")),
+        );
+        let end = end_of(&self.errors);
+        if !end.is_empty() {
+            parts.push(format!("its last words: {end}"));
+        }
+        parts.retain(|part| !part.is_empty());
+        parts.join("; ")
+    }
+}
+
+/// Returns true if a message could not be sent because the process has ended.
+fn is_end(error: &DynamicTransportError) -> bool {
+    let error = error.error.downcast_ref::<io::Error>();
+    error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
 /// Returns an error with its causes.
@@ -349,13 +528,11 @@ fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
     text
 }
 
-fn with_end(why: &str, end: &str) -> String {
-    if end.is_empty() { why.to_owned() } else { format!("{why}; its last words: {end}") }
-}
-
 /// Reads what a process writes to its standard error, and keeps the end.
-fn keep_end(mut errors: Box<dyn AsyncRead + Send + Unpin>, kept: Arc<Mutex<Vec<u8>>>) {
+fn keep_end(mut errors: Box<dyn AsyncRead + Send + Unpin>, witness: &Witness) {
+    let (kept, ended) = (Arc::clone(&witness.errors), witness.ended.clone());
     tokio::spawn(async move {
+        let _ended = ended.drop_guard();
         let mut buffer = [0; 4096];
         while let Ok(length) = errors.read(&mut buffer).await {
             let Some(read) = buffer.get(..length).filter(|read| !read.is_empty()) else { break };

@@ -3,11 +3,11 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 use wattle_agent::host::ToolProgram;
 use wattle_agent::host::capability::schema::{Schema, SchemaLimits};
 use wattle_agent::host::catalog::{Entry, Name, Origin};
-use wattle_agent::host::rt::truncate;
+use wattle_agent::host::machine::one_line;
 
 /// Maximum length of a description, in characters. The rest is left out.
 const MAX_DESCRIPTION: usize = 2_000;
@@ -109,7 +109,12 @@ impl ToolDefinition {
         name.parse().map_err(|why| format!("its name cannot be a program's name: {why}"))
     }
 
-    /// Compiles the tool's schemas. `tool` is the name by which programs call it.
+    /// Returns the number of regular expressions in the schemas.
+    pub(crate) fn patterns(&self) -> usize {
+        patterns(&self.input_schema) + self.output_schema.as_ref().map_or(0, patterns)
+    }
+
+    /// Compiles the tool's schemas. `name` is the name by which programs call it.
     ///
     /// # Errors
     /// If a schema cannot be used.
@@ -121,27 +126,87 @@ impl ToolDefinition {
         let output = compiled
             .transpose()
             .map_err(|why| format!("the schema of its result cannot be used: {why}"))?;
-        let about = self.description.split_whitespace().collect::<Vec<_>>().join(" ");
-        let about = truncate(&about, MAX_DESCRIPTION);
+        let about = one_line(&self.description, MAX_DESCRIPTION);
         let shape = self.output_schema.as_ref().map(shape);
         let entry = program.entry(Origin::Server(server.to_owned()), &about, shape);
-        Ok(Tool { definition: self.clone(), program, output, entry })
+        Ok(Tool { ask: Ask::Tool, definition: self.clone(), program, output, entry })
+    }
+}
+
+/// What a program asks of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ask {
+    /// A call of a tool.
+    Tool,
+    /// The list of the resources.
+    Resources,
+    /// The contents of a resource.
+    Resource,
+}
+
+impl Ask {
+    /// Returns the programs of a server that has resources.
+    pub(crate) fn of_resources() -> [(Ask, ToolDefinition); 2] {
+        let definition = |name: &str, description: &str, properties: Json| ToolDefinition {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            input_schema: json!({
+                "type": "object",
+                "required": properties.as_object().map(|it| it.keys().collect::<Vec<_>>()),
+                "properties": properties,
+            }),
+            output_schema: None,
+            read_only: Some(true),
+            destructive: None,
+        };
+        let uri = json!({"uri": {"type": "string"}});
+        [
+            (
+                Ask::Resources,
+                definition("list_resources", "List the resources, one per line", json!({})),
+            ),
+            (Ask::Resource, definition("read_resource", "Return the text of a resource", uri)),
+        ]
     }
 }
 
 /// A tool with its compiled schemas and its program.
 pub(crate) struct Tool {
+    pub(crate) ask: Ask,
     pub(crate) definition: ToolDefinition,
     pub(crate) program: ToolProgram,
     pub(crate) output: Option<Schema>,
     pub(crate) entry: Entry,
 }
 
+/// Returns the number of regular expressions in a schema.
+fn patterns(schema: &Json) -> usize {
+    match schema {
+        Json::Object(fields) => {
+            let of_field = |(key, value): (&String, &Json)| match (key.as_str(), value) {
+                ("pattern", Json::String(_)) => 1,
+                ("patternProperties", Json::Object(named)) => named.len() + patterns(value),
+                _ => patterns(value),
+            };
+            fields.iter().map(of_field).sum()
+        }
+        Json::Array(items) => items.iter().map(patterns).sum(),
+        _ => 0,
+    }
+}
+
 /// Returns the shape of a JSON value as programs' front matter writes it, such as
 /// `{id: number, tags: [string]}`.
 fn shape(schema: &Json) -> String {
-    let shape = shape_at(schema, schema, 0);
-    if shape.chars().count() > MAX_SHAPE { shape_at(schema, schema, MAX_DEPTH - 1) } else { shape }
+    // A shape that is too long, or has keys that are no plain text, is written with fewer levels.
+    // The last level with keys may be longer.
+    let limits = (0..MAX_DEPTH).map(|depth| match depth + 1 {
+        MAX_DEPTH => (depth, 3 * MAX_SHAPE),
+        _ => (depth, MAX_SHAPE),
+    });
+    let mut shapes = limits.map(|(depth, limit)| (shape_at(schema, schema, depth), limit));
+    let fitting = shapes.find(|(shape, limit)| one_line(shape, *limit) == *shape);
+    fitting.map_or_else(|| shape_at(schema, schema, MAX_DEPTH), |(shape, _)| shape)
 }
 
 fn shape_at(root: &Json, schema: &Json, depth: usize) -> String {
@@ -178,8 +243,6 @@ fn shape_at(root: &Json, schema: &Json, depth: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn tool(name: &str) -> ToolDefinition {
@@ -220,6 +283,12 @@ mod tests {
         let text = shape(&schema);
         assert!(text.starts_with("{id: number, name: string, tags: [string], next: "), "{text}");
         assert!(text.chars().count() <= 3 * MAX_SHAPE, "{text}");
+        let wide: serde_json::Map<String, Json> =
+            (0..100).map(|n| (format!("property{n}"), json!({"type": "string"}))).collect();
+        let hidden = json!({"a\u{202e}\nb": {"type": "string"}});
+        for properties in [json!(wide), hidden] {
+            assert_eq!(shape(&json!({"type": "object", "properties": properties})), "object");
+        }
         assert_eq!(shape(&json!({})), "any");
         assert_eq!(shape(&json!({"type": "array"})), "list");
     }

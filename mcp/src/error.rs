@@ -16,19 +16,27 @@ pub struct ServerError {
 
 impl ServerError {
     fn new(server: &str, code: Code, what: String) -> ServerError {
+        // Servers write parts of the text.
+        let what = what.chars().fold(String::new(), |mut text, c| {
+            match c {
+                '\n' | '\t' => text.push(c),
+                '\r' => {}
+                c if c.is_control() => text.extend(c.escape_unicode()),
+                c => text.push(c),
+            }
+            text
+        });
         ServerError { server: server.to_owned(), what, code }
     }
 
     /// The server's process or address cannot be reached, or the two sides do not understand each
     /// other.
     pub(crate) fn not_started(server: &str, why: &str) -> ServerError {
-        let why = truncate(why, MAX_TEXT);
-        let hint = format!("`wattle mcp check {server}` tries it again");
-        ServerError::new(server, Code::EREMOTE, format!("cannot be used: {why}\nhint: {hint}"))
+        ServerError::broken(server, "cannot be used", why)
     }
 
     /// The server failed several times, and is left alone for a while.
-    pub(crate) fn resting(server: &str, failures: u32, seconds: u64, last: &str) -> ServerError {
+    pub(crate) fn resting(server: &str, failures: u32, seconds: f64, last: &str) -> ServerError {
         let last = truncate(last, MAX_TEXT);
         let what = format!(
             "failed {failures} times in a row and is started again in {seconds} s; the last time: \
@@ -75,14 +83,26 @@ impl ServerError {
 
     /// The connection ended during a call.
     pub(crate) fn ended(server: &str, why: &str) -> ServerError {
+        ServerError::broken(server, "ended during the call", why)
+    }
+
+    /// A request could not be sent, or its answer could not be read.
+    pub(crate) fn unanswered(server: &str, why: &str) -> ServerError {
+        ServerError::broken(server, "did not answer the call", why)
+    }
+
+    fn broken(server: &str, what: &str, why: &str) -> ServerError {
         let why = truncate(why, MAX_TEXT);
-        ServerError::new(server, Code::EREMOTE, format!("ended during the call: {why}"))
+        let what = format!("{what}: {why}\nhint: `wattle mcp check {server}` tries it again");
+        ServerError::new(server, Code::EREMOTE, what)
     }
 
     /// A call took too long.
-    pub(crate) fn timeout(server: &str, tool: &str, seconds: u64) -> ServerError {
+    pub(crate) fn timeout(server: &str, tool: &str, seconds: u64, why: &str) -> ServerError {
+        let why =
+            if why.is_empty() { String::new() } else { format!(": {}", truncate(why, MAX_TEXT)) };
         let what = format!(
-            "did not answer the call of `{tool}` within {seconds} s\nhint: `timeout` of \
+            "did not answer the call of `{tool}` within {seconds} s{why}\nhint: `timeout` of \
              [mcp.{server}] changes the limit"
         );
         ServerError::new(server, Code::ETIME, what)

@@ -2,38 +2,34 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use http_body_util::combinators::BoxBody;
-use parking_lot::Mutex;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ElicitRequestParams,
-    ElicitationAction, ElicitationSchema, ErrorData, GetPromptRequestParams, GetPromptResponse,
-    GetPromptResult, Implementation, JsonObject, ListPromptsResult, ListResourcesResult,
-    ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, Prompt, PromptArgument,
-    PromptMessage, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource,
-    ResourceContents, Role, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData,
+    GetPromptRequestParams, GetPromptResponse, GetPromptResult, Implementation, JsonObject,
+    ListPromptsResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams, Prompt,
+    PromptArgument, PromptMessage, ReadResourceRequestParams, ReadResourceResponse,
+    ReadResourceResult, Resource, ResourceContents, Role, ServerCapabilities, ServerConfig, Tool,
+    ToolAnnotations,
 };
-use rmcp::service::{
-    Peer, RequestContext, RoleServer, RunningService, ServerInitializeError,
-};
+use rmcp::service::{RequestContext, RoleServer, ServerInitializeError};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
-use rmcp::transport::streamable_http_server::{
-    StreamableHttpServerConfig, StreamableHttpService,
-};
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{ServerHandler, ServiceExt};
 use serde_json::{Map, Value as Json, json};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
-use wattle_agent::host::capability::policy::{Answer, Approver, Request};
+use wattle_agent::host::capability::policy::Approver;
 use wattle_agent::host::catalog::{Catalog, Entry, TypeHint};
 use wattle_agent::host::machine::{Event, Stop};
 use wattle_agent::host::rt::truncate;
 
 use crate::ClientCall;
-use crate::bound::BoundedLines;
-use crate::connection::MAX_MESSAGE;
+use crate::lines::{Lines, MAX_MESSAGE};
+use crate::rounds::{Parked, Round, RoundEnd};
 
 /// The description of `run_program`, which teaches the language.
 const LANGUAGE: &str = include_str!("language.md");
@@ -135,12 +131,7 @@ pub trait Deployment: Send + Sync + 'static {
     fn agents(&self) -> Vec<TaskAgent>;
 
     /// Gives a task to an agent and returns its answer.
-    fn task(
-        &self,
-        task: String,
-        agent: Option<String>,
-        underway: Underway,
-    ) -> Performing<'_>;
+    fn task(&self, task: String, agent: Option<String>, underway: Underway) -> Performing<'_>;
 
     /// Returns the text of a page: `language` or `functions`.
     fn page(&self, name: &str) -> Option<String>;
@@ -150,6 +141,8 @@ pub trait Deployment: Send + Sync + 'static {
 #[derive(Clone)]
 pub struct Gateway {
     deployment: Arc<dyn Deployment>,
+    /// The calls that wait for the client's user, unless nothing is kept between requests.
+    parked: Option<Parked>,
 }
 
 /// The pages that clients can read, each with a sentence.
@@ -162,7 +155,7 @@ impl Gateway {
     /// Creates the server.
     #[must_use]
     pub fn new(deployment: Arc<dyn Deployment>) -> Gateway {
-        Gateway { deployment }
+        Gateway { deployment, parked: Some(Parked::default()) }
     }
 
     /// Serves a client over this process's standard input and output until the client leaves or
@@ -172,20 +165,35 @@ impl Gateway {
     /// If the client does not begin as the protocol demands.
     pub async fn serve_stdio(self, stop: impl Future<Output = ()>) -> Result<(), String> {
         let (input, output) = rmcp::transport::io::stdio();
-        let input = BoundedLines::new(input, MAX_MESSAGE);
-        let mut serving = match self.serve((input, output)).await {
+        self.serve_over(input, output, stop).await
+    }
+
+    /// Serves a client over two streams until the client leaves or `stop` ends.
+    ///
+    /// # Errors
+    /// If the client does not begin as the protocol demands.
+    pub async fn serve_over(
+        self,
+        input: impl AsyncRead + Send + Unpin + 'static,
+        output: impl AsyncWrite + Send + Unpin + 'static,
+        stop: impl Future<Output = ()>,
+    ) -> Result<(), String> {
+        let transport = Lines::<RoleServer, _, _>::new(input, output, Arc::default());
+        let serving = match self.serve(transport).await {
             Ok(serving) => serving,
             // A client that leaves before it begins wants nothing.
             Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
             Err(error) => return Err(error.to_string()),
         };
+        let token = serving.cancellation_token();
+        let ended = serving.waiting();
+        tokio::pin!(ended, stop);
         tokio::select! {
-            () = stop => {
-                _ = serving.close().await;
-                Ok(())
-            }
-            () = ended(&serving) => Ok(()),
+            () = &mut stop => token.cancel(),
+            _ = &mut ended => return Ok(()),
         }
+        _ = ended.await;
+        Ok(())
     }
 
     /// Answers one HTTP request of a client. Nothing is kept between requests, so any of several
@@ -208,7 +216,8 @@ impl Gateway {
             .with_max_request_body_bytes(MAX_MESSAGE)
             .with_cancellation_token(stop);
         let sessions = Arc::new(NeverSessionManager::default());
-        let service = StreamableHttpService::new(move || Ok(self.clone()), sessions, config);
+        let gateway = Gateway { parked: None, ..self };
+        let service = StreamableHttpService::new(move || Ok(gateway.clone()), sessions, config);
         service.handle(request).await
     }
 
@@ -314,13 +323,6 @@ impl Gateway {
                 Ok(self.deployment.call(call, underway).await)
             }
         }
-    }
-}
-
-/// Waits until the client leaves.
-async fn ended(serving: &RunningService<RoleServer, Gateway>) {
-    while !serving.is_closed() {
-        tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
 
@@ -463,10 +465,29 @@ impl ServerHandler for Gateway {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let arguments = request.arguments.unwrap_or_default();
-        let underway = underway(&context);
-        let end = self.answer(&request.name, &arguments, underway).await;
-        let end = end.unwrap_or_else(CallEnd::failed);
+        let round = match request.request_state {
+            Some(state) => {
+                let parked = self.parked.as_ref();
+                let round = parked.and_then(|it| it.resume(&state, request.input_responses));
+                let why = "the call no longer waits for an answer; call the tool again";
+                round.ok_or_else(|| ErrorData::invalid_params(why, None))?
+            }
+            None => {
+                let (gateway, name) = (self.clone(), request.name);
+                let arguments = request.arguments.unwrap_or_default();
+                Round::new(&context, self.parked.clone(), |underway| {
+                    async move {
+                        let end = gateway.answer(&name, &arguments, underway).await;
+                        end.unwrap_or_else(CallEnd::failed)
+                    }
+                    .boxed()
+                })
+            }
+        };
+        let end = match round.run(&context).await {
+            RoundEnd::Done(end) => end,
+            RoundEnd::Asks(question) => return Ok(question.into()),
+        };
         let content = vec![ContentBlock::text(end.text)];
         let result = match end.success {
             true => CallToolResult::success(content),
@@ -507,9 +528,8 @@ impl ServerHandler for Gateway {
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         let task = PromptArgument::new("task").with_description("The task").with_required(true);
-        let prompt = |agent: TaskAgent| {
-            Prompt::new(agent.name, Some(agent.about), Some(vec![task.clone()]))
-        };
+        let prompt =
+            |agent: TaskAgent| Prompt::new(agent.name, Some(agent.about), Some(vec![task.clone()]));
         let prompts = self.deployment.agents().into_iter().map(prompt).collect();
         Ok(ListPromptsResult::with_all_items(prompts))
     }
@@ -526,80 +546,9 @@ impl ServerHandler for Gateway {
         })?;
         let arguments = request.arguments.unwrap_or_default();
         let task = arguments.get("task").and_then(Json::as_str).unwrap_or_default();
-        let text = format!("Call run_task with the agent `{}` and this prompt:\n{task}", agent.name);
+        let text =
+            format!("Call run_task with the agent `{}` and this prompt:\n{task}", agent.name);
         Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]).into())
-    }
-}
-
-/// Returns the request's cancellation, its progress and its user.
-fn underway(context: &RequestContext<RoleServer>) -> Underway {
-    let (peer, steps) = (context.peer.clone(), Arc::new(Mutex::new(0_u32)));
-    let token = context.meta.get_progress_token();
-    let progress = move |message: String| {
-        let Some(token) = token.clone() else { return };
-        let step = {
-            let mut steps = steps.lock();
-            *steps += 1;
-            *steps
-        };
-        let peer = peer.clone();
-        let note = ProgressNotificationParam::new(token, f64::from(step)).with_message(message);
-        tokio::spawn(async move {
-            // A client that has left gets no progress.
-            _ = peer.notify_progress(note).await;
-        });
-    };
-    Underway {
-        cancel: context.ct.clone(),
-        progress: Arc::new(progress),
-        approver: Arc::new(ClientUser(context.peer.clone())),
-    }
-}
-
-/// The user of the client, who is asked through the client.
-struct ClientUser(Peer<RoleServer>);
-
-impl Approver for ClientUser {
-    fn ask<'a>(
-        &'a self,
-        request: Request<'a>,
-    ) -> std::pin::Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
-        Box::pin(async move {
-            if self.0.supported_elicitation_modes().is_empty() {
-                return Answer::No(
-                    "the call needs approval, and this MCP client cannot ask its user; the \
-                     operator's `--allow` permits it"
-                        .to_owned(),
-                );
-            }
-            let mut message = "The program needs your approval:".to_owned();
-            for (question, line) in request.questions {
-                message = format!("{message}\n- {question}");
-                if let Some(line) = line {
-                    message = format!("{message}\n  {line}");
-                }
-            }
-            let schema = ElicitationSchema::builder().required_bool("approve").build();
-            let Ok(requested_schema) = schema else { return Answer::No(String::new()) };
-            let params = ElicitRequestParams::FormElicitationParams {
-                meta: None,
-                message,
-                requested_schema,
-            };
-            let reply = self.0.create_elicitation(params).await;
-            match reply {
-                Ok(reply) if reply.action == ElicitationAction::Accept => {
-                    let content = reply.content.as_ref();
-                    let approves = content.and_then(|it| it.get("approve"));
-                    match approves.and_then(Json::as_bool) {
-                        Some(true) => Answer::Yes,
-                        _ => Answer::No(String::new()),
-                    }
-                }
-                Ok(_) => Answer::No(String::new()),
-                Err(error) => Answer::No(format!("the client did not answer: {error}")),
-            }
-        })
     }
 }
 

@@ -27,7 +27,7 @@ use crate::oauth::{Access, Challenge};
 const TIME: Duration = Duration::from_secs(3_600);
 
 /// Maximum size of all events of one response, in bytes.
-const MAX_STREAM: usize = 256 << 20;
+const MAX_STREAM: usize = 64 << 20;
 
 /// Maximum size of an error's body, in bytes.
 const MAX_ERROR: usize = 64 << 10;
@@ -118,9 +118,11 @@ impl EgressHttp {
             (StatusCode::UNAUTHORIZED, challenge) => Err(StreamableHttpError::AuthRequired(
                 AuthRequiredError::new(challenge.unwrap_or_default()),
             )),
-            (StatusCode::FORBIDDEN, Some(challenge)) => Err(StreamableHttpError::InsufficientScope(
-                InsufficientScopeError::new(challenge, None),
-            )),
+            (StatusCode::FORBIDDEN, Some(challenge)) => {
+                Err(StreamableHttpError::InsufficientScope(InsufficientScopeError::new(
+                    challenge, None,
+                )))
+            }
             _ => Ok(response),
         }
     }
@@ -177,23 +179,25 @@ async fn body(response: &mut StreamedResponse, limit: usize) -> Result<Option<Ve
 
 /// Returns the events of a response. An event of more than `limit` bytes ends the stream with an
 /// error.
-fn events(
-    response: StreamedResponse,
-    limit: usize,
-) -> BoxStream<'static, Result<Sse, SseError>> {
-    let pieces = futures_util::stream::try_unfold((response, 0_usize), move |(mut response, size)| async move {
-        let Some(piece) = response.chunk().await.map_err(std::io::Error::other)? else {
-            return Ok::<_, std::io::Error>(None);
-        };
-        // Events end with an empty line.
-        let end = piece.windows(2).rposition(|two| two == b"\n\n" || two == b"\n\r" || two == b"\r\r");
-        let size = end.map_or(size + piece.len(), |at| piece.len() - at);
-        if size > limit {
-            let why = format!("an event has more than {} MiB", limit >> 20);
-            return Err(std::io::Error::other(why));
-        }
-        Ok(Some((piece, (response, size))))
-    });
+fn events(response: StreamedResponse, limit: usize) -> BoxStream<'static, Result<Sse, SseError>> {
+    let pieces = futures_util::stream::try_unfold(
+        (response, 0_usize),
+        move |(mut response, size)| async move {
+            let Some(piece) = response.chunk().await.map_err(std::io::Error::other)? else {
+                return Ok::<_, std::io::Error>(None);
+            };
+            // Events end with an empty line.
+            let end = piece
+                .windows(2)
+                .rposition(|two| two == b"\n\n" || two == b"\n\r" || two == b"\r\r");
+            let size = end.map_or(size + piece.len(), |at| piece.len() - at);
+            if size > limit {
+                let why = format!("an event has more than {} MiB", limit >> 20);
+                return Err(std::io::Error::other(why));
+            }
+            Ok(Some((piece, (response, size))))
+        },
+    );
     stream_of(pieces).boxed()
 }
 
@@ -255,7 +259,13 @@ impl StreamableHttpClient for EgressHttp {
             return match parsed {
                 _ if wants_none => Ok(StreamableHttpPostResponse::Accepted),
                 Ok(message) => Ok(StreamableHttpPostResponse::Json(message, session)),
-                Err(error) => Err(StreamableHttpError::Deserialize(error)),
+                Err(error) => {
+                    let kind = response.headers.get(http::header::CONTENT_TYPE);
+                    let kind = kind.map(|kind| String::from_utf8_lossy(kind.as_bytes()));
+                    let kind = kind.unwrap_or_else(|| "no type".into());
+                    let why = format!("a body of {kind} that is not a message: {error}");
+                    Err(StreamableHttpError::UnexpectedServerResponse(why.into()))
+                }
             };
         }
         let shown = String::from_utf8_lossy(text.get(..text.len().min(500)).unwrap_or_default());
@@ -303,7 +313,8 @@ impl StreamableHttpClient for EgressHttp {
         custom: HashMap<HeaderName, HeaderValue>,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failed> {
         let limit = StreamableHttpResponseLimits::default().max_sse_event_size;
-        self.get_stream_with_max_sse_event_size(uri, session, last_event, token, custom, limit).await
+        self.get_stream_with_max_sse_event_size(uri, session, last_event, token, custom, limit)
+            .await
     }
 
     async fn get_stream_with_max_sse_event_size(
@@ -319,9 +330,9 @@ impl StreamableHttpClient for EgressHttp {
         let response = self.send(Method::GET, &uri, EVENTS, None, named, given).await?;
         match response.status {
             StatusCode::METHOD_NOT_ALLOWED => Err(StreamableHttpError::ServerDoesNotSupportSse),
-            status if !status.is_success() => Err(StreamableHttpError::UnexpectedServerResponse(
-                format!("HTTP {status}").into(),
-            )),
+            status if !status.is_success() => {
+                Err(StreamableHttpError::UnexpectedServerResponse(format!("HTTP {status}").into()))
+            }
             _ if !is_type(&response.headers, EVENTS) => {
                 Err(StreamableHttpError::UnexpectedContentType(None))
             }

@@ -7,18 +7,19 @@
 //! holds the servers of a deployment: [`Servers::programs`] are the catalog programs of all tools,
 //! and `Servers` is the [`ToolBox`](wattle_agent::host::capability::tool::ToolBox) that they call.
 
-mod bound;
 mod client_model;
 mod connection;
 mod definition;
 mod error;
 mod gateway;
 mod http;
+mod lines;
 mod oauth;
 mod pages;
 mod pattern;
 mod pins;
 mod result;
+mod rounds;
 mod server;
 mod servers;
 mod settings;

@@ -29,9 +29,7 @@ pub(crate) fn text(
             faults if faults.is_empty() => Ok(value.to_string()),
             faults => Err(ServerError::result(server, name, &faults.join("; "))),
         },
-        (Some(_), None) => {
-            Err(ServerError::result(server, name, "it has no structured content"))
-        }
+        (Some(_), None) => Err(ServerError::result(server, name, "it has no structured content")),
         (None, Some(value)) if result.content.is_empty() => Ok(value.to_string()),
         (None, _) => Ok(joined(&result.content)),
     }

@@ -10,12 +10,16 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 use wattle_agent::host::capability;
 use wattle_agent::host::catalog::Entry;
+use wattle_agent::host::machine::one_line;
 
 use crate::connection::{Connection, Way};
-use crate::definition::Tool;
+use crate::definition::{Ask, Tool};
 use crate::http::EgressHttp;
 use crate::oauth::{Access, SignIn, SignedIn};
 use crate::{Change, Pin, ServerError, ServerSettings, ToolDefinition, ToolProblem, result};
+
+/// Maximum number of regular expressions in the schemas of a server. Each costs time to compile.
+const MAX_PATTERNS: usize = 1_000;
 
 /// Number of failures in a row after which a server is left alone for a while.
 const MAX_FAILURES: u32 = 3;
@@ -107,6 +111,14 @@ impl Server {
         self.accepted.read().pin.clone()
     }
 
+    /// Returns the accepted tools that are offered, or `None` if the server has never been accepted.
+    #[must_use]
+    pub fn offered(&self) -> Option<Pin> {
+        let mut pin = self.pin()?;
+        pin.tools.retain(|tool| self.settings.offers(&tool.name));
+        Some(pin)
+    }
+
     /// Returns the server's state.
     #[must_use]
     pub fn status(&self) -> ServerStatus {
@@ -126,7 +138,9 @@ impl Server {
     /// if host functions begin like that.
     #[must_use]
     pub fn prefix(&self) -> String {
-        let is_taken = capability::ALL.iter().any(|one| one.name == &*self.name);
+        // `mcp_git` is taken, too: it is the prefix of the server `git`.
+        let name = self.name.trim_start_matches("mcp_");
+        let is_taken = capability::ALL.iter().any(|one| one.name == name);
         if is_taken { format!("mcp_{}", self.name) } else { self.name.to_string() }
     }
 
@@ -143,11 +157,15 @@ impl Server {
     /// Replaces the accepted tools.
     pub fn accept(&self, pin: Pin) {
         let mut accepted = Accepted::default();
-        let prefix = self.prefix();
+        let (prefix, mut patterns) = (self.prefix(), 0);
         for definition in pin.tools.iter().filter(|tool| self.settings.offers(&tool.name)) {
-            let tool = definition
-                .program_name(&prefix)
-                .and_then(|name| definition.compile(&self.name, name));
+            patterns += definition.patterns();
+            let tool = if patterns > MAX_PATTERNS {
+                Err(format!("the schemas have more than {MAX_PATTERNS} regular expressions"))
+            } else {
+                let name = definition.program_name(&prefix);
+                name.and_then(|name| definition.compile(&self.name, name))
+            };
             let taken = |tool: Tool| match accepted.tools.get(tool.program.name().as_str()) {
                 Some(other) => {
                     Err(format!("`{}` has the same name in programs", other.definition.name))
@@ -159,9 +177,20 @@ impl Server {
                     accepted.tools.insert(tool.program.name().to_string(), Arc::new(tool));
                 }
                 Err(why) => accepted.problems.push(ToolProblem {
-                    tool: wattle_agent::host::rt::truncate(&definition.name, 100).into(),
-                    why,
+                    tool: one_line(&definition.name, 100),
+                    why: one_line(&why, 1_000),
                 }),
+            }
+        }
+        if pin.resources {
+            for (ask, definition) in Ask::of_resources() {
+                let name = definition.program_name(&prefix);
+                let tool = name.and_then(|name| definition.compile(&self.name, name));
+                // A tool with that name precedes.
+                if let Ok(tool) = tool {
+                    let name = tool.program.name().to_string();
+                    accepted.tools.entry(name).or_insert_with(|| Arc::new(Tool { ask, ..tool }));
+                }
             }
         }
         accepted.pin = Some(pin);
@@ -176,7 +205,8 @@ impl Server {
         let connection = self.connection().await?;
         let (protocol, version) = connection.versions();
         let tools = connection.tools().await?;
-        Ok(Pin { server: self.settings.identity(), protocol, version, tools })
+        let resources = connection.has_resources();
+        Ok(Pin { server: self.settings.identity(), protocol, version, resources, tools })
     }
 
     /// Lets the user sign in to a server with a URL: finds its authorization server, shows where to
@@ -226,14 +256,30 @@ impl Server {
             Json::Object(fields) => fields,
             _ => Map::new(),
         };
-        let connection = self.checked_connection(&tool.definition).await?;
-        let called = connection.call(&tool.definition.name, fields).await?;
-        Ok(result::text(&self.name, &tool, called)?)
+        match tool.ask {
+            Ask::Tool => {
+                let connection = self.checked_connection(&tool.definition).await?;
+                let called = connection.call(&tool.definition.name, fields).await?;
+                Ok(result::text(&self.name, &tool, called)?)
+            }
+            Ask::Resources => Ok(self.connection().await?.resources().await?),
+            Ask::Resource => {
+                let uri = fields.get("uri").and_then(Json::as_str).unwrap_or_default();
+                Ok(self.connection().await?.read(uri).await?)
+            }
+        }
     }
 
-    /// Reads a resource.
-    pub(crate) async fn read(&self, uri: &str) -> Result<String, ServerError> {
-        self.connection().await?.read(uri).await
+    /// Returns the text of one of the server's prompts.
+    ///
+    /// # Errors
+    /// If the server cannot be used, or has no such prompt.
+    pub async fn prompt(
+        &self,
+        name: &str,
+        arguments: Map<String, Json>,
+    ) -> Result<String, ServerError> {
+        self.connection().await?.prompt(name, arguments).await
     }
 
     /// Returns the connection if the tool is the accepted one.
@@ -243,8 +289,7 @@ impl Server {
     ) -> Result<Arc<Connection>, ServerError> {
         let connection = self.connection().await?;
         let mut state = self.state.lock().await;
-        if connection.tools_changed() {
-            let now = connection.tools().await?;
+        if let Some(now) = connection.changed_tools().await? {
             state.changes = self.changes(&now);
         }
         match state.changes.iter().find(|change| change.tool() == tool.name) {
@@ -269,7 +314,7 @@ impl Server {
         if let Some(until) = state.resting {
             let left = until.saturating_duration_since(Instant::now());
             if !left.is_zero() {
-                let seconds = left.as_secs() + 1;
+                let seconds = left.as_secs_f64().ceil();
                 return Err(ServerError::resting(&self.name, state.failures, seconds, &state.last));
             }
             (state.resting, state.failures) = (None, 0);

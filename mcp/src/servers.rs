@@ -15,7 +15,7 @@ use crate::connection::{Launcher, Way};
 use crate::http::EgressHttp;
 use crate::settings::filled;
 use crate::oauth::Access;
-use crate::{Pins, Server, ServerError, ServerSettings, Tokens, Transport};
+use crate::{Pin, Pins, Server, ServerError, ServerSettings, Tokens, Transport};
 
 /// The configured servers, by name. Cheap to clone.
 #[derive(Clone, Default)]
@@ -57,6 +57,33 @@ impl Servers {
         Servers(Arc::new(parts.settings.iter().map(server).collect()))
     }
 
+    /// Creates servers that have only accepted tools, for a replay: nothing is called.
+    #[must_use]
+    pub fn of_pins(pins: BTreeMap<String, Pin>) -> Servers {
+        let server = |(name, pin): (String, Pin)| {
+            let way = Err("a replay calls no server".to_owned());
+            let server = Server::new(&name, ServerSettings::default(), way, None);
+            server.accept(pin);
+            (name, Arc::new(server))
+        };
+        Servers(Arc::new(pins.into_iter().map(server).collect()))
+    }
+
+    /// Keeps the tools that are offered now, and returns their hashes by the servers' names. What
+    /// cannot be kept is left out, with a warning.
+    #[must_use]
+    pub fn kept_in(&self, pins: &Pins) -> BTreeMap<String, String> {
+        let offered = self.iter().filter_map(|server| Some((server.name(), server.offered()?)));
+        let kept = offered.filter_map(|(name, pin)| match pins.keep(&pin) {
+            Ok(hash) => Some((name.to_owned(), hash)),
+            Err(cause) => {
+                tracing::warn!(%cause, "the tools of a run could not be kept for its replay");
+                None
+            }
+        });
+        kept.collect()
+    }
+
     /// Returns true if no server is configured.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -77,24 +104,38 @@ impl Servers {
     /// Returns the servers that all tenants share.
     #[must_use]
     pub fn shared(&self) -> Servers {
-        let shared = self.0.iter().filter(|(_, server)| server.settings().shared);
-        Servers(Arc::new(shared.map(|(name, server)| (name.clone(), Arc::clone(server))).collect()))
+        self.filtered(|server| server.settings().shared)
+    }
+
+    /// Returns the servers with these names, or all servers if there are no names.
+    #[must_use]
+    pub fn among(&self, names: &[String]) -> Servers {
+        self.filtered(|server| names.is_empty() || names.iter().any(|name| name == server.name()))
+    }
+
+    fn filtered(&self, is_kept: impl Fn(&Server) -> bool) -> Servers {
+        let kept = self.0.iter().filter(|(_, server)| is_kept(server));
+        Servers(Arc::new(kept.map(|(name, server)| (name.clone(), Arc::clone(server))).collect()))
+    }
+
+    /// Connects to all servers at the same time, and returns their tools as they are now.
+    pub async fn look(&self) -> Vec<(Arc<Server>, Result<Pin, ServerError>)> {
+        look(self.iter()).await
     }
 
     /// Accepts the tools of the servers that have never been accepted, all at the same time, and
     /// keeps them in `pins`. Returns the servers that were accepted, and the errors of the others.
     pub async fn accept_new(&self, pins: Option<&Pins>) -> (Vec<Arc<Server>>, Vec<ServerError>) {
         let new = self.iter().filter(|server| server.pin().is_none());
-        let looks = new.map(|server| async move { (server, server.look().await) });
         let (mut accepted, mut errors) = (Vec::new(), Vec::new());
-        for (server, pin) in join_all(looks).await {
+        for (server, pin) in look(new).await {
             match pin {
                 Ok(pin) => {
                     if let Some(Err(cause)) = pins.map(|pins| pins.save(server.name(), &pin)) {
                         tracing::warn!(%cause, "the tools of an MCP server could not be kept");
                     }
                     server.accept(pin);
-                    accepted.push(Arc::clone(server));
+                    accepted.push(server);
                 }
                 Err(error) => errors.push(error),
             }
@@ -121,17 +162,13 @@ impl Servers {
         let prefix = program.split_once('.')?.0;
         self.iter().find(|server| server.prefix() == prefix)
     }
+}
 
-    /// Reads a resource of a server.
-    ///
-    /// # Errors
-    /// If the server is unknown or cannot be used, or has no such resource.
-    pub async fn read(&self, server: &str, uri: &str) -> Result<String, Failure> {
-        match self.get(server) {
-            Some(server) => Ok(server.read(uri).await?),
-            None => Err(Failure::new(Code::ENOENT, format!("there is no MCP server `{server}`"))),
-        }
-    }
+async fn look(
+    servers: impl Iterator<Item = &Arc<Server>>,
+) -> Vec<(Arc<Server>, Result<Pin, ServerError>)> {
+    let looks = servers.map(|server| async move { (Arc::clone(server), server.look().await) });
+    join_all(looks).await
 }
 
 impl ToolBox for Servers {

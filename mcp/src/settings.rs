@@ -115,7 +115,9 @@ impl ServerSettings {
                     return Err("`env` has an invalid name of a variable".to_owned());
                 }
                 if !self.headers.is_empty() || self.client_id.is_some() {
-                    return Err("`headers` and `client_id` belong to a server with `url`".to_owned());
+                    return Err(
+                        "`headers` and `client_id` belong to a server with `url`".to_owned()
+                    );
                 }
                 Ok(Transport::Process)
             }
@@ -225,11 +227,15 @@ pub(crate) fn filled(
             None => (name, None),
         };
         let value = match kind {
-            "env" => get(name, false).filter(|value| !value.is_empty()).or(default).ok_or_else(
-                || format!("the variable `{name}` is not set; set it, or remove `${{{name}}}`"),
-            )?,
+            "env" => {
+                get(name, false).filter(|value| !value.is_empty()).or(default).ok_or_else(|| {
+                    format!("the variable `{name}` is not set; set it, or remove `${{{name}}}`")
+                })?
+            }
             "secret" => get(name, true).ok_or_else(|| {
-                format!("there is no secret `{name}`; `[secrets.{name}]` in the settings declares it")
+                format!(
+                    "there is no secret `{name}`; `[secrets.{name}]` in the settings declares it"
+                )
             })?,
             kind => {
                 return Err(format!(

@@ -38,7 +38,8 @@ struct Entry {
 
 /// Reads the servers from the configuration of another client: `mcpServers`, as Claude Desktop,
 /// Claude Code and Cursor write it, or `servers`, as VS Code does. A name that is no server's name
-/// here is changed: `my-server` becomes `my_server`. Servers that are disabled are left out.
+/// here is changed: `my-server` becomes `my_server`. Servers that are disabled are left out,
+/// and so is the gateway itself, so that the client's own file can be used.
 ///
 /// ```
 /// let text = r#"{"mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time"]}}}"#;
@@ -54,15 +55,16 @@ pub fn read_upstream(text: &str) -> Result<BTreeMap<String, ServerSettings>, Ups
     let wrong = |why: String| UpstreamError(why);
     let root: Map<String, Json> = serde_json::from_str(text)
         .map_err(|error| wrong(format!("it is not a JSON object: {error}")))?;
-    let list = LISTS.iter().find_map(|key| root.get(*key)).and_then(Json::as_object).ok_or_else(
-        || wrong("it lists no servers: expected an object under `mcpServers` or `servers`".into()),
-    )?;
+    let list =
+        LISTS.iter().find_map(|key| root.get(*key)).and_then(Json::as_object).ok_or_else(|| {
+            wrong("it lists no servers: expected an object under `mcpServers` or `servers`".into())
+        })?;
     let mut servers = BTreeMap::new();
     for (written, entry) in list {
         let wrong = |why: String| UpstreamError(format!("the server `{written}`: {why}"));
-        let entry: Entry = serde_json::from_value(entry.clone())
-            .map_err(|error| wrong(error.to_string()))?;
-        if entry.disabled {
+        let entry: Entry =
+            serde_json::from_value(entry.clone()).map_err(|error| wrong(error.to_string()))?;
+        if entry.disabled || is_gateway(&entry) {
             continue;
         }
         let name = name_of(written).ok_or_else(|| wrong("its name has no letter".to_owned()))?;
@@ -73,6 +75,13 @@ pub fn read_upstream(text: &str) -> Result<BTreeMap<String, ServerSettings>, Ups
         }
     }
     Ok(servers)
+}
+
+/// Returns true if the entry starts this gateway: `wattle mcp …`.
+fn is_gateway(entry: &Entry) -> bool {
+    let command = entry.command.as_deref().map(std::path::Path::new);
+    let is_wattle = command.and_then(|path| path.file_stem()).is_some_and(|name| name == "wattle");
+    is_wattle && entry.args.first().is_some_and(|arg| arg == "mcp")
 }
 
 fn settings_of(entry: Entry) -> Result<ServerSettings, String> {
@@ -114,14 +123,19 @@ mod tests {
         let claude = r#"{"mcpServers": {
             "my-files": {"command": "npx", "args": ["-y", "server-filesystem", "/tmp"],
                          "env": {"LEVEL": 3}},
-            "Off": {"command": "x", "disabled": true}}, "theme": "dark"}"#;
+            "Off": {"command": "x", "disabled": true},
+            "wattle": {"command": "/bin/wattle", "args": ["mcp", "--upstream", "me.json"]}},
+            "theme": "dark"}"#;
         let servers = read_upstream(claude).unwrap();
         assert_eq!(servers.keys().collect::<Vec<_>>(), ["my_files"]);
         assert_eq!(servers["my_files"].env["LEVEL"], "3");
         let code = "\u{feff}{\"servers\": {\"gh\": {\"type\": \"http\", \"url\": \
                     \"https://a.example/mcp\", \"headers\": {\"Authorization\": \
                     \"Bearer ${env:TOKEN}\"}}}, \"inputs\": []}";
-        assert_eq!(read_upstream(code).unwrap()["gh"].headers["Authorization"], "Bearer ${env:TOKEN}");
+        assert_eq!(
+            read_upstream(code).unwrap()["gh"].headers["Authorization"],
+            "Bearer ${env:TOKEN}"
+        );
     }
 
     #[test]

@@ -127,6 +127,13 @@ pub trait Guard: Send + Sync {
         text: &str,
     ) -> Result<(), String>;
 
+    /// Decides whether the program may send the secret with this name.
+    ///
+    /// # Errors
+    /// If the secret is for other programs only. The program receives the reason with the code
+    /// `EACCESS`.
+    fn secret(&self, name: &str) -> Result<(), String>;
+
     /// Decides like [`call`](Guard::call) about what one host call accesses. `_number` is the
     /// number of the program's calls to this function so far, including this one, so that a guard can
     /// permit a limited number of calls.

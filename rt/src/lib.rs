@@ -27,6 +27,7 @@ mod guard;
 mod guest;
 #[doc(hidden)]
 pub mod host;
+mod kept;
 #[doc(hidden)]
 pub mod kind;
 mod outcome;
@@ -49,15 +50,16 @@ pub use growing::Appended;
 pub use guard::{Gate, Guard, GuardFuture, Preview, QuestionReply};
 pub use guest::{Guest, GuestAnswer, GuestBounds, GuestFault};
 pub use host::{Allocation, Record, Value};
+pub use kept::{KEEP, Kept, KeptLimits, KeptText};
 pub use kind::Unadmitted;
 pub use outcome::{Artifact, Bug, CallFailure, Calls, Exit, Outcome, Trap, TrapKind};
-pub use program::Program;
+pub use program::{NamedProgram, Program};
 pub use run::{NestedContext, Run};
 pub use runtime::{EngineError, RunError, Runtime};
 pub use wattle_lang::{
     Alignment, AssembledModule, CallEffect, Callable, CallableParam, Certainty, Code, Diagnostic,
-    Edit, EncodeError, FAIL, Fix, FixResult, FormDoc, FormatError, FormatSpec, Interruption, Names,
-    Param, Position, Role, Service, Severity, Signature, Signatures, TRAP, Target, Touch, Ty,
-    ValType, assemble, check, decode_text, explain, fix, format, forms, locate, quote, truncate,
-    without_bom,
+    Edit, EncodeError, FAIL, Fix, FixResult, FormDoc, FormatError, FormatSpec, Interruption, KEPT,
+    Names, Param, Position, Role, Service, Severity, Signature, Signatures, TRAP, Target, Touch,
+    Ty, ValType, assemble, check, decode_text, explain, fix, format, forms, locate, quote,
+    truncate, without_bom,
 };

@@ -1,5 +1,6 @@
 //! A program that is ready to run: compiled and linked, with known authority.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
 use wasmtime::{InstancePre, ModuleExport};
@@ -9,7 +10,21 @@ use crate::{Authority, Diagnostic, Grants, Run, Signature, Signatures};
 
 /// A compiled program. It is cheap to clone, is shared by its runs, and holds no per-run state.
 #[derive(Clone)]
-pub struct Program(Arc<Inner>);
+pub struct Program {
+    inner: Arc<Inner>,
+    named: Option<Arc<NamedProgram>>,
+}
+
+/// A program that is started by its name, through the rules of its catalog for its arguments. What
+/// somebody gives to a program by its name applies only to such a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedProgram {
+    /// The name of the program in the catalog.
+    pub name: String,
+    /// The effects that the program's author asks the operator to allow, as rules such as
+    /// `host:api.example.com`. Asking gives nothing.
+    pub asks: Vec<String>,
+}
 
 struct Inner {
     source: String,
@@ -76,60 +91,96 @@ impl Program {
         warnings: Vec<Diagnostic>,
         compiled: Arc<CompiledCode>,
     ) -> Program {
-        Program(Arc::new(Inner { source, signatures, warnings, compiled }))
+        let inner = Arc::new(Inner { source, signatures, warnings, compiled });
+        Program { inner, named: None }
+    }
+
+    /// Returns the program as one that is started by its name. The caller has found its source in
+    /// the catalog under that name, and has checked the arguments as the catalog requires.
+    #[must_use]
+    pub fn named(self, named: Arc<NamedProgram>) -> Program {
+        Program { named: Some(named), ..self }
+    }
+
+    /// Returns the name by which the program is started, or `None` if only its source was given.
+    #[must_use]
+    pub fn name(&self) -> Option<&NamedProgram> {
+        self.named.as_deref()
     }
 
     pub(crate) fn signatures(&self) -> &Signatures {
-        &self.0.signatures
+        &self.inner.signatures
     }
 
     pub(crate) fn compiled(&self) -> &CompiledCode {
-        &self.0.compiled
+        &self.inner.compiled
     }
 
     /// Returns the source as the author wrote it.
     #[must_use]
     pub fn source(&self) -> &str {
-        &self.0.source
+        &self.inner.source
     }
 
     /// Returns the warnings about the source.
     #[must_use]
     pub fn warnings(&self) -> &[Diagnostic] {
-        &self.0.warnings
+        &self.inner.warnings
     }
 
     /// Returns the host functions that the program imports. The program can call no others, because
     /// only these are linked.
     #[must_use]
     pub fn imports(&self) -> &[Signature] {
-        &self.0.compiled.imports
+        &self.inner.compiled.imports
+    }
+
+    /// Returns the capabilities through which the program may reach outside itself, sorted.
+    /// Capabilities that only compute are not among them.
+    #[must_use]
+    pub fn uses(&self) -> Vec<&'static str> {
+        let reaching = self.imports().iter().filter(|import| import.reaches_out());
+        let modules: BTreeSet<_> = reaching.map(|import| import.module).collect();
+        modules.into_iter().collect()
     }
 
     /// Returns the host function calls that the program may make, with everything that is known
     /// about their arguments before the program runs.
     #[must_use]
     pub fn authority(&self) -> &Authority {
-        self.0.compiled.authority()
+        self.inner.compiled.authority()
+    }
+
+    /// Returns true if the program reads values that earlier programs of its run kept.
+    pub(crate) fn reads_kept(&self) -> bool {
+        self.imports().iter().any(|function| {
+            wattle_lang::KEPT.split_once('.') == Some((function.module, function.name))
+        })
     }
 
     /// Returns true if two programs have the same code, even if their sources differ.
     #[must_use]
     pub fn is_same_code(&self, other: &Program) -> bool {
-        self.0.compiled.binary == other.0.compiled.binary
+        self.inner.compiled.binary == other.inner.compiled.binary
     }
 
     /// Returns the capabilities that the program needs but the grants do not allow.
     #[must_use]
     pub fn missing(&self, grants: &Grants) -> Vec<&'static str> {
-        self.0.compiled.capabilities.iter().copied().filter(|name| !grants.allows(name)).collect()
+        self.inner
+            .compiled
+            .capabilities
+            .iter()
+            .copied()
+            .filter(|name| !grants.allows(name))
+            .collect()
     }
 }
 
 impl std::fmt::Debug for Program {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Program")
-            .field("capabilities", &self.0.compiled.capabilities)
+            .field("capabilities", &self.inner.compiled.capabilities)
             .finish_non_exhaustive()
     }
 }

@@ -10,7 +10,7 @@ use crate::deadline::{Deadline, Pause, SharedDeadline};
 use crate::growing::GrowingStrings;
 use crate::host::{CallValue, Record, TapedCall, wrong_recorded_type};
 use crate::outcome::Artifact;
-use crate::tape::{RecordedValue, TapeCursor};
+use crate::tape::{Args, RecordedValue, TapeCursor};
 use crate::{
     Account, CallEffect, Calls, Code, Config, Failure, Grants, MemoryCharge, Outcome, Target,
 };
@@ -206,6 +206,12 @@ impl Run {
         &self.grants
     }
 
+    /// Returns true if another program started this one.
+    #[must_use]
+    pub fn is_nested(&self) -> bool {
+        self.level > 0
+    }
+
     /// Returns the maximum memory of a program, in bytes.
     #[must_use]
     pub fn memory_limit(&self) -> usize {
@@ -293,8 +299,8 @@ impl Run {
     }
 
     /// Returns a value that comes from outside the program but not from a host call, and records it
-    /// on the tape under `name`. `make` creates the value. In a replay, `restore` converts the
-    /// recorded value instead.
+    /// on the tape under `name`, with the arguments that `args` adds. `make` creates the value. In a
+    /// replay, `restore` converts the recorded value instead.
     ///
     /// # Errors
     /// The errors that `make` returns, and `ECANCEL` if the program must not continue. The program
@@ -302,10 +308,11 @@ impl Run {
     pub fn recall<V: Record>(
         &mut self,
         name: &'static str,
+        args: impl FnOnce(&mut Args),
         make: impl FnOnce(&mut Run) -> Result<V, Failure>,
         restore: impl FnOnce(RecordedValue) -> Option<V>,
     ) -> Result<V, Failure> {
-        let call = TapedCall::begin(self, name, CallEffect::Reads, |_| {});
+        let call = TapedCall::begin(self, name, CallEffect::Reads, args);
         let call = call.map_err(|halt| Failure::new(Code::ECANCEL, halt.0))?;
         let made = if call.is_performed() { make(self) } else { Err(wrong_recorded_type()) };
         match call.finish(self, made)? {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::artifact::Artifact;
 use crate::event::Source;
+use crate::kept::KeptValue;
 use crate::recall::shorten;
 
 /// Maximum length of an error reason, in characters.
@@ -123,6 +124,9 @@ pub enum Execution {
         /// The fixes made to the program before it ran, as in [`Completion::fixes`].
         #[serde(rename = "fixed", default, skip_serializing_if = "Vec::is_empty")]
         fixes: Vec<String>,
+        /// The values that the program kept before it was stopped.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        kept: Vec<KeptValue>,
     },
 }
 
@@ -192,6 +196,23 @@ impl Execution {
         }
     }
 
+    /// Returns the values that the program kept for later programs, even if it failed afterwards.
+    pub fn kept(&self) -> &[KeptValue] {
+        match self {
+            Self::Ran(Completion { kept, .. }) | Self::Stopped { kept, .. } => kept,
+            Self::Rejected { .. } | Self::Refused { .. } => &[],
+        }
+    }
+
+    /// Sets the values that the program kept. Does nothing if the program did not run.
+    #[must_use]
+    pub fn with_kept(mut self, values: Vec<KeptValue>) -> Self {
+        if let Self::Ran(Completion { kept, .. }) | Self::Stopped { kept, .. } = &mut self {
+            *kept = values;
+        }
+        self
+    }
+
     /// Returns the cost of the execution. It is zero if the program did not run.
     pub fn cost(&self) -> Cost {
         match self {
@@ -214,6 +235,9 @@ pub struct Completion {
     /// The artifacts that the program saved for the application.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
+    /// The values that the program kept for later programs, even if it failed afterwards.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<KeptValue>,
     /// The cost of the execution.
     pub cost: Cost,
     /// Warnings for the program's author, one sentence each.

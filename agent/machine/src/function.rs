@@ -52,6 +52,10 @@ pub struct ProgramFunction {
     pub exclusive: bool,
     /// If true, the results of a call are not added to the conversation.
     pub silent: bool,
+    /// If true, the results of a call are added to the conversation whole, up to
+    /// [`WHOLE_LIMIT`](crate::WHOLE_LIMIT).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub whole: bool,
     /// A JSON Schema that describes the arguments in more detail than `params`. Each of its
     /// properties is a parameter.
     #[serde(default, skip_serializing_if = "Option::is_none")]

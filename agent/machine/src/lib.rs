@@ -44,6 +44,7 @@ mod families;
 mod fix;
 mod function;
 mod json;
+mod kept;
 mod machine;
 mod mark;
 mod message;
@@ -68,15 +69,17 @@ pub use event::{Dollars, Envelope, Event, Source, Stop, Usage};
 pub use families::{Piece, Scanner};
 pub use fix::FixText;
 pub use function::{FunctionTool, Offer, Param, ParamKind, ProgramFunction, function_tools};
+pub use kept::{KeptValue, MAX_KEPT, MAX_KEPT_BYTES, result_name};
 pub use machine::step;
-pub use mark::{Nonce, announced_nonce};
+pub use mark::{Nonce, announced_nonce, one_line};
 pub use message::{FunctionCall, Message, ProviderFields, Role};
 pub use moderation::Verdict;
+pub use observation::{WHOLE_LIMIT, is_cut};
 pub use orientation::{FileHead, Orientation, WorkdirEntry};
 pub use output::OutputContract;
 pub use parts::{
-    ArgLine, CapabilityPart, FunctionLine, Limits, ProgramFamily, ProgramLine, ProgramList,
-    PromptParts, SystemPrompt, WithheldCapability,
+    ArgLine, CapabilityPart, FunctionLine, GuidanceFile, Limits, ProgramFamily, ProgramLine,
+    ProgramList, PromptParts, SkillLine, SkillList, SystemPrompt, WithheldCapability,
 };
 pub use prompt::{EXAMPLE_PROGRAM, system_prompt};
 pub use reader::{Action, AnswerPart, Draft, DraftPiece, Note, Reading, ShownAnswer, read};

@@ -210,7 +210,8 @@ fn after_word<'a>(text: &'a str, word: &str) -> Option<&'a str> {
 /// Converts untrusted text to a single line of at most `limit` characters, for use in a list that
 /// the host writes. Replaces line breaks and control characters with spaces, removes invisible
 /// characters, and escapes markers.
-pub(crate) fn one_line(text: &str, limit: usize) -> String {
+#[must_use]
+pub fn one_line(text: &str, limit: usize) -> String {
     let visible: String = text
         .chars()
         .filter(|c| c.is_whitespace() || c.is_control() || fold(*c).is_some())

@@ -5,6 +5,9 @@ use std::fmt::Write as _;
 use crate::call::{Completion, Execution, Failure};
 use crate::mark::{Nonce, escape_marks};
 
+/// Maximum length of the output of a program whose results are shown whole, in characters.
+pub const WHOLE_LIMIT: usize = 64_000;
+
 /// The text that the model reads about one call.
 pub(crate) struct Output {
     pub(crate) success: bool,
@@ -44,6 +47,12 @@ pub(crate) fn output(execution: &Execution, limit: usize) -> Output {
         }
     };
     Output { success, text: Excerpt::of(&text, limit), warnings, fixes: execution.fixes().to_vec() }
+}
+
+/// Returns true if the conversation shows only a part of a call's results. `limit` is the maximum
+/// length of a call's output, in characters.
+pub fn is_cut(execution: &Execution, limit: usize) -> bool {
+    !execution.results().is_empty() && output(execution, limit).text.omitted.is_some()
 }
 
 /// Renders the outputs of a step as a message for the model, followed by the notes. The host's own
@@ -119,11 +128,14 @@ fn results_so_far(results: &[String]) -> String {
 }
 
 /// A string truncated to a limit: either the whole string, or only its head and tail.
+#[derive(Default)]
 pub(crate) struct Excerpt {
     head: String,
     /// Number of omitted characters, and total number of characters before truncation.
     omitted: Option<(usize, usize)>,
     tail: String,
+    /// The name under which the whole string is kept, if it is.
+    kept: Option<String>,
 }
 
 impl Excerpt {
@@ -132,7 +144,7 @@ impl Excerpt {
     pub(crate) fn of(text: &str, limit: usize) -> Self {
         let length = text.chars().count();
         if length <= limit.saturating_add(limit / 10) {
-            return Self { head: text.to_owned(), omitted: None, tail: String::new() };
+            return Self { head: text.to_owned(), ..Self::default() };
         }
         let tail = limit / 3;
         let head = limit - tail;
@@ -140,7 +152,13 @@ impl Excerpt {
         let offset = |chars: usize| text.char_indices().nth(chars).map_or(text.len(), |(at, _)| at);
         let (before, after) = (text.get(..offset(head)), text.get(offset(head + omitted)..));
         let own = |part: Option<&str>| part.unwrap_or_default().to_owned();
-        Self { head: own(before), omitted: Some((omitted, length)), tail: own(after) }
+        let (head, tail) = (own(before), own(after));
+        Self { head, omitted: Some((omitted, length)), tail, kept: None }
+    }
+
+    /// Records that the whole string is kept under a name.
+    pub(crate) fn is_kept_as(&mut self, name: &str) {
+        self.kept = Some(name.to_owned());
     }
 
     /// Returns the excerpt for human readers. Brackets mark the omission.
@@ -177,6 +195,12 @@ impl Excerpt {
     /// read them. Returns `None` if nothing was omitted.
     fn omission(&self) -> Option<String> {
         let (omitted, length) = self.omitted?;
+        if let Some(name) = &self.kept {
+            return Some(format!(
+                "{omitted} of {length} characters left out: the whole result is ${name}, a string, \
+                 in the next program"
+            ));
+        }
         Some(format!(
             "{omitted} of {length} characters left out: print less, or a part at a time with \
              $str.slice, or run the next program on the data without printing all of it"

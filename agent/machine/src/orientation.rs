@@ -94,7 +94,7 @@ impl Orientation {
 }
 
 /// Escapes characters that would break a line, change its direction or hide text. Tabs are kept.
-fn visible(text: &str) -> String {
+pub(crate) fn visible(text: &str) -> String {
     let is_hidden = |c: char| {
         c.is_control() && c != '\t'
             || matches!(

@@ -89,6 +89,10 @@ pub struct PromptParts {
     pub preamble: Option<String>,
     /// Memory items that all sessions of the agent share.
     pub memory: Vec<String>,
+    /// The skills that the prompt lists.
+    pub skills: SkillList,
+    /// The guidance files of the workdir's project, nearest last. They may differ between sessions.
+    pub guidance: Vec<GuidanceFile>,
     /// Lines that differ between sessions: the date, budgets and memory. They come last, so that
     /// the rest of the prompt is identical byte for byte and providers can cache it.
     pub volatile: Vec<String>,
@@ -115,6 +119,40 @@ pub struct ProgramFamily {
     pub prefix: String,
     /// The programs' names without the common beginning.
     pub names: Vec<String>,
+}
+
+/// The skills in a prompt. Each list is in display order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SkillList {
+    /// The skills to describe.
+    pub described: Vec<SkillLine>,
+    /// The names of the remaining skills, which are too numerous to describe.
+    pub named: Vec<String>,
+    /// The skills in `named` that match the session's first message, most relevant first. The
+    /// prompt describes only as many as fit within a small fraction of its length.
+    pub matching: Vec<SkillLine>,
+}
+
+/// A one-line description of a skill.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SkillLine {
+    /// The skill's name.
+    pub name: String,
+    /// The description, which says what the skill is for and when to use it.
+    pub description: String,
+}
+
+/// A file with guidance for agents, such as `AGENTS.md`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GuidanceFile {
+    /// The path, as the prompt shows it.
+    pub path: String,
+    /// The text, or its beginning.
+    pub text: String,
+    /// The reason why the text is not whole, if it is not.
+    pub cut: Option<String>,
+    /// If true, the text is instructions from the operator. Otherwise, it is data.
+    pub is_trusted: bool,
 }
 
 /// A capability and its functions.

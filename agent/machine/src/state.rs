@@ -16,6 +16,7 @@ use crate::{
     event::{Dollars, Event, Usage},
     fix::WrittenProgram,
     function::ProgramFunction,
+    kept::KeptValue,
     mark::{Nonce, escape_marks},
     message::{Message, Role, is_default},
     moderation::Verdict,
@@ -97,6 +98,9 @@ pub struct State {
     /// The artifacts that programs saved for the application.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) artifacts: Vec<Artifact>,
+    /// The values that programs kept for later programs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) kept: Vec<KeptValue>,
     pub(crate) phase: Phase,
 }
 
@@ -152,6 +156,7 @@ impl State {
             tools: Vec::new(),
             delegates: Vec::new(),
             artifacts: Vec::new(),
+            kept: Vec::new(),
             phase: Phase::Ready,
         }
     }
@@ -198,6 +203,12 @@ impl State {
     /// updates.
     pub fn artifacts(&self) -> &[Artifact] {
         &self.artifacts
+    }
+
+    /// Returns the values that programs kept for later programs, in the order of their last
+    /// updates.
+    pub fn kept(&self) -> &[KeptValue] {
+        &self.kept
     }
 
     /// Returns the number of completed steps.

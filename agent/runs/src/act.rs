@@ -8,12 +8,14 @@ use wattle_capability::TRUSTED;
 use wattle_capability::sys::Context;
 use wattle_catalog::{Catalog, Entry};
 use wattle_machine::{self as machine, Call, Completion, Cost, Execution, Failure, SourceLine};
+use wattle_rt::tape::Tape;
 use wattle_rt::{
-    Diagnostic, Exit, FixResult, Grants, Outcome, Program, RunError, Runtime, TrapKind, quote,
+    Diagnostic, Exit, FixResult, Grants, Kept, Outcome, Program, RunError, Runtime, TrapKind, quote,
 };
 
 use crate::error::HostError;
-use crate::programs::prepare_in;
+use crate::kept::CallKept;
+use crate::programs::{knowing, prepare_in};
 use crate::refusal::{denied, unknown_call};
 
 /// Resolves the call's program, prepares it, and runs it with `grants`. A mistake by the model is
@@ -27,20 +29,28 @@ pub async fn perform(
     grants: &Arc<Grants>,
     call: &Call,
 ) -> Result<Execution, HostError> {
-    perform_within(runtime, catalog, grants, call, runtime.limits().time).await
+    perform_within(runtime, catalog, grants, call, runtime.limits().time, None).await
 }
 
 /// Executes a call as [`perform`] does. A program that sets no time limit runs for at most
-/// `default`.
+/// `default`. With `kept`, a program that the model wrote can read and keep values.
 pub(crate) async fn perform_within(
     runtime: &Runtime,
     catalog: &Catalog,
     grants: &Arc<Grants>,
     call: &Call,
     default: Duration,
+    kept: Option<&CallKept>,
 ) -> Result<Execution, HostError> {
-    let (source, args, time, grants) = match call {
-        Call::Wat { body, args } => (body.as_str(), args.clone(), None, Arc::clone(grants)),
+    let values = kept.map(|kept| &kept.values).filter(|_| call.body().is_some());
+    let (source, args, entry, grants) = match call {
+        Call::Wat { body, args } => {
+            let grants = match values {
+                Some(values) => Arc::new(grants.as_ref().clone().with(values.clone())),
+                None => Arc::clone(grants),
+            };
+            (body.as_str(), args.clone(), None, grants)
+        }
         Call::Catalog { name, args, names } => {
             let Some(entry) = catalog.get(name) else {
                 return Ok(Execution::Refused { reason: unknown_call(catalog, name) });
@@ -52,7 +62,7 @@ pub(crate) async fn perform_within(
             match entry.in_order(args, names).and_then(|args| entry.arguments(&args)) {
                 Ok(args) => {
                     let grants = with_context(entry, grants);
-                    (entry.source().as_ref(), args, entry.meta().timeout, grants)
+                    (entry.source().as_ref(), args, Some(entry), grants)
                 }
                 Err(error) => {
                     return Ok(Execution::Refused {
@@ -62,14 +72,27 @@ pub(crate) async fn perform_within(
             }
         }
     };
-    let PreparedProgram { program, fixes } = match prepare(runtime, catalog, call, source).await {
+    let prepared = prepare(runtime, catalog, call, source, values).await;
+    let PreparedProgram { program, fixes } = match prepared {
         Ok(prepared) => prepared,
         Err(diagnostic) => return Ok(Execution::Rejected { diagnostic }),
     };
+    let program = match entry {
+        Some(entry) => entry.start(program),
+        None => program,
+    };
     let started = Instant::now();
+    let time = entry.and_then(|entry| entry.meta().timeout);
     let time = time.unwrap_or(default).min(runtime.limits().time);
     match runtime.run_within(&program, &grants, args, time).await {
-        Ok(outcome) => Ok(report(call, &program, fixes, outcome, started.elapsed(), time)),
+        Ok(outcome) => {
+            let execution = report(call, &program, fixes, outcome, started.elapsed(), time);
+            let tape = grants.tape().map(|tape| &**tape as &dyn Tape);
+            Ok(match kept {
+                Some(kept) => kept.of_execution(execution, grants.account(), tape),
+                None => execution,
+            })
+        }
         Err(RunError::Denied(missing)) => Ok(Execution::Refused { reason: denied(&missing) }),
         Err(RunError::Refused(why)) => {
             Ok(Execution::Refused { reason: format!("denied before it ran: {why}") })
@@ -122,8 +145,9 @@ async fn prepare(
     catalog: &Catalog,
     call: &Call,
     source: &str,
+    values: Option<&Kept>,
 ) -> Result<PreparedProgram, String> {
-    let first = match prepare_in(runtime, catalog, source).await {
+    let first = match prepare_in(runtime, catalog, source, values).await {
         Ok(program) => return Ok(PreparedProgram { program, fixes: Vec::new() }),
         Err(diagnostic) => diagnostic,
     };
@@ -134,7 +158,7 @@ async fn prepare(
             first.message
         ));
     }
-    let runtime = runtime.with_callables(catalog.callables());
+    let runtime = knowing(runtime, catalog, values);
     if source.len() <= MAX_FIXED_BYTES {
         let FixResult { source, applied, rest } = runtime.fix(source).await;
         if rest.is_none()
@@ -190,10 +214,10 @@ fn report(
                 if written { call.label().to_owned() } else { shown(call) },
                 seconds(limit)
             );
-            Execution::Stopped { reason, results, cost, fixes }
+            Execution::Stopped { reason, results, cost, fixes, kept: Vec::new() }
         }
         Exit::Trapped(trap) if trap.kind == TrapKind::Halted => {
-            Execution::Stopped { reason: trap.message, results, cost, fixes }
+            Execution::Stopped { reason: trap.message, results, cost, fixes, kept: Vec::new() }
         }
         Exit::Trapped(trap) => {
             let reason = if written {
@@ -201,7 +225,7 @@ fn report(
             } else {
                 format!("program error in {}: {}", shown(call), trap.message)
             };
-            Execution::Stopped { reason, results, cost, fixes }
+            Execution::Stopped { reason, results, cost, fixes, kept: Vec::new() }
         }
         Exit::Returned(code) => {
             let failure = NonZeroI32::new(code.number()).map(|exit_code| {
@@ -231,6 +255,7 @@ fn report(
                 failure,
                 answer: outcome.answer,
                 artifacts,
+                kept: Vec::new(),
                 cost,
                 warnings,
                 fixes,

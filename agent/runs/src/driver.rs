@@ -16,7 +16,7 @@ use wattle_catalog::Catalog;
 use wattle_machine::{
     AnswerPart, Ask, Call, Completion, Dialect, Draft, DraftPiece, Effect, Ending, Event,
     Execution, FunctionTool, Input, Message, ProgramFunction, Purpose, Role, Setup, ShownAnswer,
-    State, Stop, TraitProgram, Usage, Verdict, step,
+    State, Stop, TraitProgram, Usage, Verdict, result_name, step,
 };
 use wattle_model::{
     ContextExcess, Delta, FunctionChoice, ModelErrorKind, ModelRequest, ask_within,
@@ -27,6 +27,7 @@ use crate::bug::{BUG, Bug, caught};
 use crate::history::StepHistory;
 use crate::hooks::RequestGuard;
 use crate::journal::{self, PendingApproval, ResumePoint, RunRequest, TurnRecorder};
+use crate::kept::RunKept;
 use crate::otel::RunSpans;
 use crate::parts::RunParts;
 use crate::report::Report;
@@ -68,7 +69,8 @@ pub(crate) async fn drive(
 ) -> Result<Report, Suspended> {
     let run_id = request.id.as_str();
     let resumed = recorder.and_then(TurnRecorder::resumed);
-    let mut performer = Performer::new(parts, request, sink, recorder);
+    let mut performer =
+        Performer::new(parts, request, (sink, setup.settings.observation_limit), recorder);
     performer.offer(setup.dialect, &setup.programs);
     performer.traits.clone_from(&setup.traits);
     if let Some(resumed) = resumed {
@@ -252,6 +254,8 @@ struct Performer<'a> {
     done: Mutex<BTreeSet<usize>>,
     /// The programs that the model may call.
     programs: Arc<Vec<ProgramFunction>>,
+    /// The values that programs kept for later programs.
+    kept: RunKept,
     /// The parts of the model's answer that were shown while it was written.
     shown: Mutex<ShownAnswer>,
 }
@@ -260,7 +264,7 @@ impl<'a> Performer<'a> {
     fn new(
         parts: &'a RunParts,
         request: &'a RunRequest,
-        sink: &'a dyn Sink,
+        (sink, observation_limit): (&'a dyn Sink, usize),
         recorder: Option<&'a TurnRecorder>,
     ) -> Self {
         let RunParts { host, model, settings, tree, .. } = parts;
@@ -274,6 +278,13 @@ impl<'a> Performer<'a> {
         let trace = Trace::open(run_id, author, output, parts.signer.clone(), resumed.is_some());
         let history = Arc::new(StepHistory::new(run_id));
         let account = tree.account(host.runtime(), parts.grants.account());
+        let kept = RunKept::new(observation_limit);
+        if let Some(ResumePoint { state, kept: calls, .. }) = resumed {
+            if let Err(error) = kept.restore(&account, state.kept(), calls) {
+                tracing::error!(run = run_id, %error, "failed to restore the kept values of a run");
+            }
+            kept.settle(state.kept());
+        }
         let grants = parts.grants.as_ref().clone().charged_to(account);
         let grants = grants.with(RunHistoryGrant(Arc::<StepHistory>::clone(&history)));
         let grants = match (trace.view(), grants.config::<Fs>()) {
@@ -295,6 +306,7 @@ impl<'a> Performer<'a> {
             history,
             done: Mutex::default(),
             programs: Arc::default(),
+            kept,
             shown: Mutex::default(),
         }
     }
@@ -338,6 +350,7 @@ impl<'a> Performer<'a> {
                 events = self.stamp.number(events_of(&effects));
             }
         }
+        self.kept.settle(state.kept());
         self.settle(state.steps(), &effects, first.saturating_sub(1));
         self.stamp.emit(&events);
         (state, effects)
@@ -410,8 +423,11 @@ impl<'a> Performer<'a> {
                 }
                 let time = self.parts.host.runtime().limits().time;
                 let with = (&self.catalog, time);
-                let calls =
-                    calls.iter().enumerate().map(|(at, call)| self.call((*step, at), call, with));
+                let result = |at| Some(result_name(at, calls.len()));
+                let calls = calls
+                    .iter()
+                    .enumerate()
+                    .map(|(at, call)| self.call((*step, at), call, with, result(at)));
                 let (mut executions, mut waiting) = (Vec::new(), Vec::new());
                 for called in join_all(calls).await {
                     match called {

@@ -39,6 +39,7 @@ pub(crate) fn function(entry: &Entry, offer: Offer) -> ProgramFunction {
         offer,
         exclusive: meta.exclusive,
         silent: meta.silent,
+        whole: meta.whole,
         schema: entry.schema().map(|schema| schema.document().clone()),
     }
 }

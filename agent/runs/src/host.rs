@@ -8,13 +8,14 @@ use quick_cache::sync::Cache;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use wattle_capability::egress::Egress;
 use wattle_capability::secrets::Vault;
+use wattle_capability::skill::SkillReader;
 use wattle_capability::wattle::CatalogIndex;
 use wattle_capability::web::Engine;
 use wattle_capability::{help, par, shell};
-use wattle_catalog::{Catalog, Entry, Folders, Problem};
+use wattle_catalog::{Catalog, Entry, Folders, Problem, Skill, Skills};
 use wattle_machine::{Dialect, FunctionTool, SystemPrompt};
 use wattle_model::{Mask, Model};
-use wattle_rt::{Diagnostic, Grants, Limits, Program, Runtime};
+use wattle_rt::{Diagnostic, Grants, Kept, Limits, Program, Runtime};
 use wattle_shell::Toolbox;
 use wattle_store::Tenant;
 
@@ -28,6 +29,7 @@ use crate::prompt;
 use crate::reload::{CatalogDiff, CatalogReloader};
 use crate::settings::Settings;
 use crate::shared::SharedParts;
+use crate::skills::SkillTexts;
 use crate::tree::MAX_DEPTH;
 
 /// The reason why web search is unavailable if the operator has not configured an engine.
@@ -51,6 +53,7 @@ pub struct Host {
     egress: Egress,
     engine: Result<Arc<Engine>, String>,
     toolbox: Toolbox,
+    skills: Skills,
     collector: Option<Collector>,
     mask: Mask,
     /// Permits for active child runs, one semaphore for each depth below the root. A run waits only
@@ -109,6 +112,7 @@ impl Host {
             egress,
             engine,
             toolbox,
+            skills: Skills::default(),
             collector: None,
             mask: Mask::default(),
             children,
@@ -176,6 +180,31 @@ impl Host {
         Host { engine: engine.map(Arc::new), ..self }
     }
 
+    /// Adds skills. Their scripts become programs of the catalog. A skill replaces an earlier one of
+    /// the same name.
+    #[must_use]
+    pub fn with_skills(self, skills: Vec<Skill>) -> Host {
+        let capabilities: Vec<&str> =
+            self.runtime.capabilities().iter().map(|capability| capability.name).collect();
+        let skills = Skills::new(skills, &capabilities, &self.reloader.catalog());
+        let programs: Vec<Entry> = skills.programs().cloned().collect();
+        let reloader = Arc::new(self.reloader.with_programs(programs));
+        Host { reloader, skills, ..self }
+    }
+
+    /// Returns the skills.
+    #[must_use]
+    pub fn skills(&self) -> &Skills {
+        &self.skills
+    }
+
+    /// Returns the port through which programs read the skills, or `None` if there are no skills.
+    #[must_use]
+    pub fn skill_reader(&self) -> Option<Arc<dyn SkillReader>> {
+        let reader = || Arc::new(SkillTexts(self.skills.clone())) as Arc<dyn SkillReader>;
+        (!self.skills.is_empty()).then(reader)
+    }
+
     /// Waits for a permit to execute a child run at this level. Level 1 contains the children of
     /// root runs. Returns `None` if the level does not exist.
     pub async fn child_permit(&self, level: usize) -> Option<SemaphorePermit<'_>> {
@@ -195,7 +224,19 @@ impl Host {
     /// # Errors
     /// The same as for [`Runtime::prepare`].
     pub async fn prepare(&self, source: &str) -> Result<Program, Arc<Diagnostic>> {
-        crate::programs::prepare_in(&self.runtime, &self.catalog(), source).await
+        self.prepare_reading(source, None).await
+    }
+
+    /// Compiles a source like [`prepare`](Host::prepare). It may also read kept values.
+    ///
+    /// # Errors
+    /// The same as for [`Runtime::prepare`].
+    pub async fn prepare_reading(
+        &self,
+        source: &str,
+        kept: Option<&Kept>,
+    ) -> Result<Program, Arc<Diagnostic>> {
+        crate::programs::prepare_in(&self.runtime, &self.catalog(), source, kept).await
     }
 
     /// Returns the runtime for programs that may call the programs of the host's
@@ -344,7 +385,7 @@ impl Host {
     /// Without a session, each call of this function chooses the programs again.
     #[must_use]
     pub fn listing(&self, session: Option<(&Tenant, &str)>, first_message: &str) -> Arc<Listing> {
-        let choose = || Arc::new(Listing::choose(&self.catalog(), first_message));
+        let choose = || Arc::new(Listing::choose(&self.catalog(), &self.skills, first_message));
         let Some((tenant, session)) = session else { return choose() };
         let agent = self.agent.as_ref().map(|agent| Arc::clone(&agent.name));
         let key = (tenant.clone(), session.to_owned(), agent);

@@ -7,9 +7,12 @@
 use std::collections::BTreeMap;
 
 use wattle_capability::TRUSTED;
+use wattle_capability::skill::SKILL;
 use wattle_capability::tool::TOOL;
-use wattle_catalog::{Catalog, Entry, Origin};
-use wattle_machine::{ArgLine, Dialect, ProgramFamily, ProgramLine, ProgramList};
+use wattle_catalog::{Catalog, Entry, Origin, Skills};
+use wattle_machine::{
+    ArgLine, Dialect, ProgramFamily, ProgramLine, ProgramList, SkillLine, SkillList,
+};
 use wattle_rt::Grants;
 
 /// Maximum number of the deployment's own programs that a prompt describes. If there are more, the
@@ -19,8 +22,15 @@ const MAX_DESCRIBED: usize = 100;
 /// Minimum number of programs in a family whose names have no dot.
 const MIN_FAMILY: usize = 3;
 
-/// Maximum number of programs that are described because they match the first message.
+/// Maximum number of programs that are described because they match the first message, and of
+/// skills.
 const MAX_MATCHING: usize = 20;
+
+/// Maximum total length of the descriptions of skills, in bytes. A prompt names the other skills.
+const MAX_SKILLS: usize = 16 << 10;
+
+/// The program that reads a skill.
+const SKILL_PROGRAM: &str = "skill";
 
 /// The built-in programs that come first in a prompt, because a model needs them for any task.
 const BASE: &[&str] = &[
@@ -84,6 +94,8 @@ pub struct Listing {
     /// The deployment's own programs that match the first message, most relevant first. Empty if there
     /// are at most [`MAX_DESCRIBED`].
     matching: Vec<String>,
+    /// The skills, if the agent is offered the program that reads them.
+    skills: SkillList,
 }
 
 /// A program's line in the prompt, and the capabilities that a run needs for the program to be
@@ -95,30 +107,44 @@ struct ListedProgram {
 }
 
 impl Listing {
-    /// Chooses the programs that a prompt lists. The message matters only if the deployment adds
-    /// more than 100 programs. It then determines which of them are described.
+    /// Chooses the programs and the skills that a prompt lists. The message matters only if the
+    /// deployment adds more than 100 programs, or as many skills. It then determines which of them
+    /// are described.
     #[must_use]
-    pub fn choose(catalog: &Catalog, message: &str) -> Listing {
+    pub fn choose(catalog: &Catalog, skills: &Skills, message: &str) -> Listing {
         let is_built_in = |entry: &&Entry| matches!(entry.origin(), Origin::BuiltIn(_));
         let entries = || catalog.iter().map(AsRef::<Entry>::as_ref);
         let mut built_in: Vec<&Entry> = entries()
             .filter(is_built_in)
-            .filter(|entry| !is_hosts(entry) && !is_twin(entry))
+            // The section on skills describes their program.
+            .filter(|entry| !is_hosts(entry) && !is_twin(entry) && !is_skill_reader(entry))
             .collect();
         built_in.sort_by_key(|entry| (family(entry.name().as_str()), entry.name()));
-        let own: Vec<&Entry> = entries().filter(|entry| !is_built_in(entry)).collect();
+        // The page of a skill describes the programs of its scripts.
+        let is_own =
+            |entry: &&Entry| !is_built_in(entry) && !matches!(entry.origin(), Origin::Skill(_));
+        let own: Vec<&Entry> = entries().filter(is_own).collect();
         let matching = if own.len() <= MAX_DESCRIBED {
             Vec::new()
         } else {
             let found = catalog.search(message).into_iter().map(|entry| entry.as_ref());
-            let found = found.filter(|entry| !is_built_in(entry)).take(MAX_MATCHING);
+            let found = found.filter(is_own).take(MAX_MATCHING);
             found.map(|entry| entry.name().to_string()).collect()
         };
         Listing {
             built_in: built_in.into_iter().map(program).collect(),
             own: own.into_iter().map(program).collect(),
             matching,
+            skills: match catalog.get(SKILL_PROGRAM) {
+                Some(_) => list_skills(skills, message),
+                None => SkillList::default(),
+            },
         }
+    }
+
+    /// Returns the skills listed in the prompt of a run with these grants.
+    pub(crate) fn skills(&self, grants: &Grants) -> SkillList {
+        if grants.allows(SKILL.name) { self.skills.clone() } else { SkillList::default() }
     }
 
     /// Returns the programs listed in the prompt of a run with these grants. In the plain dialect,
@@ -127,8 +153,7 @@ impl Listing {
         if dialect == Dialect::Plain {
             return ProgramList::default();
         }
-        let visible =
-            |listed: &&ListedProgram| listed.needs.iter().all(|name| grants.allows(name));
+        let visible = |listed: &&ListedProgram| listed.needs.iter().all(|name| grants.allows(name));
         let built_in = self.built_in.iter().filter(visible);
         let built_in = built_in.map(|listed| &listed.line).filter(|line| line.name != DONE);
         let own = self.own.iter().filter(visible);
@@ -173,6 +198,10 @@ pub(crate) fn is_hosts(entry: &Entry) -> bool {
     matches!(entry.origin(), Origin::BuiltIn(_)) && HOSTS.contains(&entry.name().as_str())
 }
 
+fn is_skill_reader(entry: &Entry) -> bool {
+    entry.name().as_str() == SKILL_PROGRAM
+}
+
 fn is_twin(entry: &Entry) -> bool {
     TWINS.contains(&entry.name().as_str())
 }
@@ -188,13 +217,37 @@ fn family(name: &str) -> (usize, usize) {
     (1 + family.unwrap_or(FAMILIES.len()), 0)
 }
 
+/// Divides the skills into those that are described and those that are only named.
+fn list_skills(skills: &Skills, message: &str) -> SkillList {
+    let line = |skill: &wattle_catalog::Skill| SkillLine {
+        name: skill.name().to_owned(),
+        description: skill.description().to_owned(),
+    };
+    let mut list = SkillList::default();
+    let mut left = MAX_SKILLS;
+    for skill in skills.iter() {
+        let size = skill.description().len();
+        let is_described = list.named.is_empty() && list.described.len() < MAX_DESCRIBED;
+        match left.checked_sub(size).filter(|_| is_described) {
+            Some(rest) => {
+                left = rest;
+                list.described.push(line(skill));
+            }
+            None => list.named.push(skill.name().to_owned()),
+        }
+    }
+    if !list.named.is_empty() {
+        let found = skills.search(message).into_iter();
+        let found = found.filter(|skill| list.named.iter().any(|name| name == skill.name()));
+        list.matching = found.take(MAX_MATCHING).map(line).collect();
+    }
+    list
+}
+
 fn program(entry: &Entry) -> ListedProgram {
     let uses = entry.meta().uses.iter().flatten().map(String::as_str).collect::<Vec<_>>();
     let rare = TRUSTED.iter().copied().chain([TOOL.name]);
-    ListedProgram {
-        line: line(entry),
-        needs: rare.filter(|name| uses.contains(name)).collect(),
-    }
+    ListedProgram { line: line(entry), needs: rare.filter(|name| uses.contains(name)).collect() }
 }
 
 fn line(entry: &Entry) -> ProgramLine {

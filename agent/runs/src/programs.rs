@@ -8,7 +8,7 @@ use wattle_capability::par::{self, Work};
 use wattle_capability::wattle::{CatalogIndex, ProgramSummary};
 use wattle_catalog::{Catalog, Entry};
 use wattle_rt::{
-    Code, Diagnostic, Failure, Grants, NestedContext, Outcome, Program, RunError, Runtime,
+    Code, Diagnostic, Failure, Grants, Kept, NestedContext, Outcome, Program, RunError, Runtime,
 };
 
 use crate::act::with_context;
@@ -48,7 +48,7 @@ impl Programs {
 
     /// Compiles a program from its source. `name` is its name in the catalog, if it has one.
     async fn prepare(&self, source: &str, name: Option<&str>) -> Result<Program, Failure> {
-        prepare_in(&self.runtime, &self.catalog, source).await.map_err(|diagnostic| {
+        prepare_in(&self.runtime, &self.catalog, source, None).await.map_err(|diagnostic| {
             let reason = match name {
                 Some(name) => {
                     format!("the program `{name}` does not compile: {}", diagnostic.message)
@@ -62,8 +62,9 @@ impl Programs {
     }
 }
 
-/// Compiles a source that may call the programs of a catalog by their names. A source that calls
-/// none is compiled without them, so that it has one place in the cache for all catalogs.
+/// Compiles a source that may call the programs of a catalog by their names, and read kept values. A
+/// source that uses none of them is compiled without them, so that it has one place in the cache for
+/// all catalogs.
 ///
 /// # Errors
 /// The same as for [`Runtime::prepare`].
@@ -71,11 +72,18 @@ pub(crate) async fn prepare_in(
     runtime: &Runtime,
     catalog: &Catalog,
     source: &str,
+    kept: Option<&Kept>,
 ) -> Result<Program, Arc<Diagnostic>> {
     match runtime.prepare(source).await {
         Ok(program) => Ok(program),
-        Err(_) => runtime.with_callables(catalog.callables()).prepare(source).await,
+        Err(_) => knowing(runtime, catalog, kept).prepare(source).await,
     }
+}
+
+/// Returns the runtime for programs that may call the programs of a catalog and read kept values.
+pub(crate) fn knowing(runtime: &Runtime, catalog: &Catalog, kept: Option<&Kept>) -> Runtime {
+    let runtime = runtime.with_callables(catalog.callables());
+    kept.map_or_else(|| runtime.clone(), |kept| runtime.with_kept(kept))
 }
 
 impl par::Programs for Programs {
@@ -99,6 +107,7 @@ impl par::Programs for Programs {
                         Failure::new(Code::EPARSE, format!("{error}; hint: {}", error.hint()))
                     })?;
                     let program = self.prepare(entry.source(), Some(&name)).await?;
+                    let program = entry.start(program);
                     let time = entry.meta().timeout.unwrap_or(max_time);
                     (program, args, time, format!("`{name}`"), with_context(entry, &grants))
                 }

@@ -3,6 +3,7 @@
 
 use wattle_capability::TRUSTED;
 use wattle_capability::agent::AGENT;
+use wattle_capability::skill::SKILL;
 use wattle_capability::tool::TOOL;
 use wattle_machine::{
     CapabilityPart, Dialect, FunctionLine, Limits, PromptParts, WithheldCapability,
@@ -24,9 +25,9 @@ pub(crate) fn parts(
     let (granted, withheld): (Vec<&Capability>, Vec<&Capability>) =
         runtime.capabilities().iter().partition(|c| grants.allows(c.name));
     // If the capabilities of trusted runs are withheld, the prompt does not say so, because a plain
-    // run cannot get them. The same applies to the capabilities for other agents and for the
-    // application's tools, which only some agents have.
-    let rare = [AGENT.name, TOOL.name];
+    // run cannot get them. The same applies to the capabilities for other agents, for the
+    // application's tools and for skills, which only some runs have.
+    let rare = [AGENT.name, TOOL.name, SKILL.name];
     let withheld =
         withheld.iter().filter(|c| !TRUSTED.contains(&c.name) && !rare.contains(&c.name));
     let part = |capability: &&Capability| {
@@ -69,6 +70,8 @@ pub(crate) fn parts(
         },
         preamble: settings.preamble.clone(),
         memory: settings.memory.clone(),
+        skills: listing.skills(grants),
+        guidance: settings.guidance.to_vec(),
         volatile: Vec::new(),
     }
 }

@@ -29,6 +29,7 @@ pub(crate) fn unknown_call(catalog: &Catalog, name: &str) -> String {
 pub(crate) fn why_withheld(capability: &str) -> &'static str {
     match capability {
         "ai" => "no model is configured: set `--base-url` and `--model`",
+        "skill" => "there are no skills: add a folder of them with `--skills`",
         "tool" => "the application that started the run has no tools",
         _ => "it was not granted when the run was started",
     }

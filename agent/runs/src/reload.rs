@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use wattle_capability::policy::Grant;
 use wattle_catalog::{Catalog, Entry, Folders, Name, Problem};
-use wattle_rt::Runtime;
+use wattle_rt::{Program, Runtime};
 
 /// Minimum time between two reloads of the folders.
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
@@ -80,6 +81,11 @@ impl CatalogReloader {
         }
     }
 
+    /// Returns a reloader for the same folders and for additional programs.
+    pub(crate) fn with_programs(&self, programs: Vec<Entry>) -> CatalogReloader {
+        CatalogReloader::new(self.folders().adding(programs))
+    }
+
     fn folders(&self) -> Folders {
         self.folders.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -120,10 +126,11 @@ impl CatalogReloader {
     }
 
     async fn rescan(&self, runtime: &Runtime, reported: &mut LastReport) {
-        let (folders, runtime, catalog) = (self.folders(), runtime.clone(), self.catalog());
+        let (folders, runtime) = (self.folders(), runtime.clone());
         let host = tokio::runtime::Handle::current();
-        let reload =
-            move || folders.rescan(&|entry| host.block_on(check(&runtime, &catalog, entry)));
+        let reload = move || {
+            folders.rescan(&|catalog, entry| host.block_on(check(&runtime, catalog, entry)))
+        };
         if let Ok(Some(folders)) = tokio::task::spawn_blocking(reload).await {
             self.put(folders);
         }
@@ -165,13 +172,27 @@ impl CatalogReloader {
     }
 }
 
-/// Checks that a program compiles and imports only the capabilities that it declares.
+/// Checks that a program compiles, that it uses the capabilities that it declares, and that it can
+/// be given what it asks for.
 pub(crate) async fn check(
     runtime: &Runtime,
     catalog: &Catalog,
     entry: &Entry,
 ) -> Result<(), Problem> {
-    let prepared = crate::programs::prepare_in(runtime, catalog, entry.source()).await;
+    let prepared = crate::programs::prepare_in(runtime, catalog, entry.source(), None).await;
     let program = prepared.map_err(|diagnostic| entry.refused(&diagnostic))?;
-    entry.check_uses(program.imports())
+    check_front_matter(runtime, entry, &program)
+}
+
+/// Checks the front matter of a program against its compiled body.
+///
+/// # Errors
+/// If `uses` is wrong, or `grants` contains something that nobody can give.
+pub fn check_front_matter(
+    runtime: &Runtime,
+    entry: &Entry,
+    program: &Program,
+) -> Result<(), Problem> {
+    entry.check_uses(runtime, program)?;
+    entry.check_grants(|grant| grant.parse::<Grant>().map(drop))
 }

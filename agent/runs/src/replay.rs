@@ -4,16 +4,20 @@ use std::sync::Arc;
 
 use wattle_capability::par::Par;
 use wattle_catalog::Catalog;
-use wattle_machine::{Call, Completion, Cost, Execution, Input, OutputContract, State};
+use wattle_machine::{
+    Call, Completion, Cost, Execution, Input, OutputContract, State, result_name,
+};
 use wattle_rt::Grants;
 use wattle_store::StoreError;
 
+use crate::act::perform_within;
 use crate::driver::{limited, run_catalog};
 use crate::host::Host;
 use crate::journal::{
     Difference, EffectRecorder, Mode, RecordedEffect, RunRecord, RunStart, RunTape, SharedJournal,
     Turn, describe_difference, excerpts, is_changed,
 };
+use crate::kept::{CallKept, RunKept};
 use crate::settings::Settings;
 
 /// The result of a replay.
@@ -44,7 +48,9 @@ pub async fn replay(
     if let Some(differs) = compare_start(host, run) {
         return Ok(ReplayReport { difference: Some((0, differs)), ..played });
     }
-    let grants = grants(host, &run.start);
+    let account = host.runtime().open_account();
+    let grants = grants(host, &run.start).charged_to(account.clone());
+    let kept = RunKept::new(run.start.setup.settings.observation_limit);
     let mut state = State::new(run.start.setup.clone());
     let mut recorder = EffectRecorder::default();
     let mut before: Option<&Turn> = None;
@@ -84,15 +90,26 @@ pub async fn replay(
                     past,
                 );
                 played.programs += 1;
+                let result = result_name(program as usize, calls.len());
+                let kept = (!is_internal).then(|| kept.for_call(result));
+                let with = (&grants, kept.as_ref());
                 if let Some(differs) =
-                    compare_execution((host, &catalog), &grants, call, recorded, tape).await?
+                    compare_execution((host, &catalog), with, call, recorded, tape).await?
                 {
                     return Ok(ReplayReport { difference: Some((number, differs)), ..played });
                 }
             }
         }
+        if let Input::Executed(executions) = &turn.input
+            && executions.iter().any(|execution| !execution.kept().is_empty())
+        {
+            let calls = journal.calls_of(&run.id, at - 1).await?;
+            let values = executions.iter().flat_map(Execution::kept);
+            kept.restore(&account, values, &calls).map_err(StoreError::unreadable)?;
+        }
         let effects;
         (state, effects) = turn.step(state);
+        kept.settle(state.kept());
         if let Some(differs) = compare_effects(&turn.effects, &recorder.record(&effects)) {
             return Ok(ReplayReport { difference: Some((number, differs)), ..played });
         }
@@ -155,14 +172,15 @@ fn grants(host: &Host, start: &RunStart) -> Grants {
 /// there is none.
 async fn compare_execution(
     (host, catalog): (&Host, &Catalog),
-    grants: &Grants,
+    (grants, kept): (&Grants, Option<&CallKept>),
     call: &Call,
     recorded: &Execution,
     tape: RunTape,
 ) -> Result<Option<Difference>, StoreError> {
     let tape = Arc::new(tape);
     let grants = Arc::new(grants.clone().taped(Arc::<RunTape>::clone(&tape)));
-    let again = crate::act::perform(host.runtime(), catalog, &grants, call).await;
+    let time = host.runtime().limits().time;
+    let again = perform_within(host.runtime(), catalog, &grants, call, time, kept).await;
     let again = limited(again.map_err(StoreError::unreadable)?);
     if let Some(differs) = tape.difference(recorded) {
         return Ok(Some(differs));
@@ -185,11 +203,12 @@ fn timeless(execution: &Execution) -> Execution {
         Execution::Ran(ran) => {
             Execution::Ran(Completion { cost: timeless(&ran.cost), ..ran.clone() })
         }
-        Execution::Stopped { reason, results, cost, fixes } => Execution::Stopped {
+        Execution::Stopped { reason, results, cost, fixes, kept } => Execution::Stopped {
             reason: reason.clone(),
             results: results.clone(),
             cost: timeless(cost),
             fixes: fixes.clone(),
+            kept: kept.clone(),
         },
         other => other.clone(),
     }

@@ -1,9 +1,10 @@
 //! The settings of an agent.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use wattle_capability::ai::Budget;
-use wattle_machine::{RecallContract, TraitProgram};
+use wattle_machine::{GuidanceFile, RecallContract, TraitProgram};
 use wattle_model::moderation::Moderation;
 use wattle_model::output::OutputSettings;
 use wattle_model::{DialectSetting, FunctionChoice, Prices, ThinkingEffort, Timeouts};
@@ -50,6 +51,8 @@ pub struct Settings {
     pub delegates: Vec<String>,
     /// The content guard that checks messages before their runs begin.
     pub moderation: Option<Moderation>,
+    /// The guidance files of the workdir's project, such as `AGENTS.md`, nearest last.
+    pub guidance: Arc<[GuidanceFile]>,
     /// Memory items to include in the system prompt.
     pub memory: Vec<String>,
     /// The rule for recalling items from memory, or `None` to recall nothing.
@@ -84,6 +87,7 @@ impl Default for Settings {
             functions: Vec::new(),
             delegates: Vec::new(),
             moderation: None,
+            guidance: Arc::default(),
             memory: Vec::new(),
             recall: None,
             traits: Vec::new(),
@@ -95,7 +99,7 @@ impl Default for Settings {
 impl Settings {
     /// Returns the settings for runs that answer a message with exactly one request to the model.
     /// No program runs, and the agent's prompt, memory, traits, delegates and output schema do not
-    /// apply. The content guard, the budgets and all other limits still apply.
+    /// apply, nor do the guidance files. The content guard, the budgets and all other limits still apply.
     #[must_use]
     pub fn without_programs(self) -> Settings {
         Settings {
@@ -104,6 +108,7 @@ impl Settings {
             preamble: None,
             orient: false,
             delegates: Vec::new(),
+            guidance: Arc::default(),
             memory: Vec::new(),
             recall: None,
             traits: Vec::new(),

@@ -34,6 +34,7 @@ mod model_cassette;
 mod place;
 #[cfg(unix)]
 mod private;
+mod privileges;
 mod programs;
 mod rewind;
 mod sealed;

@@ -151,7 +151,7 @@ impl Passage {
         admit(&request.url).map_err(|why| Failure::new(Code::EACCESS, why))?;
         let known = self.vault.known().await?;
         known.refuse_request(&request)?;
-        let filled = self.vault.fill(&mut request).await?;
+        let filled = self.vault.fill(&mut request, self.guard.as_deref()).await?;
         // Filling in a secret may have added it to the known secrets.
         let known = self.vault.known().await?;
         let first = Url::parse(&request.url).map(|url| url.origin()).ok();

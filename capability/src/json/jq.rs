@@ -48,7 +48,7 @@ fn clock(run: &mut Run, filter: &str) -> Result<i64, Failure> {
     }
     let fresh = |run: &mut Run| Ok(crate::sys::now_ms(run));
     let again = |recorded| if let RecordedValue::Long(ms) = recorded { Some(ms) } else { None };
-    run.recall("sys.time", fresh, again)
+    run.recall("sys.time", |_| {}, fresh, again)
 }
 
 /// Encodes a filter's variables as a JSON object. `map` is the handle of the map that contains

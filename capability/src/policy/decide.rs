@@ -4,6 +4,7 @@ use std::fmt;
 
 use wattle_rt::{Argument, Authority, Reach, Target, Text, Touch as Fixed};
 
+use super::privilege::Lacking;
 use super::resource::Resource;
 use super::start::Start;
 use super::{ApprovalScope, Directory, Policy, Rule, Ruling, TouchedResource, Verdict};
@@ -100,15 +101,17 @@ impl Policy {
     /// the program or ask the user.
     #[must_use]
     pub fn decide(&self, authority: &Authority, args: &[String]) -> Decision {
-        self.decide_with(authority, args, &Directory::default())
+        self.decide_with(authority, args, &Directory::default(), None)
     }
 
-    /// Decides as [`decide`](Policy::decide) does. `directory` says what names stand for.
+    /// Decides as [`decide`](Policy::decide) does. `directory` says what names stand for, and
+    /// `lacking` what the program asks for.
     pub(super) fn decide_with(
         &self,
         authority: &Authority,
         args: &[String],
         directory: &Directory,
+        lacking: Option<&Lacking>,
     ) -> Decision {
         let mut decision = Decision::default();
         if self.is_open() {
@@ -121,11 +124,11 @@ impl Policy {
                 touches_nothing = false;
                 for subject in self.subjects(&function, reach, args) {
                     let subject = subject.resolved(directory);
-                    self.judge(&mut decision, at, &function, &subject);
+                    self.judge(&mut decision, at, &function, &subject, lacking);
                 }
             }
             if touches_nothing {
-                self.judge(&mut decision, at, &function, &Subject::Nothing);
+                self.judge(&mut decision, at, &function, &Subject::Nothing, lacking);
             }
         }
         decision
@@ -160,10 +163,18 @@ impl Policy {
 
     /// Adds a question or a refusal for one resource to the decision. Adds nothing if the effect is
     /// allowed.
-    fn judge(&self, decision: &mut Decision, at: usize, function: &str, subject: &Subject) {
+    fn judge(
+        &self,
+        decision: &mut Decision,
+        at: usize,
+        function: &str,
+        subject: &Subject,
+        lacking: Option<&Lacking>,
+    ) {
         let ruling = self.before(function, subject);
         let permits = |wider: &Policy| wider.before(function, subject).verdict == Verdict::Allow;
-        self.add(decision, at, function, subject, ruling, permits);
+        let remedy = |allow: &Rule| self.remedy(allow, ruling, lacking, permits);
+        self.add(decision, at, function, subject, ruling, remedy);
     }
 
     /// Adds a question or a refusal for a program that is about to start. Adds nothing if its start
@@ -176,11 +187,13 @@ impl Policy {
             _ => String::new(),
         };
         let subject = Subject::Known(Target::Program, program.clone(), text);
-        self.add(decision, usize::MAX, START, &subject, ruling, permits);
+        let remedy = |allow: &Rule| self.remedy(allow, ruling, None, permits);
+        self.add(decision, usize::MAX, START, &subject, ruling, remedy);
     }
 
     /// Adds a question or a refusal for a ruling on one resource to the decision. Adds nothing if
-    /// the effect is allowed. `permits` is true for a policy that allows the effect.
+    /// the effect is allowed. `remedy` returns the settings change that would permit the effect,
+    /// given a rule that allows it.
     fn add(
         &self,
         decision: &mut Decision,
@@ -188,7 +201,7 @@ impl Policy {
         function: &str,
         subject: &Subject,
         ruling: Ruling<'_>,
-        permits: impl Fn(&Policy) -> bool,
+        remedy: impl Fn(&Rule) -> String,
     ) {
         if ruling.verdict == Verdict::Allow {
             return;
@@ -208,7 +221,7 @@ impl Policy {
         };
         let calls = target.filter(|target| super::leaves_machine(*target)).map(|_| 1);
         let touch = Touch { function: function.to_owned(), what: what(function, subject), at };
-        let remedy = self.remedy(&allow, ruling, permits);
+        let remedy = remedy(&allow);
         if ruling.verdict == Verdict::Ask {
             let same = |q: &Question| q.approves == approves && q.touch.function == touch.function;
             match decision.questions.iter_mut().find(|question| same(question)) {
@@ -249,17 +262,21 @@ impl Policy {
         asked.copied().unwrap_or(Ruling::OPEN)
     }
 
-    /// Returns the settings change that would permit the effect: a new `allow` rule or, if that
-    /// would not suffice, the removal of the deciding rule.
+    /// Returns the settings change that would permit the effect: a privilege that the program asks
+    /// for, a new `allow` rule or, if that would not suffice, the removal of the deciding rule.
     pub(super) fn remedy(
         &self,
         allow: &Rule,
         ruling: Ruling<'_>,
+        lacking: Option<&Lacking>,
         permits: impl Fn(&Policy) -> bool,
     ) -> String {
+        if let Some(remedy) = lacking.and_then(|lacking| lacking.remedy(&permits)) {
+            return remedy;
+        }
         let mut wider = self.clone();
         if let Some(set) = wider.sets.first_mut() {
-            set.push((allow.clone(), Verdict::Allow));
+            set.rules.push((allow.clone(), Verdict::Allow));
         }
         match ruling.rule {
             Some(rule) if !permits(&wider) => {

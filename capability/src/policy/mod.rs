@@ -24,6 +24,7 @@
 //! | `key:user.` | the keys of the session's state with that prefix; if it allows, the prefix ends at a boundary: `key:user` covers `user` and `user.name`, but not `users` |
 //! | `program:NAME` | the program whose code the catalog has under that name, whoever starts it, by whatever name; a rule that denies or asks also covers the program that an agent calls by that name |
 //! | `agent:NAME`, `tool:NAME` | the agent or tool with that name |
+//! | `tool:github.*` | the tools whose names begin with `github.`: those of that MCP server |
 //! | `read:*`, `write:*`, `path:*`, `key:*`, `program:*`, `agent:*`, `tool:*` | everything of that kind |
 //!
 //! There are no other wildcards: a `*` within a path, a prefix or a name is an error. `\*` is a
@@ -58,12 +59,17 @@
 //! assert_eq!(policy.verdict("web.fetch", Target::Url, "https://example.org/"), Verdict::Deny);
 //! assert_eq!(policy.verdict("shell.run", Target::Write, "notes/a.txt"), Verdict::Ask);
 //! ```
+//!
+//! The operator can give [privileges](Policy::giving) to single programs of the catalog. They are
+//! allow rules for one text of one program, ranked against the operator's other rules, and for
+//! nobody else.
 
 mod approval;
 mod class;
 mod decide;
 mod directory;
 mod preflight;
+mod privilege;
 mod resource;
 mod rule;
 mod start;
@@ -77,6 +83,7 @@ pub use approval::ApprovalScope;
 pub use class::leaves_machine;
 pub use decide::{Decision, Question, Refusal, Touch};
 pub use preflight::{Answer, Approver, Line, NoApprover, Preflight, Request};
+pub use privilege::{Grant, Privilege, Privileges, SourceHash};
 pub use rule::{Rule, RuleError};
 
 use class::Class;
@@ -116,7 +123,12 @@ pub struct Policy {
 }
 
 /// A set of rules. Only rules in the same set are ranked against each other.
-type Set = Vec<(Rule, Verdict)>;
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Set {
+    rules: Vec<(Rule, Verdict)>,
+    /// What the author of the rules gives to single programs.
+    privileges: Privileges,
+}
 
 /// A verdict, and the rule that determined it. The rule is `None` if no rule covers the effect.
 #[derive(Clone, Copy, Debug)]
@@ -138,11 +150,11 @@ impl Policy {
     #[must_use]
     pub fn new(allow: Vec<Rule>, ask: Vec<Rule>, deny: Vec<Rule>) -> Policy {
         let with = |rules: Vec<Rule>, verdict| rules.into_iter().map(move |rule| (rule, verdict));
-        let set: Set = with(allow, Verdict::Allow)
+        let rules = with(allow, Verdict::Allow)
             .chain(with(ask, Verdict::Ask))
             .chain(with(deny, Verdict::Deny))
             .collect();
-        Policy { sets: vec![set] }
+        Policy { sets: vec![Set { rules, privileges: Privileges::default() }] }
     }
 
     /// Combines two policies: an effect is allowed only if both allow it.
@@ -175,10 +187,12 @@ impl Policy {
             self.on("tool.call", touched).rule.is_none()
         });
         let rules = open.filter_map(|name| format!("tool:{name}").parse().ok());
-        let rules: Set = rules.map(|rule| (rule, Verdict::Ask)).collect();
-        match self.sets.first_mut() {
-            Some(set) => set.extend(rules),
-            None => self.sets.push(rules),
+        let rules: Vec<(Rule, Verdict)> = rules.map(|rule| (rule, Verdict::Ask)).collect();
+        if self.sets.is_empty() {
+            self.sets.push(Set::default());
+        }
+        if let Some(set) = self.sets.first_mut() {
+            set.rules.extend(rules);
         }
         self
     }
@@ -186,12 +200,12 @@ impl Policy {
     fn with_default(mut self, class: Sensitivity, verdict: Verdict) -> Policy {
         let rule = Rule::sensitive(class);
         if self.sets.is_empty() {
-            self.sets.push(Set::new());
+            self.sets.push(Set::default());
         }
         if let Some(set) = self.sets.first_mut()
-            && !set.iter().any(|(own, _)| *own == rule)
+            && !set.rules.iter().any(|(own, _)| *own == rule)
         {
-            set.push((rule, verdict));
+            set.rules.push((rule, verdict));
         }
         self
     }
@@ -208,7 +222,7 @@ impl Policy {
         let allows = |(rule, verdict): &(Rule, Verdict)| {
             *verdict == Verdict::Allow && rule.permits_protected(&own, depth)
         };
-        (!self.sets.first().is_some_and(|set| set.iter().any(allows))).then_some(found.what)
+        (!self.sets.first().is_some_and(|set| set.rules.iter().any(allows))).then_some(found.what)
     }
 
     /// Returns a noun phrase that says what a file is, such as `a build file`, if somebody must be
@@ -231,7 +245,7 @@ impl Policy {
     /// Returns true if the policy denies nothing and requires no approvals.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        self.sets.iter().flatten().all(|(_, verdict)| *verdict == Verdict::Allow)
+        self.sets.iter().flat_map(|set| &set.rules).all(|(_, verdict)| *verdict == Verdict::Allow)
     }
 
     /// Returns the verdict on a call to a function, such as `http.get`. `text` names the resource.
@@ -242,7 +256,7 @@ impl Policy {
 
     /// Returns all rules, of all sets.
     fn rules(&self) -> impl Iterator<Item = &Rule> {
-        self.sets.iter().flatten().map(|(rule, _)| rule)
+        self.sets.iter().flat_map(|set| &set.rules).map(|(rule, _)| rule)
     }
 
     /// Returns the ruling on a call to a function that touches a resource.
@@ -306,7 +320,7 @@ impl<'c> TouchedResource<'c> {
 /// several rules have that rank, the strictest one decides. The second argument of `rank` is true
 /// if the rule is restrictive, which means that it denies or asks.
 fn best<'p>(set: &'p Set, rank: impl Fn(&Rule, bool) -> Option<Rank>) -> Option<Ruling<'p>> {
-    let ranked = set.iter().filter_map(|(rule, verdict)| {
+    let ranked = set.rules.iter().filter_map(|(rule, verdict)| {
         Some((rank(rule, *verdict != Verdict::Allow)?, *verdict, rule))
     });
     let best = ranked.max_by_key(|(rank, verdict, _)| (*rank, *verdict));
@@ -361,13 +375,13 @@ fn by_class<'p>(set: &'p Set, touched: TouchedResource<'_>) -> Ruling<'p> {
 fn on_unknown<'p>(set: &'p Set, function: &str, target: Target, prefix: &str) -> Vec<Ruling<'p>> {
     let other = TouchedResource::Other(target);
     let by_name = by_name(set, function, other);
-    let possible = set.iter().filter(|(rule, _)| rule.may_cover(target, prefix));
+    let possible = set.rules.iter().filter(|(rule, _)| rule.may_cover(target, prefix));
     let rulings = possible.map(|(rule, verdict)| {
         let ruling = Ruling { verdict: *verdict, rule: Some(rule) };
         by_name.map_or(ruling, |by_name| by_name.stricter(ruling))
     });
     let mut rulings: Vec<Ruling<'p>> = rulings.collect();
-    if !set.iter().any(|(rule, _)| rule.covers_all(target)) {
+    if !set.rules.iter().any(|(rule, _)| rule.covers_all(target)) {
         rulings.push(on(set, function, other));
         if target == Target::Agent {
             rulings.push(on(set, function, TouchedResource::AgentElsewhere));

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use wattle_rt::{Guard, GuardFuture, Preview, QuestionReply, Target, truncate};
 
 use super::decide::{Decision, Question, START};
+use super::privilege::{Identity, Lacking};
 use super::resource::Resource;
 use super::{ApprovalScope, Directory, Policy, Rule, TouchedResource, Verdict, leaves_machine};
 use crate::sys::Context;
@@ -97,7 +98,14 @@ impl Approver for NoApprover {
 /// Clones share the approvals that apply to the rest of the session.
 #[derive(Clone)]
 pub struct Preflight {
+    /// The policy of the run.
     policy: Arc<Policy>,
+    /// The policy of the program that runs: that of the run, with the program's privileges.
+    own: Arc<Policy>,
+    /// The program that runs, if it may have privileges. No program inherits it.
+    identity: Option<Arc<Identity>>,
+    /// What the program that runs asks for and does not have.
+    lacking: Option<Arc<Lacking>>,
     approver: Option<Arc<dyn Approver>>,
     always: Arc<Mutex<Vec<Approval>>>,
     once: Vec<Once>,
@@ -162,8 +170,12 @@ impl Preflight {
     /// secrets by their names are [private](Policy::keeping_private_files).
     #[must_use]
     pub fn new(policy: Policy, approver: Option<Arc<dyn Approver>>) -> Preflight {
+        let policy = Arc::new(policy.keeping_private_files());
         Preflight {
-            policy: Arc::new(policy.keeping_private_files()),
+            own: Arc::clone(&policy),
+            policy,
+            identity: None,
+            lacking: None,
             approver,
             always: Arc::default(),
             once: Vec::new(),
@@ -173,7 +185,33 @@ impl Preflight {
         }
     }
 
-    /// Returns the policy.
+    /// Returns the same guard with another policy for the run.
+    fn with_policy(&self, policy: Policy) -> Preflight {
+        let policy = Arc::new(policy);
+        Preflight { own: Arc::clone(&policy), policy, ..self.clone() }
+    }
+
+    /// Returns the guard for a program that is about to start. The privileges of the program that
+    /// starts it are not among its own.
+    fn of_program(&self, preview: &Preview<'_>) -> Preflight {
+        let named = preview.program.name();
+        let identity = self.policy.identity(named, preview.program.source());
+        let own = match &identity {
+            Some(identity) => Arc::new(self.policy.of_program(identity)),
+            None => Arc::clone(&self.policy),
+        };
+        let lacking = named.zip(identity.as_ref());
+        let lacking = lacking.and_then(|(named, identity)| own.lacking(&named.asks, identity));
+        Preflight {
+            own,
+            identity: identity.map(Arc::new),
+            lacking: lacking.map(Arc::new),
+            directory: Directory::of(preview.grants),
+            ..self.clone()
+        }
+    }
+
+    /// Returns the policy of the run.
     #[must_use]
     pub fn policy(&self) -> &Policy {
         &self.policy
@@ -192,7 +230,7 @@ impl Preflight {
     /// allow. The two guards share the approvals that apply to the rest of the session.
     #[must_use]
     pub fn narrowed(&self, policy: Policy) -> Preflight {
-        Preflight { policy: Arc::new(self.policy.as_ref().clone().and(policy)), ..self.clone() }
+        self.with_policy(self.policy.as_ref().clone().and(policy))
     }
 
     /// Returns a guard that also [asks](Policy::asking_about_protected_files) before protected files
@@ -200,19 +238,20 @@ impl Preflight {
     /// approvals that apply to the rest of the session.
     #[must_use]
     pub fn asking_about_protected_files(&self) -> Preflight {
-        let policy = self.policy.as_ref().clone().asking_about_protected_files();
-        Preflight { policy: Arc::new(policy), ..self.clone() }
+        self.with_policy(self.policy.as_ref().clone().asking_about_protected_files())
     }
 
     async fn decide(&self, preview: Preview<'_>) -> Result<Preflight, String> {
+        let own = self.of_program(&preview);
         if self.policy.is_open() {
-            return Ok(self.clone());
+            return Ok(own);
         }
-        let directory = Directory::of(preview.grants);
-        let mut decision =
-            self.policy.decide_with(preview.program.authority(), preview.args, &directory);
+        let authority = preview.program.authority();
+        let lacking = own.lacking.as_deref();
+        let mut decision = own.own.decide_with(authority, preview.args, &own.directory, lacking);
+        // The rules of the run decide whether a program may start, not its privileges.
         let program = if self.policy.rules().any(Rule::is_on_programs) {
-            Some(directory.program(&self.policy, &preview).await)
+            Some(own.directory.program(&self.policy, &preview).await)
         } else {
             None
         };
@@ -227,7 +266,6 @@ impl Preflight {
             }),
             _ => self.approved(&question.touch.function, |scope| *scope == question.approves),
         };
-        let own = Preflight { directory, ..self.clone() };
         let questions: Vec<Question> =
             questions.into_iter().filter(|question| !answered(question)).collect();
         if refusals.is_empty() && questions.is_empty() {
@@ -345,12 +383,12 @@ impl Guard for Preflight {
     }
 
     fn call(&self, _: &str, function: &str, target: Target, text: &str) -> Result<(), String> {
-        if self.policy.is_open() {
+        if self.own.is_open() {
             return Ok(());
         }
         let resource = Resource::of(target, text).map(|resource| self.directory.resolve(resource));
         let touched = TouchedResource::of(target, resource.as_ref());
-        let ruling = self.policy.on(function, touched);
+        let ruling = self.own.on(function, touched);
         let why = match ruling.verdict {
             Verdict::Allow => return Ok(()),
             Verdict::Ask
@@ -369,11 +407,14 @@ impl Guard for Preflight {
         };
         let rule = ruling.rule.map(|rule| format!(" (rule `{rule}`)")).unwrap_or_default();
         let exact = Rule::exactly(function, target, resource.as_ref());
-        let remedy = self
-            .policy
-            .remedy(&exact, ruling, |wider| wider.on(function, touched).verdict == Verdict::Allow);
+        let permits = |wider: &Policy| wider.on(function, touched).verdict == Verdict::Allow;
+        let remedy = self.own.remedy(&exact, ruling, self.lacking.as_deref(), permits);
         let refusal = format!("`{function}` may not {what}: {why}{rule}; {remedy}");
         Err(without_values(&self.context, refusal))
+    }
+
+    fn secret(&self, name: &str) -> Result<(), String> {
+        self.policy.secret(name, self.identity.as_deref(), self.lacking.as_deref())
     }
 
     fn numbered_call(
@@ -389,7 +430,7 @@ impl Guard for Preflight {
         }
         let resource = Resource::of(target, text).map(|resource| self.directory.resolve(resource));
         let touched = TouchedResource::of(target, resource.as_ref());
-        if self.policy.on(function, touched).verdict != Verdict::Ask {
+        if self.own.on(function, touched).verdict != Verdict::Ask {
             return Ok(());
         }
         let fits = |approval: &Approval| {

@@ -22,13 +22,22 @@ enum Scope {
     Egress,
     Capability(String),
     Function(String),
-    Host { host: Hosts, port: Option<u16> },
-    Path { names: Vec<String>, read: bool, write: bool },
+    Host {
+        host: Hosts,
+        port: Option<u16>,
+    },
+    Path {
+        names: Vec<String>,
+        read: bool,
+        write: bool,
+    },
     Sensitive(Sensitivity),
     Key(String),
     Program(Option<String>),
     Agent(Option<String>),
     Tool(Option<String>),
+    /// The tools whose names begin like this: those of an MCP server, such as `github.`.
+    Tools(String),
 }
 
 /// The rule on reading files that hold secrets.
@@ -70,6 +79,12 @@ pub(super) type Rank = (u8, usize, u8);
 /// An error in the text of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleError(String);
+
+impl RuleError {
+    pub(super) fn new(message: String) -> RuleError {
+        RuleError(message)
+    }
+}
 
 impl fmt::Display for RuleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -247,6 +262,9 @@ impl Rule {
                 None => Some((0, 0, 0)),
                 Some(own) => (own == name).then_some((1, 0, 0)),
             },
+            (Scope::Tools(prefix), Resource::Tool(name)) => {
+                name.starts_with(prefix.as_str()).then_some((0, 1, 0))
+            }
             (
                 Scope::Host { host: Hosts::All, port: None },
                 Resource::Agent { elsewhere: true, .. },
@@ -331,7 +349,7 @@ impl Rule {
             | (Scope::Tool(_), Target::Tool) => true,
             (Scope::Path { read, .. }, Target::Read | Target::ReadTree) => *read,
             (Scope::Path { write, .. }, Target::Write) => *write,
-            (Scope::Key(own), Target::Key | Target::Keys) => {
+            (Scope::Key(own), Target::Key | Target::Keys) | (Scope::Tools(own), Target::Tool) => {
                 own.starts_with(prefix) || prefix.starts_with(own.as_str())
             }
             _ => false,
@@ -394,7 +412,10 @@ impl FromStr for Rule {
             "key" => Scope::Key(literal(kind, what)?),
             "program" => Scope::Program(name()?),
             "agent" => Scope::Agent(name()?),
-            "tool" => Scope::Tool(name()?),
+            "tool" => match what.strip_suffix(".*").filter(|server| !server.contains('*')) {
+                Some(server) if !server.is_empty() => Scope::Tools(format!("{server}.")),
+                _ => Scope::Tool(name()?),
+            },
             _ => {
                 return Err(RuleError(format!(
                     "invalid rule `{text}`: unknown kind `{kind}:`; {KINDS}"
@@ -441,9 +462,8 @@ fn literal(kind: &str, what: &str) -> Result<String, RuleError> {
             }
             prefix => format!("`key:{prefix}` covers all keys with that prefix"),
         },
-        "program" | "agent" | "tool" => {
-            format!("write a rule for each {kind}, or `{kind}:*` for all")
-        }
+        "tool" => "`tool:SERVER.*` covers the tools of an MCP server, and `tool:*` all".to_owned(),
+        "program" | "agent" => format!("write a rule for each {kind}, or `{kind}:*` for all"),
         _ => {
             let mut names: Vec<&str> = what.split('/').collect();
             while names.pop_if(|name| name.chars().all(|c| c == '*')).is_some() {}
@@ -525,6 +545,7 @@ impl fmt::Display for Rule {
             Scope::Program(name) => write!(f, "program:{}", name_or_all(name.as_deref())),
             Scope::Agent(name) => write!(f, "agent:{}", name_or_all(name.as_deref())),
             Scope::Tool(name) => write!(f, "tool:{}", name_or_all(name.as_deref())),
+            Scope::Tools(prefix) => write!(f, "tool:{prefix}*"),
         }
     }
 }

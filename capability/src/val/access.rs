@@ -69,17 +69,57 @@ impl Values {
         }
     }
 
+    /// Returns the keys of the part that a value stands for, the last one apart from those before. A
+    /// list is a path, and any other value is a key.
+    pub(super) fn path(&self, k: i32) -> Result<(Vec<i32>, i32), Failure> {
+        if !matches!(self.view(k)?, View::List(_)) {
+            return Ok((Vec::new(), k));
+        }
+        let mut keys = self.copied(k, "")?;
+        match keys.pop() {
+            Some(last) => Ok((keys, last)),
+            None => Err(self.wrong(k, "a path has at least one key", "")),
+        }
+    }
+
     /// Returns a part of a list or an object.
     pub(super) fn part(&mut self, v: i32, k: i32) -> Result<i32, Failure> {
+        let (path, last) = self.path(k)?;
+        let v = path.into_iter().try_fold(v, |v, k| self.direct_part(v, k))?;
+        self.direct_part(v, last)
+    }
+
+    /// Returns a part whose key is not a path.
+    pub(super) fn direct_part(&mut self, v: i32, k: i32) -> Result<i32, Failure> {
         match self.name(k)? {
             Name::Key(key) => self.at_key(v, &key),
             Name::Index(i) => self.at_index(v, i),
         }
     }
 
-    /// Sets a part of an object, or an item of a list that exists.
+    /// Returns a part whose key is not a path. If it is missing or null, it becomes a new object.
+    fn opened(&mut self, v: i32, k: i32) -> Result<i32, Failure> {
+        match self.direct_part(v, k) {
+            Ok(part) if part != NULL => return Ok(part),
+            Err(failure) if failure.code != Code::ENOENT => return Err(failure),
+            _ => {}
+        }
+        let object = self.object()?;
+        self.put_direct(v, k, object)?;
+        Ok(object)
+    }
+
+    /// Sets a part of an object, or an item of a list that exists. Objects that are missing on a path
+    /// are created.
     pub(super) fn put(&mut self, v: i32, k: i32, x: i32) -> Result<(), Failure> {
         self.view(x)?;
+        let (path, last) = self.path(k)?;
+        let v = path.into_iter().try_fold(v, |v, k| self.opened(v, k))?;
+        self.put_direct(v, last, x)
+    }
+
+    /// Sets a part whose key is not a path.
+    fn put_direct(&mut self, v: i32, k: i32, x: i32) -> Result<(), Failure> {
         let name = self.name(k)?;
         match (self.view(v)?, name) {
             (View::Object(_), Name::Key(key)) => self.set(v, &key, x),
@@ -112,7 +152,10 @@ impl Values {
 
     fn past_end(&self, v: i32, i: i32) -> Failure {
         let count = self.count(v, "", "").unwrap_or(0);
-        self.out_of_range(v, &format!("no item {i}; it has {count}"))
+        let why = format!(
+            "no item {i}; it has {count}; if a loop removes items, (slice V 0) keeps them for it"
+        );
+        self.out_of_range(v, &why)
     }
 }
 
@@ -130,14 +173,9 @@ pub(super) fn part(run: &mut Run, v: i32, k: i32) -> Result<ValueHandle, Failure
 
 pub(super) fn open(run: &mut Run, v: i32, k: i32) -> Result<ValueHandle, Failure> {
     with(run, |values| {
-        match values.part(v, k) {
-            Ok(part) if part != NULL => return Ok(ValueHandle(part)),
-            Err(failure) if failure.code != Code::ENOENT => return Err(failure),
-            _ => {}
-        }
-        let object = values.object()?;
-        values.put(v, k, object)?;
-        Ok(ValueHandle(object))
+        let (path, last) = values.path(k)?;
+        let v = path.into_iter().try_fold(v, |v, k| values.opened(v, k))?;
+        values.opened(v, last).map(ValueHandle)
     })
 }
 

@@ -461,8 +461,12 @@ impl Values {
                 rest.rotate_left(1);
                 block.len -= 1;
                 self.set_node(container, Node::Object(block));
-                // The positions in the index have changed.
-                if let Some(index) = self.indexes.get_mut(&container.cast_unsigned()) {
+                // The positions in the index have changed. An object of few keys keeps none, since keys
+                // that are added to it are not indexed.
+                let id = container.cast_unsigned();
+                if block.len as usize <= MAX_SEARCHED {
+                    self.indexes.remove(&id);
+                } else if let Some(index) = self.indexes.get_mut(&id) {
                     index.0.fill(0);
                     let entries = self.entries.get(block.range()).unwrap_or_default();
                     index.add(&self.text, entries, 0);

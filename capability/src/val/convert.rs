@@ -28,15 +28,27 @@ pub(super) fn of_str(run: &mut Run, s: &str) -> Result<ValueHandle, Failure> {
 }
 
 pub(super) fn of_arr(run: &mut Run, h: i32) -> Result<ValueHandle, Failure> {
-    let items = Arrays::of(run).get(ArrHandle(h))?.clone();
-    with(run, |values| {
+    with_array(run, h, |values, items| {
         let list = values.list(&[])?;
         for item in items {
-            let text = values.text(&String::from_utf8_lossy(&item))?;
+            let text = values.text(&String::from_utf8_lossy(item))?;
             values.append(list, text)?;
         }
         Ok(ValueHandle(list))
     })
+}
+
+/// Calls a function with the values and the items of an array.
+pub(super) fn with_array<T>(
+    run: &mut Run,
+    h: i32,
+    work: impl FnOnce(&mut Values, &[Vec<u8>]) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let array = ArrHandle(h);
+    let items = std::mem::take(Arrays::of(run).get(array)?);
+    let result = with(run, |values| work(values, &items));
+    *Arrays::of(run).get(array)? = items;
+    result
 }
 
 pub(super) fn of_map(run: &mut Run, h: i32) -> Result<ValueHandle, Failure> {

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use wattle_rt::{Code, Failure, Run};
 
 use super::arena::{Values, View, with};
+use super::convert::with_array;
 use super::{ValueHandle, values};
 use crate::{MAX_TEXT, too_large};
 
@@ -37,6 +38,20 @@ impl Values {
             pairs.push((*item, key));
         }
         Ok(pairs)
+    }
+
+    /// Adds 1 to the number of a key of an object.
+    fn count_one(&mut self, counts: i32, key: &str) -> Result<(), Failure> {
+        let old = self.get(counts, key)?;
+        let n = match old.map(|(_, n)| self.view(n)).transpose()? {
+            Some(View::Whole(n)) => n + 1,
+            _ => 1,
+        };
+        let n = self.whole(n)?;
+        match old {
+            Some((at, _)) => self.set_at(counts, at, n),
+            None => self.set(counts, key, n),
+        }
     }
 
     /// Returns the value of a key of an object, if it has the key.
@@ -82,19 +97,22 @@ pub(super) fn group(run: &mut Run, x: i32, keys: i32) -> Result<ValueHandle, Fai
 
 pub(super) fn count(run: &mut Run, keys: i32) -> Result<ValueHandle, Failure> {
     with(run, |values| {
-        let pairs = values.text_keys(keys, keys, "count takes a list")?;
+        let length = values.items(keys, "count takes a list")?.len();
         let counts = values.object()?;
-        for (_, key) in pairs {
-            let old = values.get(counts, &key)?;
-            let n = match old.map(|(_, n)| values.view(n)).transpose()? {
-                Some(View::Whole(n)) => n + 1,
-                _ => 1,
-            };
-            let n = values.whole(n)?;
-            match old {
-                Some((at, _)) => values.set_at(counts, at, n)?,
-                None => values.set(counts, &key, n)?,
-            }
+        for at in 0..length {
+            let key = values.items(keys, "")?.get(at).copied().unwrap_or_default();
+            let key = values.plain(key)?;
+            values.count_one(counts, &key)?;
+        }
+        Ok(ValueHandle(counts))
+    })
+}
+
+pub(super) fn count_arr(run: &mut Run, h: i32) -> Result<ValueHandle, Failure> {
+    with_array(run, h, |values, items| {
+        let counts = values.object()?;
+        for item in items {
+            values.count_one(counts, &String::from_utf8_lossy(item))?;
         }
         Ok(ValueHandle(counts))
     })
@@ -323,7 +341,7 @@ pub(super) fn last(run: &mut Run, x: i32) -> Result<ValueHandle, Failure> {
 
 /// Returns the position of a part, or `None` if it is missing.
 fn position(values: &mut Values, v: i32, k: i32) -> Result<Option<usize>, Failure> {
-    match values.part(v, k) {
+    match values.direct_part(v, k) {
         Ok(_) => Ok(values.last_position()),
         Err(Failure { code: Code::ENOENT, .. }) => Ok(None),
         Err(failure) => Err(failure),
@@ -335,6 +353,15 @@ pub(super) fn remove(run: &mut Run, v: i32, k: i32) -> Result<(), Failure> {
     match values.view(v)? {
         View::List(_) | View::Object(_) => {}
         _ => return Err(values.wrong(v, "del takes a list or an object", "")),
+    }
+    let (path, k) = values.path(k)?;
+    let mut v = v;
+    for k in path {
+        match values.direct_part(v, k) {
+            Ok(part) => v = part,
+            Err(failure) if failure.code == Code::ENOENT => return Ok(()),
+            Err(failure) => return Err(failure),
+        }
     }
     match position(values, v, k)? {
         Some(at) => values.remove_at(v, at),
@@ -354,7 +381,7 @@ pub(super) fn without(run: &mut Run, v: i32, k: i32) -> Result<ValueHandle, Fail
             return values.object_of(&entries).map(ValueHandle);
         }
         let mut items = values.copied(v, "del takes a list or an object")?;
-        values.part(v, k)?;
+        values.direct_part(v, k)?;
         if let Some(at) = values.last_position().filter(|at| *at < items.len()) {
             items.remove(at);
         }

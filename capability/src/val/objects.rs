@@ -61,6 +61,22 @@ pub(super) fn copy(run: &mut Run, v: i32) -> Result<ValueHandle, Failure> {
     with(run, |values| values.copy(v, 1)).map(ValueHandle)
 }
 
+pub(super) fn held(run: &mut Run, v: i32) -> Result<ValueHandle, Failure> {
+    with(run, |values| match values.view(v)? {
+        View::List(_) => {
+            let items = values.copied(v, "")?;
+            values.list(&items)
+        }
+        View::Object(entries) => {
+            values.memory.check(size_of_val(entries))?;
+            let entries = entries.to_vec();
+            values.object_of(&entries)
+        }
+        _ => Ok(v),
+    })
+    .map(ValueHandle)
+}
+
 pub(super) fn merge(run: &mut Run, a: i32, b: i32) -> Result<ValueHandle, Failure> {
     with(run, |values| {
         for v in [a, b] {

@@ -94,6 +94,7 @@ fn rules_are_parsed_and_printed() {
         (r"program:\*", r"program:\*"),
         ("agent:*", "agent:*"),
         ("tool:add_user", "tool:add_user"),
+        ("tool:github.*", "tool:github.*"),
     ] {
         assert_eq!(text.parse::<Rule>().unwrap().to_string(), shown, "{text}");
         assert_eq!(shown.parse::<Rule>().unwrap().to_string(), shown);

@@ -30,7 +30,7 @@ const COMPUTED: &[&str] = &[
 const EFFECTS: &[(CallEffect, &str)] = &[
     (
         CallEffect::Reads,
-        "sys.time sys.sleep date.now help.about kv.get kv.list memory.search memory.list http.get \
+        "sys.time sys.sleep date.now help.about skill.read kv.get kv.list memory.search memory.list http.get \
          http.get/2 http.get_all fs.read fs.lines fs.list fs.glob fs.stat vfs.read search.query web.fetch \
          web.search",
     ),

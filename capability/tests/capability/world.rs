@@ -24,12 +24,14 @@ use wattle_capability::par::{Par, Programs, Work};
 use wattle_capability::publish::Publish;
 use wattle_capability::search::Search;
 use wattle_capability::shell::{Sh, Shell, ShellOutput};
+use wattle_capability::skill::{SkillGrant, SkillReader};
 use wattle_capability::tool::{ToolBox, Tools};
 use wattle_capability::wattle::{CatalogIndex, ProgramSummary, Wattle};
 use wattle_capability::web::{self, Engine, EngineKind};
 use wattle_cases::guests::SharedGuests;
 use wattle_rt::{
-    Account, Code, Failure, Grants, Limits, NestedContext, Outcome, RunError, Runtime,
+    Account, Code, Failure, Grants, Kept, KeptLimits, KeptText, Limits, NestedContext, Outcome,
+    RunError, Runtime,
 };
 
 pub(crate) struct World {
@@ -52,6 +54,9 @@ impl World {
 
     pub(crate) fn grants(&self) -> Arc<Grants> {
         let pure = wattle_capability::pure_grants();
+        let rows = ("rows", "[1,2]".to_owned(), "list of 2 numbers".to_owned());
+        let rows = KeptText::new(self.runtime.account(), rows.0, rows.1, rows.2).unwrap();
+        let limits = KeptLimits { names: 64, bytes: 64 << 20 };
         Arc::new(
             pure.with(Kv {
                 session: Arc::new(InMemory::default()),
@@ -72,15 +77,25 @@ impl World {
             .with(Tools(Arc::new(Echo)))
             .with(Issues::new(Arc::<TicketList>::clone(&self.tracker)))
             .with(Help(Arc::new(Tables)))
+            .with(SkillGrant(Arc::new(Greeting)))
             .with(Git(Arc::new(Pushed)))
             .with(Publish(Some(Arc::new(Files::overlay(None, 1 << 20)))))
             .with(Image::new(Some(Arc::new(OnePicture))))
+            .with(Kept::new([rows], limits))
             .with(Ai::new(Arc::new(Echo), Budget { calls: 3, tokens: 1_000 })),
         )
     }
 
     pub(crate) async fn run(&self, text: &str, args: &[&str]) -> Result<Outcome, String> {
         self.run_granted(text, args, &self.grants()).await
+    }
+
+    /// Runs a program that reads and keeps values.
+    pub(crate) async fn run_keeping(&self, text: &str, kept: &Kept) -> Result<Outcome, String> {
+        let runtime = self.runtime.with_kept(kept);
+        let program = runtime.prepare(text).await.map_err(|d| d.to_string())?;
+        let grants = Arc::new(self.grants().as_ref().clone().with(kept.clone()));
+        runtime.run(&program, &grants, Vec::new()).await.map_err(|e| e.to_string())
     }
 
     pub(crate) async fn run_granted(
@@ -122,6 +137,19 @@ struct Tables;
 impl Manual for Tables {
     fn about(&self, topic: &str) -> Option<String> {
         wattle_capability::manual::about(wattle_capability::ALL, topic)
+    }
+}
+
+/// The skill `greet`, with one file.
+struct Greeting;
+
+impl SkillReader for Greeting {
+    fn read(&self, name: &str, file: &str) -> Result<Vec<u8>, Failure> {
+        match (name, file) {
+            ("greet", "") => Ok(b"Greet everyone in names.txt.\n".to_vec()),
+            ("greet", "names.txt") => Ok(b"Ada\n".to_vec()),
+            _ => Err(Failure::new(Code::ENOENT, "there is no such skill or file")),
+        }
     }
 }
 

@@ -277,6 +277,10 @@ impl Guard for AtCallOnly {
     ) -> Result<(), String> {
         self.0.call(capability, function, target, text)
     }
+
+    fn secret(&self, name: &str) -> Result<(), String> {
+        self.0.secret(name)
+    }
 }
 
 /// Returns four guards that apply a rule, each with a description. They apply it as a deny rule or

@@ -21,6 +21,8 @@ pub(super) struct RawProgram {
     #[serde(default)]
     pub(super) result: Option<Spanned<String>>,
     pub(super) uses: Option<Spanned<Vec<String>>>,
+    #[serde(default)]
+    pub(super) grants: Vec<Spanned<String>>,
     pub(super) version: Option<String>,
     pub(super) replaces: Option<Spanned<String>>,
     #[serde(default)]
@@ -29,6 +31,8 @@ pub(super) struct RawProgram {
     pub(super) exclusive: bool,
     #[serde(default)]
     pub(super) silent: bool,
+    #[serde(default)]
+    pub(super) whole: bool,
     pub(super) timeout_ms: Option<Spanned<u64>>,
     #[serde(default, rename = "example")]
     pub(super) examples: Vec<Spanned<RawExample>>,

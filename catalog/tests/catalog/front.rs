@@ -9,7 +9,7 @@ use wattle_catalog::{
     AiAnswer, Entry, Example, Expected, Fixtures, HttpAnswer, Origin, Problem, Results,
     ShellAnswer, TypeHint,
 };
-use wattle_rt::{Code, Signature};
+use wattle_rt::Code;
 
 fn parse(text: &str) -> Result<Entry, Problem> {
     Entry::parse(text, Origin::File(PathBuf::from("x.wat")))
@@ -179,35 +179,6 @@ fn line_ends_and_a_byte_order_mark_are_ignored() {
     assert_eq!(
         parse(";;; name = \"x\"\r\n\r\n;;; descr = \"d\"\r\n0").unwrap_err().line(),
         Some(3)
-    );
-}
-
-#[test]
-fn uses_are_checked_against_the_body() {
-    let entry = |uses: &str| {
-        parse(&format!(";;; name = \"x\"\n;;; description = \"d\"\n{uses}\n0")).unwrap()
-    };
-    let import = |module| Signature {
-        module,
-        name: "f",
-        params: &[],
-        results: &[],
-        errors: &[],
-        touches: &[],
-    };
-    let declared = entry(";;; uses = [\"http\"]");
-    assert_eq!(declared.check_uses(&[import("sys"), import("http"), import("http")]), Ok(()));
-    assert_eq!(entry("").check_uses(&[import("http")]), Ok(()));
-    assert_eq!(entry(";;; uses = [\"sys\"]").check_uses(&[]), Ok(()));
-    assert_eq!(
-        declared.check_uses(&[import("http"), import("kv")]).unwrap_err().to_string(),
-        "failed to load `x.wat`: the body calls `kv`, which `uses` does not name\nhint: add \
-         \"kv\" to `uses`"
-    );
-    assert_eq!(
-        declared.check_uses(&[import("sys")]).unwrap_err().to_string(),
-        "failed to load `x.wat`: `uses` names `http`, which the body does not call\nhint: remove \
-         \"http\" from `uses`"
     );
 }
 

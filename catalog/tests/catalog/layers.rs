@@ -113,8 +113,8 @@ fn unreadable_files_are_left_out() {
         problems(&catalog, folder.path()),
         [
             "failed to load `DIR/broken.wat`, line 2: unknown key `descr`\nhint: did you mean \
-             `description`? the keys here are name, description, args, returns, result, uses, version, \
-             replaces, tags, exclusive, silent, timeout_ms, example",
+             `description`? the keys here are name, description, args, returns, result, uses, grants, version, \
+             replaces, tags, exclusive, silent, whole, timeout_ms, example",
             "failed to load `DIR/bytes.wat`: not UTF-8 at byte 15\nhint: save the file as UTF-8",
             "failed to load `DIR/folder.wat`: not a regular file",
             "failed to load `DIR/huge.wat`: larger than 1048576 bytes\nhint: read large data from \

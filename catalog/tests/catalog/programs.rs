@@ -8,7 +8,7 @@ use wattle_capability::ai::{Ai, Budget, Embedding, Inference, Question, Reply};
 use wattle_capability::files::{Files, OVERLAY_LIMIT};
 use wattle_capability::fs::Fs;
 use wattle_capability::{ALL, PortFuture, pure_grants};
-use wattle_catalog::{Catalog, Entry};
+use wattle_catalog::{Catalog, Entry, Origin};
 use wattle_rt::{Code, Exit, Failure, Grants, Limits, Outcome, Program, Runtime};
 
 /// A model that returns the given answers in order and records the questions.
@@ -81,7 +81,38 @@ async fn every_program_compiles_without_warnings_and_declares_its_uses() {
     for entry in Catalog::built_in().iter() {
         let program = program(&runtime, entry).await;
         assert_eq!(program.warnings().len(), 0, "{}: {}", entry.name(), program.warnings()[0]);
-        entry.check_uses(program.imports()).unwrap_or_else(|problem| panic!("{problem}"));
+        entry.check_uses(&runtime, &program).unwrap_or_else(|problem| panic!("{problem}"));
+        let mut uses = entry.meta().uses.clone().unwrap();
+        uses.sort_unstable();
+        assert_eq!(uses, program.uses(), "{}", entry.name());
+    }
+}
+
+#[tokio::test]
+async fn uses_are_the_capabilities_that_reach_outside_the_program() {
+    let runtime = runtime();
+    let check = async |uses: &str, body: &str| {
+        let text = format!(";;; name = \"x\"\n;;; description = \"d\"\n{uses}\n{body}");
+        let entry = Entry::parse(&text, Origin::File("x.wat".into())).unwrap();
+        let program = program(&runtime, &entry).await;
+        entry.check_uses(&runtime, &program).map_err(|problem| problem.message())
+    };
+    let http = r#"(match (http.get "https://a.example/") "(.*)" ($x) (ret (str.trim $x)))"#;
+    let both = r#"(kv.set "a" (http.get "https://a.example/"))"#;
+    let all = ";;; uses = [\"http\", \"arr\", \"str\", \"val\"]";
+    assert_eq!(check(";;; uses = [\"http\"]", http).await, Ok(()));
+    assert_eq!(check(all, http).await, Ok(()), "what only computes may be listed");
+    assert_eq!(check(";;; uses = [\"arr\", \"sys\"]", "(ret 1)").await, Ok(()));
+    assert_eq!(check("", both).await, Ok(()));
+    assert_eq!(
+        check(";;; uses = [\"http\"]", both).await.unwrap_err(),
+        "the body calls `kv`, which `uses` does not name"
+    );
+    for uses in ["http", "htttp"] {
+        assert_eq!(
+            check(&format!(";;; uses = [\"{uses}\"]"), "(ret 1)").await.unwrap_err(),
+            format!("`uses` names `{uses}`, which the body does not call")
+        );
     }
 }
 

@@ -10,7 +10,7 @@ fn program(name: &str, description: &str, body: &str) -> String {
     format!(";;; name = \"{name}\"\n;;; description = \"{description}\"\n{body}\n")
 }
 
-fn any(_: &Entry) -> Result<(), Problem> {
+fn any(_: &Catalog, _: &Entry) -> Result<(), Problem> {
     Ok(())
 }
 
@@ -52,13 +52,46 @@ fn added_changed_and_removed_files_are_noticed() {
 }
 
 #[test]
+fn programs_that_call_each_other_are_checked_together() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str, calls: &str| {
+        fs::write(dir.path().join(format!("{name}.wat")), program(name, calls, calls)).unwrap();
+    };
+    let fault = || wattle_rt::assemble("(resv", &wattle_rt::Signatures::new([])).unwrap_err();
+    // The body of a program is the name of the one that it calls.
+    let check = |catalog: &Catalog, entry: &Entry| match catalog.get(entry.body().trim()) {
+        Some(_) => Ok(()),
+        None => Err(entry.refused(&fault())),
+    };
+    let empty = Folders::open(&[dir.path()], &check);
+    write("first", "second");
+    write("second", "first");
+    let both = empty.rescan(&check).unwrap();
+    assert_eq!(both.catalog().problems(), []);
+    assert!(["first", "second"].iter().all(|name| both.catalog().get(name).is_some()));
+
+    // A program that calls a rejected one is rejected, too, and keeps its previous version.
+    write("second", "third");
+    write("third", "missing");
+    let kept = both.rescan(&check).unwrap();
+    assert_eq!(kept.catalog().problems().len(), 2, "{:?}", kept.catalog().problems());
+    assert_eq!(described(kept.catalog(), "second").as_deref(), Some("first"));
+    assert!(kept.catalog().get("third").is_none());
+    assert!(kept.rescan(&check).is_none(), "the problems are reported once");
+
+    write("third", "first");
+    let third = kept.rescan(&check).unwrap();
+    assert!(third.catalog().get("third").is_some());
+}
+
+#[test]
 fn only_changed_files_are_read() {
     let dir = tempfile::tempdir().unwrap();
     for name in ["a", "b", "c"] {
         fs::write(dir.path().join(format!("{name}.wat")), program(name, "first", "0")).unwrap();
     }
     let read = RefCell::new(Vec::new());
-    let check = |entry: &Entry| {
+    let check = |_: &Catalog, entry: &Entry| {
         read.borrow_mut().push(entry.name().to_string());
         Ok(())
     };
@@ -89,7 +122,7 @@ fn a_broken_version_is_ignored_until_it_is_fixed() {
 
     // A program that the check rejects is treated as an invalid program.
     fs::write(&path, program("mine", "refused", "0")).unwrap();
-    let refuse = |entry: &Entry| {
+    let refuse = |_: &Catalog, entry: &Entry| {
         let fault = wattle_rt::assemble("(resv", &wattle_rt::Signatures::new([])).unwrap_err();
         if entry.meta().description == "refused" { Err(entry.refused(&fault)) } else { Ok(()) }
     };

@@ -110,6 +110,71 @@ pub(crate) enum CatalogCommand {
     },
 }
 
+/// The commands of `skills`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SkillsCommand {
+    /// List the skills, and whether they are used
+    List {
+        /// Print the skills as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show one skill: its description, its instructions and its files
+    Show {
+        /// The skill's name
+        name: String,
+        /// Print the skill as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Check that skills are valid and that their programs compile
+    Check {
+        /// Skills and folders [default: all skills]
+        #[arg(value_name = "NAME|DIR")]
+        what: Vec<String>,
+        /// Print the problems as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write a new skill, as a starting point
+    New(NewSkillArgs),
+    /// Write the programs of a catalog folder as a skill
+    Export(ExportArgs),
+}
+
+/// Arguments of `skills new`.
+#[derive(Debug, Args)]
+pub(crate) struct NewSkillArgs {
+    /// The skill's name: lowercase letters, digits and hyphens
+    pub(crate) name: String,
+    /// Write here [default: the last folder of skills, else .agents/skills]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Print the skill's folder as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Arguments of `skills export`.
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// The folder of programs
+    #[arg(value_name = "FOLDER")]
+    pub(crate) folder: PathBuf,
+    /// Use this name for the skill [default: the folder's name]
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// Set the skill's description [default: what its programs do]
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) description: Option<String>,
+    /// Write here [default: the last folder of skills, else .agents/skills]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Print the skill's folder as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// The commands of `agents`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AgentsCommand {

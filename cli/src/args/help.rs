@@ -24,7 +24,7 @@ pub(super) const GROUPS: &[(&str, &[&str])] = &[
             "ledger",
         ],
     ),
-    ("Write", &["check", "expand", "parse", "catalog", "agents", "workbook", "eval"]),
+    ("Write", &["check", "expand", "parse", "catalog", "agents", "skills", "workbook", "eval"]),
     ("Keep", &["vars", "memory", "store", "prune", "token"]),
     ("Set up", &["init", "demo", "doctor", "config", "trust", "untrust", "status", "completions"]),
 ];

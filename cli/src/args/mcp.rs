@@ -9,10 +9,10 @@ use clap::{Args, Subcommand};
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct McpArgs {
-    /// Offer the tools of the servers in this file, a client's own configuration; repeatable
+    /// Offer the tools of the servers in a client's configuration; repeatable
     #[arg(long, value_name = "FILE")]
     pub(crate) upstream: Vec<PathBuf>,
-    /// Offer this catalog program as a tool of its own; repeatable
+    /// Offer a catalog program as a tool of its own; repeatable
     #[arg(long, value_name = "PROGRAM")]
     pub(crate) expose: Vec<String>,
     #[command(subcommand)]

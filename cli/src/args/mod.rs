@@ -18,8 +18,8 @@ use crate::config::{Group, Layer, options};
 use crate::output::width;
 
 pub(crate) use author::{
-    AgentsCommand, AgentsTestArgs, CatalogCommand, CheckArgs, ExpandArgs, FmtArgs, NewArgs,
-    WorkbookCommand,
+    AgentsCommand, AgentsTestArgs, CatalogCommand, CheckArgs, ExpandArgs, ExportArgs, FmtArgs,
+    NewArgs, NewSkillArgs, SkillsCommand, WorkbookCommand,
 };
 pub(crate) use mcp::{McpArgs, McpCommand};
 pub(crate) use operate::{
@@ -88,7 +88,7 @@ fn accepts(command: &str, group: Group) -> bool {
         command => match command.split(' ').next() {
             // The workdir determines the project file.
             Some("config") => group == Root,
-            Some("catalog") => matches!(group, Root | Folders),
+            Some("catalog" | "skills") => matches!(group, Root | Folders),
             Some("mcp") => matches!(group, Root | Hosts | Sandbox),
             Some("agents") => matches!(group, Root | Folders | AgentFolders),
             Some(
@@ -211,6 +211,9 @@ pub(crate) enum Command {
     /// List, show, check, test and write agents
     #[command(subcommand)]
     Agents(AgentsCommand),
+    /// List, show, check and write skills
+    #[command(subcommand)]
+    Skills(SkillsCommand),
     /// Run, list and check workbooks
     #[command(subcommand)]
     Workbook(WorkbookCommand),
@@ -261,11 +264,11 @@ pub(crate) enum Command {
     Init(InitArgs),
     /// Check the installation and suggest repairs
     Doctor(DoctorArgs),
-    /// Trust the project file of a folder in its current state
+    /// Trust the project file, AGENTS.md and skills of a folder
     Trust(TrustArgs),
-    /// Stop trusting the project file of a folder
+    /// Stop trusting the files of a folder
     Untrust(TrustArgs),
-    /// Show what the project file sets, and whether it is trusted
+    /// Show the project file and the files for agents, and their trust
     Status(StatusArgs),
     /// Show, set and edit the settings
     #[command(subcommand)]

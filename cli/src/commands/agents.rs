@@ -19,7 +19,7 @@ use crate::trust;
 
 /// Runs an `agents` command.
 pub(crate) async fn agents(command: AgentsCommand, flags: &[Layer]) -> Result<Exit, Fault> {
-    let config = trust::gather(flags)?;
+    let config = trust::with_trusted_content(trust::gather(flags)?)?;
     match command {
         AgentsCommand::New { name, dir } => new(&name, dir, &config).map(Exit::from),
         AgentsCommand::List { json } => list(json, &Setup::new(config)?).map(Exit::from),

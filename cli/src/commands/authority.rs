@@ -1,7 +1,11 @@
 //! `wattle check --authority`: prints the resources that a program can access, as text or as JSON.
 
+use std::collections::VecDeque;
+use std::sync::Arc;
+
 use serde_json::{Value as Json, json};
 use wattle_agent::host::capability::policy;
+use wattle_agent::host::catalog::{Catalog, Entry};
 use wattle_agent::host::rt::{
     Argument, Names, Part, Position, Program, Reach, Runtime, Target, Text, Touch, Use,
 };
@@ -14,6 +18,34 @@ use crate::output::{DIM, NAME, paint, visible};
 async fn reaching(runtime: &Runtime, program: &Program) -> Vec<(Use, Option<Position>)> {
     let uses = program.authority().uses().iter().cloned().zip(runtime.use_positions(program).await);
     uses.filter(|(one, _)| one.function.reaches_out()).collect()
+}
+
+/// Returns the programs of a catalog that a program calls by names that are known, and those that
+/// these call. Each has its own authority. A program that does not compile is left out.
+pub(super) async fn called(
+    runtime: &Runtime,
+    catalog: &Catalog,
+    program: &Program,
+) -> Vec<(Arc<Entry>, Program)> {
+    let mut found: Vec<(Arc<Entry>, Program)> = Vec::new();
+    let mut names = VecDeque::from(program_names(program));
+    while let Some(name) = names.pop_front() {
+        let is_new = |entry: &&Arc<Entry>| !found.iter().any(|(own, _)| own.name() == entry.name());
+        let Some(entry) = catalog.get(&name).filter(is_new) else { continue };
+        let Ok(program) = runtime.prepare(entry.source()).await else { continue };
+        names.extend(program_names(&program));
+        found.push((Arc::clone(entry), program));
+    }
+    found
+}
+
+fn program_names(program: &Program) -> Vec<String> {
+    let reaches = program.authority().uses().iter().flat_map(Use::reaches);
+    let texts = reaches.filter_map(|reach| match reach {
+        Reach::Named(Target::Program, Argument::OneOf(texts)) => Some(texts),
+        _ => None,
+    });
+    texts.flatten().filter_map(|text| text.whole().map(str::to_owned)).collect()
 }
 
 /// Describes the resources that a program can access, with one line for each call and resource.

@@ -1,15 +1,17 @@
 //! `wattle check`: checks programs without running them, and applies safe fixes.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
 use wattle_agent::host::capability;
 use wattle_agent::host::catalog::{Catalog, Entry, Origin, Problem};
+use wattle_agent::host::check_front_matter;
 use wattle_agent::host::rt::{Certainty, Diagnostic, Limits, Program, Runtime, Severity};
 
 use super::authority;
 use crate::args::CheckArgs;
-use crate::config::Layer;
+use crate::config::{Config, Layer};
 use crate::fault::{Exit, Fault};
 use crate::output::{GOOD, diagnostic, paint, visible};
 use crate::{files, input, output, setup, trust};
@@ -79,7 +81,11 @@ struct Checked {
 /// Checks all files. Does not stop at a file with errors.
 pub(crate) async fn check(args: CheckArgs, flags: &[Layer]) -> Result<Exit, Fault> {
     let names_program = args.files.iter().any(|path| is_name(path));
-    let config = names_program.then(|| trust::gather(flags)).transpose()?;
+    let config = match (names_program, args.authority) {
+        (true, _) => Some(trust::gather(flags)?),
+        (false, true) => Some(trust::gather_with_warnings(flags)?),
+        (false, false) => None,
+    };
     let catalog = config.as_ref().map(setup::folders);
     let catalog = catalog.as_ref().map(|folders| folders.catalog());
     let limits = Limits { instances: 1, ..Limits::default() };
@@ -111,7 +117,16 @@ pub(crate) async fn check(args: CheckArgs, flags: &[Layer]) -> Result<Exit, Faul
                     Some(program) => authority::to_json(&runtime, program).await,
                     None => Json::Null,
                 };
-                super::extend(&mut document, json!({"authority": authority}));
+                let mut programs = Vec::new();
+                for (entry, program) in called(&runtime, catalog, program.as_ref()).await {
+                    programs.push(json!({
+                        "name": entry.name().as_str(),
+                        "authority": authority::to_json(&runtime, &program).await,
+                        "asks": entry.meta().grants,
+                        "given": given(&entry, config.as_ref()),
+                    }));
+                }
+                super::extend(&mut document, json!({"authority": authority, "programs": programs}));
             }
             if args.fix {
                 super::extend(&mut document, json!({"fixed": to_json(&fixed)}));
@@ -132,11 +147,18 @@ pub(crate) async fn check(args: CheckArgs, flags: &[Layer]) -> Result<Exit, Faul
         }
         findings.iter().for_each(|finding| output::note(&finding.shown(&file, &source)));
         if let Some(program) = program.as_ref().filter(|_| args.authority) {
-            let lines = authority::shown(&runtime, program)
-                .await
-                .into_iter()
-                .map(|line| format!("  {line}\n"));
-            output::styled(&format!("{}\n{}", visible(&file), lines.collect::<String>()))?;
+            let lines = indented(authority::shown(&runtime, program).await);
+            output::styled(&format!("{}\n{lines}", visible(&file)))?;
+            for (entry, program) in called(&runtime, catalog, Some(program)).await {
+                let lines = indented(authority::shown(&runtime, &program).await);
+                let head = format!("{} (a program that it calls)", entry.name());
+                let given = given(&entry, config.as_ref()).join(", ");
+                let given = match given.as_str() {
+                    "" => String::new(),
+                    given => format!("  the setting `programs` gives it {}\n", visible(given)),
+                };
+                output::styled(&format!("{head}\n{lines}{given}"))?;
+            }
         }
         match findings.iter().filter(|finding| finding.is_fixable()).count() {
             _ if args.authority && ok => {}
@@ -153,6 +175,28 @@ pub(crate) async fn check(args: CheckArgs, flags: &[Layer]) -> Result<Exit, Faul
         output::json(&Json::from(documents))?;
     }
     Ok(Exit::of(sound))
+}
+
+/// Returns the programs of the catalog that the program calls by name, if both are there.
+async fn called(
+    runtime: &Runtime,
+    catalog: Option<&Catalog>,
+    program: Option<&Program>,
+) -> Vec<(Arc<Entry>, Program)> {
+    match catalog.zip(program) {
+        Some((catalog, program)) => authority::called(runtime, catalog, program).await,
+        None => Vec::new(),
+    }
+}
+
+/// Returns what the operator gives to a program.
+fn given(entry: &Entry, config: Option<&Config>) -> Vec<String> {
+    let grants = config.map_or(&[][..], |config| super::catalog::given(entry, config));
+    grants.iter().map(ToString::to_string).collect()
+}
+
+fn indented(lines: Vec<String>) -> String {
+    lines.into_iter().map(|line| format!("  {line}\n")).collect()
 }
 
 /// Checks a file. If `fix` is true, applies the safe fixes to it first.
@@ -195,7 +239,8 @@ async fn findings(runtime: &Runtime, path: &Path, source: &str) -> (Vec<Finding>
     match (entry, &prepared) {
         (Some(Err(problem)), _) => findings.push(Finding::FrontMatter(problem)),
         (Some(Ok(entry)), Ok(program)) => {
-            findings.extend(entry.check_uses(program.imports()).err().map(Finding::FrontMatter));
+            let problem = check_front_matter(runtime, &entry, program).err();
+            findings.extend(problem.map(Finding::FrontMatter));
         }
         _ => {}
     }

@@ -16,10 +16,11 @@ use wattle_agent::host::catalog::Folders;
 use wattle_agent::host::journal::{Journal as _, RunFilter};
 use wattle_agent::model::presets;
 
-use crate::config::{Config, keys};
+use crate::config::{Config, Places, keys};
 use crate::fault::Fault;
 use crate::output::{self, visible};
 use crate::setup::{LAST, store_if_there};
+use crate::trust::Found;
 use crate::{args, threads, trust};
 
 /// The variable in which a shell's script names the shell when it asks for completions.
@@ -64,6 +65,9 @@ fn with_candidates_of(command: &str, arg: Arg) -> Arg {
             arg.add(ArgValueCandidates::new(programs))
         }
         ("agents", "name") if command == "agents new" => arg,
+        ("skills", "name") if command == "skills show" => arg.add(ArgValueCandidates::new(skills)),
+        ("skills", "what") => arg.add(ArgValueCompleter::new(skills_and_folders)),
+        ("skills", _) => arg,
         (_, "agent") | ("agents", "name" | "names") => arg.add(ArgValueCandidates::new(agents)),
         (_, "session") | ("session", "id" | "ids") => arg.add(ArgValueCandidates::new(sessions)),
         ("run", "resume" | "fork") | (_, "run") => arg.add(ArgValueCandidates::new(runs)),
@@ -73,7 +77,7 @@ fn with_candidates_of(command: &str, arg: Arg) -> Arg {
         }
         (_, "dialect" | "dialects") => fixed(arg, &["text", "native", "auto"]),
         (_, "on_max_steps") => fixed(arg, &["answer", "stop", "latest"]),
-        (_, "orient" | "sandbox") => fixed(arg, &["on", "off"]),
+        (_, "orient" | "agents_md" | "sandbox") => fixed(arg, &["on", "off"]),
         (_, "search_engine") => fixed(arg, &["page", "searxng", "brave", "off"]),
         _ => arg,
     }
@@ -100,7 +104,7 @@ fn settings() -> Option<Config> {
 
 fn programs() -> Vec<CompletionCandidate> {
     let catalog = settings().map(|config| config.catalog.value).unwrap_or_default();
-    let folders = Folders::open(&catalog, &|_| Ok(()));
+    let folders = Folders::open(&catalog, &|_, _| Ok(()));
     let catalog = folders.catalog();
     let each =
         catalog.iter().map(|entry| described(entry.name().as_str(), &entry.meta().description));
@@ -119,6 +123,20 @@ fn agents() -> Vec<CompletionCandidate> {
     let folders = settings().map(|config| config.agents.value).unwrap_or_default();
     let agents = Agents::open(&folders).list();
     agents.iter().map(|agent| described(&agent.name, &agent.description)).collect()
+}
+
+fn skills() -> Vec<CompletionCandidate> {
+    let found = settings()
+        .and_then(|config| Found::read(&config, Some(&config.root.value), &Places::of_user()).ok());
+    let skills = found.map(|found| found.skills).unwrap_or_default();
+    skills.iter().map(|one| described(one.skill.name(), one.skill.description())).collect()
+}
+
+fn skills_and_folders(current: &OsStr) -> Vec<CompletionCandidate> {
+    let typed = current.to_string_lossy();
+    let is_near =
+        |one: &CompletionCandidate| one.get_value().to_string_lossy().starts_with(&*typed);
+    skills().into_iter().filter(is_near).chain(PathCompleter::dir().complete(current)).collect()
 }
 
 fn sessions() -> Vec<CompletionCandidate> {

@@ -12,6 +12,7 @@ use crate::args::DoctorArgs;
 use crate::config::{Config, Layer, Origin, SearchEngine, SecretEntry, StoreLocation};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, BAD, DIM, GOOD, paint, visible};
+use crate::progress::counted;
 use crate::setup::trusted;
 use crate::setup::{self, Setup, host_files, variable};
 use crate::walls::{self, Needs, Walls};
@@ -30,6 +31,7 @@ fn wrong(what: impl ToString, fix: &str) -> Fault {
 /// Runs every check, even if an earlier one failed.
 pub(crate) fn doctor(args: DoctorArgs, flags: &[Layer]) -> Result<Exit, Fault> {
     let (config, faults) = trust::gather_in_part(flags)?;
+    let config = trust::with_trusted_content(config)?;
     let walls = walls::raise(&config, &Needs { trusted: config.exec.value, ..Needs::default() })?;
     threads::run(run_checks(args, config, faults, walls))
 }
@@ -45,12 +47,14 @@ async fn run_checks(
     let others = [
         ("engine", Some(engine(&setup).await)),
         ("catalog", Some(catalog(&setup).await)),
+        ("skills", Some(skills(&setup).await)),
         ("root", Some(root(&setup))),
         ("store", Some(store(&setup).await)),
         ("model", Some(model(&setup))),
         ("endpoint", endpoint(&setup).await),
         ("search", Some(search(&setup))),
         ("secrets", Some(secrets(&setup))),
+        ("mcp", mcp(&setup).await),
         ("walls", Some(Ok(walls.to_string()))),
         ("warnings", Some(Ok(warnings(&setup)))),
     ];
@@ -120,6 +124,45 @@ async fn catalog(setup: &Setup) -> Found {
             "fix the files, or remove their folder from the settings; `wattle check FILE` explains",
         ))
     }
+}
+
+/// Starts the MCP servers and compares their tools with the accepted ones. Returns `None` if none is
+/// configured.
+async fn mcp(setup: &Setup) -> Option<Found> {
+    let mut problems = Vec::new();
+    for (server, now) in setup.servers.look().await {
+        let changes = match now {
+            Ok(now) => server.pin().map(|pin| pin.changes(&now.tools)).unwrap_or_default(),
+            Err(error) => {
+                problems.push(error.to_string());
+                continue;
+            }
+        };
+        let words: Vec<String> = changes.iter().map(ToString::to_string).collect();
+        if !words.is_empty() {
+            problems.push(format!("the MCP server `{}` {}", server.name(), words.join(", ")));
+        }
+    }
+    match (setup.servers.iter().len(), problems.is_empty()) {
+        (0, _) => None,
+        (servers, true) => Some(Ok(counted(servers, "server"))),
+        (_, false) => Some(Err(wrong(
+            problems.join("\n"),
+            "`wattle mcp check` tries them again; `wattle mcp approve NAME` accepts changed tools",
+        ))),
+    }
+}
+
+/// Checks that every skill loads, and that the programs of its scripts compile.
+async fn skills(setup: &Setup) -> Found {
+    let (count, problems) = super::skills::problems(setup).await;
+    if problems.is_empty() {
+        return Ok(counted(count, "skill"));
+    }
+    Err(wrong(
+        problems.join("\n"),
+        "fix the skills, or remove them; `wattle skills check` explains",
+    ))
 }
 
 /// Returns the warnings about settings that work.

@@ -26,14 +26,15 @@ use crate::{input, output, setup as parts, threads, trust};
 /// A program's source with its arguments and its time limit.
 struct Found {
     source: String,
+    /// The program's front matter, if it has any.
+    entry: Option<Entry>,
     args: Vec<String>,
     time: Duration,
-    is_built_in: bool,
 }
 
 /// Runs a program and prints its results.
 pub(crate) fn exec(args: ExecArgs, flags: &[Layer]) -> Result<Exit, Fault> {
-    let config = trust::gather(flags)?;
+    let config = trust::with_trusted_content(trust::gather(flags)?)?;
     let artifacts = args.artifacts.as_deref();
     let artifacts =
         artifacts.map(|folder| OutputFolder::for_artifacts(folder, &config)).transpose()?;
@@ -54,7 +55,9 @@ async fn compile_and_run(
 ) -> Result<Exit, Fault> {
     let json = args.json;
     let setup = Setup::for_one_program(config)?.with_new_servers().await;
-    let Found { source, args, time, is_built_in } = find(&setup, &args.program, args.args)?;
+    let Found { source, entry, args, time } = find(&setup, &args.program, args.args)?;
+    let is_built_in =
+        entry.as_ref().is_some_and(|entry| matches!(entry.origin(), Origin::BuiltIn(_)));
     let runtime = setup.host.runtime();
     let cancel = crate::setup::interrupt();
     let prepare = async {
@@ -81,6 +84,10 @@ async fn compile_and_run(
                 time.as_millis()
             )));
         }
+    };
+    let program = match &entry {
+        Some(entry) => entry.start(program),
+        None => program,
     };
     if !json {
         program
@@ -190,7 +197,7 @@ fn find(setup: &Setup, program: &str, given: Vec<String>) -> Result<Found, Fault
         if let Ok(entry) = Entry::parse(&source, Origin::File(program.into())) {
             return called(&entry, &given, limit);
         }
-        return Ok(Found { source, args: given, time: limit, is_built_in: false });
+        return Ok(Found { source, entry: None, args: given, time: limit });
     }
     Err(super::no_program(&catalog, program, ", and no such file", super::LIST))
 }
@@ -200,8 +207,7 @@ fn find(setup: &Setup, program: &str, given: Vec<String>) -> Result<Found, Fault
 fn called(entry: &Entry, given: &[String], limit: Duration) -> Result<Found, Fault> {
     let args = entry.arguments(given).map_err(|e| Fault::usage(&e).hint(e.hint()))?;
     let time = entry.meta().timeout.map_or(limit, |time| time.min(limit));
-    let is_built_in = matches!(entry.origin(), Origin::BuiltIn(_));
-    Ok(Found { source: entry.source().to_string(), args, time, is_built_in })
+    Ok(Found { source: entry.source().to_string(), entry: Some(entry.clone()), args, time })
 }
 
 /// Prints a program's results on stdout. Prints the log and the reason for any failure on stderr, with

@@ -12,8 +12,8 @@ use wattle_mcp::{
 use crate::args::{McpArgs, McpCommand};
 use crate::config::{Config, Layer};
 use crate::fault::{Exit, Fault};
-use crate::output::{self, BAD, DIM, GOOD, NAME, WARN, paint, visible};
 use crate::mcp::gateway::LocalDeployment;
+use crate::output::{self, BAD, DIM, GOOD, NAME, WARN, paint, visible};
 use crate::progress::counted;
 use crate::setup::{self, Setup};
 use crate::walls::{self, Needs};
@@ -65,10 +65,8 @@ async fn manage(command: McpCommand, config: Config) -> Result<Exit, Fault> {
         McpCommand::List { json } => list(&servers, json),
         McpCommand::Show { server, json } => show(find(&servers, &server)?, json),
         McpCommand::Check { servers: names, json } => {
-            let named = names.iter().map(|name| find(&servers, name));
-            let named = named.collect::<Result<Vec<_>, Fault>>()?;
-            let all = if names.is_empty() { servers.iter().map(|one| &**one).collect() } else { named };
-            check(&all, json).await
+            names.iter().try_for_each(|name| find(&servers, name).map(drop))?;
+            check(&servers.among(&names), json).await
         }
         McpCommand::Approve { server, yes } => approve(find(&servers, &server)?, yes).await,
         McpCommand::Login { server, scope, port } => {
@@ -78,7 +76,11 @@ async fn manage(command: McpCommand, config: Config) -> Result<Exit, Fault> {
     }
 }
 
-fn find<'a>(servers: &'a Servers, name: &str) -> Result<&'a Server, Fault> {
+/// Returns the configured server with this name.
+///
+/// # Errors
+/// If there is none.
+pub(crate) fn find<'a>(servers: &'a Servers, name: &str) -> Result<&'a Server, Fault> {
     servers.get(name).map(AsRef::as_ref).ok_or_else(|| {
         let known: Vec<String> = servers.iter().map(|one| format!("`{}`", one.name())).collect();
         let hint = if known.is_empty() {
@@ -90,7 +92,11 @@ fn find<'a>(servers: &'a Servers, name: &str) -> Result<&'a Server, Fault> {
     })
 }
 
-fn list(servers: &Servers, json: bool) -> Result<Exit, Fault> {
+/// Prints the servers.
+///
+/// # Errors
+/// If stdout cannot be written.
+pub(crate) fn list(servers: &Servers, json: bool) -> Result<Exit, Fault> {
     if json {
         let lines: Vec<Json> = servers.iter().map(|server| status(server)).collect();
         output::json(&lines)?;
@@ -129,7 +135,11 @@ fn status(server: &Server) -> Json {
     })
 }
 
-fn show(server: &Server, json: bool) -> Result<Exit, Fault> {
+/// Prints the accepted tools of a server as functions.
+///
+/// # Errors
+/// If they have not been accepted yet, or stdout cannot be written.
+pub(crate) fn show(server: &Server, json: bool) -> Result<Exit, Fault> {
     let pin = server.pin().ok_or_else(|| {
         let name = server.name();
         Fault::failed(format!("the tools of the MCP server `{name}` are not known yet"))
@@ -150,19 +160,19 @@ fn show(server: &Server, json: bool) -> Result<Exit, Fault> {
     Ok(Exit::Done)
 }
 
-async fn check(servers: &[&Server], json: bool) -> Result<Exit, Fault> {
+async fn check(servers: &Servers, json: bool) -> Result<Exit, Fault> {
     let mut exit = Exit::Done;
     let mut lines: Vec<Json> = Vec::new();
-    for server in servers {
+    for (server, now) in servers.look().await {
         let name = server.name();
-        let (verdict, line) = match server.look().await {
+        let (verdict, line) = match now {
             Err(error) => {
                 (paint(BAD, &visible(&error.to_string())), json!({"error": error.to_string()}))
             }
             Ok(now) => {
                 let changes = server.pin().map(|pin| pin.changes(&now.tools));
-                let words: Option<Vec<String>> = changes
-                    .map(|changes| changes.iter().map(ToString::to_string).collect());
+                let words: Option<Vec<String>> =
+                    changes.map(|changes| changes.iter().map(ToString::to_string).collect());
                 let line = json!({
                     "protocol": now.protocol, "version": now.version,
                     "tools": now.tools.len(), "changes": words,
@@ -170,7 +180,10 @@ async fn check(servers: &[&Server], json: bool) -> Result<Exit, Fault> {
                 let verdict = match &words {
                     None => format!(
                         "{} (`wattle mcp approve {name}` accepts them)",
-                        paint(WARN, &format!("{} not yet accepted", counted(now.tools.len(), "tool")))
+                        paint(
+                            WARN,
+                            &format!("{} not yet accepted", counted(now.tools.len(), "tool"))
+                        )
                     ),
                     Some(words) if words.is_empty() => {
                         format!("{} {}", paint(GOOD, "ok"), counted(now.tools.len(), "tool"))
@@ -183,7 +196,8 @@ async fn check(servers: &[&Server], json: bool) -> Result<Exit, Fault> {
                 (verdict, line)
             }
         };
-        let is_good = line.get("changes").is_some_and(|it| it.as_array().is_some_and(Vec::is_empty));
+        let is_good =
+            line.get("changes").is_some_and(|it| it.as_array().is_some_and(Vec::is_empty));
         if !is_good {
             exit = Exit::Failed;
         }
@@ -227,7 +241,11 @@ async fn approve(server: &Server, yes: bool) -> Result<Exit, Fault> {
         return Ok(Exit::Denied);
     }
     keep(&pins, name, &now)?;
-    output::note(&format!("{} {} of `{name}`", paint(GOOD, "accepted"), counted(now.tools.len(), "tool")));
+    output::note(&format!(
+        "{} {} of `{name}`",
+        paint(GOOD, "accepted"),
+        counted(now.tools.len(), "tool")
+    ));
     Ok(Exit::Done)
 }
 
@@ -280,7 +298,8 @@ async fn logout(server: &Server) -> Result<Exit, Fault> {
 }
 
 fn keep(pins: &wattle_mcp::Pins, name: &str, pin: &Pin) -> Result<(), Fault> {
-    pins.save(name, pin).map_err(|error| Fault::failed(format!("failed to keep the tools: {error}")))
+    pins.save(name, pin)
+        .map_err(|error| Fault::failed(format!("failed to keep the tools: {error}")))
 }
 
 fn print_change(change: &Change) {

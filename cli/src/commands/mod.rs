@@ -24,6 +24,7 @@ pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod session;
 pub(crate) mod shell;
+pub(crate) mod skills;
 pub(crate) mod store;
 pub(crate) mod token;
 pub(crate) mod trace;

@@ -8,7 +8,7 @@ use wattle_agent::host::journal::{self, Difference, ReplayReport, SharedJournal}
 
 use super::run::find;
 use crate::args::ReplayArgs;
-use crate::config::Layer;
+use crate::config::{Layer, McpServers};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, visible};
 use crate::progress::counted;
@@ -20,7 +20,15 @@ pub(crate) async fn replay(args: ReplayArgs, flags: &[Layer]) -> Result<Exit, Fa
     let (store, opened) = find(&args.run, flags).await?;
     let granted =
         opened.start.origin.get("granted").map(Layer::of_granted).transpose()?.unwrap_or_default();
-    let setup = Setup::new(trust::gather(&[flags, &[granted]].concat())?)?;
+    let config = trust::gather(&[flags, &[granted]].concat())?;
+    let mut config = trust::with_trusted_content(config)?;
+    let origin = &opened.start.origin;
+    let setup = if origin.get("by").is_some_and(|by| by == "run") {
+        config.mcp.value = McpServers::default();
+        Setup::new(config)?.with_tools_of(origin).await
+    } else {
+        Setup::new(config)?
+    };
     let agent = AgentSpec::of_origin(&opened.start.origin).map_err(Fault::failed)?;
     let (setup, _) = setup.for_agent(&agent, &setup.settings(RUN_STEPS))?;
     let journal: SharedJournal = Arc::new(store);

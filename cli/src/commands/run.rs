@@ -44,6 +44,7 @@ pub(crate) fn run(args: RunArgs, flags: &[Layer]) -> Result<Exit, Fault> {
         Some((_, opened)) => kept::settings(flags, opened)?,
         None => trust::gather(flags)?,
     };
+    let config = trust::with_content(config)?;
     output.as_mut().map(|file| file.protect(&config)).transpose()?;
     let artifacts = args.artifacts.as_deref();
     let artifacts =

@@ -1,36 +1,69 @@
 //! `wattle trust`, `wattle untrust`, `wattle status`: change and show the user's trust in project
-//! files.
+//! files and files for agents.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value as Json, json};
 
 use crate::args::{StatusArgs, TrustArgs};
-use crate::config::{Config, Layer, PROJECT_FILE, Places, Project, above};
+use crate::config::{Config, Layer, PROJECT_FILE, Places, Project, above, repository_folders};
 use crate::fault::Fault;
-use crate::output::{self, DIM, GOOD, NAME, WARN, paint};
-use crate::trust::{Pins, Records, State, described};
+use crate::output::{self, DIM, GOOD, NAME, WARN, paint, visible};
+use crate::trust::{AGENTS_FILE, Found, Pins, Records, Source, State, described, short};
 
-/// Trusts the current content of a project file.
+/// Trusts the current content of a project file and of the files for agents.
 pub(crate) fn trust(args: TrustArgs, flags: &[Layer]) -> Result<(), Fault> {
     let (folder, project) = Config::project(args.dir, flags)?;
-    let project = project.ok_or_else(|| none(&folder))?;
-    if project.folder.to_str().is_none() {
+    let places = Places::of_user();
+    let mut found = Found::of_project(&folder, &places)?;
+    if project.is_none() && !found.has_items() {
+        found.problems.iter().for_each(|problem| output::warn(&problem.to_string()));
+        return Err(none(&folder));
+    }
+    let whole = folder.canonicalize().unwrap_or_else(|_| folder.clone());
+    let whole = project.as_ref().map_or(&whole, |project| &project.folder);
+    if whole.to_str().is_none() {
         return Err(Fault::usage(format!(
             "the path `{}` is not UTF-8, and cannot be recorded",
             folder.display()
         )));
     }
-    let pins = Pins::of(&project)?;
-    Records::change(&Places::of_user(), |records| records.set(&project, &pins, true))?;
+    let pins = project.as_ref().map(Pins::of).transpose()?;
+    if let Some((project, pins)) = project.as_ref().zip(pins.as_ref()) {
+        Records::change(&places, |records| records.set(project, pins, true))?;
+    }
+    found.record(&places, true, |_| true)?;
+    found.problems.iter().for_each(|problem| output::warn(&problem.to_string()));
     output::note(&format!(
         "{} {}, until one of these changes:",
         paint(GOOD, "trusted"),
-        project.folder.display()
+        whole.display()
     ));
-    project.requests.iter().for_each(|request| output::note(&format!("  {}", described(request))));
-    pins.listed().for_each(|(kind, name)| output::note(&format!("  {} {name}", paint(DIM, kind))));
+    let requests = project.iter().flat_map(|project| &project.requests);
+    requests.for_each(|request| output::note(&format!("  {}", described(request))));
+    let listed = pins.iter().flat_map(Pins::listed);
+    listed.for_each(|(kind, name)| output::note(&format!("  {} {name}", paint(DIM, kind))));
+    for_agents(&found).iter().for_each(|(line, _)| output::note(&format!("  {line}")));
     Ok(())
+}
+
+/// Returns a line for each file for agents, with its state.
+fn for_agents(found: &Found) -> Vec<(String, &State)> {
+    let line = |kind: &str, path: PathBuf, hash: &str| {
+        let hash = paint(DIM, &format!("({})", short(hash)));
+        format!("{} {} {hash}", paint(DIM, kind), visible(&path.display().to_string()))
+    };
+    let files = found
+        .instructions
+        .iter()
+        .map(|file| (line("instructions", file.folder.join(AGENTS_FILE), &file.hash), &file.state));
+    let skills = found.skills.iter().filter_map(|found| match &found.source {
+        Source::Project(folder, place) => {
+            Some((line("skill", folder.join(place), &found.hash), &found.state))
+        }
+        Source::User | Source::Setting => None,
+    });
+    files.chain(skills).collect()
 }
 
 /// Removes the trust record of a folder.
@@ -43,7 +76,10 @@ pub(crate) fn untrust(args: TrustArgs, flags: &[Layer]) -> Result<(), Fault> {
         .map_err(|error| Fault::usage(format!("failed to find `{}`: {error}", folder.display())))?;
     let folders = || [Some(whole.clone()), above(&whole)].into_iter().flatten();
     let forgotten = Records::change(&Places::of_user(), |records| {
-        folders().find(|folder| records.forget(folder))
+        let project = folders().find(|folder| records.forget(folder));
+        let mut content = repository_folders(&whole);
+        content.retain(|folder| records.forget_content(folder));
+        project.or_else(|| content.into_iter().next())
     })?;
     match forgotten {
         Some(folder) => output::note(&format!("{} is no longer trusted", folder.display())),
@@ -52,30 +88,63 @@ pub(crate) fn untrust(args: TrustArgs, flags: &[Layer]) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Prints the settings of a project file, and whether each of them takes effect.
+/// Prints the settings of a project file and the files for agents, and whether they take effect.
 pub(crate) fn status(args: StatusArgs, flags: &[Layer]) -> Result<(), Fault> {
     let (folder, project) = Config::project(args.dir, flags)?;
-    let Some(project) = project else {
-        if !args.json {
-            return output::text(&format!("{}: no `{PROJECT_FILE}`", folder.display()));
-        }
-        return output::json(&json!({
+    let places = Places::of_user();
+    let found = Found::of_project(&folder, &places)?;
+    let mut shown = match project {
+        None => json!({
             "folder": folder, "file": null, "state": "no project file", "settings": [],
-        }));
+        }),
+        Some(project) => {
+            let pins = Pins::of(&project)?;
+            let records = Records::open(&places)?;
+            let state = State::of(&project, &pins, records.get(&project.folder));
+            if !args.json {
+                show(&project, &pins, &state)?;
+                return show_for_agents(&found);
+            }
+            document(&project, &pins, &state)
+        }
     };
-    let pins = Pins::of(&project)?;
-    let records = Records::open(&Places::of_user())?;
-    let state = State::of(&project, &pins, records.get(&project.folder));
-    if args.json {
-        output::json(&document(&project, &pins, &state))
-    } else {
-        show(&project, &pins, &state)
+    if !args.json {
+        output::text(&format!("{}: no `{PROJECT_FILE}`", folder.display()))?;
+        return show_for_agents(&found);
     }
+    super::extend(&mut shown, agents_document(&found));
+    output::json(&shown)
 }
 
-fn none(folder: &std::path::Path) -> Fault {
-    Fault::usage(format!("there is no `{PROJECT_FILE}` in `{}` or above it", folder.display()))
-        .hint("without a project file there is nothing to trust")
+fn show_for_agents(found: &Found) -> Result<(), Fault> {
+    for_agents(found).into_iter().try_for_each(|(line, state)| {
+        let style = if state.is_trusted() { GOOD } else { WARN };
+        output::styled(&format!("  {line} {}", paint(style, state.word())))
+    })
+}
+
+fn agents_document(found: &Found) -> Json {
+    let files = found.instructions.iter().map(|file| {
+        let path = file.folder.join(AGENTS_FILE);
+        json!({"file": path, "hash": file.hash, "state": file.state.word()})
+    });
+    let skills = found.skills.iter().map(|found| {
+        json!({
+            "name": found.skill.name(), "description": found.skill.description(),
+            "folder": found.skill.folder(), "hash": found.hash, "state": found.state.word(),
+        })
+    });
+    json!({
+        "instructions": files.collect::<Vec<_>>(), "skills": skills.collect::<Vec<_>>(),
+    })
+}
+
+fn none(folder: &Path) -> Fault {
+    Fault::usage(format!(
+        "there is no `{PROJECT_FILE}`, no `{AGENTS_FILE}` and no skill in `{}` or above it",
+        folder.display()
+    ))
+    .hint("without one of them there is nothing to trust")
 }
 
 fn show(project: &Project, pins: &Pins, state: &State) -> Result<(), Fault> {

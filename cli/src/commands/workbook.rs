@@ -57,7 +57,7 @@ fn list(components: &[ComponentOutline], as_json: bool) -> Result<(), Fault> {
 /// Checks the workbook and compiles its programs without running them.
 async fn lint(file: &Path, flags: &[Layer]) -> Result<Exit, Fault> {
     let book = input::text(file)?;
-    let setup = Setup::new(trust::gather(flags)?)?;
+    let setup = Setup::new(trust::with_trusted_content(trust::gather(flags)?)?)?;
     let faults = workbook::lint(&book, &*setup.host.programs()).await;
     for fault in &faults {
         output::text(&output::visible(fault))?;

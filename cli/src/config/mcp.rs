@@ -89,7 +89,8 @@ mod tests {
                 "time": {"command": "uvx", "args": ["mcp-server-time"]},
             })
         );
-        let value: toml::Value = toml::from_str("a = { command = \"x\", write = [\"out\"] }").unwrap();
+        let value: toml::Value =
+            toml::from_str("a = { command = \"x\", write = [\"out\"] }").unwrap();
         let servers = McpServers::from_toml(&value, Path::new("/etc/wattle")).unwrap();
         assert_eq!(servers.0["a"].write, Some(vec![PathBuf::from("/etc/wattle/out")]));
         for (text, words) in [

@@ -7,6 +7,7 @@
 
 mod class;
 mod classes;
+mod content;
 mod edit;
 mod file;
 mod flag;
@@ -16,6 +17,7 @@ mod mcp;
 mod model;
 mod places;
 mod policy;
+mod privilege;
 mod project;
 pub(crate) mod regular_file;
 mod secret;
@@ -34,11 +36,15 @@ use crate::output;
 
 pub(crate) use class::{Kind, RETRY_IN_TERMINAL};
 pub(crate) use classes::ModelClass;
+pub(crate) use content::Content;
 pub(crate) use edit::{SettingsFile, project_path, unknown, user_path};
 pub(crate) use flag::Group;
+pub(crate) use mcp::McpServers;
 pub(crate) use model::Temperature;
 pub(crate) use places::Places;
-pub(crate) use project::{PROJECT_FILE, Project, Request, above, untrusted_settings};
+pub(crate) use project::{
+    PROJECT_FILE, Project, Request, above, repository_folders, untrusted_settings,
+};
 pub(crate) use secret::{KEPT_ELSEWHERE, SecretEntry, looks_like_key};
 pub(crate) use store::{BlobLocation, StoreLocation, TraceLocation};
 pub(crate) use table::{Config, Layer, VARIABLES, keys, options};

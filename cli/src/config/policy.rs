@@ -6,7 +6,8 @@ use super::{File, Layer};
 
 /// Merges the rules of all layers. If several layers contain the same rule, the verdict in the
 /// highest of these layers applies. The `ask` and `deny` rules of a project file only narrow what
-/// the other layers allow, so they never replace a stricter rule of the user.
+/// the other layers allow, so they never replace a stricter rule of the user. The privileges of
+/// programs are ranked against all rules but those.
 pub(super) fn of_layers(
     flags: &[Layer],
     environment: &Layer,
@@ -35,7 +36,11 @@ pub(super) fn of_layers(
             .map(|(rule, _)| rule.clone())
             .collect()
     };
-    Policy::new(with(Verdict::Allow), with(Verdict::Ask), with(Verdict::Deny)).and(narrowing)
+    let layers = flags.iter().chain([environment, &user.layer]);
+    let privileges = layers.filter_map(|layer| layer.programs.clone()).next();
+    Policy::new(with(Verdict::Allow), with(Verdict::Ask), with(Verdict::Deny))
+        .giving(privileges.unwrap_or_default())
+        .and(narrowing)
 }
 
 fn listed(list: &Option<Vec<Rule>>) -> Vec<Rule> {

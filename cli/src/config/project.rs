@@ -144,6 +144,17 @@ pub(crate) fn above(folder: &Path) -> Option<PathBuf> {
         .map(Path::to_owned)
 }
 
+/// Returns a folder and the folders above it up to the root of its repository, nearest first, with
+/// links resolved. Outside of a repository, returns only the folder. The folders of other users than
+/// the folder's are left out.
+pub(crate) fn repository_folders(folder: &Path) -> Vec<PathBuf> {
+    let Ok(folder) = folder.canonicalize() else { return Vec::new() };
+    let root = folder.ancestors().find(|at| at.join(".git").exists()).unwrap_or(&folder);
+    let owner = |at: &Path| at.metadata().map(|about| about.uid()).ok();
+    let inside = folder.ancestors().take_while(|at| at.starts_with(root));
+    inside.take_while(|at| owner(at) == owner(&folder)).map(Path::to_owned).collect()
+}
+
 /// Returns the settings of a project file that take effect without trust, as lines such as
 /// `max_steps = 3`. Each line is paired with a flag that is true if the setting needs trust. A fuzz
 /// target checks that all flags are false.

@@ -2,7 +2,7 @@
 //! accepted, and reading never blocks.
 
 use std::fs::File;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read as _};
 use std::path::Path;
 
 use rustix::fs::{FileType, Mode, OFlags};
@@ -20,6 +20,39 @@ pub(crate) const LARGEST: u64 = 1 << 20;
 /// If the file is a link, a folder, a fifo, a socket or a device, if it is larger than `most`
 /// bytes, or if it cannot be read. The error states the reason.
 pub(crate) fn in_folder(folder: &Path, name: &str, most: u64) -> Result<Option<Vec<u8>>, String> {
+    let Some(file) = open_in_folder(folder, name)? else { return Ok(None) };
+    read_open_file(&file, most).map(Some).map_err(|error| error.to_string())
+}
+
+/// The beginning of a file.
+pub(crate) struct Beginning {
+    /// The first bytes.
+    pub(crate) bytes: Vec<u8>,
+    /// If true, the file has more bytes.
+    pub(crate) is_cut: bool,
+}
+
+/// Reads at most `most` bytes of the file `name` in a folder, like [`in_folder`].
+///
+/// # Errors
+/// The same as for [`in_folder`], except that the file may be larger.
+pub(crate) fn beginning_in_folder(
+    folder: &Path,
+    name: &str,
+    most: u64,
+) -> Result<Option<Beginning>, String> {
+    let Some(file) = open_in_folder(folder, name)? else { return Ok(None) };
+    let mut bytes = Vec::new();
+    let read = file.take(most.saturating_add(1)).read_to_end(&mut bytes);
+    read.map_err(|error| error.to_string())?;
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    let is_cut = bytes.len() > most;
+    bytes.truncate(most);
+    Ok(Some(Beginning { bytes, is_cut }))
+}
+
+/// Opens a regular file in a folder. Returns `None` if it is absent.
+fn open_in_folder(folder: &Path, name: &str) -> Result<Option<File>, String> {
     let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::PATH;
     let folder =
         match folder.canonicalize().map(|folder| rustix::fs::open(folder, flags, Mode::empty())) {
@@ -39,7 +72,12 @@ pub(crate) fn in_folder(folder: &Path, name: &str, most: u64) -> Result<Option<V
     let flags =
         OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     match rustix::fs::openat(&folder, name, flags, Mode::empty()) {
-        Ok(file) => bounded(File::from(file), most).map(Some),
+        Ok(file) => {
+            let stat =
+                rustix::fs::fstat(&file).map_err(|errno| io::Error::from(errno).to_string())?;
+            require_regular(FileType::from_raw_mode(stat.st_mode))?;
+            Ok(Some(File::from(file)))
+        }
         Err(Errno::NOENT) => Ok(None),
         Err(Errno::LOOP) => require_regular(FileType::Symlink).map(|()| None),
         Err(errno) => Err(io::Error::from(errno).to_string()),
@@ -52,12 +90,6 @@ pub(crate) fn in_folder(folder: &Path, name: &str, most: u64) -> Result<Option<V
 /// The same as for [`in_folder`], except that the file may be a link.
 pub(crate) fn of_user(path: &Path, most: u64) -> Result<Option<Vec<u8>>, String> {
     read_regular_file(path, most).map_err(|error| error.to_string())
-}
-
-fn bounded(file: File, most: u64) -> Result<Vec<u8>, String> {
-    let stat = rustix::fs::fstat(&file).map_err(|errno| io::Error::from(errno).to_string())?;
-    require_regular(FileType::from_raw_mode(stat.st_mode))?;
-    read_open_file(&file, most).map_err(|error| error.to_string())
 }
 
 fn require_regular(kind: FileType) -> Result<(), String> {

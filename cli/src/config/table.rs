@@ -3,6 +3,7 @@
 
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value as Json;
@@ -10,7 +11,7 @@ use wattle_agent::Settings;
 use wattle_agent::host::capability::ai::Budget;
 use wattle_agent::host::capability::egress::HostRule;
 use wattle_agent::host::capability::git::{Branch, Remote};
-use wattle_agent::host::capability::policy::{Policy, Rule};
+use wattle_agent::host::capability::policy::{Policy, Privileges, Rule};
 use wattle_agent::host::machine::{self, Dollars, OnMaxSteps};
 use wattle_agent::host::rt::{AccountLimits, Limits};
 use wattle_agent::host::{DEFAULT_TENANT, DialectSetting, Retention, StoreLimits, Timeout};
@@ -18,11 +19,12 @@ use wattle_agent::model::{FunctionChoice, Prices, ThinkingEffort, Timeouts};
 
 use super::class::{self, Class, Kind};
 use super::classes::ModelClasses;
+use super::content::Content;
 use super::file::Source;
 use super::flag::{self, Flag, Group, Names};
+use super::mcp::McpServers;
 use super::model::{ContentGuard, Temperature};
 use super::project::Request;
-use super::mcp::McpServers;
 use super::secret::SecretList;
 use super::store::{BlobLocation, StoreLocation, TraceLocation};
 use super::value::{KeepTime, Sandbox, SearchEngine, Value};
@@ -83,6 +85,8 @@ macro_rules! keys {
             $($(#[doc = $doc])+ pub(crate) $name: Setting<$type>,)*
             /// The policy that results from the rules of all layers.
             pub(crate) policy: Policy,
+            /// The guidance files and the skills, if the command reads them.
+            pub(crate) content: Arc<Content>,
         }
 
         /// The keys of all settings.
@@ -243,7 +247,7 @@ macro_rules! keys {
                     let (value, origin) =
                         values.next().unwrap_or_else(|| (default(places), Origin::Default));
                     Setting { value, origin }
-                },)* policy: policy::of_layers(flags, environment, project, user) }
+                },)* policy: policy::of_layers(flags, environment, project, user), content: Arc::default() }
             }
 
             /// Returns the settings that a resumed run keeps: its permissions, its folders, its
@@ -315,6 +319,10 @@ keys! {
     /// the files that the message names: small ones whole, of the others the first lines.
     orient "WATTLE_ORIENT": bool = |_| true, Class::Narrows(class::off)
         => Flag::value(Group::Form, "SWITCH", "Show the model the workdir's file names: on or off [default: on]");
+    /// If true, runs get the instructions in the files `AGENTS.md` of the workdir and of the folders
+    /// above it, up to the root of the repository.
+    agents_md "WATTLE_AGENTS_MD": bool = |_| true, Class::Narrows(class::off)
+        => Flag::value(Group::Form, "SWITCH", "Read instructions in AGENTS.md: on or off [default: on]");
     /// Maximum number of steps of a run, or 0 for no limit. By default, each command has its own
     /// limit. A request to the server may ask for fewer steps, but not for more.
     max_steps "WATTLE_MAX_STEPS": Option<u32> = |_| None, Class::Narrows(class::steps)
@@ -426,6 +434,9 @@ keys! {
     /// The MCP servers whose tools programs may call, each with its command or its URL. A server uses
     /// them for the configured tenant only, unless `shared` is true.
     mcp "WATTLE_MCP": McpServers = |_| McpServers::default(), Class::Never;
+    /// The privileges of single programs of the catalog: for each program's name, `sha256`, the hash
+    /// of its text, and `grants`, the rules and secrets that this text gets beyond the policy.
+    programs "WATTLE_PROGRAMS": Privileges = |_| Privileges::default(), Class::Never;
     /// The hosts that programs may reach even if they are not public.
     allow_host "WATTLE_ALLOW_HOST": Vec<HostRule> = |_| Vec::new(), Class::Narrows(class::fewer_hosts), granted
         => Flag::value(Group::Hosts, "HOST[:PORT]", "Allow a host that is not public; repeatable");
@@ -442,6 +453,10 @@ keys! {
     /// overrides a built-in program only if it declares `replaces`.
     catalog "WATTLE_CATALOG": Vec<PathBuf> = |_| Vec::new(), Class::NeedsTrust, granted
         => Flag::value(Group::Folders, "DIR", "Load programs from a folder; repeatable");
+    /// The folders of skills, in addition to `skills` in the folder of the user file and to those of
+    /// the project. Skills in later folders override those in earlier ones.
+    skills "WATTLE_SKILLS": Vec<PathBuf> = |_| Vec::new(), Class::Never, granted
+        => Flag::value(Group::Folders, "DIR", "Load skills from a folder; repeatable");
     /// The folders of agents. Agents in later folders override those in earlier ones.
     agents "WATTLE_AGENTS": Vec<PathBuf> = |_| Vec::new(), Class::NeedsTrust, granted
         => Flag::value(Group::AgentFolders, "DIR", "Load agents from a folder; repeatable");

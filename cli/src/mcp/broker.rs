@@ -42,11 +42,40 @@ const CONFINED: &str = "mcp-server-process";
 
 /// The variables of this process that servers get. Others reach a server only by its `env`.
 const VARIABLES: &[&str] = &[
-    "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER",
-    "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR",
-    "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy",
-    "all_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE",
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "LOGNAME",
+    "PATH",
+    "SHELL",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_STATE_HOME",
+    "XDG_RUNTIME_DIR",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "ALL_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "all_proxy",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS",
+    "REQUESTS_CA_BUNDLE",
 ];
+
+/// The variable that counts the gateways above a server, because a gateway may be a server of itself.
+pub(crate) const DEPTH: &str = "WATTLE_MCP_DEPTH";
+
+/// Maximum number of gateways above a server.
+const MAX_DEPTH: u32 = 2;
 
 /// The most that a reply of the broker has besides descriptors, in bytes.
 const MAX_REPLY: usize = 4096;
@@ -109,10 +138,16 @@ pub(crate) fn start(config: &Config) -> Result<(), Fault> {
         writeln!(socket, "{}", serde_json::to_string(&commands)?)?;
         Ok(ServerBroker { socket: Arc::new(Mutex::new(socket)), _process: process })
     };
-    let broker = broker()
-        .map_err(|error| Fault::failed(format!("failed to start the broker of MCP servers: {error}")))?;
+    let broker = broker().map_err(|error| {
+        Fault::failed(format!("failed to start the broker of MCP servers: {error}"))
+    })?;
     _ = STARTED.set(Some(Arc::new(broker)));
     Ok(())
+}
+
+/// Returns the number of gateways above this process.
+fn depth() -> u32 {
+    std::env::var(DEPTH).ok().and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
 /// Returns the command of a server, with its variables filled in.
@@ -123,6 +158,14 @@ fn command(config: &Config, name: &str) -> Result<Started, String> {
     let own = VARIABLES.iter().filter_map(|name| Some((*name, std::env::var(name).ok()?)));
     let mut env: BTreeMap<String, String> =
         own.map(|(name, value)| (name.to_owned(), value)).collect();
+    let depth = depth() + 1;
+    if depth > MAX_DEPTH {
+        return Err(format!(
+            "it is below {MAX_DEPTH} gateways, which looks as if `wattle mcp` started itself; \
+             remove it from its own list of servers"
+        ));
+    }
+    env.insert(DEPTH.to_owned(), depth.to_string());
     for (name, value) in settings.filled_env(&get)? {
         env.insert(name, value);
     }
@@ -205,9 +248,9 @@ fn serve_broker() -> io::Result<()> {
             end(old);
         }
         let child = match commands.get(&server) {
-            Some(Ok(command)) => command.spawn().map_err(|error| {
-                format!("`{}` cannot be started: {error}", command.command)
-            }),
+            Some(Ok(command)) => command
+                .spawn()
+                .map_err(|error| format!("`{}` cannot be started: {error}", command.command)),
             Some(Err(why)) => Err(why.clone()),
             None => Err("it is not configured".to_owned()),
         };

@@ -49,7 +49,14 @@ impl LocalDeployment {
         }
         let store = setup.journal().map_or_else(|| setup.memory(), Ok)?;
         let (files, model) = (setup.files()?, setup.model().ok());
-        Ok(LocalDeployment { setup, store, files, model, exposed, turn: tokio::sync::Mutex::default() })
+        Ok(LocalDeployment {
+            setup,
+            store,
+            files,
+            model,
+            exposed,
+            turn: tokio::sync::Mutex::default(),
+        })
     }
 
     async fn run(
@@ -115,7 +122,9 @@ impl LocalDeployment {
         underway: &Underway,
     ) -> CallEnd {
         let _turn = self.turn.lock().await;
-        self.run(message, agent, with, underway).await.unwrap_or_else(|fault| CallEnd::failed(fault.sentence()))
+        self.run(message, agent, with, underway)
+            .await
+            .unwrap_or_else(|fault| CallEnd::failed(fault.sentence()))
     }
 }
 
@@ -164,12 +173,7 @@ impl Deployment for LocalDeployment {
         agents
     }
 
-    fn task(
-        &self,
-        task: String,
-        agent: Option<String>,
-        underway: Underway,
-    ) -> Performing<'_> {
+    fn task(&self, task: String, agent: Option<String>, underway: Underway) -> Performing<'_> {
         Box::pin(async move {
             let Some(model) = self.model.clone() else {
                 return CallEnd::failed("no model is configured".to_owned());

@@ -5,6 +5,7 @@ pub(crate) mod gateway;
 
 use std::sync::Arc;
 
+use serde_json::Value as Json;
 use wattle_agent::host::capability::egress::Egress;
 use wattle_agent::host::capability::secrets::Secret;
 use wattle_mcp::{Launcher, Pins, ServerError, Servers, ServersParts, Tokens};
@@ -12,6 +13,9 @@ use wattle_mcp::{Launcher, Pins, ServerError, Servers, ServersParts, Tokens};
 use crate::config::{Config, Places};
 use crate::output;
 use crate::setup::{keys, variable};
+
+/// The key under which a run's origin has the hashes of its tools, by servers.
+pub(crate) const TOOLS: &str = "tools";
 
 /// Returns the folder of the accepted tools, or `None` if the user has no home directory.
 pub(crate) fn pins() -> Option<Pins> {
@@ -58,6 +62,24 @@ fn value(config: &Config, name: &str, is_secret: bool) -> Option<String> {
         output::mask().add_secrets([&secret]);
     }
     Some(value)
+}
+
+/// Returns the tools with which a run began, from its origin, as servers that nothing calls. Tools that
+/// are not kept on this machine are left out, with a warning.
+pub(crate) fn of_run(origin: &Json) -> Servers {
+    let recorded = origin.get(TOOLS).and_then(Json::as_object).into_iter().flatten();
+    let find = |(name, hash): (&String, &Json)| {
+        let found = pins().map_or(Ok(None), |pins| pins.kept(hash.as_str().unwrap_or_default()));
+        match found {
+            Ok(Some(pin)) => return Some((name.clone(), pin)),
+            Ok(None) => output::warn(&format!(
+                "the tools of the MCP server `{name}` with which the run began are not on this machine"
+            )),
+            Err(error) => output::warn(&format!("the tools of the MCP server `{name}`: {error}")),
+        }
+        None
+    };
+    Servers::of_pins(recorded.filter_map(find).collect())
 }
 
 /// Warns about servers that cannot be used and tools that are left out.

@@ -24,6 +24,8 @@ pub(super) struct Known {
     pub(super) sessions: Vec<String>,
     /// The names of models.
     pub(super) models: Vec<String>,
+    /// The names of MCP servers.
+    pub(super) servers: Vec<String>,
     /// The paths of the session's changes.
     pub(super) changes: Vec<String>,
     /// Number of steps in the last run.
@@ -103,6 +105,7 @@ fn command(line: &str, known: &Known) -> (usize, Vec<Pair>) {
         Some(Argument::File) => files(word, known),
         Some(Argument::Session) => plain(&known.sessions),
         Some(Argument::Model) => plain(&known.models),
+        Some(Argument::Server) => plain(&known.servers),
         Some(Argument::Change) => plain(&known.changes),
         Some(Argument::Step) => {
             plain(&(1..=known.steps).map(|step| step.to_string()).collect::<Vec<_>>())
@@ -271,6 +274,7 @@ mod tests {
         let hostile = ["zz\u{202e}a".to_owned(), "zz\u{1b}[2J".to_owned(), "zz\nb".to_owned()];
         known.sessions = hostile.to_vec();
         known.models = hostile.to_vec();
+        known.servers = hostile.to_vec();
         known.changes = hostile.to_vec();
         known.programs = hostile.iter().map(|name| (name.clone(), name.clone())).collect();
         known.program = format!("(let $zz{} 1)", hostile[0]);

@@ -6,13 +6,14 @@ use std::time::Duration;
 use wattle_agent::Cancel;
 use wattle_agent::host::UsageMeter;
 use wattle_agent::host::catalog::Origin;
-use wattle_agent::host::rt::{Diagnostic, Grants, Outcome, Program};
+use wattle_agent::host::rt::{Diagnostic, Grants, Kept, Outcome, Program};
 
 use super::interrupt::stoppable;
-use super::program::{InputTape, OpenProgram, declares};
+use super::program::{InputTape, declares};
 use super::session::{Next, Session};
 use crate::commands::{exec, no_program};
 use crate::fault::{Exit, Fault};
+use crate::output::visible;
 use crate::{keyboard, output};
 
 /// A program that is ready to run.
@@ -20,7 +21,8 @@ struct Ready {
     program: Program,
     args: Vec<String>,
     time: Option<Duration>,
-    tape: Option<Arc<InputTape>>,
+    /// The tape of an input, and the values that it can read.
+    open: Option<(Arc<InputTape>, Kept)>,
 }
 
 /// The result of running a program.
@@ -45,8 +47,9 @@ impl Session {
             entry.arguments(given).map_err(|error| Fault::usage(&error).hint(error.hint()))?;
         let is_built_in = matches!(entry.origin(), Origin::BuiltIn(_));
         let (source, time) = (entry.source().to_string(), entry.meta().timeout);
-        let Some(program) = self.prepare(&source, None).await else { return Ok(Next::Go) };
-        match self.run(&Ready { program, args, time, tape: None }).await? {
+        let Some(program) = self.prepare(&source, None, None).await else { return Ok(Next::Go) };
+        let program = entry.start(program);
+        match self.run(&Ready { program, args, time, open: None }).await? {
             Ended::Ran(outcome) => {
                 let shown = Some(source.as_str()).filter(|_| !is_built_in);
                 exec::print_outcome(&outcome, shown).map(|()| Next::Go)
@@ -63,19 +66,24 @@ impl Session {
     pub(super) async fn continue_program(&mut self, input: &str) -> Result<Next, Fault> {
         input.clone_into(&mut self.said);
         let mut whole = self.open.with(input);
+        let mut values = self.open.values();
         if !self.open.text().is_empty()
-            && !self.compiles(&whole).await
-            && self.compiles(input).await
+            && !self.compiles(&whole, &values).await
+            && self.compiles(input, &values).await
         {
             let note = "this input does not continue the earlier ones, and begins a new program";
             output::aside(note);
-            self.open = OpenProgram::default();
+            self.open.begin_new();
             whole = self.open.with(input);
+            values = self.open.values();
         }
         let earlier = Some(self.open.lines());
-        let Some(program) = self.prepare(&whole, earlier).await else { return Ok(Next::Go) };
+        let Some(program) = self.prepare(&whole, earlier, Some(&values)).await else {
+            return Ok(Next::Go);
+        };
         let tape = self.open.tape();
-        let ready = Ready { program, args: Vec::new(), time: None, tape: Some(Arc::clone(&tape)) };
+        let open = Some((Arc::clone(&tape), values.clone()));
+        let ready = Ready { program, args: Vec::new(), time: None, open };
         let mut outcome = match self.run(&ready).await? {
             Ended::Ran(outcome) => outcome,
             Ended::Reported => return Ok(Next::Go),
@@ -83,12 +91,16 @@ impl Session {
         };
         self.open.only_new(&mut outcome);
         exec::print_outcome(&outcome, Some(&whole))?;
+        for text in self.open.add_values(input, &values, &tape) {
+            output::aside(&visible(&format!("kept: ${} {}", text.name(), text.about())));
+        }
         self.ran = Some(whole);
         if !outcome.success() {
             return Ok(Next::Go);
         }
         let host = self.setup.host.clone();
-        let is_kept = self.open.keep(input, &outcome, &tape, host.runtime().signatures());
+        let runtime = host.calling_runtime().with_kept(&values);
+        let is_kept = self.open.keep(input, &outcome, &tape, runtime.signatures());
         if !is_kept && declares(input) {
             let note = "later inputs do not see the variables of this one, because it ends the \
                         program or leaves a value";
@@ -107,30 +119,35 @@ impl Session {
         source: &str,
         args: Vec<String>,
     ) -> Result<Option<Vec<String>>, Fault> {
-        let Some(program) = self.prepare(source, None).await else { return Ok(None) };
-        let ready = Ready { program, args, time: None, tape: None };
+        let Some(program) = self.prepare(source, None, None).await else { return Ok(None) };
+        let ready = Ready { program, args, time: None, open: None };
         Ok(match self.run(&ready).await? {
             Ended::Ran(outcome) if outcome.success() => Some(outcome.texts()),
             _ => None,
         })
     }
 
-    async fn compiles(&self, source: &str) -> bool {
-        self.setup.host.prepare(source).await.is_ok()
+    async fn compiles(&self, source: &str, values: &Kept) -> bool {
+        self.setup.host.prepare_reading(source, Some(values)).await.is_ok()
     }
 
     /// Compiles a program and prints its errors and warnings. If `earlier` is given, the program
     /// consists of the session's inputs, and `earlier` is the number of lines in all inputs before
     /// the current one. Warnings about those lines and about unused functions are then omitted.
-    /// Returns `None` if the program does not compile.
-    async fn prepare(&self, source: &str, earlier: Option<usize>) -> Option<Program> {
+    /// Returns `None` if the program does not compile. An input can read `values`.
+    async fn prepare(
+        &self,
+        source: &str,
+        earlier: Option<usize>,
+        values: Option<&Kept>,
+    ) -> Option<Program> {
         let is_shown = |warning: &&Diagnostic| match earlier {
             None => true,
             Some(lines) => {
                 warning.position.line as usize > lines && warning.code != "unused-function"
             }
         };
-        match self.setup.host.prepare(source).await {
+        match self.setup.host.prepare_reading(source, values).await {
             Ok(program) => {
                 program.warnings().iter().filter(is_shown).for_each(|warning| {
                     output::note(output::diagnostic(warning, source).trim_end());
@@ -160,7 +177,7 @@ impl Session {
         let settings = self.setup.settings(super::session::STEPS);
         let files = Arc::clone(&self.files);
         let access = self.setup.access(files, Some(&self.kept), model, &settings)?;
-        let grants = taped(self.setup.grants(access), ready.tape.clone());
+        let grants = opened(self.setup.grants(access), ready.open.clone());
         let limit = runtime.limits().time;
         let time = ready.time.unwrap_or(limit).min(limit);
         let cancel = Cancel::new();
@@ -188,11 +205,11 @@ impl Session {
     }
 }
 
-/// Adds a tape to the grants if there is one. The tape then replays and records the calls of
-/// programs.
-fn taped(grants: Arc<Grants>, tape: Option<Arc<InputTape>>) -> Arc<Grants> {
-    match tape {
-        Some(tape) => Arc::new(grants.as_ref().clone().taped(tape)),
+/// Adds the tape of an input and the values that it can read to the grants, if there are any. The
+/// tape then replays and records the calls of programs.
+fn opened(grants: Arc<Grants>, open: Option<(Arc<InputTape>, Kept)>) -> Arc<Grants> {
+    match open {
+        Some((tape, values)) => Arc::new(grants.as_ref().clone().taped(tape).with(values)),
         None => grants,
     }
 }

@@ -104,6 +104,7 @@ impl Session {
         let mut known = self.known.lock();
         known.programs = programs;
         known.sessions = sessions.into_iter().map(|session| session.id).collect();
+        known.servers = self.setup.servers.iter().map(|one| one.name().to_owned()).collect();
         known.models =
             if self.models.is_empty() { presets().collect() } else { self.models.clone() };
         known.changes = changes.into_iter().map(|change| change.path).collect();

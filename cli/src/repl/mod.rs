@@ -48,7 +48,7 @@ struct Repl {
 
 /// Runs the session until the user leaves. The agents receive the values of `context`.
 pub(crate) fn run(context: Vec<ContextValue>, flags: &[Layer]) -> Result<Exit, Fault> {
-    let config = trust::gather(flags)?;
+    let config = trust::with_content(trust::gather(flags)?)?;
     let editor = stdin::is_interactive().then(EditorBroker::start).flatten();
     walls::raise(&config, &Needs { trusted: config.exec.value, ..Needs::default() })?;
     threads::run(converse(config, context, editor))

@@ -7,15 +7,19 @@
 //! An input is kept only if it ran without a failure and allows another input to follow, that is,
 //! its forms leave no value and it does not end the program. Any other input also runs after the
 //! kept ones, but later inputs do not see its variables.
+//!
+//! The values that inputs leave with the form `keep` belong to the session, and later programs read
+//! them, too. The open program reads each of them as it was at its first use.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use wattle_agent::host::KEPT_LIMITS;
 use wattle_agent::host::rt::tape::{
-    CallId, CallResult, Flush, Halt, PROGRAM, QUESTION, Replay, Tape,
+    CallId, CallResult, Flush, Halt, PROGRAM, QUESTION, RecordedValue, Replay, Tape,
 };
-use wattle_agent::host::rt::{Outcome, Signatures, assemble};
+use wattle_agent::host::rt::{KEEP, Kept, KeptText, Outcome, Signatures, assemble};
 
 use crate::output::highlight::{Kind, Piece, pieces};
 
@@ -33,9 +37,52 @@ pub(super) struct OpenProgram {
     results: usize,
     /// Number of lines that the kept inputs logged.
     logged: usize,
+    /// The values that programs of the session left with the form `keep`, by name.
+    values: BTreeMap<String, KeptText>,
+    /// The earlier values of those that changed after the kept inputs may have read them.
+    read: BTreeMap<String, KeptText>,
 }
 
 impl OpenProgram {
+    /// Begins a new program. The values of the session stay.
+    pub(super) fn begin_new(&mut self) {
+        let values = std::mem::take(&mut self.values);
+        *self = OpenProgram { values, ..OpenProgram::default() };
+    }
+
+    /// Returns the values of the session, as the next input can read them.
+    pub(super) fn values(&self) -> Kept {
+        let changed = |name: &String| self.read.contains_key(name);
+        let values = self.values.iter().filter(|(name, _)| !changed(name)).map(|(_, text)| text);
+        Kept::new(values.chain(self.read.values()).cloned(), KEPT_LIMITS)
+    }
+
+    /// Adds the values that an input left with the form `keep`, and returns them. Values that the
+    /// kept inputs leave again are not among them.
+    pub(super) fn add_values(
+        &mut self,
+        input: &str,
+        values: &Kept,
+        tape: &InputTape,
+    ) -> Vec<KeptText> {
+        let made = tape.made();
+        let is_new = |text: &KeptText| {
+            let json = Ok(RecordedValue::Bytes(text.json().as_bytes().to_vec()));
+            made.iter().any(|(id, result)| id.function == KEEP && *result == json)
+        };
+        let added: Vec<KeptText> = values.added().into_iter().filter(is_new).collect();
+        for text in &added {
+            let name = text.name().to_owned();
+            let read = format!("${name}");
+            let is_read = self.text.contains(&read) || input.contains(&read);
+            let before = self.values.insert(name.clone(), text.clone());
+            if let Some(before) = before.filter(|_| is_read) {
+                self.read.entry(name).or_insert(before);
+            }
+        }
+        added
+    }
+
     /// Returns the source of the kept inputs.
     pub(super) fn text(&self) -> &str {
         &self.text
@@ -239,6 +286,8 @@ impl Tape for InputTape {
 
 #[cfg(test)]
 mod tests {
+    use wattle_agent::host::rt::Account;
+
     use super::*;
 
     #[test]
@@ -259,6 +308,31 @@ mod tests {
         ] {
             assert_eq!(can_continue(input), kept, "{input}");
         }
+    }
+
+    #[test]
+    fn the_open_program_reads_a_value_as_it_was_at_first() {
+        let account = Account::of_process(1 << 20);
+        let text = |json: &str| {
+            KeptText::new(&account, "x", json.to_owned(), "number".to_owned()).unwrap()
+        };
+        let mut open = OpenProgram::default();
+        let keep = |open: &mut OpenProgram, json: &str, is_made: bool| {
+            let (values, tape) = (open.values(), open.tape());
+            values.add(text(json)).unwrap();
+            if is_made {
+                text(json).record(&*tape).unwrap();
+            }
+            open.add_values("(keep x V)", &values, &tape).len()
+        };
+        let read = |open: &OpenProgram| open.values().get("x").unwrap().json().to_owned();
+        assert_eq!((keep(&mut open, "1", true), read(&open)), (1, "1".to_owned()));
+        assert_eq!(keep(&mut open, "0", false), 0, "an input that is run again");
+        open.text = "(out $x)\n".to_owned();
+        assert_eq!((keep(&mut open, "2", true), read(&open)), (1, "1".to_owned()));
+        assert_eq!((keep(&mut open, "3", true), read(&open)), (1, "1".to_owned()));
+        open.begin_new();
+        assert_eq!((open.text(), read(&open)), ("", "3".to_owned()));
     }
 
     #[test]

@@ -172,6 +172,12 @@ impl Setup {
             Some(collector) => host.with_collector(collector),
             None => host,
         };
+        let host = match config.content.skills.as_slice() {
+            [] => host,
+            skills => host.with_skills(skills.to_vec()),
+        };
+        let problems = config.content.problems.iter().chain(host.skills().problems());
+        problems.for_each(|problem| output::warn(&problem.to_string()));
         let preflight = Arc::new(guard(&config, &servers, ask::terminal()));
         let agents = Agents::open(&config.agents.value);
         let setup = Setup { config, host, agents, preflight, context: BTreeMap::new(), servers };
@@ -191,6 +197,13 @@ impl Setup {
             self.preflight = Arc::new(guard(&self.config, &self.servers, ask::terminal()));
         }
         self
+    }
+
+    /// Replaces the MCP servers by the tools with which a run began.
+    pub(crate) async fn with_tools_of(self, origin: &Json) -> Setup {
+        let servers = mcp::of_run(origin);
+        self.host.add_programs(servers.programs()).await;
+        Setup { servers, ..self }
     }
 
     /// Adds the program that resolves agent references, if the settings name one.
@@ -354,7 +367,8 @@ impl Setup {
         model: &Arc<dyn Model>,
     ) -> Result<Settings, Fault> {
         let preamble = self.config.system.value.as_deref().map(system_prompt).transpose()?;
-        let settings = Settings { preamble, ..self.settings(max_steps) };
+        let guidance = self.config.content.guidance.clone().into();
+        let settings = Settings { preamble, guidance, ..self.settings(max_steps) };
         self.check_price(model.name(), &settings.prices)?;
         let guard = &self.config.guard.value;
         if !guard.enabled {
@@ -504,6 +518,12 @@ impl Setup {
     /// Returns the journal data that a later command needs to resume the run.
     pub(crate) fn origin(&self, agent: &AgentSpec) -> Json {
         let mut origin = json!({"by": "run", "granted": self.config.granted()});
+        let tools = mcp::pins().map(|pins| self.servers.kept_in(&pins)).unwrap_or_default();
+        if !tools.is_empty()
+            && let Some(origin) = origin.as_object_mut()
+        {
+            origin.insert(mcp::TOOLS.to_owned(), json!(tools));
+        }
         agent.write_to(&mut origin);
         origin
     }
@@ -554,18 +574,14 @@ fn limits(config: &Config) -> Limits {
 /// Loads the built-in programs and the programs in the configured folders and warns about invalid
 /// ones.
 pub(crate) fn folders(config: &Config) -> Folders {
-    let folders = Folders::open(&config.catalog.value, &|_| Ok(()));
+    let folders = Folders::open(&config.catalog.value, &|_, _| Ok(()));
     folders.catalog().problems().iter().for_each(|problem| output::warn(&problem.to_string()));
     folders
 }
 
 /// Creates the guard of programs. If they write to the workdir directly, it asks before they write
 /// protected files. Otherwise, the user is asked when the changes are applied.
-fn guard(
-    config: &Config,
-    servers: &Servers,
-    approver: Option<Arc<dyn Approver>>,
-) -> Preflight {
+fn guard(config: &Config, servers: &Servers, approver: Option<Arc<dyn Approver>>) -> Preflight {
     let guard = Preflight::new(with_hints(config, servers), approver);
     if config.writes_through() { guard.asking_about_protected_files() } else { guard }
 }

@@ -290,6 +290,9 @@ pub(crate) fn host_files(config: &Config) -> HostFiles {
     for folder in &config.catalog.value {
         files = files.protect_folder(folder, &[trust::PROGRAM], "a folder of programs");
     }
+    for folder in &config.skills.value {
+        files = files.protect(folder, "a folder of skills");
+    }
     for folder in &config.agents.value {
         let traits = folder.join(TRAITS_FOLDER);
         files = files.protect_folder(folder, &[trust::AGENT], "a folder of agents");

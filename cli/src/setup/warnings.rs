@@ -9,6 +9,7 @@ use wattle_agent::host::catalog::nearest_name;
 use super::store::traces;
 use super::{keys_folder, variable};
 use crate::config::{BlobLocation, Config, StoreLocation, VARIABLES};
+use crate::mcp::broker::DEPTH;
 
 /// The environment variable that contains the operator's API token.
 pub(crate) const TOKEN_VARIABLE: &str = "WATTLE_TOKEN";
@@ -67,7 +68,7 @@ pub(crate) fn warnings(config: &Config) -> Vec<String> {
 
 /// Returns a warning for each environment variable whose name begins like a setting but is none.
 fn unknown_variables(config: &Config) -> Vec<String> {
-    let mut known = [VARIABLES, &[TOKEN_VARIABLE, EXEC_VARIABLE]].concat();
+    let mut known = [VARIABLES, &[TOKEN_VARIABLE, EXEC_VARIABLE, DEPTH]].concat();
     let models = config.models.value.0.values().map(|class| &class.api_key_env);
     let named = [&config.api_key_env, &config.image_api_key_env, &config.git_token_env]
         .map(|key| &key.value);

@@ -5,14 +5,23 @@
 //! content: the project file and the programs, agents, traits and recording that its settings load,
 //! each identified by its hash ([`pins`]). It is recorded in the user's data folder ([`record`]).
 //! After any change, the folder is not trusted until the user trusts it again.
+//!
+//! A project can also have files for agents, which are trusted one by one ([`content`]).
 
+mod content;
 mod pins;
 mod record;
+
+use std::path::Path;
 
 use crate::config::{Config, File, Layer, Places, Project, Request};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, DIM, WARN, paint};
 
+pub(crate) use content::{
+    AGENTS_FILE, Found, FoundSkill, Source, short, with_content, with_content_of,
+    with_trusted_content,
+};
 pub(crate) use pins::{AGENT, PROGRAM, Pins};
 pub(crate) use record::{Record, Records};
 
@@ -49,6 +58,11 @@ impl State {
             Some(record) if record.trusted => State::Changed(record.differences(project, pins)),
             Some(_) => State::Unknown,
         }
+    }
+
+    /// Returns true if the content takes effect.
+    pub(crate) fn is_trusted(&self) -> bool {
+        matches!(self, State::NotNeeded | State::Trusted)
     }
 
     /// Returns the printed name of the state.
@@ -160,10 +174,15 @@ fn refused(project: &Project, state: &State) -> Fault {
         .hint(format!("`wattle status` shows its settings; if you trust it: {}", command(project)))
 }
 
+/// Returns the command that trusts the folder of a project file.
+fn command(project: &Project) -> String {
+    command_for(&project.folder)
+}
+
 /// Returns the command that trusts a folder. A path that needs quoting in a shell is omitted,
 /// because the author of the folder chose the path.
-fn command(project: &Project) -> String {
-    let folder = project.folder.to_string_lossy();
+fn command_for(folder: &Path) -> String {
+    let folder = folder.to_string_lossy();
     let plain = |c: char| c.is_alphanumeric() || "/._-+".contains(c);
     if folder.chars().all(plain) {
         format!("wattle trust {folder}")

@@ -92,7 +92,7 @@ impl Pins {
 /// The key of the project file in [`Pins`].
 const FILE: &str = crate::config::PROJECT_FILE;
 
-fn hash(bytes: &[u8]) -> String {
+pub(super) fn hash(bytes: &[u8]) -> String {
     blake3::hash(bytes).to_hex().to_string()
 }
 

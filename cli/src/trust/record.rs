@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use wattle_agent::host::create_folder;
 
+use super::State;
 use super::pins::Pins;
 use crate::config::{Places, Project, regular_file};
 use crate::fault::Fault;
@@ -22,6 +23,20 @@ const LARGEST: u64 = 64 << 20;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Records {
     folders: BTreeMap<String, Record>,
+    /// The decisions about files for agents, keyed by the paths of their folders, with links
+    /// resolved, and then by their paths in the folders.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    content: BTreeMap<String, BTreeMap<String, Decision>>,
+}
+
+/// The user's decision about a file or a skill for agents.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Decision {
+    /// If true, the user trusts the content. If false, the user declined.
+    trusted: bool,
+    /// The hash of the content.
+    hash: String,
 }
 
 /// The user's decision about one folder, and the content that it applies to.
@@ -95,6 +110,40 @@ impl Records {
     /// Removes the record of a folder. Returns false if there was none.
     pub(crate) fn forget(&mut self, folder: &Path) -> bool {
         folder.to_str().is_some_and(|folder| self.folders.remove(folder).is_some())
+    }
+
+    /// Removes the decisions about the files for agents in a folder. Returns false if there were
+    /// none.
+    pub(crate) fn forget_content(&mut self, folder: &Path) -> bool {
+        folder.to_str().is_some_and(|folder| self.content.remove(folder).is_some())
+    }
+
+    /// Records the user's decision about a file or a skill for agents. A folder whose path is not
+    /// UTF-8 cannot be recorded.
+    pub(super) fn set_content(&mut self, folder: &Path, place: &str, hash: &str, trusted: bool) {
+        if let Some(folder) = folder.to_str() {
+            let decision = Decision { trusted, hash: hash.to_owned() };
+            self.content.entry(folder.to_owned()).or_default().insert(place.to_owned(), decision);
+        }
+    }
+
+    /// Compares a file or a skill for agents with the decision about it.
+    pub(super) fn state_of(&self, folder: &Path, place: &str, hash: &str) -> State {
+        let decisions = folder.to_str().and_then(|folder| self.content.get(folder));
+        match decisions.and_then(|decisions| decisions.get(place)) {
+            None => State::Unknown,
+            Some(decision) if decision.hash == hash => {
+                if decision.trusted {
+                    State::Trusted
+                } else {
+                    State::Declined
+                }
+            }
+            Some(decision) if decision.trusted => {
+                State::Changed(vec![format!("{place} has other content")])
+            }
+            Some(_) => State::Unknown,
+        }
     }
 
     /// Changes the records and replaces the file atomically. A lock ensures that only one process

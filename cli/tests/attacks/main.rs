@@ -101,6 +101,7 @@ classes! {
     pages
     poison
     policy
+    privilege
     project
     provider
     secrets

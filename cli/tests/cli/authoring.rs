@@ -1,5 +1,5 @@
-//! A test of the tutorial for authors. It writes the tutorial's files, runs its commands, and
-//! compares their output with the page.
+//! A test of the pages for authors of programs and skills. It writes the files of a page, runs its
+//! commands, and compares their output with the page.
 //!
 //! If a line ends with a file's name and a colon, the next block is the content of that file. A
 //! `console` block contains commands after `$ `, each followed by its output: stdout, then stderr.
@@ -46,8 +46,9 @@ fn play(page: &str) -> (String, usize) {
 
 #[test]
 fn each_step_has_the_output_on_the_page() {
-    let path = "../docs/authoring.md";
-    let (played, commands) = play(&wattle_cases::read(path));
-    assert!(commands >= 10, "only {commands} commands were found");
-    wattle_cases::compare(path, &played);
+    for (path, least) in [("../docs/authoring.md", 10), ("../docs/skills.md", 9)] {
+        let (played, commands) = play(&wattle_cases::read(path));
+        assert!(commands >= least, "only {commands} commands were found");
+        wattle_cases::compare(path, &played);
+    }
 }

@@ -225,3 +225,38 @@ fn the_user_is_asked_once_to_trust_a_folder() {
         "{changed}"
     );
 }
+
+#[test]
+fn the_user_is_asked_once_to_trust_the_skills_and_instructions_of_a_project() {
+    let place = Place::new();
+    let skill = |name: &str, text: &str| {
+        let folder = place.work(&format!(".agents/skills/{name}"));
+        std::fs::create_dir_all(&folder).unwrap();
+        let text = format!("---\nname: {name}\ndescription: \"{text}\"\n---\nRead it.\n");
+        std::fs::write(folder.join("SKILL.md"), text).unwrap();
+    };
+    std::fs::write(place.work("AGENTS.md"), "Be brief.\n").unwrap();
+    skill("evil", "Runs. \\e[2J\\u202e");
+    skill("good", "Works.");
+    let provider = Provider::answering(|_| Answer::text("ToolCall::Response(\"done\")"));
+    let url = provider.base_url();
+    let run = |typed: &str| {
+        let shown = shows(&place, &["run", "x", "--base-url", &url, "--model", "m"], typed);
+        (shown, provider.requests().pop().unwrap().messages().remove(0))
+    };
+    let (asked, prompt) = run("n\r");
+    harmless(&asked, "skill: Works.");
+    assert!(asked.contains("use them?") && asked.contains("AGENTS.md"), "{asked}");
+    assert!(!prompt.contains("good — ") && prompt.contains("| Be brief."), "{prompt}");
+    let (again, _) = run("");
+    assert!(!again.contains("use them?") && again.contains("are not used"), "{again}");
+
+    skill("good", "Works well.");
+    let (asked, prompt) = run("y\r");
+    assert!(asked.contains("use them?") && !asked.contains("skills/evil ("), "{asked}");
+    assert!(prompt.contains("good — Works well.") && !prompt.contains("evil — "), "{prompt}");
+    skill("good", "Works otherwise.");
+    let (changed, prompt) = run("\r");
+    assert!(changed.contains("has changed since you trusted it"), "{changed}");
+    assert!(!prompt.contains("good — "), "{prompt}");
+}

@@ -286,6 +286,32 @@ fn inputs_continue_each_other_and_repeat_no_call() {
     screen.waits("another error", |content| content.matches("error").count() > 1);
 }
 
+#[test]
+fn a_kept_value_stays_in_the_session() {
+    let place = Place::new();
+    let screen = screen!(place, 100,);
+    screen.types("(keep $rows (list 1 2 3))");
+    screen.shows("kept: $rows list of 3 numbers");
+    screen.prompts();
+    screen.types("(out (len $rows) \"in the same program\")");
+    screen.shows("\n3 in the same program\n");
+    screen.prompts();
+    screen.types("/wat new");
+    screen.prompts();
+    screen.types("(out (sum $rows) \"in the next one\")");
+    screen.shows("\n6 in the next one\n");
+    screen.prompts();
+    screen.types("(let $n (len $rows))");
+    screen.prompts();
+    screen.types("(out (+ $n 4))");
+    screen.shows("\n7\n");
+    screen.prompts();
+    screen.types("/new");
+    screen.prompts();
+    screen.types("(out (len $rows))");
+    screen.shows("no local `$rows`");
+}
+
 /// Markdown with a table, a list, wide characters and right-to-left text.
 const MARKDOWN: &str = "# Result\n\nEast sold **most**, as the [report](https://a.example/r) says \
                         in a long line.\n\n| region | units |\n|---|--:|\n| east | 1809 |\n| 漢字漢字 \

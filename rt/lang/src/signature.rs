@@ -1,6 +1,6 @@
 //! Signatures of host functions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -404,12 +404,14 @@ pub struct CallableParam {
     pub is_optional: bool,
 }
 
-/// The host functions that programs may call, in declaration order, and the programs that they may
-/// call by name. Functions can be looked up by full name, such as `str.len`. Cheap to clone.
+/// The host functions that programs may call, in declaration order, the programs that they may call
+/// by name, and the variables that earlier programs kept. Functions can be looked up by full name,
+/// such as `str.len`. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Signatures {
     functions: Arc<Functions>,
     programs: Arc<BTreeMap<String, Callable>>,
+    kept: Arc<BTreeSet<String>>,
 }
 
 #[derive(Debug, Default)]
@@ -429,13 +431,31 @@ impl Signatures {
             index.by_name.entry(signature.full_name()).or_insert(at);
             index.list.push(signature);
         }
-        Signatures { functions: Arc::new(index), programs: Arc::default() }
+        Signatures { functions: Arc::new(index), ..Signatures::default() }
     }
 
     /// Adds the programs that programs may call by name. Functions and forms take precedence.
     #[must_use]
     pub fn with_programs(&self, programs: Arc<BTreeMap<String, Callable>>) -> Signatures {
-        Signatures { functions: Arc::clone(&self.functions), programs }
+        Signatures { programs, ..self.clone() }
+    }
+
+    /// Adds the names of the variables that earlier programs kept, without their `$`. A program that
+    /// declares no variable of such a name reads the kept value.
+    #[must_use]
+    pub fn with_kept<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Signatures {
+        let kept = names.into_iter().map(|name| format!("${name}")).collect();
+        Signatures { kept: Arc::new(kept), ..self.clone() }
+    }
+
+    /// Returns true if an earlier program kept a variable of this name, which includes its `$`.
+    pub(crate) fn is_kept(&self, name: &str) -> bool {
+        self.kept.contains(name)
+    }
+
+    /// Returns the names of the kept variables, with their `$`.
+    pub(crate) fn kept(&self) -> impl Iterator<Item = &str> {
+        self.kept.iter().map(String::as_str)
     }
 
     /// Returns the program that programs may call by this name.

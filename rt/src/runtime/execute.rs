@@ -20,7 +20,7 @@ use crate::pool::panic_message;
 use crate::program::{CompiledCode, Program};
 use crate::run::{FailedCall, RunContext};
 use crate::tape::{CallId, Halt, PriorEnd, TapeCursor};
-use crate::{Account, Code, Failure, Grants, NestedContext, Preview, Run};
+use crate::{Account, Code, Failure, Grants, Kept, NestedContext, Preview, Run};
 
 /// The parameters of one run of a program, in addition to the program and its grants.
 struct Launch {
@@ -108,15 +108,17 @@ impl Runtime {
             return Err(RunError::Denied(missing));
         }
         let tape = launch.tape.clone();
-        let opened =
-            match tape.as_ref().map(|tape| tape.open(program.source(), &launch.args)).transpose() {
-                Err(halt) => return Ok(Outcome::halted(halt)),
-                Ok(Some((_, Some(PriorEnd::TimedOut(timed_out))))) => {
-                    return Ok(Outcome::timed_out(timed_out));
-                }
-                Ok(Some((_, Some(PriorEnd::Refused(why))))) => return Err(RunError::Refused(why)),
-                Ok(opened) => tape.zip(opened.map(|(id, _)| id)),
-            };
+        let kept = grants.config::<Kept>().filter(|_| program.reads_kept());
+        let kept = kept.map(|kept| kept.identity());
+        let open = |tape: &TapeCursor| tape.open(program.source(), &launch.args, kept.as_deref());
+        let opened = match tape.as_ref().map(open).transpose() {
+            Err(halt) => return Ok(Outcome::halted(halt)),
+            Ok(Some((_, Some(PriorEnd::TimedOut(timed_out))))) => {
+                return Ok(Outcome::timed_out(timed_out));
+            }
+            Ok(Some((_, Some(PriorEnd::Refused(why))))) => return Err(RunError::Refused(why)),
+            Ok(opened) => tape.zip(opened.map(|(id, _)| id)),
+        };
         let guarded = self.guarded(program, grants, &launch, opened.as_ref()).await?;
         let slot = self.inner.slot(launch.level).await;
         let account = match (&launch.parent, grants.account()) {

@@ -13,7 +13,7 @@ use crate::engine::{Limits, engine, settings_hasher};
 use crate::outcome::Bug;
 use crate::pool::{Bounds, Pool};
 use crate::run::LEVELS;
-use crate::{Account, Callables, Capability, Run, Signatures};
+use crate::{Account, Callables, Capability, Kept, Run, Signatures};
 
 /// A compiler and executor of programs. A process has one runtime, which is cheap to clone and
 /// shared by all runs.
@@ -22,8 +22,8 @@ pub struct Runtime {
     inner: Arc<Inner>,
     /// The host functions and programs that programs may call.
     signatures: Signatures,
-    /// The hash of the programs among them, if there are any.
-    callables: Option<Key>,
+    /// The hash of the programs and of the kept variables among them, if there are any.
+    names: Option<Key>,
 }
 
 struct Inner {
@@ -104,7 +104,7 @@ impl Runtime {
             slots: std::array::from_fn(|level| Semaphore::new(limits.slots(level) as usize)),
             limits,
         };
-        Ok(Runtime { inner: Arc::new(inner), signatures, callables: None })
+        Ok(Runtime { inner: Arc::new(inner), signatures, names: None })
     }
 
     /// Returns the same runtime for programs that may call the given programs by name.
@@ -113,7 +113,23 @@ impl Runtime {
         Runtime {
             inner: Arc::clone(&self.inner),
             signatures: self.signatures.with_programs(Arc::clone(&callables.programs)),
-            callables: Some(callables.key),
+            names: Some(callables.key),
+        }
+    }
+
+    /// Returns the same runtime for programs that may read the values that earlier programs kept
+    /// under the given names.
+    #[must_use]
+    pub fn with_kept(&self, kept: &Kept) -> Runtime {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&self.names.unwrap_or_default());
+        for name in kept.names() {
+            hasher.update(name.as_bytes()).update(&[0]);
+        }
+        Runtime {
+            inner: Arc::clone(&self.inner),
+            signatures: self.signatures.with_kept(kept.names()),
+            names: Some(hasher.finalize().into()),
         }
     }
 
@@ -121,6 +137,15 @@ impl Runtime {
     #[must_use]
     pub fn capabilities(&self) -> &[Capability] {
         &self.inner.capabilities
+    }
+
+    /// Returns true if the capability is known, and none of its functions reaches outside the program
+    /// that calls it.
+    #[must_use]
+    pub fn is_pure(&self, capability: &str) -> bool {
+        let mut known = self.inner.capabilities.iter().filter(|own| own.name == capability);
+        let reaches = |own: &Capability| own.functions.iter().any(|f| f.signature.reaches_out());
+        known.next().is_some_and(|own| !reaches(own))
     }
 
     /// Returns the signatures of the host functions that programs may name.

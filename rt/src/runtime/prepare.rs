@@ -70,9 +70,9 @@ impl Runtime {
     }
 
     /// Returns the key of a source in the cache: the source itself, after the hash of the programs
-    /// that it may call by name. Returns `None` for a source that begins like such a hash.
+    /// that it may call and of the kept variables that it may read. Returns `None` for a source that begins like such a hash.
     fn cached_key<'a>(&self, source: &'a str) -> Option<Cow<'a, str>> {
-        match self.callables {
+        match self.names {
             Some(key) => {
                 let key: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
                 Some(format!("\0{key}{source}").into())

@@ -133,17 +133,20 @@ impl TapeCursor {
         CallId { args: question.to_owned(), ..self.id(1, QUESTION, CallEffect::Reads, args) }
     }
 
-    /// Records that the program begins. If the tape already records that the program timed out or
+    /// Records that the program begins. `kept` is the hash of the kept values, if the program reads
+    /// them. If the tape already records that the program timed out or
     /// was denied, also returns that [`PriorEnd`]. The caller must then use it instead of running
     /// the program again, because a second run could end differently.
     pub(crate) fn open(
         &self,
         source: &str,
         args: &[String],
+        kept: Option<&str>,
     ) -> Result<(CallId, Option<PriorEnd>), Halt> {
         let mut all = Args::default();
         all.add(&source);
         args.iter().for_each(|arg| all.add(&arg.as_str()));
+        kept.iter().for_each(|hash| all.add(hash));
         let id = self.id(0, PROGRAM, CallEffect::Reads, all);
         let prior = match self.tape.begin(&id)? {
             Replay::Recorded(Ok(RecordedValue::Items(parts))) => {

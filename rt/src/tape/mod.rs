@@ -45,6 +45,21 @@ pub struct CallId {
     pub args: String,
 }
 
+impl CallId {
+    /// Creates the identity of a call with a number of its own, which the run makes for the program
+    /// that it called itself.
+    pub(crate) fn of_program(
+        number: u32,
+        function: &'static str,
+        effect: CallEffect,
+        args: Args,
+    ) -> CallId {
+        let (digest, args) = args.finish();
+        let function = Cow::Borrowed(function);
+        CallId { path: Arc::from([]), number, function, effect, digest, args }
+    }
+}
+
 /// The function name that represents the program itself on a tape.
 pub const PROGRAM: &str = "program";
 /// The function name that represents a guard's question about a program on a tape.

@@ -215,10 +215,13 @@ fn program(entry: &Entry, shows_path: bool) -> Program {
         description: meta.description.clone(),
         origin: match entry.origin() {
             Origin::BuiltIn(_) => "built-in".to_owned(),
-            Origin::File(path) if !shows_path => {
+            Origin::File(path) | Origin::Skill(path) if !shows_path => {
                 path.file_name().unwrap_or_default().to_string_lossy().into_owned()
             }
-            origin @ (Origin::File(_) | Origin::Agent(_) | Origin::Server(_)) => origin.to_string(),
+            origin
+            @ (Origin::File(_) | Origin::Agent(_) | Origin::Server(_) | Origin::Skill(_)) => {
+                origin.to_string()
+            }
         },
         args: meta.args.iter().map(argument).collect(),
         uses: meta.uses.clone().unwrap_or_default(),

@@ -8,10 +8,10 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use axum::routing::post;
 use wattle_agent::agents::DEFAULT_AGENT;
+use wattle_agent::host::Scope;
 use wattle_agent::host::capability::tool::TOOL;
 use wattle_agent::host::catalog::{Catalog, Entry};
 use wattle_agent::host::machine::{Call, Event};
-use wattle_agent::host::Scope;
 use wattle_mcp::{CallEnd, ClientCall, Deployment, Gateway, Performing, TaskAgent, Underway};
 
 use super::programs;

@@ -25,8 +25,8 @@ use crate::quota::Kind;
 use crate::route::Route;
 use crate::route::{INVALID, NOT_JSON};
 use crate::start::choose;
-use wattle_mcp::CallEnd;
 use crate::state::Shared;
+use wattle_mcp::CallEnd;
 
 /// Maximum number of diagnostics that a check returns.
 const MAX_DIAGNOSTICS: usize = 32;

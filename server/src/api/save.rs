@@ -130,7 +130,7 @@ async fn save(
     host.reload().await;
     let known = host.catalog().get(name.as_str()).and_then(|entry| match entry.origin() {
         Origin::File(path) => Some(path.clone()),
-        Origin::BuiltIn(_) | Origin::Agent(_) | Origin::Server(_) => None,
+        Origin::BuiltIn(_) | Origin::Agent(_) | Origin::Server(_) | Origin::Skill(_) => None,
     });
     if known.is_some() && !replace {
         return Err(ApiError::not_replaced(name.as_str()));

@@ -6,6 +6,8 @@ from collections import Counter
 
 TEXT_BYTES = 1_000_000
 JSON_BYTES = 200_000
+RECORDS = 10_000
+REGIONS = 40
 VOCABULARY = 5_000
 PRIMES_BELOW_A_MILLION = 78_498
 
@@ -43,6 +45,30 @@ def document():
     return json.dumps(items)
 
 
+def records():
+    """Returns a JSON array of records of different regions."""
+    chance = random.Random(3)
+    record = lambda number: {
+        "id": number,
+        "region": f"region {int(REGIONS * chance.random() ** 2)}",
+        "product": f"product {int(500 * chance.random())}",
+        "amount": int(chance.random() * 10_000),
+        "paid": chance.random() < 0.5,
+    }
+    return json.dumps([record(number) for number in range(RECORDS)])
+
+
+def regions(document):
+    """Returns the table of the regions of records, with the largest amount first."""
+    counts, amounts = Counter(), Counter()
+    for record in json.loads(document):
+        counts[record["region"]] += 1
+        amounts[record["region"]] += record["amount"]
+    assert len(set(amounts.values())) == REGIONS, "the order of the regions must be unique"
+    rows = [f"{region},{counts[region]},{amount}" for region, amount in amounts.most_common()]
+    return "\n".join(["region,records,amount", *rows]) + "\n"
+
+
 def jobs():
     """Returns the inputs and the expected result of each job, by its name."""
     words = text()
@@ -50,6 +76,7 @@ def jobs():
     assert counts[0][1] > counts[1][1], "the most frequent word must be unique"
     top = f"{words.count(chr(10))} {len(words.split())} {counts[0][0]} {counts[0][1]}"
     items = document()
+    table = records()
     active = [item["amount"] for item in json.loads(items) if item["active"]]
     return {
         "noop": {"inputs": {}, "expected": ""},
@@ -57,6 +84,7 @@ def jobs():
         "text": {"inputs": {"text": words}, "expected": top},
         "sieve": {"inputs": {}, "expected": str(PRIMES_BELOW_A_MILLION)},
         "json": {"inputs": {"document": items}, "expected": f"{len(active)} {sum(active)}"},
+        "records": {"inputs": {"document": table}, "expected": regions(table)},
     }
 
 

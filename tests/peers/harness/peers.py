@@ -9,6 +9,7 @@ JOBS = {
     "text": "The lines, words and most frequent word of 1 MB of text",
     "sieve": "The sieve of primes below a million",
     "json": "A JSON document of 200 KB: parse, filter, sum",
+    "records": "10,000 records of JSON: parse, group, sum, sort, write CSV",
 }
 
 

@@ -5,20 +5,16 @@
 //! Each engine implements [`Space`] for its caller type, and `link_all!` adds the functions to its
 //! linker.
 
-use std::borrow::Cow;
-use std::collections::HashMap;
-
-use indexmap::IndexMap;
-use serde_json::value::RawValue;
+use crate::values::Values;
 
 /// Size of a memory page, in bytes.
 const PAGE: usize = 65_536;
 
 /// The error code for a missing argument, array item, map key or JSON key.
-const ENOENT: i32 = 4;
+pub(crate) const ENOENT: i32 = 4;
 
 /// The error code for invalid input.
-const EPARSE: i32 = 7;
+pub(crate) const EPARSE: i32 = 7;
 
 /// The state of one run.
 #[derive(Default)]
@@ -30,7 +26,8 @@ pub struct Host {
     /// The program's results.
     pub results: Vec<Vec<u8>>,
     arrays: Vec<Vec<String>>,
-    maps: Vec<IndexMap<String, String>>,
+    /// The values, by their handles.
+    pub values: Values,
 }
 
 impl Host {
@@ -54,12 +51,8 @@ impl Host {
         self.arrays.len() as i32
     }
 
-    fn array(&self, handle: i32) -> &[String] {
+    pub(crate) fn array(&self, handle: i32) -> &[String] {
         &self.arrays[handle as usize - 1]
-    }
-
-    fn map(&mut self, handle: i32) -> &mut IndexMap<String, String> {
-        &mut self.maps[handle as usize - 1]
     }
 }
 
@@ -78,7 +71,7 @@ fn bytes(memory: &[u8], pointer: i32) -> &[u8] {
     &memory[at + 4..at + 4 + u32::from_le_bytes(length) as usize]
 }
 
-fn text(memory: &[u8], pointer: i32) -> &str {
+pub(crate) fn text(memory: &[u8], pointer: i32) -> &str {
     std::str::from_utf8(bytes(memory, pointer)).unwrap_or_default()
 }
 
@@ -99,7 +92,7 @@ fn write(memory: &mut [u8], at: usize, bytes: &[u8]) {
     memory[at + 4..at + 4 + bytes.len()].copy_from_slice(bytes);
 }
 
-fn put(space: &mut impl Space, bytes: &[u8]) -> i32 {
+pub(crate) fn put(space: &mut impl Space, bytes: &[u8]) -> i32 {
     let at = reserve(space, bytes.len() + 4);
     write(space.split().0, at, bytes);
     at as i32
@@ -148,20 +141,9 @@ pub fn len(space: &mut impl Space, s: i32) -> i32 {
     bytes(space.split().0, s).len() as i32
 }
 
-/// Implements `str.eq`.
-pub fn eq(space: &mut impl Space, a: i32, b: i32) -> i32 {
-    let memory = space.split().0;
-    i32::from(bytes(memory, a) == bytes(memory, b))
-}
-
 /// Implements `str.from_int`.
 pub fn from_int(space: &mut impl Space, n: i32) -> i32 {
     put(space, n.to_string().as_bytes())
-}
-
-/// Implements `str.to_int`.
-pub fn to_int(space: &mut impl Space, s: i32) -> (i32, i32) {
-    text(space.split().0, s).parse().map_or((0, EPARSE), |n| (n, 0))
 }
 
 /// Implements `str.words`.
@@ -181,75 +163,6 @@ pub fn lines(space: &mut impl Space, s: i32) -> (i32, i32) {
 /// Implements `arr.len`.
 pub fn arr_len(space: &mut impl Space, array: i32) -> i32 {
     space.split().1.array(array).len() as i32
-}
-
-/// Implements `arr.get`.
-pub fn arr_get(space: &mut impl Space, array: i32, index: i32) -> (i32, i32) {
-    put_held(space, |host| host.array(array).get(index as usize).map(String::as_str))
-}
-
-/// Implements `map.new`.
-pub fn map_new(space: &mut impl Space) -> i32 {
-    let host = space.split().1;
-    host.maps.push(IndexMap::new());
-    host.maps.len() as i32
-}
-
-/// Implements `map.incr`.
-pub fn map_incr(space: &mut impl Space, map: i32, key: i32, n: i32) -> i32 {
-    let (memory, host) = space.split();
-    let (map, key) = (host.map(map), text(memory, key));
-    if let Some(value) = map.get_mut(key) {
-        let sum = value.parse::<i32>().unwrap_or_default().wrapping_add(n);
-        *value = sum.to_string();
-        return sum;
-    }
-    map.insert(key.to_owned(), n.to_string());
-    n
-}
-
-/// Implements `map.keys`.
-pub fn map_keys(space: &mut impl Space, map: i32) -> i32 {
-    let host = space.split().1;
-    let keys = host.map(map).keys().cloned().collect();
-    host.keep(keys)
-}
-
-/// Implements `map.get`.
-pub fn map_get(space: &mut impl Space, map: i32, key: i32) -> (i32, i32) {
-    let (memory, host) = space.split();
-    match host.map(map).get(text(memory, key)).cloned() {
-        Some(value) => (put(space, value.as_bytes()), 0),
-        None => (0, ENOENT),
-    }
-}
-
-/// Implements `json.items` for the whole document.
-pub fn json_items(space: &mut impl Space, document: i32, _path: i32) -> (i32, i32) {
-    let (memory, host) = space.split();
-    match serde_json::from_str::<Vec<&RawValue>>(text(memory, document)) {
-        Ok(items) => (host.keep(items.into_iter().map(plain).map(Cow::into_owned).collect()), 0),
-        Err(_) => (0, EPARSE),
-    }
-}
-
-/// Implements `json.get` for a key of the whole document.
-pub fn json_get(space: &mut impl Space, document: i32, path: i32) -> (i32, i32) {
-    let memory = space.split().0;
-    let document = serde_json::from_str::<HashMap<Cow<'_, str>, &RawValue>>(text(memory, document));
-    let Ok(members) = document else { return (0, EPARSE) };
-    match members.get(text(memory, path)).map(|value| plain(value).into_owned()) {
-        Some(value) => (put(space, value.as_bytes()), 0),
-        None => (0, ENOENT),
-    }
-}
-
-/// Returns a JSON string without its quotes, and anything else as JSON.
-fn plain(value: &RawValue) -> Cow<'_, str> {
-    match serde_json::from_str::<String>(value.get()) {
-        Ok(string) => Cow::Owned(string),
-        Err(_) => Cow::Borrowed(value.get()),
-    }
 }
 
 /// Adds the listed host functions to a linker. This is a macro because the engines' linkers have
@@ -273,19 +186,33 @@ macro_rules! link_all {
             "str" "cat" (a: i32, b: i32) -> (i32, i32) = $crate::host::cat;
             "str" "upper" (s: i32) -> (i32, i32) = $crate::host::upper;
             "str" "len" (s: i32) -> i32 = $crate::host::len;
-            "str" "eq" (a: i32, b: i32) -> i32 = $crate::host::eq;
             "str" "from_int" (n: i32) -> i32 = $crate::host::from_int;
-            "str" "to_int" (s: i32) -> (i32, i32) = $crate::host::to_int;
             "str" "words" (s: i32) -> i32 = $crate::host::words;
             "str" "lines" (s: i32) -> (i32, i32) = $crate::host::lines;
             "arr" "len" (array: i32) -> i32 = $crate::host::arr_len;
-            "arr" "get" (array: i32, index: i32) -> (i32, i32) = $crate::host::arr_get;
-            "map" "new" () -> i32 = $crate::host::map_new;
-            "map" "incr" (map: i32, key: i32, n: i32) -> i32 = $crate::host::map_incr;
-            "map" "keys" (map: i32) -> i32 = $crate::host::map_keys;
-            "map" "get" (map: i32, key: i32) -> (i32, i32) = $crate::host::map_get;
-            "json" "items" (document: i32, path: i32) -> (i32, i32) = $crate::host::json_items;
-            "json" "get" (document: i32, path: i32) -> (i32, i32) = $crate::host::json_get;
+            "val" "parse" (document: i32) -> (i32, i32) = $crate::values::parse;
+            "val" "list" () -> i32 = $crate::values::list;
+            "val" "object" () -> i32 = $crate::values::object;
+            "val" "of_long" (n: i64) -> i32 = $crate::values::of_long;
+            "val" "of_str" (s: i32) -> i32 = $crate::values::of_str;
+            "val" "len" (v: i32) -> (i32, i32) = $crate::values::len;
+            "val" "size" (v: i32) -> (i32, i32) = $crate::values::len;
+            "val" "list_len" (v: i32) -> (i32, i32) = $crate::values::len;
+            "val" "nth" (v: i32, i: i32) -> (i32, i32) = $crate::values::nth;
+            "val" "nth_key" (v: i32, i: i32) -> (i32, i32) = $crate::values::nth_key;
+            "val" "key" (v: i32, key: i32) -> (i32, i32) = $crate::values::key;
+            "val" "put_key" (v: i32, key: i32, x: i32) -> i32 = $crate::values::put_key;
+            "val" "push" (v: i32, x: i32) -> i32 = $crate::values::push;
+            "val" "truth" (v: i32) -> (i32, i32) = $crate::values::truth;
+            "val" "add" (a: i32, b: i32) -> (i32, i32) = $crate::values::add;
+            "val" "cmp" (a: i32, b: i32) -> (i32, i32) = $crate::values::cmp;
+            "val" "text" (v: i32) -> (i32, i32) = $crate::values::write;
+            "val" "pluck" (list: i32, key: i32) -> (i32, i32) = $crate::values::pluck;
+            "val" "group" (list: i32, keys: i32) -> (i32, i32) = $crate::values::group;
+            "val" "sum" (list: i32) -> (i32, i32) = $crate::values::sum;
+            "val" "sort" (list: i32, keys: i32, descending: i32) -> (i32, i32) = $crate::values::sort;
+            "val" "csv_text" (rows: i32, separator: i32) -> (i32, i32) = $crate::values::csv_text;
+            "val" "count_arr" (array: i32) -> (i32, i32) = $crate::values::count_arr;
         });
         $linker.func_wrap("sys", "trap", |_: $caller, _: i32, _: i64, _: i64| {})?;
     };

@@ -4,7 +4,7 @@
 //!
 //! [`jobs`] loads the jobs, and [`sample`] measures them. [`wattle`] runs jobs in Wattle, and each
 //! of the other modules runs them in one peer. [`host`] contains the host functions for the
-//! WebAssembly peers.
+//! WebAssembly peers, and [`values`] those on values.
 
 #![allow(
     clippy::indexing_slicing,
@@ -18,6 +18,7 @@ pub mod jobs;
 pub mod monty;
 pub mod quickjs;
 pub mod sample;
+pub mod values;
 pub mod wattle;
 
 /// The result type of this crate. The error is a message for the person who runs the benchmark.

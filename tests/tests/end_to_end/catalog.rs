@@ -15,7 +15,7 @@ use wattle_rt::Limits;
 use wattle_tests::{Job, Scripted, built_in_host};
 
 fn host(folder: &Path) -> Host {
-    let folders = Folders::open(&[folder], &|_| Ok(()));
+    let folders = Folders::open(&[folder], &|_, _| Ok(()));
     Host::new(Limits::default(), folders, Egress::new(Policy::default())).unwrap()
 }
 
@@ -94,6 +94,19 @@ async fn a_valid_change_is_loaded_and_an_invalid_one_keeps_the_previous_version(
     let diff = next_diff(&host).await;
     assert_eq!(diff.removed.iter().map(|name| name.as_str()).collect::<Vec<_>>(), ["mine"]);
     assert!(host.catalog().get("mine").is_none());
+}
+
+#[tokio::test]
+async fn new_programs_that_call_each_other_are_loaded_together() {
+    let dir = tempfile::tempdir().unwrap();
+    let host = host(dir.path());
+    for (name, other) in [("ping", "pong"), ("pong", "ping")] {
+        let body = format!("(when (> (len (args)) 0) (ret ({other})))\n(ret \"{name}\")");
+        let text = program(name, "Calls the other one", &body);
+        fs::write(dir.path().join(name).with_extension("wat"), text).unwrap();
+    }
+    let diff = next_diff(&host).await;
+    assert_eq!((changed(&diff), diff.problems.as_slice()), (vec!["ping", "pong"], &[][..]));
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@
 //!   prompt, and the model client.
 //! - `journal`: runs in a journal, which are replayed, stopped, resumed, parked and forked.
 //! - `catalog`, `editions`: the catalog of a host, and programs of the language's earlier editions.
+//! - `skills`: instructions, files and scripts that a run uses when it needs them.
 //! - `policy_catalog`, `said`, `trust`: the built-in programs under policy rules, the masking of
 //!   secrets, and denied calls.
 //! - `eval`: evaluations and the shipped suites.
@@ -33,6 +34,7 @@ mod policy_catalog;
 mod prompt;
 mod runs;
 mod said;
+mod skills;
 #[allow(
     clippy::print_stdout,
     clippy::print_stderr,

@@ -103,7 +103,7 @@ async fn a_failure_in_a_catalog_program_shows_its_arguments_and_no_line() {
         std::fs::write(folder.path().join(format!("{name}.wat")), text).unwrap();
     }
     let limits = Limits { time: Duration::from_millis(200), ..Limits::default() };
-    let folders = Folders::open(&[folder.path()], &|_| Ok(()));
+    let folders = Folders::open(&[folder.path()], &|_, _| Ok(()));
     let host = Host::new(limits, folders, Egress::new(egress::Policy::default())).unwrap();
     let long = "x".repeat(150);
     for (call, expected) in [

@@ -130,6 +130,8 @@ async fn an_invalid_request_names_the_field() {
         ("POST /api/tokens", r#"{"name":"..","scope":"read"}"#, "`name`: a session id is"),
         ("POST /api/sessions/none/fork", r#"{"id":".."}"#, "`id`: a session id is"),
         ("POST /api/run", r#"{"prompt":"m","step":1}"#, "`step`: unknown field"),
+        // Only the operator gives privileges to programs.
+        ("POST /api/run", r#"{"prompt":"m","programs":{}}"#, "`programs`: unknown field"),
         ("POST /api/run", r#"{"prompt":"m","files":{"../x":"y"}}"#, "outside the run's folder"),
         ("GET /api/runs?limit=0", "", "`limit` is 1 to 500"),
         ("GET /api/runs?limit=x", "", "the query"),

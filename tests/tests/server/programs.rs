@@ -143,7 +143,7 @@ async fn the_examples_of_a_program_are_run() {
 /// Starts a server whose catalog reads the given folders.
 async fn with_folders(folders: &[PathBuf]) -> World {
     let operator = Operator { programs: folders.to_vec(), ..Operator::default() };
-    let read = Folders::open(folders, &|_| Ok(()));
+    let read = Folders::open(folders, &|_, _| Ok(()));
     let make = |app: App| app.with_operator(operator);
     World::with_programs(read, TenantParts::new(store()), make, |_| {}).await
 }

@@ -291,7 +291,7 @@ async fn a_tenant_sees_neither_metrics_nor_paths() {
     let tenants = Arc::new(move |tenant: &Tenant| Ok(TenantParts::new(file.tenant(tenant))));
     let alice = TenantParts::new(bob.file().tenant(&Tenant::new("alice").unwrap()));
     let make = |app: App| app.with_tenants(tenants);
-    let folders = Folders::open(&[folder.path()], &|_| Ok(()));
+    let folders = Folders::open(&[folder.path()], &|_, _| Ok(()));
     let world = World::with_programs(folders, alice, make, |_| {}).await;
     world.ask(api("bobs-admin", "GET /metrics", "")).await.refused(403, "forbidden");
     assert_eq!(world.api("GET /metrics", "").await.head.status, 200);

@@ -209,7 +209,7 @@ impl State {
                 opening.content = self.announce_nonce(&message.content).into();
                 let left_out = self.left_out();
                 if left_out > 0 {
-                    self.add_note(&mut messages, &prompt::left_out(left_out));
+                    self.add_note(&mut messages, &prompt::left_out(left_out, &self.kept));
                 }
             }
         }

@@ -7,8 +7,10 @@ use crate::{
     ending::Ending,
     event::{Event, Source},
     fix::WrittenProgram,
+    function::ProgramFunction,
+    kept::{KeptValue, MAX_KEPT, MAX_KEPT_BYTES},
     message::Message,
-    observation::{self, Output},
+    observation::{self, Output, WHOLE_LIMIT},
     phase::{Phase, RepeatedCalls, Turn},
     prompt,
     request::Purpose,
@@ -94,13 +96,27 @@ impl State {
         let mut executions = executions.into_iter().chain(std::iter::repeat_with(missing));
         let (mut effects, mut outputs) = (Vec::new(), Vec::new());
         let (mut final_answer, mut own_notes) = (None, Vec::new());
-        for (PlannedCall { call, refused }, number) in planned.iter().zip(1..) {
-            let execution = match refused {
-                Some(reason) => Some(Execution::Refused { reason: reason.clone() }),
-                None => executions.next(),
-            };
-            let execution = execution.unwrap_or_else(missing);
-            let output = observation::output(&execution, self.settings.observation_limit);
+        let mut kept: Vec<&str> = Vec::new();
+        let executions: Vec<Execution> = planned
+            .iter()
+            .map(|plan| match &plan.refused {
+                Some(reason) => Execution::Refused { reason: reason.clone() },
+                None => executions.next().unwrap_or_else(missing),
+            })
+            .collect();
+        for ((PlannedCall { call, .. }, execution), number) in
+            planned.iter().zip(&executions).zip(1..)
+        {
+            let limit = self.settings.observation_limit;
+            let limit = if self.is_whole(call) { limit.max(WHOLE_LIMIT) } else { limit };
+            let mut output = observation::output(execution, limit);
+            for value in execution.kept() {
+                match self.keep(value) {
+                    Ok(()) if value.is_result => output.text.is_kept_as(&value.name),
+                    Ok(()) => kept.push(&value.name),
+                    Err(why) => own_notes.push(why),
+                }
+            }
             let cost = execution.cost();
             final_answer = final_answer.or_else(|| execution.answer().map(str::to_owned));
             effects.push(Effect::Emit(Event::ToolResult {
@@ -143,6 +159,8 @@ impl State {
             !self.knows_escapes && outputs.iter().any(|output| output.has_marks(&self.nonce));
         self.knows_escapes |= escaped;
         let escaped = escaped.then(|| prompt::ESCAPED.to_owned());
+        let kept = self.kept.iter().filter(|value| kept.contains(&value.name.as_str()));
+        own_notes.extend(prompt::kept(kept));
         let notes: Vec<String> =
             notes.iter().cloned().chain(own_notes).chain(warning).chain(escaped).collect();
         self.conversation.extend(self.dialect.observation(
@@ -183,6 +201,26 @@ impl State {
         Ok(())
     }
 
+    /// Stores a kept value. It replaces an earlier value of the same name.
+    ///
+    /// # Errors
+    /// If the run's kept values would exceed their limits, because programs that ran at the same
+    /// time kept too much. The error is a message for the model.
+    fn keep(&mut self, value: &KeptValue) -> Result<(), String> {
+        let others = || self.kept.iter().filter(|known| known.name != value.name);
+        let bytes = others().fold(value.bytes, |bytes, known| bytes.saturating_add(known.bytes));
+        if others().count() >= MAX_KEPT || bytes > MAX_KEPT_BYTES as u64 {
+            return Err(format!(
+                "`${}` is not kept: a run keeps at most {MAX_KEPT} values of together {} MiB",
+                value.name,
+                MAX_KEPT_BYTES >> 20
+            ));
+        }
+        self.kept.retain(|known| known.name != value.name);
+        self.kept.push(value.clone());
+        Ok(())
+    }
+
     /// Stores the step's last failed inline program, so that the model can fix it later. If all
     /// inline programs of the step succeeded, clears the stored program.
     pub(super) fn remember_failure(&mut self, planned: &[PlannedCall], executions: &[Execution]) {
@@ -216,10 +254,16 @@ impl State {
     }
 
     pub(super) fn is_silent(&self, plan: &PlannedCall) -> bool {
-        matches!(
-            &plan.call,
-            Call::Catalog { name, .. }
-                if self.programs.iter().any(|known| known.silent && known.program == *name)
-        )
+        self.program(&plan.call).is_some_and(|program| program.silent)
+    }
+
+    fn is_whole(&self, call: &Call) -> bool {
+        self.program(call).is_some_and(|program| program.whole)
+    }
+
+    /// Returns the catalog program that a call names, or `None` if it names none.
+    fn program(&self, call: &Call) -> Option<&ProgramFunction> {
+        let Call::Catalog { name, .. } = call else { return None };
+        self.programs.iter().find(|known| known.program == *name)
     }
 }

@@ -26,6 +26,7 @@ fn begun(dialect: Dialect) -> State {
         offer: Offer::Listed,
         exclusive: false,
         silent: false,
+        whole: false,
         schema: None,
     };
     let programs: [(&str, &[&str]); 4] =

@@ -7,6 +7,7 @@
 //! - `runs`, `machine`: the scripted runs in `tests/runs/`, and properties that hold for every run.
 //! - `prompt`, `marks`: the system prompt, and the markers of the host's own lines.
 //! - `event`: the serialized form of events.
+//! - `kept`: the values that programs keep for later programs.
 
 #![allow(
     clippy::unwrap_used,
@@ -21,6 +22,7 @@ mod draft;
 mod event;
 mod families;
 mod hostile;
+mod kept;
 mod leftovers;
 mod machine;
 mod marks;

@@ -96,6 +96,7 @@ fn inputs(native: bool, data: &str) -> Vec<Input> {
         results: vec![own()],
         cost: Default::default(),
         fixes: vec![own()],
+        kept: Vec::new(),
     };
     let executed = |execution: Execution| {
         let second = Execution::Refused { reason: own() };

@@ -25,6 +25,7 @@ fn program(name: &str, params: &[(&str, ParamKind, Option<&str>)]) -> ProgramFun
         offer: if name == "kv_get" { Offer::Listed } else { Offer::Unlisted },
         exclusive: name == "alone",
         silent: name == "quiet",
+        whole: name == "long",
         schema: None,
     }
 }
@@ -38,6 +39,7 @@ pub(crate) fn programs() -> Vec<ProgramFunction> {
         program("file_read", &[("path", Text, None)]),
         program("hidden", &[("key", Text, None)]),
         program("kv_get", &[("key", Text, None)]),
+        program("long", &[]),
         program("now", &[]),
         program("quiet", &[("x", Text, Some(""))]),
         program(
@@ -265,6 +267,17 @@ fn results_of_a_silent_program_stay_out_of_the_conversation_and_its_failures_do_
 }
 
 #[test]
+fn results_of_a_program_that_is_shown_whole_are_not_truncated() {
+    let text = "0123456789".repeat(600);
+    for (name, is_whole) in [("long", true), ("now", false)] {
+        let (state, _) = answered(Dialect::Native, calling(&[("a", name, "{}")]));
+        let (state, _) = step(state, Input::Executed(vec![ran(&text)]));
+        let results = results(&state);
+        assert_eq!(results[0].1.contains(&text), is_whole, "{name}");
+    }
+}
+
+#[test]
 fn a_turn_whose_calls_are_all_silent_ends_the_run() {
     for dialect in [Dialect::Native, Dialect::Text] {
         let said = ModelAnswer { text: "Noted.".into(), ..calling(&[("a", "quiet", "{}")]) };
@@ -314,6 +327,7 @@ fn functions_have_names_and_schemas_that_endpoints_accept() {
             "file_read",
             "hidden",
             "kv_get",
+            "long",
             "now",
             "quiet",
             "search_text",

@@ -1,11 +1,12 @@
 //! Execution of the calls of a step.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
 use futures_util::FutureExt;
 use wattle_catalog::Catalog;
-use wattle_machine::{Call, Execution, Input};
+use wattle_machine::{Call, Execution, Input, KeptValue};
+use wattle_rt::KeptText;
 
 use super::{Performer, Task, limited, lock};
 use crate::act::perform_within;
@@ -51,12 +52,15 @@ impl Performer<'_> {
 
     /// Runs a call of a step and writes the call's trace line. `at` is the index of the call within
     /// the step, and `programs` is the catalog that contains the called program. A program without
-    /// its own time limit runs for at most `time`.
+    /// its own time limit runs for at most `time`. With a name `result`, the call is one of the
+    /// model: its program can read and keep values, and the whole results are kept under this name
+    /// if the conversation shows only a part of them.
     pub(super) async fn call(
         &self,
         (step, at): (u32, usize),
         call: &Call,
         (programs, time): (&Catalog, Duration),
+        result: Option<String>,
     ) -> Result<CallState, String> {
         let (started, from) = (Instant::now(), SystemTime::now());
         let tape = self.recorder.map(|recorder| recorder.tape(at));
@@ -65,18 +69,22 @@ impl Performer<'_> {
             None => Arc::clone(&self.grants),
         };
         let runtime = self.parts.host.runtime();
+        let added: Mutex<Vec<KeptText>> = Mutex::default();
         let perform = |call: Call| {
-            let grants = &grants;
-            async move { perform_within(runtime, programs, grants, &call, time).await.map(limited) }
-                .boxed()
+            let (grants, result, added) = (&grants, &result, &added);
+            async move {
+                let kept = result.clone().map(|result| self.kept.for_call(result));
+                let performed =
+                    perform_within(runtime, programs, grants, &call, time, kept.as_ref()).await;
+                lock(added).extend(kept.iter().flat_map(|kept| kept.values.added()));
+                performed.map(limited)
+            }
+            .boxed()
         };
         let hooks = self.parts.hooks.as_ref();
         let performed = match hooks.and_then(|hooks| hooks.perform(call, &perform)) {
             Some(performed) => performed.await,
-            None => {
-                let performed = perform_within(runtime, programs, &grants, call, time).await;
-                performed.map(|execution| (execution, false))
-            }
+            None => perform(call.clone()).await.map(|execution| (execution, false)),
         };
         let (execution, is_changed) = performed.map_err(|broken| {
             if let HostError::Bug(bug) = &broken {
@@ -90,8 +98,16 @@ impl Performer<'_> {
             }
             broken.to_string()
         })?;
-        // Middleware may have returned longer results.
+        // Middleware may have returned longer results, or other ones than the kept ones.
         let execution = limited(execution);
+        let added = std::mem::take(&mut *lock(&added));
+        let is_own = |value: &&KeptValue| {
+            let of_value = |text: &KeptText| text.name() == value.name && text.hash() == value.hash;
+            added.iter().any(of_value) && !(is_changed && value.is_result)
+        };
+        let own = execution.kept().iter().filter(is_own).cloned().collect();
+        let execution = execution.with_kept(own);
+        self.kept.add(added);
         if let Some((recorder, tape)) = self.recorder.zip(tape) {
             if is_changed {
                 tape.mark_changed();
@@ -120,7 +136,8 @@ impl Performer<'_> {
     /// Accepts the results that an application supplied for calls that it ran itself. A replay uses
     /// the recorded results.
     pub(super) async fn given(&self, step: u32, calls: &[Call], given: Vec<Execution>) -> Input {
-        let given: Vec<Execution> = given.into_iter().map(limited).collect();
+        let own = |execution: Execution| limited(execution).with_kept(Vec::new());
+        let given: Vec<Execution> = given.into_iter().map(own).collect();
         for (at, (call, execution)) in calls.iter().zip(&given).enumerate() {
             if let Some(recorder) = self.recorder {
                 let tape = recorder.tape(at);

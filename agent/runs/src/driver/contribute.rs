@@ -40,7 +40,7 @@ impl Performer<'_> {
         call: &Call,
         programs: &Catalog,
     ) -> Execution {
-        let refused = match self.call(place, call, (programs, TIME)).await {
+        let refused = match self.call(place, call, (programs, TIME), None).await {
             Ok(CallState::Done(execution)) => return *execution,
             Ok(CallState::Pending(waiting)) => {
                 self.parts.tree.waiting().end();

@@ -23,9 +23,9 @@ pub(crate) fn limited(execution: Execution) -> Execution {
             warnings.extend(omission.map(|omission| format!("{omission}; print less")));
             Execution::Ran(Completion { results, warnings, ..ran })
         }
-        Execution::Stopped { reason, results, cost, fixes } => {
+        Execution::Stopped { reason, results, cost, fixes, kept } => {
             let (results, _) = limit(results);
-            Execution::Stopped { reason, results, cost, fixes }
+            Execution::Stopped { reason, results, cost, fixes, kept }
         }
         other => other,
     }
@@ -95,7 +95,8 @@ mod tests {
     fn the_results_of_a_stopped_program_are_limited_too() {
         let results = vec!["x".repeat(MAX_RESULTS), "end".to_owned()];
         let (reason, cost, fixes) = ("stopped".to_owned(), Default::default(), Vec::new());
-        let stopped = limited(Execution::Stopped { reason, results, cost, fixes });
+        let stopped =
+            limited(Execution::Stopped { reason, results, cost, fixes, kept: Vec::new() });
         let [head, note, tail, end] = stopped.results() else { panic!("{stopped:?}") };
         assert_eq!((head.len() + RESULT, end.as_str()), (HEAD, "end"));
         assert!(note.starts_with("[… ") && tail.len() < TAIL, "{note}");

@@ -25,5 +25,5 @@ pub use fork::{ForkError, ForkedRun, RunLimits, fork, step_end};
 pub(crate) use recorder::{ResumePoint, TurnRecorder};
 pub use requests::{AnswerView, FunctionView, MessageView, RequestView, requests};
 pub use tape::Difference;
-pub(crate) use tape::{HOST_NAMES, Mode, RunTape, describe, is_changed};
+pub(crate) use tape::{HOST_NAMES, Mode, RunTape, describe, is_changed, kept_json};
 pub use wattle_store::journal::*;

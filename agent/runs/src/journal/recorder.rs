@@ -1,5 +1,6 @@
 //! Recording of a run's turns while the run is driven.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -9,7 +10,7 @@ use wattle_machine::{Effect, Envelope, Input, Setup, State, Usage};
 use wattle_store::StoreError;
 use wattle_store::journal::EffectRecorder;
 
-use super::tape::{Mode, RunTape};
+use super::tape::{Mode, RunTape, kept_json};
 use super::{RecordedCall, SharedJournal, Turn};
 use crate::tree::RunTree;
 
@@ -42,6 +43,8 @@ pub(crate) struct ResumePoint {
     pub(crate) recorded: u64,
     /// Duration of the run so far.
     pub(crate) elapsed: Duration,
+    /// The recorded calls that kept the values of `state`.
+    pub(crate) kept: Vec<RecordedCall>,
     /// The recorded calls of the programs that the pending effects started.
     calls: Vec<RecordedCall>,
     /// The number of the turn that the pending effects belong to.
@@ -93,10 +96,17 @@ impl TurnRecorder {
             seq: 1,
             recorded: 0,
             elapsed: Duration::ZERO,
+            kept: Vec::new(),
             calls: Vec::new(),
             turn: 0,
         };
-        for (at, turn) in (0..).zip(&turns) {
+        // The turns that started the programs that kept a value, by its name.
+        let mut keeping: BTreeMap<&str, u32> = BTreeMap::new();
+        for (at, turn) in (0_u32..).zip(&turns) {
+            if let Input::Executed(executions) = &turn.input {
+                let kept = executions.iter().flat_map(|execution| execution.kept());
+                keeping.extend(kept.map(|value| (value.name.as_str(), at.saturating_sub(1))));
+            }
             let Turn { seq, elapsed_ms, .. } = turn;
             (point.state, point.effects) = turn.step(point.state);
             recorder.record(&point.effects);
@@ -112,6 +122,13 @@ impl TurnRecorder {
         if turns.is_empty() {
             // The run was stopped before its first turn.
             return Ok(TurnRecorder::new(journal, run, files, tree));
+        }
+        let kept = point.state.kept().iter();
+        let keeping: BTreeSet<u32> =
+            kept.filter_map(|value| keeping.get(value.name.as_str()).copied()).collect();
+        for turn in keeping {
+            let calls = journal.calls_of(&run, turn).await?;
+            point.kept.extend(calls.into_iter().filter(|call| kept_json(call).is_some()));
         }
         point.calls = journal.calls_of(&run, point.turn).await?;
         // The events of the last turn, and those that were emitted when the run was parked.

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use wattle_machine::Execution;
-use wattle_rt::CallEffect;
 use wattle_rt::tape::{
     CallId, CallResult, Flush, Halt, PROGRAM, QUESTION, RecordedValue, Replay, Tape,
 };
+use wattle_rt::{CallEffect, KEEP};
 use wattle_store::now_ms;
 
 use super::{CallTime, RecordedCall, SharedJournal};
@@ -444,6 +444,16 @@ impl Tape for RunTape {
 
     fn halted(&self) -> Option<Halt> {
         self.lock().halted.clone()
+    }
+}
+
+/// Returns the JSON text of the value that a recorded call kept, or `None` for any other call.
+pub(crate) fn kept_json(call: &RecordedCall) -> Option<&str> {
+    match &call.result {
+        Some(Ok(RecordedValue::Bytes(json))) if call.id.function == KEEP => {
+            std::str::from_utf8(json).ok()
+        }
+        _ => None,
     }
 }
 

@@ -33,7 +33,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use memchr::memmem;
 use url::Url;
-use wattle_rt::{Code, Config, Failure, PortFuture};
+use wattle_rt::{Code, Config, Failure, Guard, PortFuture};
 
 use crate::client::{HeaderName, HeaderValue};
 use crate::request::Request;
@@ -302,9 +302,13 @@ impl Vault {
         Ok(())
     }
 
-    /// Replaces references in a request with the values of the secrets. Marks each header that
-    /// contains a secret as sensitive, so that it is not sent to another origin.
-    pub(crate) async fn fill(&self, request: &mut Request) -> Result<FilledParts, Failure> {
+    /// Replaces references in a request with the values of the secrets that `guard` allows. Marks
+    /// each header that contains a secret as sensitive, so that it is not sent to another origin.
+    pub(crate) async fn fill(
+        &self,
+        request: &mut Request,
+        guard: Option<&dyn Guard>,
+    ) -> Result<FilledParts, Failure> {
         if memmem::find(request.url.as_bytes(), PREFIX).is_some() {
             let words = "a URL carries no secret: servers and proxies write URLs down; put it \
                          into a header or the body";
@@ -320,7 +324,7 @@ impl Vault {
             Failure::new(Code::EPARSE, format!("a secret needs a URL to go to: {why}"))
         })?;
         for (name, value) in &mut request.headers {
-            let Some(text) = self.replace_references(value.as_bytes(), &url).await? else {
+            let Some(text) = self.replace_references(value.as_bytes(), &url, guard).await? else {
                 continue;
             };
             *value = HeaderValue::from_bytes(&text).map_err(|_| {
@@ -331,7 +335,7 @@ impl Vault {
             })?;
             value.set_sensitive(true);
         }
-        if let Some(body) = self.replace_references(&request.body, &url).await? {
+        if let Some(body) = self.replace_references(&request.body, &url, guard).await? {
             request.body = body.into();
             filled.body = true;
         }
@@ -340,7 +344,12 @@ impl Vault {
 
     /// Returns a string with its references replaced, or `None` if it contains no references. An
     /// incomplete reference remains unchanged.
-    async fn replace_references(&self, text: &[u8], url: &Url) -> Result<Option<Vec<u8>>, Failure> {
+    async fn replace_references(
+        &self,
+        text: &[u8],
+        url: &Url,
+        guard: Option<&dyn Guard>,
+    ) -> Result<Option<Vec<u8>>, Failure> {
         let mut out = Vec::new();
         let mut rest = text;
         let mut any = false;
@@ -351,6 +360,9 @@ impl Vault {
                 rest = after_prefix;
                 continue;
             };
+            guard
+                .map_or(Ok(()), |guard| guard.secret(name))
+                .map_err(|why| Failure::new(Code::EACCESS, why))?;
             out.extend_from_slice(self.secret_for(name, url).await?.reveal().as_bytes());
             (rest, any) = (after, true);
         }

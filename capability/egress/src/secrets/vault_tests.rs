@@ -52,7 +52,7 @@ async fn references_are_replaced_in_headers_and_bodies() {
         ),
     ] {
         let mut request = request("https://api.example.com/v1", header, body);
-        let filled = vault().fill(&mut request).await.unwrap();
+        let filled = vault().fill(&mut request, None).await.unwrap();
         let got = request
             .headers
             .get("authorization")
@@ -103,13 +103,16 @@ async fn a_refusal_names_the_setting_that_decides() {
         ("nowhere", "", "${secret:api}", "needs a URL"),
     ] {
         let mut request = request(url, header, body);
-        let why = vault().fill(&mut request).await.unwrap_err().to_string();
+        let why = vault().fill(&mut request, None).await.unwrap_err().to_string();
         assert!(why.contains(words) && !why.contains("s3cr3t"), "{url}: {why}");
     }
     for url in
         ["https://a.example.org/", "https://API.example.com./", "https://api.example.com:8443/"]
     {
-        assert!(vault().fill(&mut request(url, "", "${secret:api}")).await.unwrap().body, "{url}");
+        assert!(
+            vault().fill(&mut request(url, "", "${secret:api}"), None).await.unwrap().body,
+            "{url}"
+        );
     }
 }
 
@@ -130,7 +133,7 @@ async fn responses_are_cleaned_of_secrets_of_their_host_and_of_sent_ones() {
     {
         assert_eq!(clean(url).await, "you sent ${secret:api}!", "{url}");
     }
-    vault.fill(&mut request("https://api.example.com/", "${secret:api}", "")).await.unwrap();
+    vault.fill(&mut request("https://api.example.com/", "${secret:api}", ""), None).await.unwrap();
     assert_eq!(clean("https://other.example/").await, "you sent ${secret:api}!");
 }
 

@@ -8,10 +8,11 @@ mod test;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value as Json, json};
+use wattle_agent::host::capability::policy::{Grant, Privilege, SourceHash};
 use wattle_agent::host::catalog::{AiAnswer, Entry, Example, Results};
 
 use crate::args::CatalogCommand;
-use crate::config::{Config, Layer};
+use crate::config::{Config, Layer, user_path};
 use crate::fault::{Exit, Fault};
 use crate::output::{DIM, paint, visible};
 use crate::{output, setup, trust};
@@ -77,12 +78,52 @@ fn show(name: &str, json: bool, config: &Config) -> Result<(), Fault> {
         let mut document = to_json(entry);
         let examples: Vec<Json> = entry.meta().examples.iter().map(example_json).collect();
         let source = entry.source().as_ref();
-        super::extend(&mut document, json!({"examples": examples, "source": source}));
+        let (sha256, given) = (SourceHash::of(source).to_string(), texts(given(entry, config)));
+        super::extend(
+            &mut document,
+            json!({"given": given, "sha256": sha256, "examples": examples, "source": source}),
+        );
         return output::json(&document);
     }
     let from = paint(DIM, &format!("from {}", visible(&entry.origin().to_string())));
-    output::styled(&format!("{}{from}\n\n", visible(&entry.manual())))?;
+    let privileges = visible(&privileges(entry, config));
+    output::styled(&format!("{}{from}\n{privileges}\n", visible(&entry.manual())))?;
     output::text(&visible(entry.body().trim()))
+}
+
+/// Returns what the operator gives to the program.
+pub(crate) fn given<'c>(entry: &Entry, config: &'c Config) -> &'c [Grant] {
+    config.programs.value.given(entry.real_name().as_str(), SourceHash::of(entry.source()))
+}
+
+fn texts(grants: &[Grant]) -> Vec<String> {
+    grants.iter().map(ToString::to_string).collect()
+}
+
+/// Describes what the operator gives to the program, and prints the setting that would give what
+/// else it asks for. Returns an empty string if there is neither.
+fn privileges(entry: &Entry, config: &Config) -> String {
+    let (name, given) = (entry.real_name().as_str(), given(entry, config));
+    let asks: Vec<Grant> =
+        entry.meta().grants.iter().filter_map(|grant| grant.parse().ok()).collect();
+    let mut text = String::new();
+    if !given.is_empty() {
+        text += &format!("the setting `programs` gives it {}\n", texts(given).join(", "));
+    } else if config.programs.value.0.contains_key(name) {
+        text += "the setting `programs` gives it nothing, because it names another text\n";
+    }
+    let lacking: Vec<&Grant> = asks.iter().filter(|ask| !given.contains(ask)).collect();
+    if !lacking.is_empty() {
+        let lacking: Vec<String> = lacking.iter().map(ToString::to_string).collect();
+        let sha256 = SourceHash::of(entry.source());
+        let lines = Privilege { sha256, grants: asks }.lines(name).join("\n");
+        text += &format!("nobody gives it {}", lacking.join(", "));
+        text += &match user_path() {
+            Ok(path) => format!("; these lines in {} would:\n{lines}\n", path.display()),
+            Err(_) => format!("; these lines in the user file would:\n{lines}\n"),
+        };
+    }
+    text
 }
 
 fn to_json(entry: &Entry) -> Json {
@@ -98,11 +139,13 @@ fn to_json(entry: &Entry) -> Json {
         })).collect::<Vec<_>>(),
         "returns": meta.returns,
         "uses": meta.uses,
+        "grants": meta.grants,
         "version": meta.version,
         "replaces": meta.replaces,
         "tags": meta.tags,
         "exclusive": meta.exclusive,
         "silent": meta.silent,
+        "whole": meta.whole,
         "timeout_ms": meta.timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
         "origin": entry.origin().to_string(),
     })
@@ -147,7 +190,7 @@ fn example_json(example: &Example) -> Json {
 ///
 /// # Errors
 /// If the folder cannot be read.
-fn files_in(folder: &Path) -> Result<Vec<PathBuf>, Fault> {
+pub(crate) fn files_in(folder: &Path) -> Result<Vec<PathBuf>, Fault> {
     let mut paths = wattle_agent::host::catalog::files_in(folder, "wat").map_err(|error| {
         Fault::usage(format!("failed to read the folder `{}`: {error}", folder.display()))
     })?;

@@ -95,7 +95,7 @@ fn tested(host: &Host, what: &[String]) -> Result<Vec<Tested>, Fault> {
 
 /// Returns the programs in a folder, and the problems in its files.
 fn folder(path: &Path) -> Result<Vec<Tested>, Fault> {
-    let folders = Folders::open(&[PathBuf::from(path)], &|_| Ok(()));
+    let folders = Folders::open(&[PathBuf::from(path)], &|_, _| Ok(()));
     let own = folders.catalog().iter().filter(|entry| entry.origin().path().is_some());
     let mut all: Vec<Tested> = own.cloned().map(Ok).collect();
     all.extend(folders.catalog().problems().iter().cloned().map(Err));

@@ -43,6 +43,8 @@ pub(super) enum Argument {
     Session,
     /// Models.
     Model,
+    /// MCP servers.
+    Server,
     /// Paths of the session's changes.
     Change,
     /// Steps of the last run.
@@ -69,7 +71,7 @@ macro_rules! row {
 }
 
 use Argument::Session as SessionId;
-use Argument::{Change, File, Model, Namespace, Program, Step, Topic, Word};
+use Argument::{Change, File, Model, Namespace, Program, Server, Step, Topic, Word};
 
 /// The commands, in the order of `/help`.
 pub(super) const ALL: &[Command] = &[
@@ -78,6 +80,13 @@ pub(super) const ALL: &[Command] = &[
     row!("/agent", "[NAME]", "Show the agents", [Word(&["wattle"])], model::agent),
     row!("/tools", "[NAMESPACE]", "List the host functions", [Namespace], model::tools),
     row!("/catalog", "[WORDS…]", "List the programs, or search them", [Program], model::catalog),
+    row!(
+        "/mcp",
+        "[SERVER] [PROMPT…]",
+        "List MCP servers or tools, or use a prompt",
+        [Server],
+        model::mcp
+    ),
     row!("/run", "NAME [ARG…]", "Run a program of the catalog", [Program, File], run::run),
     row!("/wat", "[new]", "Show the open program, or begin a new one", [Word(&["new"])], run::wat),
     row!("/source", "[STEP]", "Print the program of a step", [Step], run::source),

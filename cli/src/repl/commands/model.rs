@@ -1,5 +1,5 @@
-//! `/model`, `/agent`, `/tools`, `/catalog`: the model, the agent, the functions and the programs
-//! of the session.
+//! `/model`, `/agent`, `/tools`, `/catalog`, `/mcp`: the model, the agent, the functions, the programs
+//! and the MCP servers of the session.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use wattle_agent::agents::DEFAULT_AGENT;
 use wattle_agent::host::capability;
 use wattle_agent::model::{list_models, presets};
 
-use crate::commands::{agents, catalog as listing};
+use crate::commands::{agents, catalog as listing, mcp as servers};
 use crate::fault::Fault;
 use crate::output::{self, DIM, NAME, paint, visible};
 use crate::repl::Repl;
@@ -35,6 +35,25 @@ pub(super) async fn model(repl: &mut Repl, arguments: Vec<String>) -> Result<(),
         }
     }
     output::aside(&format!("the model is {}", visible(&session.model_name())));
+    Ok(())
+}
+
+/// Prints the MCP servers or the tools of one, or makes a prompt of a server the next input.
+pub(super) async fn mcp(repl: &mut Repl, arguments: Vec<String>) -> Result<(), Fault> {
+    let all = &repl.session.setup.servers;
+    let (server, prompt) = match arguments.as_slice() {
+        [] => return servers::list(all, false).map(drop),
+        [name] => return servers::show(servers::find(all, name)?, false).map(drop),
+        [name, prompt, ..] => (servers::find(all, name)?, prompt),
+    };
+    let given = arguments.iter().skip(2).map(|argument| match argument.split_once('=') {
+        Some((name, value)) => Ok((name.to_owned(), value.into())),
+        None => Err(Fault::usage(format!("`{argument}` is not of the form `NAME=VALUE`"))),
+    });
+    let given = given.collect::<Result<_, Fault>>()?;
+    let text =
+        server.prompt(prompt, given).await.map_err(|error| Fault::failed(error.to_string()))?;
+    repl.session.next = text;
     Ok(())
 }
 

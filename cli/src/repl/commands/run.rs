@@ -10,7 +10,6 @@ use crate::fault::Fault;
 use crate::output::{self, highlight, visible};
 use crate::progress::Step;
 use crate::repl::Repl;
-use crate::repl::program::OpenProgram;
 use crate::repl::session::{Next, Session};
 
 /// Runs a catalog program.
@@ -27,7 +26,7 @@ pub(super) async fn wat(repl: &mut Repl, arguments: Vec<String>) -> Result<(), F
             output::aside("no program is open; a line that begins with ( opens one");
         }
         None => print_program(repl.session.open.text())?,
-        Some("new") => repl.session.open = OpenProgram::default(),
+        Some("new") => repl.session.open.begin_new(),
         Some(other) => {
             return Err(Fault::usage(format!("`/wat` does not know `{other}`"))
                 .hint("`/wat` shows the open program, `/wat new` begins a new one"));

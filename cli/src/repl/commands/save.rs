@@ -116,16 +116,12 @@ impl Session {
         let about = about.filter(|about| !about.is_empty()).unwrap_or("A program of a session");
         let given = step.map(|step| step.args.clone()).unwrap_or_default();
         let count = given.len().max(arguments(body));
-        let mut uses: Vec<&str> = program.imports().iter().map(|import| import.module).collect();
-        uses.retain(|module| *module != "sys");
-        uses.sort_unstable();
-        uses.dedup();
         // JSON strings and arrays of strings are also valid TOML.
         let mut text = format!(
             ";;; name = {}\n;;; description = {}\n;;; uses = {}\n",
             json!(name.as_str()),
             json!(about),
-            json!(uses)
+            json!(program.uses())
         );
         for at in 0..count {
             _ = write!(

@@ -133,6 +133,14 @@ impl<'s> Lowered<'s> {
         Lowered { droppable: true, ..self }
     }
 
+    /// Makes a condition the number 1 or 0, as arithmetic counts it.
+    pub(crate) fn counted(self) -> Lowered<'s> {
+        match self.ty {
+            Type::Bool => Lowered { ty: Type::Int, ..self },
+            _ => self,
+        }
+    }
+
     /// Makes the code begin on a new line if `line` is true.
     pub(crate) fn on_line(self, line: bool) -> Lowered<'s> {
         Lowered { wat: self.wat.on_line(line), ..self }

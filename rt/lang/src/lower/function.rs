@@ -299,10 +299,6 @@ impl<'s> Lowering<'_, 's> {
 
     /// Returns the globals that hold the program's shared variables.
     pub(super) fn shared_globals(&self) -> Vec<Wat<'s>> {
-        let global = |node: NodeId, name: &str, ty: &str| {
-            let zero = Wat::list(node, format!("{ty}.const 0"), []);
-            Wat::list(node, format!("global {name} (mut {ty})"), [zero])
-        };
         let mut globals = Vec::new();
         for variable in self.main.iter().filter(|variable| variable.shared) {
             globals.push(global(variable.node, &variable.text, variable.wat));
@@ -312,6 +308,14 @@ impl<'s> Lowering<'_, 's> {
             }
         }
         globals
+    }
+
+    /// Adds code before the body of a function that is lowered.
+    pub(super) fn add_before(&mut self, at: usize, code: Wat<'s>) {
+        let done = self.progress.get_mut(at).and_then(|progress| progress.done.as_mut());
+        if let Some(func) = done {
+            func.pieces.insert(0, code);
+        }
     }
 
     /// Joins the type of a returned value with the common type of the values returned earlier in
@@ -457,13 +461,20 @@ impl<'s> Lowering<'_, 's> {
         }
     }
 
-    /// Returns a generated name for a variable that functions share or that redeclares a name.
+    /// Returns a generated name for a variable that functions share or that redeclares a name. The dot
+    /// before the number distinguishes it from the host's own names.
     pub(crate) fn global_name(&self, name: &str, number: usize) -> String {
-        self.label(name.trim_start_matches('$'), number)
+        format!("{}{}.{number}", self.prefix(), name.trim_start_matches('$'))
     }
 }
 
 /// Returns the WAT name of a type, or `i32` if the type is not yet known.
 fn wat_name(val: Val) -> &'static str {
     if val == Val::Any { "i32" } else { val.name() }
+}
+
+/// Returns the declaration of a global that is 0 at first.
+pub(super) fn global<'s>(from: NodeId, name: &str, ty: &str) -> Wat<'s> {
+    let zero = Wat::list(from, format!("{ty}.const 0"), []);
+    Wat::list(from, format!("global {name} (mut {ty})"), [zero])
 }

@@ -164,7 +164,7 @@ impl Lowering<'_, '_> {
     /// probably a misspelling of a known variable.
     pub(super) fn declare_set_local(&self, name: &str) -> Option<Change> {
         let tree = self.tree;
-        if nearest::certain(name, self.func.scope.names()).is_some() {
+        if nearest::certain(name, self.known_variables()).is_some() {
             return None;
         }
         let mut nodes = tree.top();

@@ -64,6 +64,9 @@ pub const TRAP: &str = "sys.trap";
 /// The host function that the form `fail` calls with its code and reason.
 pub const FAIL: &str = "sys.fail";
 
+/// The host function that reads a variable that an earlier program kept.
+pub const KEPT: &str = "val.kept";
+
 /// A lowered program.
 pub(crate) struct LoweredProgram<'s> {
     /// The types, globals, tables and element segments.
@@ -143,6 +146,8 @@ pub(crate) struct Lowering<'a, 's> {
     progress: Vec<Progress<'s>>,
     /// The variables of the program itself. Empty until the program is lowered.
     main: Scope<'s>,
+    /// The names of the kept variables that the program reads, in order of first use.
+    kept: Vec<String>,
 }
 
 impl<'a, 's> Lowering<'a, 's> {
@@ -169,6 +174,7 @@ impl<'a, 's> Lowering<'a, 's> {
             outer: Vec::new(),
             progress: program.funcs.iter().map(|_| Progress::default()).collect(),
             main: Scope::default(),
+            kept: Vec::new(),
         }
     }
 
@@ -193,6 +199,7 @@ impl<'a, 's> Lowering<'a, 's> {
         let sets = std::mem::take(&mut self.sets);
         self.facts.add_locals(sets);
         items.extend(self.shared_globals());
+        items.extend(self.load_kept(last)?);
         let done = std::mem::take(&mut self.progress).into_iter().filter_map(|func| func.done);
         let checks = self.check_funcs()?;
         Ok(LoweredProgram {

@@ -468,9 +468,9 @@ pub(super) fn fn_func<'s>(tree: &mut Tree<'s>, list: NodeId) -> Result<Func<'s>,
     Ok(func)
 }
 
-/// Returns the name of a parameter that is declared without its `$`, such as `$x` for `x`. If the
+/// Returns the name of a variable that is declared without its `$`, such as `$x` for `x`. If the
 /// source does not contain this name, returns the word itself.
-fn dollar_name<'s>(tree: &Tree<'s>, word: &'s str) -> &'s str {
+pub(super) fn dollar_name<'s>(tree: &Tree<'s>, word: &'s str) -> &'s str {
     (0..tree.len())
         .filter_map(|node| tree.name(NodeId(node)))
         .find(|name| name.strip_prefix('$') == Some(word))

@@ -279,7 +279,7 @@ impl<'s> Lowering<'_, 's> {
             }
             Some(_) if self.program.defined.contains_key(text) => form::function_as_value(text),
             Some(_) => {
-                let known = self.func.scope.names();
+                let known = self.known_variables();
                 let message = form::unknown_local(text, known, declared_later);
                 let typed = self.remove_colon(text);
                 message.maybe_safe(typed.or_else(|| self.declare_set_local(text)))

@@ -12,10 +12,11 @@ use crate::diagnose::wording::{self, Fault, types as type_wording};
 use crate::lower::facts::{Fact, LocalType, Slot};
 use crate::lower::forms::call::Callee;
 use crate::lower::function::FuncKind;
+use crate::lower::function::global;
 use crate::lower::output::Wat;
 use crate::lower::range::Range;
 use crate::lower::table::Table;
-use crate::lower::{LowerResult, Lowering, forms};
+use crate::lower::{KEPT, LowerResult, Lowering, forms};
 use crate::syntax::tree::{NodeId, Tree};
 use crate::types::{Type, Val};
 
@@ -134,6 +135,12 @@ pub(crate) struct Resolved<'s> {
 }
 
 impl<'s> Resolved<'s> {
+    /// Returns a global of the module that no node declares.
+    fn global(text: impl Into<Cow<'s, str>>, ty: Type) -> Resolved<'s> {
+        let text = text.into();
+        Resolved { text, ty, is_global: true, node: None, declared: None, at: None, range: None }
+    }
+
     /// Returns code that reads the value.
     pub(crate) fn read(&self, from: NodeId) -> Wat<'s> {
         let get = if self.is_global { "global.get " } else { "local.get " };
@@ -173,7 +180,8 @@ impl Hidden {
 
 impl<'s> Lowering<'_, 's> {
     /// Resolves a name to a variable of the current function, a variable of the program (if the
-    /// function is declared with `fn`), or a WAT global. Returns `None` if the name is unknown.
+    /// function is declared with `fn`), a WAT global, or a variable that an earlier program kept.
+    /// Returns `None` if the name is unknown.
     pub(crate) fn resolve(&mut self, name: &str) -> Option<Resolved<'s>> {
         if let Some(at) = self.func.scope.find(name) {
             return self.variable(at);
@@ -190,16 +198,47 @@ impl<'s> Lowering<'_, 's> {
                 return Some(Resolved { is_global: true, range: None, ..shared });
             }
         }
-        let global = self.types.globals.get_named(name)?;
-        Some(Resolved {
-            text: global.0.into(),
-            ty: global.1.as_ref().map_or(Type::Any, |global| Type::of_wat(global.ty)),
-            is_global: true,
-            node: None,
-            declared: None,
-            at: None,
-            range: None,
-        })
+        let Some(global) = self.types.globals.get_named(name) else {
+            return self.kept_variable(name);
+        };
+        let ty = global.1.as_ref().map_or(Type::Any, |global| Type::of_wat(global.ty));
+        Some(Resolved::global(global.0, ty))
+    }
+
+    /// Returns the variable of a kept value, or `None` if no value is kept under this name.
+    fn kept_variable(&mut self, name: &str) -> Option<Resolved<'s>> {
+        if !self.host.is_kept(name) {
+            return None;
+        }
+        let at = match self.kept.iter().position(|known| known == name) {
+            Some(at) => at,
+            None => {
+                self.kept.push(name.to_owned());
+                self.kept.len() - 1
+            }
+        };
+        Some(Resolved::global(self.label("kept", at), Type::Val))
+    }
+
+    /// Declares the variables of the kept values that the program reads. They get their values
+    /// before the program, whose index is `run`, begins.
+    pub(super) fn load_kept(&mut self, run: usize) -> LowerResult<Vec<Wat<'s>>> {
+        let from = NodeId(0);
+        let mut globals = Vec::new();
+        for (at, name) in std::mem::take(&mut self.kept).into_iter().enumerate() {
+            let variable = self.label("kept", at);
+            let plain = name.trim_start_matches('$').as_bytes().to_vec();
+            let value = self.host_call(from, KEPT, [Wat::literal(from, plain)])?;
+            let set = Resolved::global(variable.clone(), Type::Val).write(from, Some(value));
+            self.add_before(run, set);
+            globals.push(global(from, &variable, "i32"));
+        }
+        Ok(globals)
+    }
+
+    /// Returns the names of the known variables.
+    pub(crate) fn known_variables(&self) -> impl Iterator<Item = &str> {
+        self.func.scope.names().chain(self.host.kept())
     }
 
     /// Returns the variable at an index in the current function.
@@ -217,6 +256,16 @@ impl<'s> Lowering<'_, 's> {
     ) -> LowerResult<Resolved<'s>> {
         let mut ty = self.facts.widened(node).unwrap_or(ty.stored());
         let own = self.func.own;
+        // In a loop, the code before this one reads the variable again.
+        if self.func.kind == FuncKind::Run
+            && self.func.inline.is_empty()
+            && ty.is_shaped()
+            && self.func.scope.find(name).is_none()
+            && self.kept.iter().any(|known| known == name)
+            && let Some(kept) = self.kept_variable(name)
+        {
+            return Ok(kept);
+        }
         let known = self.func.scope.find(name).filter(|at| *at >= own);
         let known = known.and_then(|at| self.func.scope.at(at));
         if let Some(known) = known.filter(|known| known.declared == Declared::Let) {

@@ -55,6 +55,58 @@ fn body_is_empty(tree: &Tree<'_>, list: NodeId) -> Option<bool> {
     tree.text(list).contains('\n').then_some(false)
 }
 
+/// Finds the parenthesis that makes a later one unmatched: it closes a form although the following
+/// lines are indented as parts of the form. Without it, the form and all forms around it would end
+/// where the indentation says. `stray` is the end of the unmatched parenthesis. Returns `None` if no
+/// form is closed so.
+pub(crate) fn extra_close(tree: &Tree<'_>, stray: usize) -> Option<Box<Fault>> {
+    let nodes = || tree.top().iter_deep(tree);
+    // The indentation of each node's line, and the least one of the lines on which its next
+    // siblings start.
+    let mut indents = Vec::new();
+    for node in nodes() {
+        let before = indents.last().copied().unwrap_or(0);
+        indents.push(if tree.node(node).starts_line { column(tree, node) } else { before });
+    }
+    let mut least = vec![usize::MAX; indents.len()];
+    let index = |node: NodeId| node.0 as usize;
+    let of = |all: &[usize], node: NodeId| all.get(index(node)).copied().unwrap_or(usize::MAX);
+    for at in (0..tree.len()).rev().map(NodeId) {
+        if let Some(next) = tree.next_sibling(at) {
+            let own = if tree.node(next).starts_line { of(&indents, next) } else { usize::MAX };
+            let following = own.min(of(&least, next));
+            if let Some(slot) = least.get_mut(index(at)) {
+                *slot = following;
+            }
+        }
+    }
+    let mut agrees: Vec<bool> = Vec::with_capacity(indents.len());
+    let mut found: Vec<NodeId> = Vec::new();
+    for node in nodes() {
+        let around = tree.parent(node).is_none_or(|list| agrees.get(index(list)) == Some(&true));
+        let own = around && of(&least, node) > of(&indents, node);
+        agrees.push(own);
+        let next = tree.next_sibling(node).filter(|next| is_deeper(tree, node, *next));
+        let is_round = tree.text(node).ends_with(')');
+        if own && next.is_some() && tree.node(node).starts_line && tree.is_list(node) && is_round {
+            found.push(node);
+        }
+    }
+    let list = found.iter().copied().min_by_key(|list| tree.span(*list).end)?;
+    let next = tree.next_sibling(list)?;
+    let end = tree.span(list).end;
+    let head = tree.head(list).unwrap_or("");
+    let message = wording::extra_close(head, tree.line(list), tree.line(next));
+    // The fix is certain if the next line is indented like the lines of the form's body, and no other
+    // parenthesis is unmatched or could be the cause.
+    let body = tree.children(list).iter(tree).filter(|node| tree.node(*node).starts_line).last();
+    let is_certain = body.is_some_and(|body| column(tree, body) == column(tree, next))
+        && found.iter().all(|other| *other == list || tree.contains_node(*other, list))
+        && tree.source.get(stray..).unwrap_or("").trim().is_empty();
+    let change = is_certain.then(|| Edits::one(end - 1..end, ""));
+    Some(Fault::new(end - 1..end, message.maybe_safe(change)))
+}
+
 /// Returns true if `next` starts a line and is indented more than `list`, which must also start a
 /// line.
 fn is_deeper(tree: &Tree<'_>, list: NodeId, next: NodeId) -> bool {

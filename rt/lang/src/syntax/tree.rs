@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::diagnose::diagnostic::{Position, clamp};
 use crate::diagnose::wording::{self, Fault, Message};
+use crate::syntax::indent;
 use crate::syntax::lex::{Lexer, TokenKind};
 
 /// Maximum length of a program, in bytes.
@@ -111,8 +112,10 @@ impl<'s> Tree<'s> {
                 TokenKind::Close => {
                     let Some(list) = open.pop().and_then(|id| nodes.get_mut(id.0 as usize)) else {
                         let extra = is_extra(source, &nodes, token.start as usize);
-                        let message = wording::stray_close(extra);
-                        return Err(Fault::new(token.start as usize..token.end as usize, message));
+                        let tree = Tree { source, nodes, open };
+                        let span = token.start as usize..token.end as usize;
+                        return Err(indent::extra_close(&tree, span.end)
+                            .unwrap_or_else(|| Fault::new(span, wording::stray_close(extra))));
                     };
                     let (opened, closed) = (list.start as usize, token.start as usize);
                     let byte = |at: usize| source.as_bytes().get(at).copied();

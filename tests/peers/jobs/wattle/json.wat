@@ -7,8 +7,8 @@
 ;;; description = "A JSON array of items"
 
 (let $count 0 $sum 0)
-(each $item (json.items (arg 0) "")
-  (when (= (json.get $item "active") "true")
+(each $item (json (arg 0))
+  (when $item.active
     (+= $count 1)
-    (+= $sum (int (json.get $item "amount")))))
+    (+= $sum $item.amount)))
 (ret (fmt "{} {}" $count $sum))

@@ -8,10 +8,9 @@
 
 (let $text (arg 0))
 (let $words (str.words $text))
-(let $counts (map))
-(each $word $words (map.incr $counts $word 1))
+(let $counts (count $words))
 (let $top "" $most 0)
 (each $word $count $counts
-  (when (> (int $count) $most)
-    (set $top $word $most (int $count))))
+  (when (> $count $most)
+    (set $top $word $most $count)))
 (ret (fmt "{} {} {} {}" (len (str.lines $text)) (len $words) $top $most))

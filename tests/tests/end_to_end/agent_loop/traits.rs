@@ -67,7 +67,7 @@ fn house(files: &[(&str, &str)]) -> House {
     for (name, text) in files {
         write(folder.path(), &format!("agents/{name}.toml"), text);
     }
-    let folders = Folders::open(&[folder.path().join("programs")], &|_| Ok(()));
+    let folders = Folders::open(&[folder.path().join("programs")], &|_, _| Ok(()));
     let host = Host::new(Limits::default(), folders, Egress::new(Policy::default())).unwrap();
     let agents = Agents::open(&[folder.path().join("agents")]);
     House { world: World { host, ..World::new() }, agents, _folder: folder }

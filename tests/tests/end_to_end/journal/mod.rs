@@ -4,12 +4,14 @@
 mod conformance;
 mod fork;
 mod generated;
+mod kept;
 mod keys;
 mod output;
 mod park;
 mod place;
 mod poison;
 mod power_loss;
+mod privilege;
 mod recall;
 mod replay;
 mod sealed;

@@ -33,7 +33,7 @@ const COUNTING: &str = r#";;; name = "counting"
 
 fn place(folder: &std::path::Path) -> Place {
     std::fs::write(folder.join("counting.wat"), COUNTING).unwrap();
-    let folders = Folders::open(&[folder.to_owned()], &|_| Ok(()));
+    let folders = Folders::open(&[folder.to_owned()], &|_, _| Ok(()));
     let host = Host::new(Limits::default(), folders, Egress::new(Policy::default())).unwrap();
     let recall = RecallContract { program: "counting".to_owned(), ..RecallContract::default() };
     let settings = Settings { recall: Some(recall), ..Settings::default() };

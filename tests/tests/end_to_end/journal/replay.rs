@@ -118,7 +118,7 @@ async fn a_changed_program_of_the_catalog_is_named() {
                 greeting\"\n(resv \"hello\")\n(i32.const 0)\n";
     std::fs::write(&file, text).unwrap();
     let host = || {
-        let folders = Folders::open(&[dir.path().to_owned()], &|_| Ok(()));
+        let folders = Folders::open(&[dir.path().to_owned()], &|_, _| Ok(()));
         Host::new(Limits::default(), folders, Egress::new(Policy::default())).unwrap()
     };
     let place = Place::with(host());

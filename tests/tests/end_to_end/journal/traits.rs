@@ -32,7 +32,7 @@ fn place(folder: &std::path::Path) -> Place {
         let text = format!(";;; name = \"{name}\"\n;;; description = \"{name}\"\n\n{body}\n");
         std::fs::write(folder.join(format!("{name}.wat")), text).unwrap();
     }
-    let folders = Folders::open(&[folder.to_owned()], &|_| Ok(()));
+    let folders = Folders::open(&[folder.to_owned()], &|_, _| Ok(()));
     let host = Host::new(Limits::default(), folders, Egress::new(Policy::default())).unwrap();
     let (settings, agents) = (Settings::default(), Agents::default());
     let base = AgentBase { host: &host, settings: &settings, agents: &agents, max_steps: None };

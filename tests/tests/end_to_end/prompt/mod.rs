@@ -104,8 +104,16 @@ const MAX_TOKENS_WITH_TOOLS: usize = 4_500;
 async fn the_prompt_of_a_thousand_tools_is_short() {
     const VERBS: [&str; 5] = ["list", "get", "create", "update", "delete"];
     const NOUNS: [&str; 10] = [
-        "issue", "comment", "pull_request", "label", "milestone", "branch", "release", "webhook",
-        "invitation", "notification",
+        "issue",
+        "comment",
+        "pull_request",
+        "label",
+        "milestone",
+        "branch",
+        "release",
+        "webhook",
+        "invitation",
+        "notification",
     ];
     let schema = serde_json::json!({
         "type": "object", "required": ["owner"],
@@ -134,7 +142,9 @@ async fn the_prompt_of_a_thousand_tools_is_short() {
     }
     compare("tools.md", &table);
     assert!(count(&last) <= MAX_TOKENS_WITH_TOOLS, "{table}\n{last}");
-    for part in ["\nserver00. create_branch create_comment", "\nserver07.delete_webhook(owner, limit"] {
+    for part in
+        ["\nserver00. create_branch create_comment", "\nserver07.delete_webhook(owner, limit"]
+    {
         assert!(last.contains(part), "{part} is missing in\n{last}");
     }
 }

@@ -29,7 +29,7 @@ fn host(folder: &Path, own: usize) -> Host {
         );
         std::fs::write(folder.join(format!("{name}.wat")), text).unwrap();
     }
-    let folders = Folders::open(&[folder], &|_| Ok(()));
+    let folders = Folders::open(&[folder], &|_, _| Ok(()));
     assert!(folders.catalog().problems().is_empty());
     Host::new(Limits::default(), folders, Egress::new(Policy::default())).unwrap()
 }

@@ -22,6 +22,20 @@ messages! {
     set_unknown(name: &str, value: &str) "unknown-local"
         "no local `{name}` to set" => "declare it: `(let {name} {value})`"
         where name = excerpt(name), value = excerpt(value);
+    /// Reports a list of names among the names that a `let` binds.
+    names_among_bindings(names: &str) "form-operands"
+        "`{names}` takes an array apart, which needs a `let` of its own"
+        => "write `(let {names} ARR)`" where names = excerpt(names);
+    keep_name(found: &str) "form-operands"
+        "`keep` takes a variable, found `{found}`"
+        => "name the value, as in `(keep rows V)`; later programs read it as `$rows`"
+        where found = excerpt(found);
+    /// Reports `(keep $a $b)`, which may mean both variables or the value of the second one.
+    keep_two(one: &str, other: &str) "form-operands"
+        "`(keep {one} {other})` has two readings"
+        => "write `(keep {one}) (keep {other})` to keep both, and `(set {one} {other}) (keep {one})` \
+            to keep the second one's value under the first one's name"
+        where one = excerpt(one), other = excerpt(other);
     /// Reports Scheme's named `let`, which declares a loop.
     named_let(name: &str) "form-operands"
         "`let` does not declare the loop `{name}`"

@@ -86,6 +86,11 @@ messages! {
     stray_close(extra: bool) "stray-paren"
         "unmatched `)`" => "remove it, or look for an earlier form that is closed too early"
         fix maybe_safe(extra.then(|| Change::Replace(String::new())));
+    /// Reports a `)` too many. `own` and `next` are the lines of the form that it closes and of a line
+    /// that is indented as a part of the form.
+    extra_close(head: &str, own: u32, next: u32) "stray-paren"
+        "this `)` closes the form `({head}` of line {own}, so a later `)` is unmatched"
+        => "by its indentation, line {next} is a part of the form: remove this `)`";
     closed_at_end(count: usize) "closed-at-end"
         "added {count} missing closing {noun} at the end of the program"
         where noun = if count == 1 { "parenthesis" } else { "parentheses" };

@@ -111,7 +111,7 @@ impl<'s> Lowering<'_, 's> {
         for (node, out) in nodes.iter().zip(lowered) {
             let out = match out {
                 Some(out) if ty == Type::I32 => out,
-                Some(out) => self.convert(list, *node, out, ty)?,
+                Some(out) => self.convert(list, *node, out.counted(), ty)?,
                 None => self.value(list, *node, Want::Type(ty))?,
             };
             values.push(out.wat);
@@ -382,7 +382,13 @@ impl<'s> Lowering<'_, 's> {
         let [target, node] = operands::<2>(tree, list)?;
         let operator = head.get(..1).unwrap_or("+");
         if let Some(place) = self.place(target)? {
-            let value = self.shaped(list, node)?;
+            let value = match self.is_number(node) {
+                true => self.shaped(list, node)?,
+                false => {
+                    let out = self.value(list, node, Want::Any)?;
+                    self.convert(list, node, out.counted(), Type::Val)?.wat
+                }
+            };
             return place.update(self, list, value_function(operator).unwrap_or("add"), value);
         }
         let name = self.target_name(list, target)?;

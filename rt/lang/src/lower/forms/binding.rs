@@ -1,12 +1,14 @@
 //! Forms that bind names to values: `let` and `set`.
 
 use super::{all_operands, operand_count, operands};
+use crate::diagnose::fix::Edits;
 use crate::diagnose::nearest;
 use crate::diagnose::wording::{form, types as type_wording};
 use crate::habits;
 use crate::habits::rewrite;
 use crate::lower::flow::{Context, Lowered, Want};
 use crate::lower::output::Wat;
+use crate::lower::program::dollar_name;
 use crate::lower::variables::{Resolved, Variable};
 use crate::lower::{CodeResult, LowerResult, Lowering};
 use crate::syntax::literal;
@@ -25,6 +27,10 @@ impl<'s> Lowering<'_, 's> {
             return self.take_apart(list, &names, *array);
         }
         self.binding_list(list)?;
+        if let Some((target, edits)) = split_at_names(tree, list, &nodes) {
+            let message = form::names_among_bindings(tree.text(target));
+            return self.fault(target, message.safe(edits));
+        }
         if let [name, loops, _, ..] = nodes.as_slice()
             && tree.atom(*name).is_some_and(|name| !name.starts_with('$'))
             && tree.is_list(*loops)
@@ -50,9 +56,18 @@ impl<'s> Lowering<'_, 's> {
 
     /// Declares one variable and sets it.
     fn declare_one(&mut self, list: NodeId, binding: Binding) -> CodeResult<'s> {
-        let Binding { target, ty, value: node } = binding;
+        let name = self.target_name(list, binding.target)?;
+        Ok(self.declare_named(list, name, binding)?.0)
+    }
+
+    /// Declares the variable of a binding under a name and sets it. Also returns the variable.
+    fn declare_named(
+        &mut self,
+        list: NodeId,
+        name: &'s str,
+        Binding { target, ty, value: node }: Binding,
+    ) -> LowerResult<(Lowered<'s>, Resolved<'s>)> {
         let tree = self.tree;
-        let name = self.target_name(list, target)?;
         let declared = match ty.map(|ty| (ty, tree.atom(ty).and_then(Type::from_name))) {
             None => None,
             Some((_, Some(ty))) => Some(ty),
@@ -84,7 +99,69 @@ impl<'s> Lowering<'_, 's> {
             }
             _ => value,
         };
-        Ok(Lowered::none(variable.write(list, Some(value.wat))))
+        Ok((Lowered::none(variable.write(list, Some(value.wat))), variable))
+    }
+
+    /// Lowers `(keep $x)`, which keeps the value of a variable for later programs, and
+    /// `(keep $x V)`, which sets the variable first. `(keep $x $y $z)` keeps several variables.
+    pub(super) fn lower_keep(&mut self, list: NodeId, _: Context) -> CodeResult<'s> {
+        let tree = self.tree;
+        match all_operands(tree, list).as_slice() {
+            [] => Err(operand_count(tree, list, 1, 0)),
+            [target, value] => {
+                // A part of a value cannot be kept without a name.
+                let other = tree.name(*value).filter(|value| !value.contains('.'));
+                if let (Some(name), Some(other)) = (tree.name(*target), other) {
+                    return self.fault(list, form::keep_two(name, other));
+                }
+                self.keep_value(list, *target, *value)
+            }
+            variables => {
+                let keep = |node: &NodeId| {
+                    let name = self.kept_name(*node)?;
+                    let value = self.shaped(list, *node)?;
+                    self.keep_as(list, name, value)
+                };
+                let pieces: LowerResult<Vec<_>> = variables.iter().map(keep).collect();
+                Ok(Lowered::none(Wat::sequence(list, pieces?)))
+            }
+        }
+    }
+
+    /// Lowers `(keep $x V)`. In `(keep x V)`, x is declared if the program has a variable `$x`.
+    fn keep_value(&mut self, list: NodeId, target: NodeId, node: NodeId) -> CodeResult<'s> {
+        let tree = self.tree;
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        let word = tree.text(target).trim_matches('"');
+        let word = match word.chars().all(is_plain) && !tree.is_list(target) {
+            true => word,
+            false => self.kept_name(target)?,
+        };
+        let name = dollar_name(tree, word);
+        if !name.starts_with('$') {
+            let value = self.shaped(list, node)?;
+            return Ok(Lowered::none(self.keep_as(list, word, value)?));
+        }
+        let binding = Binding { target, ty: None, value: node };
+        let (set, variable) = self.declare_named(list, name, binding)?;
+        let value = Lowered::one(self.read_variable(list, &variable, Some(list)), variable.ty);
+        let value = self.convert(list, node, value, Type::Val)?;
+        let keep = self.keep_as(list, name, value.wat)?;
+        Ok(Lowered::none(Wat::sequence(list, [set.wat, keep])))
+    }
+
+    /// Returns the name of a variable that is kept.
+    fn kept_name(&self, node: NodeId) -> LowerResult<&'s str> {
+        match self.tree.name(node).filter(|name| !name.contains('.')) {
+            Some(name) => Ok(name),
+            None => self.fault(node, form::keep_name(self.tree.text(node))),
+        }
+    }
+
+    /// Returns code that keeps the value of a handle under a name.
+    fn keep_as(&mut self, list: NodeId, name: &'s str, value: Wat<'s>) -> LowerResult<Wat<'s>> {
+        let name = Wat::literal(list, name.trim_start_matches('$').as_bytes());
+        self.value_call(list, "keep", [name, value])
     }
 
     /// Returns the expected type of a number literal that is assigned to a variable. This is the
@@ -161,7 +238,7 @@ impl<'s> Lowering<'_, 's> {
             Some(variable) => Ok(variable),
             None => {
                 let message = form::set_unknown(name, tree.text(value));
-                let near = nearest::names(name, self.func.scope.names());
+                let near = nearest::names(name, self.known_variables());
                 let parent = tree.parent(target).filter(|list| tree.head(*list) == Some("set"));
                 // If a variable has a similar name, the name may be a typo.
                 let change = parent
@@ -269,6 +346,43 @@ fn bindings(tree: &Tree<'_>, nodes: &[NodeId]) -> Option<Vec<Binding>> {
         rest = after;
     }
     (all.len() > 1).then_some(all)
+}
+
+/// Returns the first list of names among the names that a `let` binds, and the change that makes a
+/// `let` of its own for each list and for the bindings between two lists. Returns `None` if there is
+/// no such list, or anything else is bound.
+fn split_at_names(tree: &Tree<'_>, list: NodeId, nodes: &[NodeId]) -> Option<(NodeId, Edits)> {
+    let mut edits = Edits::default();
+    let mut first = None;
+    let mut before: Option<(NodeId, bool)> = None;
+    let mut rest = nodes;
+    while !rest.is_empty() {
+        let [target, more @ ..] = rest else { return None };
+        let is_list = name_list(tree, *target).is_some_and(|names| names.len() > 1);
+        if !is_list {
+            tree.name(*target)?;
+        }
+        let is_type = |node: &NodeId| {
+            !is_list && tree.atom(*node).is_some_and(|word| Type::from_name(word).is_some())
+        };
+        let (value, after) = match more {
+            [ty, value, after @ ..] if is_type(ty) => (*value, after),
+            [value, after @ ..] => (*value, after),
+            [] => return None,
+        };
+        if let Some((end, was_list)) = before
+            && (is_list || was_list)
+        {
+            edits = edits.insert(tree.end(end), ")").insert(tree.start(*target), "(let ");
+        }
+        if is_list {
+            first = first.or(Some(*target));
+        }
+        before = Some((value, is_list));
+        rest = after;
+    }
+    let is_form = tree.head(list) == Some("let");
+    first.filter(|_| is_form).map(|first| (first, edits))
 }
 
 /// Returns the names in a list that consists only of names, each with its node. Returns `None` for

@@ -190,6 +190,10 @@ impl<'s> Lowering<'_, 's> {
                 converted.push(arg.wat);
                 continue;
             }
+            if takes_json(signature, param) && matches!(arg.ty, Type::Val | Type::Map) {
+                converted.push(self.text_of_lowered(list, *operand, arg)?);
+                continue;
+            }
             let ty = Type::of_host(param.ty);
             match self.convert(list, *operand, arg, ty) {
                 Ok(arg) => converted.push(arg.wat),
@@ -342,6 +346,20 @@ impl<'s> Lowering<'_, 's> {
             None => Lowered { flow: Flow::Unknown, ..Lowered::unknown(call) },
         })
     }
+}
+
+/// The string parameters that contain JSON, each with its namespace and function. An object is
+/// converted to JSON for them.
+const JSON_PARAMS: &[(&str, &str, &str)] = &[
+    ("ai", "assist", "options"),
+    ("ai", "extract", "schema"),
+    ("http", "request", "headers"),
+    ("tool", "call", "arguments"),
+];
+
+/// Returns true if a string parameter contains JSON.
+fn takes_json(signature: &Signature, param: &Param) -> bool {
+    JSON_PARAMS.contains(&(signature.module, signature.name, param.name))
 }
 
 /// Returns true if a function joins any number of strings.

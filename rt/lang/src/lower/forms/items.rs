@@ -24,6 +24,8 @@ enum Function<'s> {
     Inline { params: Vec<(NodeId, &'s str)>, body: Nodes, node: NodeId },
     /// `str.upper` or `len`: the name of a host function, or `str`.
     Called(String),
+    /// The name of a program of the catalog.
+    Program(&'s str),
     /// `(list K…)`: the list of the results of several functions.
     Several(Vec<Function<'s>>),
 }
@@ -215,7 +217,11 @@ impl<'s> Lowering<'_, 's> {
         {
             return Ok(Function::Named(*at, name));
         }
-        Ok(self.function_name(node).map_or(Function::Part(node), Function::Called))
+        if let Some(name) = self.function_name(node) {
+            return Ok(Function::Called(name));
+        }
+        let program = tree.atom(node).filter(|name| self.host.program(name).is_some());
+        Ok(program.map_or(Function::Part(node), Function::Program))
     }
 
     /// Returns the name of the host function that a word stands for, if the function takes one
@@ -256,6 +262,9 @@ impl<'s> Lowering<'_, 's> {
                 self.call_fn_lowered(list, *at, name, args.collect())
             }
             Function::Called(name) => self.call_for_item(list, name, current.item.get(list)),
+            Function::Program(name) => {
+                self.call_program_for_item(list, name, current.item.get(list))
+            }
             Function::Inline { params, body, node } => {
                 self.inline(list, params, *body, *node, current)
             }
@@ -410,13 +419,14 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Returns code that makes the list of a function's results for all items, and stores it in a
-    /// variable.
+    /// variable. `use_of` returns a result as the caller uses it.
     fn results(
         &mut self,
         list: NodeId,
         collection: Wat<'s>,
         function: &Function<'s>,
         results: &Hidden,
+        use_of: fn(Lowered<'s>) -> Lowered<'s>,
     ) -> LowerResult<Wat<'s>> {
         if let Function::Part(node) = function {
             let key = self.shaped(list, *node)?;
@@ -425,7 +435,7 @@ impl<'s> Lowering<'_, 's> {
         }
         let new = self.value_call(list, "list", [])?;
         let looped = self.over(list, collection, Some(function), |lowering, current| {
-            let out = lowering.apply(list, function, current)?;
+            let out = use_of(lowering.apply(list, function, current)?);
             let value = lowering.convert(list, list, out, Type::Val)?.wat;
             Ok(vec![lowering.value_call(list, "push", [results.get(list), value])?])
         })?;
@@ -446,14 +456,29 @@ impl<'s> Lowering<'_, 's> {
             _ => return Err(operand_count(self.tree, list, 2, others.len() + 1)),
         };
         let items = self.hidden("all", Val::I32);
-        let value = self.shaped(list, collection)?;
+        let value = match (head, by) {
+            // An array is counted without a copy.
+            ("count", None) => {
+                let out = self.value(list, collection, Want::Any)?;
+                if out.ty == Type::Arr {
+                    let counts = self.value_call(list, "count_arr", [out.wat])?;
+                    return Ok(Lowered::one(counts, Type::Val));
+                }
+                self.convert(list, collection, out, Type::Val)?.wat
+            }
+            _ => self.shaped(list, collection)?,
+        };
         let mut pieces = vec![items.set(list, value)];
         let keys = match by {
             None => None,
             Some(key) => {
                 let function = self.function_of(list, key)?;
                 let keys = self.hidden("by", Val::I32);
-                pieces.push(self.results(list, items.get(list), &function, &keys)?);
+                let use_of = match head {
+                    "sum" | "avg" | "median" | "stdev" | "percentile" => Lowered::counted,
+                    _ => std::convert::identity,
+                };
+                pieces.push(self.results(list, items.get(list), &function, &keys, use_of)?);
                 Some(keys)
             }
         };
@@ -512,7 +537,7 @@ impl<'s> Lowering<'_, 's> {
         self.require_use(list, context)?;
         let value = self.shaped(list, *collection)?;
         let results = self.hidden("results", Val::I32);
-        let made = self.results(list, value, &function, &results)?;
+        let made = self.results(list, value, &function, &results, std::convert::identity)?;
         Ok(Some(Lowered::one(Wat::sequence(list, [made, results.get(list)]), Type::Val)))
     }
 

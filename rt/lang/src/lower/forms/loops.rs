@@ -383,12 +383,15 @@ impl<'s> Lowering<'_, 's> {
 
 impl Lowering<'_, '_> {
     /// Returns true if a form has a value and no effect, so that it is the collection of a loop
-    /// rather than the first form of its body.
+    /// rather than the first form of its body. A body follows the collection.
     fn is_collection(&self, form: NodeId) -> bool {
-        let head = self.tree.head(form).unwrap_or("");
+        let tree = self.tree;
+        let head = tree.head(form).unwrap_or("");
         let calls =
             head == "call" || matches!(self.callee(head), Some(Callee::Fn(..) | Callee::Wat(_)));
-        !calls && self.leaves(form) == Leaves::Value
+        let deletes = head == "del" && tree.node(form).starts_line;
+        let is_last = tree.next_sibling(form).is_none();
+        !calls && !deletes && !is_last && self.leaves(form) == Leaves::Value
     }
 }
 
@@ -460,7 +463,8 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Lowers a loop over the items of a list or, with two names, also over the keys and values of
-    /// an object. It covers the items or keys that there are when the loop starts.
+    /// an object. It covers the items or keys that there are when the loop starts: if its body may
+    /// delete some, the loop is over a copy.
     fn value_loop(
         &mut self,
         list: NodeId,
@@ -468,6 +472,10 @@ impl<'s> Lowering<'_, 's> {
         names: &Names<'s>,
         body: &mut Nodes,
     ) -> CodeResult<'s> {
+        let value = match self.may_delete(*body) {
+            true => self.value_call(list, "held", [value])?,
+            false => value,
+        };
         let (collection, at) = self.indices();
         let count = self.hidden("count", Val::I32);
         let first = match names.first {
@@ -495,6 +503,17 @@ impl<'s> Lowering<'_, 's> {
             list,
             before.into_iter().chain([out.wat]).collect::<Vec<_>>(),
         )))
+    }
+
+    /// Returns true if anything in the nodes deletes a part of a value, itself or in a function of
+    /// the program.
+    fn may_delete(&self, nodes: Nodes) -> bool {
+        let tree = self.tree;
+        let deletes = |node| matches!(tree.head(node), Some("del" | "val.remove"));
+        let calls =
+            |node| tree.name(node).is_some_and(|name| self.program.defined.contains_key(name));
+        nodes.iter_deep(tree).any(deletes)
+            || nodes.iter_deep(tree).any(calls) && tree.top().iter_deep(tree).any(deletes)
     }
 
     /// Declares the hidden variables for the collection and the index of a loop.

@@ -269,6 +269,9 @@ forms! {
     "json.parse" "(json.parse S)" Value lower_json "";
     "json.stringify" "(json.stringify V)" Value lower_simple "";
     "json.text" "(json.text V [indent])" Value lower_simple "";
+    "keep" "(keep $x)" Nothing lower_keep
+        "keeps the value of `$x` for the run's later programs, which read it as `$x`; `(keep $x V)` \
+         sets it first";
     "keys" "(keys V)" Value lower_simple "a list of the keys; `(values V)` of the values";
     "kind" "(kind V)" Value lower_simple
         "\"null\", \"bool\", \"number\", \"string\", \"list\" or \"object\"";

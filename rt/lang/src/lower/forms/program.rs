@@ -9,6 +9,7 @@ use crate::lower::flow::{Context, Lowered, Want};
 use crate::lower::function::FuncKind;
 use crate::lower::output::Wat;
 use crate::lower::values::NULL;
+use crate::lower::variables::Hidden;
 use crate::lower::{CodeResult, FAIL, LowerResult, Lowering};
 use crate::syntax::literal;
 use crate::syntax::tree::NodeId;
@@ -124,6 +125,40 @@ impl<'s> Lowering<'_, 's> {
             let key = Wat::literal(node, param.name.clone().into_bytes());
             pieces.push(self.value_call(list, "put_key", [object.get(list), key, value])?);
         }
+        self.apply_program(list, program, &given, &object, pieces)
+    }
+
+    /// Lowers the call of a catalog program with the current item of a loop as its first argument.
+    pub(super) fn call_program_for_item(
+        &mut self,
+        list: NodeId,
+        name: &str,
+        item: Wat<'s>,
+    ) -> CodeResult<'s> {
+        let host = self.host;
+        let Some(program) = host.program(name) else { return Ok(Lowered::none(item)) };
+        let Some(first) = program.params.first() else {
+            return self.fault(list, form::program_operands(name, 0, &usage(program)));
+        };
+        let object = self.hidden("args", Val::I32);
+        let key = Wat::literal(list, first.name.clone().into_bytes());
+        let pieces = vec![
+            object.set(list, self.value_call(list, "object", [])?),
+            self.value_call(list, "put_key", [object.get(list), key, item])?,
+        ];
+        self.apply_program(list, program, &[&first.name], &object, pieces)
+    }
+
+    /// Returns code that runs a catalog program with the arguments in an object, which `pieces`
+    /// make. `given` has their names.
+    fn apply_program(
+        &mut self,
+        list: NodeId,
+        program: &Callable,
+        given: &[&str],
+        object: &Hidden,
+        mut pieces: Vec<Wat<'s>>,
+    ) -> CodeResult<'s> {
         let is_missing =
             |param: &&CallableParam| !param.is_optional && !given.contains(&param.name.as_str());
         if let Some(missing) = program.params.iter().find(is_missing) {
