@@ -30,6 +30,7 @@ use wattle_agent::host::rt::truncate;
 
 use crate::http::EgressHttp;
 use crate::lines::{Faults, Lines, MAX_MESSAGE};
+use crate::oauth::Challenge;
 use crate::{ServerError, ToolDefinition, result};
 
 /// Maximum number of tools of a server.
@@ -360,8 +361,8 @@ impl Connection {
     }
 
     fn failed(&self, error: &ServiceError) -> ServerError {
-        if error.auth_challenge().is_some() {
-            return ServerError::unauthorized(&self.server);
+        if let Some(challenge) = error.auth_challenge() {
+            return rejected(&self.server, challenge);
         }
         match error {
             ServiceError::McpError(error) => ServerError::protocol(&self.server, &error.message),
@@ -384,12 +385,21 @@ impl Connection {
     }
 }
 
+/// Returns the error for a request that the server rejected with this challenge.
+fn rejected(server: &str, challenge: &str) -> ServerError {
+    let challenge = Challenge::parse(challenge);
+    match challenge.error.as_deref() {
+        Some("insufficient_scope") => ServerError::insufficient_scope(server, &challenge.scopes),
+        _ => ServerError::unauthorized(server),
+    }
+}
+
 /// The reason why a server did not start.
 enum Unstarted {
     /// It ended, or closed its output, before it answered.
     Ended,
-    /// It needs a sign-in.
-    Unauthorized,
+    /// It rejected the request with this challenge.
+    Rejected(String),
     Other(String),
 }
 
@@ -397,7 +407,7 @@ impl Unstarted {
     fn of(self, server: &str, witness: &Witness) -> ServerError {
         let why = match self {
             Unstarted::Ended => witness.explain("it ended before it answered"),
-            Unstarted::Unauthorized => return ServerError::unauthorized(server),
+            Unstarted::Rejected(challenge) => return rejected(server, &challenge),
             Unstarted::Other(why) => witness.explain(&why),
         };
         ServerError::not_started(server, &why)
@@ -406,8 +416,8 @@ impl Unstarted {
 
 impl From<ClientInitializeError> for Unstarted {
     fn from(error: ClientInitializeError) -> Unstarted {
-        if error.is_authorization_required() || error.auth_challenge().is_some() {
-            return Unstarted::Unauthorized;
+        if let Some(challenge) = error.auth_challenge() {
+            return Unstarted::Rejected(challenge.to_owned());
         }
         match error {
             ClientInitializeError::LegacyFallbackFailed { fallback, .. } => (*fallback).into(),

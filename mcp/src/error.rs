@@ -54,6 +54,33 @@ impl ServerError {
         ServerError::new(server, Code::EREMOTE, what)
     }
 
+    /// The user's token does not allow the request.
+    pub(crate) fn insufficient_scope(server: &str, scopes: &[String]) -> ServerError {
+        let scopes = scopes.join(" ");
+        let shown = if scopes.is_empty() {
+            "a scope that it does not name".to_owned()
+        } else {
+            format!("the scope {}", quote(&scopes, 200))
+        };
+        // The server chose the text, and a user may copy the command into a shell.
+        let is_word = |c: char| c.is_ascii_alphanumeric() || "._:/+- ".contains(c);
+        let option = match scopes.chars().all(is_word) {
+            true if !scopes.is_empty() && scopes.len() <= 200 => format!(" --scope '{scopes}'"),
+            _ => String::new(),
+        };
+        let what = format!(
+            "rejected the request because the token lacks {shown}\nhint: `wattle mcp login \
+             {server}{option}` asks for it"
+        );
+        ServerError::new(server, Code::EACCESS, what)
+    }
+
+    /// A user cannot sign in or out.
+    pub(crate) fn sign_in(server: &str, why: &str) -> ServerError {
+        let what = format!("does not let you sign in or out: {}", truncate(why, MAX_TEXT));
+        ServerError::new(server, Code::EREMOTE, what)
+    }
+
     /// The connection ended during a call.
     pub(crate) fn ended(server: &str, why: &str) -> ServerError {
         ServerError::broken(server, "ended during the call", why)

@@ -21,6 +21,8 @@ use wattle_agent::host::capability::egress::{
     EgressError, EndpointClient, Limits, Request, StreamedResponse,
 };
 
+use crate::oauth::{Access, Challenge};
+
 /// Maximum time of a request, including the stream of its response.
 const TIME: Duration = Duration::from_secs(3_600);
 
@@ -39,20 +41,46 @@ const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 const EVENTS: &str = "text/event-stream";
 const JSON: &str = "application/json";
 
+/// The media types of the response to a message.
+const POSTED: &str = "text/event-stream, application/json";
+
 /// A client that sends each request through the egress.
 #[derive(Clone)]
 pub(crate) struct EgressHttp {
     client: EndpointClient,
     headers: HeaderMap,
+    access: Option<Arc<Access>>,
 }
 
 type Failed = StreamableHttpError<EgressError>;
 
 impl EgressHttp {
-    /// Creates a client that adds `headers` to each request.
-    pub(crate) fn new(client: EndpointClient, headers: HeaderMap) -> EgressHttp {
+    /// Creates a client that adds `headers` and the token of `access` to each request.
+    pub(crate) fn new(
+        client: EndpointClient,
+        headers: HeaderMap,
+        access: Option<Access>,
+    ) -> EgressHttp {
         let limits = Limits { body: MAX_STREAM, time: TIME, ..Limits::default() };
-        EgressHttp { client: client.with_limits(limits), headers }
+        EgressHttp { client: client.with_limits(limits), headers, access: access.map(Arc::new) }
+    }
+
+    /// Returns the tokens of the user's sign-in, or `None` if there can be none.
+    pub(crate) fn access(&self) -> Option<&Access> {
+        self.access.as_deref()
+    }
+
+    /// Returns how the server responds to a request without a token.
+    pub(crate) async fn challenge(&self, url: &str) -> Result<Challenge, EgressError> {
+        let mut headers = self.headers.clone();
+        headers.insert(http::header::ACCEPT, HeaderValue::from_static(POSTED));
+        headers.insert(http::header::CONTENT_TYPE, HeaderValue::from_static(JSON));
+        let body = Bytes::from_static(br#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#);
+        let request = Request { method: Method::POST, url: url.to_owned(), headers, body };
+        let limits = Limits { body: MAX_ERROR, ..Limits::default() };
+        let response = self.client.with_limits(limits).start(request).await?;
+        let header = Challenge::header(&response.headers).unwrap_or_default();
+        Ok(Challenge::parse(&header))
     }
 
     async fn send(
@@ -84,12 +112,9 @@ impl EgressHttp {
         if let Some(token) = token {
             put(http::header::AUTHORIZATION, &format!("Bearer {token}"))?;
         }
-        let request =
-            Request { method, url: url.to_owned(), headers, body: body.unwrap_or_default() };
-        let response = self.client.start(request).await.map_err(StreamableHttpError::Client)?;
-        let challenge = response.headers.get(http::header::WWW_AUTHENTICATE);
-        let challenge = challenge.and_then(|value| value.to_str().ok()).map(str::to_owned);
-        match (response.status, challenge) {
+        let body = body.unwrap_or_default();
+        let response = self.start(Request { method, url: url.to_owned(), headers, body }).await?;
+        match (response.status, Challenge::header(&response.headers)) {
             (StatusCode::UNAUTHORIZED, challenge) => Err(StreamableHttpError::AuthRequired(
                 AuthRequiredError::new(challenge.unwrap_or_default()),
             )),
@@ -101,6 +126,36 @@ impl EgressHttp {
             _ => Ok(response),
         }
     }
+
+    /// Sends a request with the token of the user's sign-in. If the server rejects the token, the
+    /// request is sent once more with another one.
+    async fn start(&self, mut request: Request) -> Result<StreamedResponse, Failed> {
+        let start = |request| async {
+            self.client.start(request).await.map_err(StreamableHttpError::Client)
+        };
+        let failed = |why: String| StreamableHttpError::Io(std::io::Error::other(why));
+        let Some(access) = &self.access else { return start(request).await };
+        let Some(token) = access.token().await.map_err(failed)? else {
+            return start(request).await;
+        };
+        request.headers.insert(http::header::AUTHORIZATION, bearer(&token).map_err(failed)?);
+        let response = start(request.clone()).await?;
+        if response.status != StatusCode::UNAUTHORIZED {
+            return Ok(response);
+        }
+        let Some(token) = access.another(&token).await.map_err(failed)? else {
+            return Ok(response);
+        };
+        request.headers.insert(http::header::AUTHORIZATION, bearer(&token).map_err(failed)?);
+        start(request).await
+    }
+}
+
+fn bearer(token: &str) -> Result<HeaderValue, String> {
+    let mut value = HeaderValue::try_from(format!("Bearer {token}"))
+        .map_err(|_| "its token is no value of a header".to_owned())?;
+    value.set_sensitive(true);
+    Ok(value)
 }
 
 /// Returns true if the response has this media type, whatever its parameters.
@@ -178,10 +233,9 @@ impl StreamableHttpClient for EgressHttp {
     ) -> Result<StreamableHttpPostResponse, Failed> {
         let in_session = session.is_some();
         let text = serde_json::to_vec(&message).map_err(StreamableHttpError::Deserialize)?;
-        let accept = "text/event-stream, application/json";
         let (named, given) = ((session, None), (token, custom));
         let mut response =
-            self.send(Method::POST, &uri, accept, Some(text.into()), named, given).await?;
+            self.send(Method::POST, &uri, POSTED, Some(text.into()), named, given).await?;
         let status = response.status;
         if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
             return Ok(StreamableHttpPostResponse::Accepted);

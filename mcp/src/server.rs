@@ -14,6 +14,8 @@ use wattle_agent::host::machine::one_line;
 
 use crate::connection::{Connection, Way};
 use crate::definition::{Ask, Tool};
+use crate::http::EgressHttp;
+use crate::oauth::{Access, SignIn, SignedIn};
 use crate::{Change, Pin, ServerError, ServerSettings, ToolDefinition, ToolProblem, result};
 
 /// Maximum number of regular expressions in the schemas of a server. Each costs time to compile.
@@ -205,6 +207,45 @@ impl Server {
         let tools = connection.tools().await?;
         let resources = connection.has_resources();
         Ok(Pin { server: self.settings.identity(), protocol, version, resources, tools })
+    }
+
+    /// Lets the user sign in to a server with a URL: finds its authorization server, shows where to
+    /// sign in, waits until the browser is redirected to this machine, at most five minutes, and keeps
+    /// the tokens.
+    ///
+    /// # Errors
+    /// If the server has no URL, a part of the sign-in violates the rules, or the user denies it.
+    pub async fn sign_in(&self, sign_in: &SignIn<'_>) -> Result<SignedIn, ServerError> {
+        let (url, client, access) = self.access()?;
+        let failed = |why: String| ServerError::sign_in(&self.name, &why);
+        let challenge = client.challenge(url).await.map_err(|error| failed(error.to_string()))?;
+        access.sign_in(&challenge, sign_in).await.map_err(failed)
+    }
+
+    /// Removes the tokens of the user's sign-in, and revokes them if the authorization server can.
+    /// Returns false if there are none.
+    ///
+    /// # Errors
+    /// If the tokens cannot be removed or not be revoked.
+    pub async fn sign_out(&self) -> Result<bool, ServerError> {
+        let (.., access) = self.access()?;
+        access.sign_out().await.map_err(|why| ServerError::sign_in(&self.name, &why))
+    }
+
+    /// Returns the server's URL, and the client with the tokens of a sign-in.
+    fn access(&self) -> Result<(&str, &EgressHttp, &Access), ServerError> {
+        let failed = |why: &str| ServerError::sign_in(&self.name, why);
+        match &self.way {
+            Err(why) => Err(failed(why)),
+            Ok(Way::Process(_)) => Err(failed("it is a command, and only a server with `url` can")),
+            Ok(Way::Http { url, client }) => match client.access() {
+                Some(access) => Ok((url, client, access)),
+                None if self.settings.headers.is_empty() => {
+                    Err(failed("there is no folder for its tokens"))
+                }
+                None => Err(failed("`headers` of its settings have a fixed token")),
+            },
+        }
     }
 
     /// Calls a tool by the name of its program.

@@ -14,7 +14,8 @@ use wattle_agent::host::rt::{Code, Failure};
 use crate::connection::{Launcher, Way};
 use crate::http::EgressHttp;
 use crate::settings::filled;
-use crate::{Pin, Pins, Server, ServerError, ServerSettings, Transport};
+use crate::oauth::Access;
+use crate::{Pin, Pins, Server, ServerError, ServerSettings, Tokens, Transport};
 
 /// The configured servers, by name. Cheap to clone.
 #[derive(Clone, Default)]
@@ -28,6 +29,8 @@ pub struct ServersParts<'a> {
     pub pins: Option<&'a Pins>,
     /// The egress through which servers with a URL are asked.
     pub egress: &'a Egress,
+    /// The tokens of the users' sign-ins, or `None` if they cannot be kept.
+    pub tokens: Option<Tokens>,
     /// The port that starts processes.
     pub launcher: Option<Arc<dyn Launcher>>,
     /// Returns the value of an environment variable, or of a secret if the flag is true.
@@ -48,7 +51,7 @@ impl Servers {
                 }
                 None => None,
             };
-            let way = way(settings, parts);
+            let way = way(name, settings, parts);
             (name.clone(), Arc::new(Server::new(name, settings.clone(), way, pin)))
         };
         Servers(Arc::new(parts.settings.iter().map(server).collect()))
@@ -180,7 +183,11 @@ impl ToolBox for Servers {
     }
 }
 
-fn way(settings: &ServerSettings, parts: &ServersParts<'_>) -> Result<Way, String> {
+fn way(
+    server: &str,
+    settings: &ServerSettings,
+    parts: &ServersParts<'_>,
+) -> Result<Way, String> {
     match settings.check()? {
         Transport::Process => match &parts.launcher {
             Some(launcher) => Ok(Way::Process(Arc::clone(launcher))),
@@ -199,7 +206,12 @@ fn way(settings: &ServerSettings, parts: &ServersParts<'_>) -> Result<Way, Strin
                 value.set_sensitive(true);
                 headers.insert(key, value);
             }
-            let client = Box::new(EgressHttp::new(client, headers));
+            // A fixed token replaces the sign-in.
+            let tokens = parts.tokens.clone();
+            let tokens = tokens.filter(|_| !headers.contains_key(http::header::AUTHORIZATION));
+            let id = settings.client_id.clone();
+            let access = tokens.map(|tokens| Access::new(server, &url, id, tokens, parts.egress));
+            let client = Box::new(EgressHttp::new(client, headers, access));
             Ok(Way::Http { url: url.to_string(), client })
         }
     }

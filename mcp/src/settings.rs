@@ -44,7 +44,9 @@ pub struct ServerSettings {
     /// replaced.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// The client id with which `wattle mcp login` signs in, if the authorization server gave one.
+    /// The client id with which `wattle mcp login` signs in: the one that the authorization server
+    /// gave, or the `https` URL of a client metadata document. By default, `wattle mcp login`
+    /// registers a client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_id: Option<String>,
     /// The tools that are offered. By default, all.

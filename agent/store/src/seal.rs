@@ -14,8 +14,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
-use chacha20poly1305::XNonce;
-use chacha20poly1305::aead::{Aead as _, Payload};
 use serde::Serialize;
 use serde_json::Value as Json;
 use wattle_capability::secrets::Mask;
@@ -27,9 +25,6 @@ use crate::tenant::Tenant;
 
 /// The prefix of an encrypted record. The nonce and the ciphertext follow it, encoded in base64.
 pub(super) const SEALED_PREFIX: &str = "\x01wattle:sealed:";
-
-/// Length of a nonce, in bytes.
-const NONCE: usize = 24;
 
 /// The encryption of one tenant's records.
 pub(super) struct RecordSeal {
@@ -82,12 +77,7 @@ impl RecordSeal {
     }
 
     fn seal(&self, record: &[u8]) -> Result<Vec<u8>, Cause> {
-        let mut nonce = [0; NONCE];
-        getrandom::fill(&mut nonce).map_err(|why| why.to_string())?;
-        let payload = Payload { msg: record, aad: &self.context() };
-        let sealed = self.cipher()?.0.encrypt(&XNonce::from(nonce), payload);
-        let sealed = sealed.map_err(|_| "the encryption of a record failed")?;
-        let text = STANDARD_NO_PAD.encode([&nonce[..], &sealed].concat());
+        let text = STANDARD_NO_PAD.encode(self.cipher()?.seal(&self.context(), record)?);
         Ok([SEALED_PREFIX.as_bytes(), text.as_bytes()].concat())
     }
 
@@ -96,12 +86,10 @@ impl RecordSeal {
         if !self.keys.has_cipher(self.tenant.as_str()) {
             return Err("the key of an encrypted record is missing".into());
         }
-        let bytes = STANDARD_NO_PAD.decode(text).map_err(|_| CHANGED)?;
-        let (nonce, sealed) = bytes.split_first_chunk::<NONCE>().ok_or(CHANGED)?;
-        let payload = Payload { msg: sealed, aad: &self.context() };
-        let record = self.cipher()?.0.decrypt(&XNonce::from(*nonce), payload);
+        let sealed = STANDARD_NO_PAD.decode(text).map_err(|_| CHANGED)?;
+        let record = self.cipher()?.open(&self.context(), &sealed);
         self.opened.store(true, Ordering::Relaxed);
-        Ok(record.map_err(|_| CHANGED)?)
+        Ok(record.ok_or(CHANGED)?)
     }
 }
 

@@ -1,8 +1,6 @@
 //! The encrypted secrets of tenants. They cannot be read from the store's file without the key,
 //! which is stored next to the file.
 
-use chacha20poly1305::XNonce;
-use chacha20poly1305::aead::{Aead as _, Payload};
 use tokio::sync::OnceCell;
 use wattle_capability::PortFuture;
 use wattle_capability::secrets::{Secret, SecretHost, Secrets};
@@ -11,7 +9,7 @@ use wattle_rt::{Code, Failure};
 use super::TenantStore;
 use super::db::{self, Access, params};
 use crate::error::{Cause, StoreError};
-use crate::ledger::Cipher;
+use crate::ledger::{Cipher, NONCE};
 
 /// The secrets of one tenant.
 pub struct StoredSecrets {
@@ -46,14 +44,10 @@ impl StoredSecrets {
     ) -> Result<(), StoreError> {
         Secret::new(name, value, hosts.clone())
             .map_err(|why| StoreError::new("write")(why.into()))?;
-        let mut nonce = [0; 24];
-        getrandom::fill(&mut nonce)
-            .map_err(|why| StoreError::new("write")(why.to_string().into()))?;
         let context = context(self.of.tenant.as_str(), name);
-        let payload = Payload { msg: value.as_bytes(), aad: &context };
-        let sealed = self.cipher.0.encrypt(&XNonce::from(nonce), payload);
-        let sealed =
-            sealed.map_err(|_| StoreError::new("write")("the encryption failed".into()))?;
+        let sealed = self.cipher.seal(&context, value.as_bytes());
+        let mut nonce = sealed.map_err(|why| StoreError::new("write")(why.into()))?;
+        let sealed = nonce.split_off(NONCE);
         let hosts = serde_json::json!(hosts.iter().map(ToString::to_string).collect::<Vec<_>>())
             .to_string();
         let name = name.to_owned();
@@ -129,9 +123,8 @@ impl Row {
     }
 
     fn open(&self, cipher: &Cipher, tenant: &str, name: &str) -> Option<Secret> {
-        let nonce: [u8; 24] = self.nonce.as_slice().try_into().ok()?;
-        let payload = Payload { msg: &self.sealed, aad: &context(tenant, name) };
-        let value = cipher.0.decrypt(&XNonce::from(nonce), payload).ok()?;
+        let sealed = [self.nonce.as_slice(), &self.sealed].concat();
+        let value = cipher.open(&context(tenant, name), &sealed)?;
         let hosts: Vec<String> = serde_json::from_str(&self.hosts).ok()?;
         let hosts =
             hosts.iter().map(|host| host.parse().ok()).collect::<Option<Vec<SecretHost>>>()?;

@@ -4,6 +4,8 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use url::{Host, Url};
+
 use Class::*;
 
 /// The class of an address that is not public.
@@ -140,6 +142,18 @@ pub fn classify(address: IpAddr) -> Option<Class> {
         IpAddr::V4(v4) => classify_v4(v4),
         IpAddr::V6(v6) => classify_v6(v6),
     }
+}
+
+/// Returns true if the host of a URL is `localhost` or a loopback address.
+#[must_use]
+pub fn is_loopback(url: &Url) -> bool {
+    let address = match url.host() {
+        Some(Host::Ipv4(v4)) => v4.into(),
+        Some(Host::Ipv6(v6)) => v6.into(),
+        Some(Host::Domain(name)) => return name == "localhost",
+        None => return false,
+    };
+    classify(address) == Some(Class::Loopback)
 }
 
 fn classify_v4(address: Ipv4Addr) -> Option<Class> {

@@ -57,7 +57,7 @@ mod request;
 mod resolve;
 pub mod secrets;
 
-pub use address::{Class, classify};
+pub use address::{Class, classify, is_loopback};
 pub use client::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 pub use egress::Egress;
 pub use endpoint::EndpointClient;

@@ -52,4 +52,20 @@ pub(crate) enum McpCommand {
         #[arg(long)]
         yes: bool,
     },
+    /// Sign in to a server with a URL, in a browser
+    Login {
+        /// The server
+        server: String,
+        /// Ask for this scope, too; repeatable
+        #[arg(long)]
+        scope: Vec<String>,
+        /// The port of this machine to which the browser returns [default: a free one]
+        #[arg(long, default_value_t = 0, hide_default_value = true)]
+        port: u16,
+    },
+    /// Sign out: revoke and remove the tokens of a server
+    Logout {
+        /// The server
+        server: String,
+    },
 }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
 use wattle_agent::host::capability::egress::{Egress, Policy};
-use wattle_mcp::{Change, Gateway, Pin, Server, Servers, ToolDefinition, read_upstream};
+use wattle_mcp::{
+    Change, Gateway, Pin, Server, Servers, SignIn, SignInLink, ToolDefinition, read_upstream,
+};
 
 use crate::args::{McpArgs, McpCommand};
 use crate::config::{Config, Layer};
@@ -28,7 +30,8 @@ pub(crate) fn mcp(args: McpArgs, flags: &[Layer]) -> Result<Exit, Fault> {
         walls::raise(&config, &Needs { trusted: config.exec.value, ..Needs::default() })?;
         return threads::run(serve(config, expose));
     };
-    walls::raise(&config, &Needs { workdir_stays: true, ..Needs::default() })?;
+    let listens = matches!(command, McpCommand::Login { .. });
+    walls::raise(&config, &Needs { workdir_stays: true, listens, ..Needs::default() })?;
     threads::run(manage(command, config))
 }
 
@@ -66,6 +69,10 @@ async fn manage(command: McpCommand, config: Config) -> Result<Exit, Fault> {
             check(&servers.among(&names), json).await
         }
         McpCommand::Approve { server, yes } => approve(find(&servers, &server)?, yes).await,
+        McpCommand::Login { server, scope, port } => {
+            login(find(&servers, &server)?, &scope, port).await
+        }
+        McpCommand::Logout { server } => logout(find(&servers, &server)?).await,
     }
 }
 
@@ -239,6 +246,54 @@ async fn approve(server: &Server, yes: bool) -> Result<Exit, Fault> {
         paint(GOOD, "accepted"),
         counted(now.tools.len(), "tool")
     ));
+    Ok(Exit::Done)
+}
+
+/// Lets the user sign in, in a browser. The link is printed and not opened, because this process
+/// starts no others.
+async fn login(server: &Server, scopes: &[String], port: u16) -> Result<Exit, Fault> {
+    let name = server.name();
+    if !ask::is_terminal() {
+        return Err(Fault::usage("nobody can sign in, because this is no terminal").hint(format!(
+            "run `wattle mcp login {name}` in a terminal; a fixed token goes into `headers` of \
+             [mcp.{name}]"
+        )));
+    }
+    let show = |link: &SignInLink| {
+        let issuer = paint(NAME, &visible(&link.issuer));
+        output::note(&format!("open this link in a browser to sign in to `{name}` at {issuer}:"));
+        output::note(&visible(&link.url));
+        if let Some(host) = &link.other_host {
+            output::warn(&format!(
+                "the page is at {host}: go on only if that is where you sign in to this server"
+            ));
+        }
+        output::aside("waiting for the browser, at most five minutes …");
+    };
+    let sign_in = SignIn { scopes, port, show: &show };
+    let cancel = setup::interrupt();
+    let signed_in = tokio::select! {
+        signed_in = server.sign_in(&sign_in) => signed_in.map_err(|error| Fault::failed(error.to_string()))?,
+        () = cancel.cancelled_owned() => return Ok(Exit::Interrupted),
+    };
+    let scopes = match signed_in.scopes.as_slice() {
+        [] => String::new(),
+        scopes => format!(", with {}", visible(&scopes.join(" "))),
+    };
+    output::note(&format!("{} to `{name}`{scopes}", paint(GOOD, "signed in")));
+    if server.pin().is_none() {
+        output::note(&format!("`wattle mcp approve {name}` accepts its tools"));
+    }
+    Ok(Exit::Done)
+}
+
+async fn logout(server: &Server) -> Result<Exit, Fault> {
+    let name = server.name();
+    let was_in = server.sign_out().await.map_err(|error| Fault::failed(error.to_string()))?;
+    output::note(&match was_in {
+        true => format!("{} of `{name}`", paint(GOOD, "signed out")),
+        false => format!("nobody is signed in to `{name}`"),
+    });
     Ok(Exit::Done)
 }
 

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 use wattle_agent::host::capability::egress::Egress;
 use wattle_agent::host::capability::secrets::Secret;
-use wattle_mcp::{Launcher, Pins, ServerError, Servers, ServersParts};
+use wattle_mcp::{Launcher, Pins, ServerError, Servers, ServersParts, Tokens};
 
 use crate::config::{Config, Places};
 use crate::output;
-use crate::setup::variable;
+use crate::setup::{keys, variable};
 
 /// The key under which a run's origin has the hashes of its tools, by servers.
 pub(crate) const TOOLS: &str = "tools";
@@ -20,6 +20,13 @@ pub(crate) const TOOLS: &str = "tools";
 /// Returns the folder of the accepted tools, or `None` if the user has no home directory.
 pub(crate) fn pins() -> Option<Pins> {
     Places::of_user().mcp.map(Pins::in_folder)
+}
+
+/// Returns the tokens of the user's sign-ins, or `None` if the user has no home directory. They are in
+/// the same folder as the accepted tools.
+fn tokens(config: &Config) -> Option<Tokens> {
+    let (folder, keys) = (Places::of_user().mcp?, keys(config)?);
+    Some(Tokens::in_folder(folder, keys, &config.tenant.value, output::mask().clone()))
 }
 
 /// Creates the configured servers. None of them is started.
@@ -34,6 +41,7 @@ pub(crate) fn servers(config: &Config, egress: &Egress) -> Servers {
         settings,
         pins: pins.as_ref(),
         egress,
+        tokens: tokens(config),
         launcher,
         value: &|name, is_secret| value(config, name, is_secret),
     })

@@ -20,6 +20,7 @@ macro_rules! screen {
 
 mod changes;
 mod init;
+mod mcp;
 mod picture;
 mod readme;
 mod screen;

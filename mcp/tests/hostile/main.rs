@@ -111,6 +111,7 @@ fn servers<const N: usize>(
         settings,
         pins: Some(pins),
         egress: &Egress::new(Policy::default()),
+        tokens: None,
         launcher: Some(Arc::new(streams) as Arc<dyn Launcher>),
         value: &|_, _| None,
     })

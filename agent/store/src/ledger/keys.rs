@@ -5,7 +5,8 @@ use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
-use chacha20poly1305::{KeyInit as _, XChaCha20Poly1305};
+use chacha20poly1305::aead::{Aead as _, Payload};
+use chacha20poly1305::{KeyInit as _, XChaCha20Poly1305, XNonce};
 use ed25519_dalek::{Signer as _, SigningKey, VerifyingKey};
 use serde::{Deserialize, Serialize};
 
@@ -82,7 +83,35 @@ pub struct Signer {
 
 /// A tenant's key for encryption at rest. It is never printed, and its memory is cleared when it is
 /// dropped.
-pub struct Cipher(pub(crate) XChaCha20Poly1305);
+pub struct Cipher(XChaCha20Poly1305);
+
+/// Length of the nonce at the start of a ciphertext, in bytes.
+pub(crate) const NONCE: usize = 24;
+
+impl Cipher {
+    /// Encrypts a text. The ciphertext can be decrypted only with the same `context`, which is not
+    /// part of it.
+    ///
+    /// # Errors
+    /// If the system has no random numbers, or the text is too long for the cipher.
+    pub fn seal(&self, context: &[u8], text: &[u8]) -> std::io::Result<Vec<u8>> {
+        let mut nonce = [0; NONCE];
+        getrandom::fill(&mut nonce).map_err(std::io::Error::other)?;
+        let payload = Payload { msg: text, aad: context };
+        let sealed = self.0.encrypt(&XNonce::from(nonce), payload);
+        let sealed = sealed.map_err(|_| std::io::Error::other("the encryption failed"))?;
+        Ok([&nonce[..], &sealed].concat())
+    }
+
+    /// Decrypts a ciphertext of [`Cipher::seal`]. Returns `None` if it or the context was changed,
+    /// or another key encrypted it.
+    #[must_use]
+    pub fn open(&self, context: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
+        let (nonce, sealed) = sealed.split_first_chunk::<NONCE>()?;
+        let payload = Payload { msg: sealed, aad: context };
+        self.0.decrypt(&XNonce::from(*nonce), payload).ok()
+    }
+}
 
 impl std::fmt::Debug for Cipher {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

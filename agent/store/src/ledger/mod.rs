@@ -44,6 +44,7 @@ use serde::{Deserialize, Serialize};
 
 pub use finding::Finding;
 pub use index::lines_read;
+pub(crate) use keys::NONCE;
 pub use keys::{Cipher, KeyError, KeyKind, Keys, PublicKey, Signer};
 pub use recorder::Recorder;
 pub use recorder::lines_of;

@@ -36,6 +36,24 @@ impl Mask {
         self.add(secrets.into_iter().map(|s| (s.reveal().to_owned(), reference(s.name()))));
     }
 
+    /// Adds the current value of a secret that changes from time to time, such as a token. Of its
+    /// earlier values, only the last one stays.
+    pub fn renew_secret(&self, secret: &Secret) {
+        let mark = reference(secret.name());
+        let mut masked = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if masked.values.iter().any(|(known, _)| known == secret.reveal()) {
+            return;
+        }
+        let last = masked.values.iter().rposition(|(_, of)| *of == mark);
+        let mut positions = 0..;
+        masked.values.retain(|(_, of)| {
+            let position = positions.next();
+            *of != mark || position == last
+        });
+        drop(masked);
+        self.add_secrets([secret]);
+    }
+
     fn add(&self, more: impl IntoIterator<Item = (String, String)>) {
         let mut masked = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let before = masked.values.len();
@@ -181,5 +199,17 @@ mod tests {
         mask.add_key(&ApiKey::new("other").unwrap());
         assert_eq!(clone.text("sk-other, sk-secret, other"), "***, ***, other");
         assert_eq!(format!("{clone:?}"), "Mask(3 values)");
+    }
+
+    #[test]
+    fn a_secret_that_is_renewed_keeps_its_last_value() {
+        let mask = mask();
+        for value in ["token-one", "token-two", "token-two", "token-three"] {
+            mask.renew_secret(&Secret::new("t", value, Vec::new()).unwrap());
+        }
+        assert_eq!(
+            mask.text("token-one token-two token-three 12345678"),
+            "token-one ${secret:t} ${secret:t} ${secret:pin}"
+        );
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use url::Url;
 
 use super::clean::{Cleaner, Spellings};
-use crate::address::{Class, classify};
+use crate::address::is_loopback;
 use crate::host::{DomainPattern, RuleError};
 
 /// Minimum length of a secret, in characters. A shorter secret could occur in ordinary text by
@@ -83,17 +83,6 @@ impl SecretHost {
     }
 }
 
-/// Returns true if the host of a URL is a loopback address or `localhost`.
-fn is_local(url: &Url) -> bool {
-    let address = match url.host() {
-        Some(url::Host::Ipv4(v4)) => Some(v4.into()),
-        Some(url::Host::Ipv6(v6)) => Some(v6.into()),
-        Some(url::Host::Domain(name)) => return name == "localhost",
-        None => None,
-    };
-    address.and_then(classify) == Some(Class::Loopback)
-}
-
 impl Secret {
     /// Creates a secret that may be sent to `hosts`. Leading and trailing whitespace is removed
     /// from the value.
@@ -164,7 +153,7 @@ impl Secret {
                  `[secrets.{name}]` in the user file"
             ));
         }
-        if url.scheme() == "https" || is_local(url) || listed.iter().any(|entry| entry.plain) {
+        if url.scheme() == "https" || is_loopback(url) || listed.iter().any(|entry| entry.plain) {
             return Ok(());
         }
         Err(format!(
