@@ -13,8 +13,8 @@ use wattle_agent::host::rt::{Code, Failure};
 
 use crate::connection::{Launcher, Way};
 use crate::http::EgressHttp;
-use crate::settings::filled;
 use crate::oauth::Access;
+use crate::settings::filled;
 use crate::{Pin, Pins, Server, ServerError, ServerSettings, Tokens, Transport};
 
 /// The configured servers, by name. Cheap to clone.
@@ -183,11 +183,7 @@ impl ToolBox for Servers {
     }
 }
 
-fn way(
-    server: &str,
-    settings: &ServerSettings,
-    parts: &ServersParts<'_>,
-) -> Result<Way, String> {
+fn way(server: &str, settings: &ServerSettings, parts: &ServersParts<'_>) -> Result<Way, String> {
     match settings.check()? {
         Transport::Process => match &parts.launcher {
             Some(launcher) => Ok(Way::Process(Arc::clone(launcher))),
