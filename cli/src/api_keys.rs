@@ -33,6 +33,16 @@ pub(crate) fn kept(variable: &str) -> Option<String> {
     .cloned()
 }
 
+/// Returns the value of an environment variable, or else the key that is kept for it. Returns `None`
+/// if both are absent or the variable is not UTF-8.
+pub(crate) fn variable(name: &str) -> Option<String> {
+    match std::env::var(name) {
+        Ok(value) if !value.trim().is_empty() => Some(value),
+        Err(std::env::VarError::NotUnicode(_)) => None,
+        _ => kept(name),
+    }
+}
+
 /// Makes this process use a key for a variable.
 pub(crate) fn hold(variable: &str, key: &str) {
     let _ = kept(variable);

@@ -7,17 +7,19 @@ mod api_keys;
 mod args;
 mod ask;
 mod bell;
+mod broker;
 mod changes;
 mod commands;
 mod config;
+mod confine;
 mod demo;
 mod editor;
 mod fault;
 mod files;
+mod gateway;
 mod input;
 mod keyboard;
 mod line_editor;
-mod mcp;
 mod output;
 mod progress;
 mod repl;
@@ -47,8 +49,8 @@ pub fn main() -> ExitCode {
     if editor::is_broker() {
         return editor::serve();
     }
-    if mcp::broker::is_broker() {
-        return mcp::broker::serve();
+    if broker::is_broker() {
+        return broker::serve();
     }
     std::panic::set_hook(Box::new(|panic| {
         let trace = std::backtrace::Backtrace::capture();

@@ -16,10 +16,11 @@ use wattle_server::{
 
 use crate::args::ServeArgs;
 use crate::config::{Config, Layer, Origin, Places, Value as _};
+use crate::confine::confine;
 use crate::fault::{Exit, Fault};
 use crate::output::{self, DIM, paint};
 use crate::setup::{self, EXEC_VARIABLE, Setup, TOKEN_VARIABLE, trusted, variable};
-use crate::walls::{self, Needs};
+use crate::walls::Needs;
 use crate::{threads, trust};
 
 /// Maximum size of a store that is checked before the server starts, in bytes. That takes less than
@@ -40,7 +41,7 @@ pub(crate) fn serve(args: ServeArgs, flags: &[Layer]) -> Result<Exit, Fault> {
     let config = trust::with_content_of(config, workdir.as_deref())?;
     let needs =
         Needs { trusted: may_exec()?, listens: true, saves_programs: true, ..Needs::default() };
-    walls::raise(&config, &needs)?;
+    confine(&config, &needs)?;
     threads::run(listen(args, config))
 }
 

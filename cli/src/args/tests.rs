@@ -52,7 +52,7 @@ const VERBS: &str = "Accept Act Add Allow Answer Apply Approve Ask Attempt Call 
                      Compact Compare Confine Continue Copy Create Deny Discard Encrypt Evaluate \
                      Find Fork Format Import Keep Limit List Listen Load Open Park Play Print Read \
                      Record Release Remove Replay Require Resume Retry Revoke Run Search Select \
-                     Send Serve Set Show Skip Start Stop Summarize Trust Use Verify Work Write";
+                     Send Serve Set Show Sign Skip Start Stop Summarize Trust Use Verify Work Write";
 
 #[test]
 fn a_help_sentence_is_an_imperative_of_at_most_70_characters() {

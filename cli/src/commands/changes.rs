@@ -11,11 +11,12 @@ use wattle_agent::host::journal::{Journal as _, RunFilter, RunRecord, Status};
 use crate::args::{ChangesArgs, ChosenChangesArgs};
 use crate::changes::{self, Rules};
 use crate::config::{Config, Layer};
+use crate::confine::confine;
 use crate::fault::{Exit, Fault};
 use crate::output::{self, visible};
 use crate::progress::counted;
 use crate::setup::{self, LAST, Session};
-use crate::walls::{self, Needs};
+use crate::walls::Needs;
 use crate::{threads, trust};
 
 /// A session or a run that keeps changes, and the settings of the command.
@@ -97,7 +98,7 @@ fn open(named: &str, flags: &[Layer], workdir_stays: bool) -> Result<Holder, Fau
     let layers: Vec<Layer> = flags.iter().cloned().chain(recorded).collect();
     // The project file of another workdir must not name another store.
     let config = Config { store: here.store, tenant: here.tenant, ..trust::gather(&layers)? };
-    walls::raise(&config, &Needs { workdir_stays, ..Needs::default() })?;
+    confine(&config, &Needs { workdir_stays, ..Needs::default() })?;
     let run = run.map(|run| run.id).unwrap_or_default();
     let kept = Session::of_run(&store, &run, session.as_deref());
     let what = if session.is_some() { "session" } else { "run" };

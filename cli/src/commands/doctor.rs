@@ -10,12 +10,13 @@ use wattle_agent::model::{ApiKey, CLASS_PREFIX, Endpoint};
 
 use crate::args::DoctorArgs;
 use crate::config::{Config, Layer, Origin, SearchEngine, SecretEntry, StoreLocation};
+use crate::confine::confine;
 use crate::fault::{Exit, Fault};
 use crate::output::{self, BAD, DIM, GOOD, paint, visible};
 use crate::progress::counted;
 use crate::setup::trusted;
 use crate::setup::{self, Setup, host_files, variable};
-use crate::walls::{self, Needs, Walls};
+use crate::walls::{Needs, Walls};
 use crate::{api_keys, threads, trust};
 
 /// Time limit for the endpoint's response to the check.
@@ -32,7 +33,7 @@ fn wrong(what: impl ToString, fix: &str) -> Fault {
 pub(crate) fn doctor(args: DoctorArgs, flags: &[Layer]) -> Result<Exit, Fault> {
     let (config, faults) = trust::gather_in_part(flags)?;
     let config = trust::with_trusted_content(config)?;
-    let walls = walls::raise(&config, &Needs { trusted: config.exec.value, ..Needs::default() })?;
+    let walls = confine(&config, &Needs { trusted: config.exec.value, ..Needs::default() })?;
     threads::run(run_checks(args, config, faults, walls))
 }
 

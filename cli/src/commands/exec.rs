@@ -17,10 +17,11 @@ use super::outputs::OutputFolder;
 use crate::args::ExecArgs;
 use crate::changes::{self, Fate, Rules};
 use crate::config::{Config, Layer, Origin as Source, Places};
+use crate::confine::confine;
 use crate::fault::{Exit, Fault};
 use crate::output::{BAD, DIM, paint, visible};
 use crate::setup::{RUN_STEPS, Setup};
-use crate::walls::{self, Needs};
+use crate::walls::Needs;
 use crate::{input, output, setup as parts, threads, trust};
 
 /// A program's source with its arguments and its time limit.
@@ -44,7 +45,7 @@ pub(crate) fn exec(args: ExecArgs, flags: &[Layer]) -> Result<Exit, Fault> {
         trusted: config.exec.value,
         ..Needs::default()
     };
-    walls::raise(&config, &needs)?;
+    confine(&config, &needs)?;
     threads::run(compile_and_run(args, config, artifacts))
 }
 

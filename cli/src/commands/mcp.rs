@@ -11,13 +11,14 @@ use wattle_mcp::{
 
 use crate::args::{McpArgs, McpCommand};
 use crate::config::{Config, Layer};
+use crate::confine::confine;
 use crate::fault::{Exit, Fault};
-use crate::mcp::gateway::LocalDeployment;
+use crate::gateway::LocalDeployment;
 use crate::output::{self, BAD, DIM, GOOD, NAME, WARN, paint, visible};
 use crate::progress::counted;
 use crate::setup::{self, Setup};
-use crate::walls::{self, Needs};
-use crate::{ask, input, mcp, threads, trust};
+use crate::walls::Needs;
+use crate::{ask, input, threads, trust};
 
 /// Runs an `mcp` command.
 pub(crate) fn mcp(args: McpArgs, flags: &[Layer]) -> Result<Exit, Fault> {
@@ -27,11 +28,11 @@ pub(crate) fn mcp(args: McpArgs, flags: &[Layer]) -> Result<Exit, Fault> {
         for file in &upstream {
             add_upstream(&mut config, file)?;
         }
-        walls::raise(&config, &Needs { trusted: config.exec.value, ..Needs::default() })?;
+        confine(&config, &Needs { trusted: config.exec.value, ..Needs::default() })?;
         return threads::run(serve(config, expose));
     };
     let listens = matches!(command, McpCommand::Login { .. });
-    walls::raise(&config, &Needs { workdir_stays: true, listens, ..Needs::default() })?;
+    confine(&config, &Needs { workdir_stays: true, listens, ..Needs::default() })?;
     threads::run(manage(command, config))
 }
 
@@ -60,7 +61,7 @@ async fn serve(config: Config, expose: Vec<String>) -> Result<Exit, Fault> {
 async fn manage(command: McpCommand, config: Config) -> Result<Exit, Fault> {
     let egress =
         Egress::new(Policy { allow: config.allow_host.value.clone(), ..Policy::default() });
-    let servers = mcp::servers(&config, &egress);
+    let servers = setup::servers::configured(&config, &egress);
     match command {
         McpCommand::List { json } => list(&servers, json),
         McpCommand::Show { server, json } => show(find(&servers, &server)?, json),
@@ -217,7 +218,7 @@ async fn check(servers: &Servers, json: bool) -> Result<Exit, Fault> {
 
 async fn approve(server: &Server, yes: bool) -> Result<Exit, Fault> {
     let name = server.name();
-    let pins = mcp::pins()
+    let pins = setup::servers::pins()
         .ok_or_else(|| Fault::configuration("there is no home directory to keep the tools in"))?;
     let now = server.look().await.map_err(|error| Fault::failed(error.to_string()))?;
     match server.pin() {

@@ -27,10 +27,11 @@ use super::outputs::{OutputFile, OutputFolder};
 use crate::args::RunArgs;
 use crate::changes::{self, Fate, Rules};
 use crate::config::{Config, Layer, Origin, regular_file};
+use crate::confine::confine;
 use crate::fault::{Exit, Fault};
 use crate::progress::{Live, Mode, counted};
 use crate::setup::{self, LABEL, LocalAssembler, LocalRuns, RUN_STEPS, Setup};
-use crate::walls::{self, Needs};
+use crate::walls::Needs;
 use crate::{ask, bell, input, output, stdin, threads, trust};
 
 /// Runs a request or resumes a run. The answer goes to stdout or a file, and progress goes to
@@ -51,7 +52,7 @@ pub(crate) fn run(args: RunArgs, flags: &[Layer]) -> Result<Exit, Fault> {
         artifacts.map(|folder| OutputFolder::for_artifacts(folder, &config)).transpose()?;
     let written = artifacts.iter().map(|folder| folder.file("artifact"));
     let writes = output.iter().map(OutputFile::real).chain(written).collect();
-    walls::raise(&config, &Needs { writes, trusted: config.exec.value, ..Needs::default() })?;
+    confine(&config, &Needs { writes, trusted: config.exec.value, ..Needs::default() })?;
     let control = RunControl {
         quiet: args.quiet,
         json: args.json,

@@ -13,11 +13,12 @@ use wattle_agent::host::shell::{Bounds, Session, Shell, Stdio, Stream};
 use crate::args::ShellArgs;
 use crate::changes::{self, Fate, Rules};
 use crate::config::{Config, Layer};
+use crate::confine::confine;
 use crate::fault::{Exit, Fault};
 use crate::line_editor::LineEditor;
 use crate::output::Screen;
 use crate::setup::Setup;
-use crate::walls::{self, Needs};
+use crate::walls::Needs;
 use crate::{input, output, stdin, threads, trust};
 
 /// Runs a command line, a script or interactive input in the shell.
@@ -30,7 +31,7 @@ pub(crate) fn shell(args: ShellArgs, flags: &[Layer]) -> Result<Exit, Fault> {
         trusted: config.exec.value,
         ..Needs::default()
     };
-    walls::raise(&config, &needs)?;
+    confine(&config, &needs)?;
     threads::run(open_and_run(args, config))
 }
 

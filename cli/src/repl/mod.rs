@@ -23,10 +23,11 @@ use std::time::Instant;
 
 use crate::args::ContextValue;
 use crate::config::{Config, Layer};
+use crate::confine::confine;
 use crate::editor::EditorBroker;
 use crate::fault::{Exit, Fault};
 use crate::setup::Setup;
-use crate::walls::{self, Needs};
+use crate::walls::Needs;
 use crate::{keyboard, output, stdin, threads, trust};
 
 use complete::SharedKnown;
@@ -50,7 +51,7 @@ struct Repl {
 pub(crate) fn run(context: Vec<ContextValue>, flags: &[Layer]) -> Result<Exit, Fault> {
     let config = trust::with_content(trust::gather(flags)?)?;
     let editor = stdin::is_interactive().then(EditorBroker::start).flatten();
-    walls::raise(&config, &Needs { trusted: config.exec.value, ..Needs::default() })?;
+    confine(&config, &Needs { trusted: config.exec.value, ..Needs::default() })?;
     threads::run(converse(config, context, editor))
 }
 

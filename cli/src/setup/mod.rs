@@ -6,6 +6,7 @@ mod interrupt;
 mod models;
 mod remote;
 mod runs;
+pub(crate) mod servers;
 mod store;
 pub(crate) mod trusted;
 mod warnings;
@@ -38,13 +39,14 @@ use wattle_agent::{Host, Settings, Store, Tenant};
 use crate::args::ContextValue;
 use crate::config::{Config, Origin, Places, RETRY_IN_TERMINAL, regular_file};
 use crate::fault::{Exit, Fault};
-use crate::{ask, mcp, output};
+use crate::{ask, output};
 use wattle_mcp::Servers;
 
+pub(crate) use crate::api_keys::variable;
 pub(crate) use files::settle_program;
 pub(crate) use interrupt::{INTERRUPTED, interrupt, interrupt_to};
 pub(crate) use models::{client, endpoint};
-pub(crate) use remote::{SHORT_KEY, engine, mask_key, variable};
+pub(crate) use remote::{SHORT_KEY, engine, mask_key};
 pub(crate) use runs::{LABEL, LocalAssembler, LocalRuns};
 pub(crate) use store::{
     check_keys, close_stores, host_files, keys, keys_folder, mask_settings, may_have_secrets,
@@ -149,7 +151,7 @@ impl Setup {
     fn with_limits(config: Config, limits: Limits) -> Result<Setup, Fault> {
         let egress =
             Egress::new(Policy { allow: config.allow_host.value.clone(), ..Policy::default() });
-        let servers = mcp::servers(&config, &egress);
+        let servers = servers::configured(&config, &egress);
         let folders = folders(&config).adding(servers.programs());
         let engine = engine(&config, &egress);
         let mut host = Host::new(limits, folders, egress).map_err(|error| {
@@ -190,8 +192,8 @@ impl Setup {
         if self.servers.is_empty() {
             return self;
         }
-        let (accepted, errors) = self.servers.accept_new(mcp::pins().as_ref()).await;
-        mcp::warn(&self.servers, &errors);
+        let (accepted, errors) = self.servers.accept_new(servers::pins().as_ref()).await;
+        servers::warn(&self.servers, &errors);
         if !accepted.is_empty() {
             self.host.add_programs(self.servers.programs()).await;
             self.preflight = Arc::new(guard(&self.config, &self.servers, ask::terminal()));
@@ -201,7 +203,7 @@ impl Setup {
 
     /// Replaces the MCP servers by the tools with which a run began.
     pub(crate) async fn with_tools_of(self, origin: &Json) -> Setup {
-        let servers = mcp::of_run(origin);
+        let servers = servers::of_run(origin);
         self.host.add_programs(servers.programs()).await;
         Setup { servers, ..self }
     }
@@ -518,11 +520,11 @@ impl Setup {
     /// Returns the journal data that a later command needs to resume the run.
     pub(crate) fn origin(&self, agent: &AgentSpec) -> Json {
         let mut origin = json!({"by": "run", "granted": self.config.granted()});
-        let tools = mcp::pins().map(|pins| self.servers.kept_in(&pins)).unwrap_or_default();
+        let tools = servers::pins().map(|pins| self.servers.kept_in(&pins)).unwrap_or_default();
         if !tools.is_empty()
             && let Some(origin) = origin.as_object_mut()
         {
-            origin.insert(mcp::TOOLS.to_owned(), json!(tools));
+            origin.insert(servers::TOOLS.to_owned(), json!(tools));
         }
         agent.write_to(&mut origin);
         origin

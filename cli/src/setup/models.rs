@@ -11,7 +11,8 @@ use wattle_agent::model::{
 };
 
 use super::Setup;
-use super::remote::{endpoint_fault, endpoint_settings, mask_key, variable};
+use super::remote::{endpoint_fault, endpoint_settings, mask_key};
+use crate::api_keys::variable;
 use crate::config::{Config, ModelClass};
 use crate::fault::Fault;
 use crate::output;

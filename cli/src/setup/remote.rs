@@ -10,9 +10,10 @@ use wattle_agent::host::capability::web::{Engine, EngineSettings};
 use wattle_agent::host::otel::{Collector, CollectorSettings};
 use wattle_agent::model::{ApiKey, EndpointError, EndpointErrorKind, EndpointSettings};
 
+use crate::api_keys::variable;
 use crate::config::{Config, SearchEngine};
 use crate::fault::Fault;
-use crate::{api_keys, output};
+use crate::output;
 
 /// Returns the settings of the configured endpoint.
 pub(super) fn endpoint_settings(config: &Config) -> EndpointSettings<'_> {
@@ -39,16 +40,6 @@ pub(crate) fn mask_key(key: &ApiKey, variable: &str) {
     let mut reported = REPORTED.lock();
     if key.is_short() && reported.insert(variable.to_owned()) {
         output::warn(&format!("the key in `{variable}`: {SHORT_KEY}"));
-    }
-}
-
-/// Returns the value of an environment variable, or else the key that is kept for it. Returns `None`
-/// if both are absent or the variable is not UTF-8.
-pub(crate) fn variable(name: &str) -> Option<String> {
-    match std::env::var(name) {
-        Ok(value) if !value.trim().is_empty() => Some(value),
-        Err(std::env::VarError::NotUnicode(_)) => None,
-        _ => api_keys::kept(name),
     }
 }
 

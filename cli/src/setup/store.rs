@@ -22,7 +22,8 @@ use crate::fault::Fault;
 use crate::{output, trust};
 
 use super::models::{NamedEndpoint, endpoint};
-use super::remote::{mask_key, variable};
+use super::remote::mask_key;
+use crate::api_keys::variable;
 
 /// Opens the configured store for the configured tenant and creates the store if it is absent.
 /// Records that contain a key or a secret are encrypted.

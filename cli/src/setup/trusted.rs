@@ -14,7 +14,7 @@ use wattle_agent::host::capability::git::{
 use wattle_agent::host::capability::image::{Endpoint, ImageGenerator};
 use wattle_agent::host::capability::secrets::{ApiKey, Secret, SecretChain, SecretList, Secrets};
 
-use super::variable;
+use crate::api_keys::variable;
 use crate::config::{Config, SecretEntry};
 use crate::fault::Fault;
 use crate::output;

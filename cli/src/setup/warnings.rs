@@ -8,8 +8,8 @@ use wattle_agent::host::catalog::nearest_name;
 
 use super::store::traces;
 use super::{keys_folder, variable};
+use crate::broker::DEPTH;
 use crate::config::{BlobLocation, Config, StoreLocation, VARIABLES};
-use crate::mcp::broker::DEPTH;
 
 /// The environment variable that contains the operator's API token.
 pub(crate) const TOKEN_VARIABLE: &str = "WATTLE_TOKEN";

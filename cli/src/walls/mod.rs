@@ -17,7 +17,6 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 
 use crate::config::{Config, Places, Sandbox};
 use crate::fault::Fault;
-use crate::mcp;
 
 pub(crate) use rules::{Reach, Rule};
 
@@ -61,8 +60,6 @@ pub(crate) fn raise(config: &Config, needs: &Needs) -> Result<Walls, Fault> {
     // A core dump would contain keys and messages. If it cannot be disabled, the system's own
     // setting applies.
     let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
-    // The servers of tools are started by a process outside of the walls.
-    mcp::broker::start(config)?;
     if config.sandbox.value == Sandbox::Off {
         return Ok(Walls::Off);
     }

@@ -261,7 +261,7 @@ fn only_the_brokers_start_a_process() {
     ] {
         assert_eq!(starts_a_process(&code(line)), found, "{line}");
     }
-    let brokers = ["capability/src/git", "cli/src/editor.rs", "cli/src/mcp/broker.rs"]
+    let brokers = ["capability/src/git", "cli/src/editor.rs", "cli/src/broker.rs"]
         .map(|path| root().join(path));
     let mut files = Vec::new();
     for package in [

@@ -26,8 +26,10 @@ use rustix::net::{
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::{Deserialize, Serialize};
 use tokio::net::unix::pipe;
+use wattle_agent::host::capability::secrets::Secret;
 use wattle_mcp::{Launch, Launched, Launcher};
 
+use crate::api_keys::variable;
 use crate::config::Config;
 use crate::fault::Fault;
 use crate::output;
@@ -145,6 +147,23 @@ pub(crate) fn start(config: &Config) -> Result<(), Fault> {
     Ok(())
 }
 
+/// Returns the value of an environment variable, or of a secret that the settings declare. The value
+/// is masked in everything that the process records.
+pub(crate) fn value(config: &Config, name: &str, is_secret: bool) -> Option<String> {
+    let from = match is_secret {
+        false => name,
+        true => {
+            let entries = &config.secrets.value.0;
+            &entries.iter().find(|entry| entry.name == name)?.variable
+        }
+    };
+    let value = variable(from)?;
+    if is_secret && let Ok(secret) = Secret::new(name, &value, Vec::new()) {
+        output::mask().add_secrets([&secret]);
+    }
+    Some(value)
+}
+
 /// Returns the number of gateways above this process.
 fn depth() -> u32 {
     std::env::var(DEPTH).ok().and_then(|text| text.parse().ok()).unwrap_or(0)
@@ -154,7 +173,7 @@ fn depth() -> u32 {
 fn command(config: &Config, name: &str) -> Result<Started, String> {
     let settings = config.mcp.value.0.get(name).ok_or("it is not configured")?;
     let command = settings.command.clone().ok_or("it has no command")?;
-    let get = |name: &str, is_secret| super::value(config, name, is_secret);
+    let get = |name: &str, is_secret| value(config, name, is_secret);
     let own = VARIABLES.iter().filter_map(|name| Some((*name, std::env::var(name).ok()?)));
     let mut env: BTreeMap<String, String> =
         own.map(|(name, value)| (name.to_owned(), value)).collect();

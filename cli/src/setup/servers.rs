@@ -1,18 +1,14 @@
-//! The MCP servers of this process: the broker that starts them, and their accepted tools.
-
-pub(crate) mod broker;
-pub(crate) mod gateway;
+//! The MCP servers of this process, and their accepted tools.
 
 use std::sync::Arc;
 
 use serde_json::Value as Json;
 use wattle_agent::host::capability::egress::Egress;
-use wattle_agent::host::capability::secrets::Secret;
 use wattle_mcp::{Launcher, Pins, ServerError, Servers, ServersParts, Tokens};
 
+use super::keys;
 use crate::config::{Config, Places};
-use crate::output;
-use crate::setup::{keys, variable};
+use crate::{broker, output};
 
 /// The key under which a run's origin has the hashes of its tools, by servers.
 pub(crate) const TOOLS: &str = "tools";
@@ -30,7 +26,7 @@ fn tokens(config: &Config) -> Option<Tokens> {
 }
 
 /// Creates the configured servers. None of them is started.
-pub(crate) fn servers(config: &Config, egress: &Egress) -> Servers {
+pub(crate) fn configured(config: &Config, egress: &Egress) -> Servers {
     let settings = config.mcp.value.0.clone();
     if settings.is_empty() {
         return Servers::default();
@@ -43,25 +39,8 @@ pub(crate) fn servers(config: &Config, egress: &Egress) -> Servers {
         egress,
         tokens: tokens(config),
         launcher,
-        value: &|name, is_secret| value(config, name, is_secret),
+        value: &|name, is_secret| broker::value(config, name, is_secret),
     })
-}
-
-/// Returns the value of an environment variable, or of a secret that the settings declare. The value
-/// is masked in everything that the process records.
-fn value(config: &Config, name: &str, is_secret: bool) -> Option<String> {
-    let from = match is_secret {
-        false => name,
-        true => {
-            let entries = &config.secrets.value.0;
-            &entries.iter().find(|entry| entry.name == name)?.variable
-        }
-    };
-    let value = variable(from)?;
-    if is_secret && let Ok(secret) = Secret::new(name, &value, Vec::new()) {
-        output::mask().add_secrets([&secret]);
-    }
-    Some(value)
 }
 
 /// Returns the tools with which a run began, from its origin, as servers that nothing calls. Tools that
