@@ -1,12 +1,13 @@
-//! Tests of commands that write to the workdir directly.
+//! Tests of commands that write to the workdir directly: several in one folder, and a full disk.
 
 use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
 use std::process::Child;
 use std::time::Duration;
 
 use wattle_tests::provider::{Answer, Provider};
 
-use crate::place::{Place, json};
+use crate::place::{Done, Place, json};
 
 /// Starts a program that writes to the workdir and does not end, and waits until it has begun.
 fn endless(place: &Place) -> Child {
@@ -85,4 +86,57 @@ fn a_killed_command_leaves_no_entry() {
     let entries = place.home().join(".local/state/wattle/writers");
     // The entry of the last command stays until the next one.
     assert_eq!(std::fs::read_dir(entries).unwrap().count(), 1);
+}
+
+/// A program that ignores that a file cannot be written.
+const FILLS: &str = "(drop (call $fs.write \"small.txt\" \"fits\"))\n(drop (call $fs.write \
+                     \"big.txt\" (str.repeat \"0123456789\" 30000)))\n(ret \"done\")\n";
+
+/// Runs a shell line in a workdir on a disk of 64 KiB, which has the file `old` with the text
+/// `before`. Returns `None`, and says so, if no disk can be mounted.
+fn on_small_disk(place: &Place, line: &str) -> Option<Done> {
+    let mount = |line: &str| {
+        let disk = "mount -t tmpfs -o size=64k tmpfs .";
+        // The disk belongs to the process alone, and ends with it.
+        place.shell(&format!("exec unshare -rm /bin/sh -euc '{disk}; cd \"$PWD\"; {line}'")).run()
+    };
+    let tried = mount("true");
+    if tried.code != 0 {
+        #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+        {
+            eprintln!("skipped: no disk can be mounted: {}", tried.stderr);
+        }
+        return None;
+    }
+    Some(mount(&format!(
+        "printf before >big.txt; code=0; {line} || code=$?; cat small.txt big.txt; exit $code"
+    )))
+}
+
+#[test]
+fn a_full_disk_fails_the_command_and_what_was_not_written_is_named() {
+    let place = Place::new();
+    let outside = |name: &str, text: String| -> PathBuf {
+        let path = place.home().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let program = outside("fill.wat", FILLS.to_owned());
+    let replies = [format!("ToolCall::Wat(```wat\n{FILLS}```)"), "Done.".to_owned()];
+    let replies = replies.iter().map(|reply| serde_json::json!({"reply": reply}));
+    let head = serde_json::json!({"wattle_cassette": 1, "model": "m"});
+    let lines = std::iter::once(head).chain(replies).map(|line| format!("{line}\n"));
+    let cassette = outside("run.jsonl", lines.collect());
+    let (program, cassette) = (program.display(), cassette.display());
+    for (line, output) in [
+        (format!("wattle exec {program} --write"), "done\n"),
+        (format!("wattle exec {program} --exec"), "done\n"),
+        (format!("wattle run x --cassette {cassette} --write"), "Done.\n"),
+    ] {
+        let Some(done) = on_small_disk(&place, &line) else { return };
+        let named = "1 change could not be written to the workdir:\n  big.txt\nhint: free space";
+        let done = done.code(1).reports(&[named]);
+        // The file has its text of before, and not a part of the new one.
+        assert_eq!(done.stdout, format!("{output}fitsbefore"), "{line}");
+    }
 }
