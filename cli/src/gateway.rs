@@ -17,6 +17,7 @@ use wattle_mcp::{CallEnd, ClientCall, ClientModel, Deployment, Performing, TaskA
 use crate::changes::Fate;
 use crate::fault::Fault;
 use crate::setup::{LocalAssembler, LocalRuns, RUN_STEPS, Setup};
+use crate::writers;
 
 /// Maximum length of a program's output, in characters.
 const MAX_OUTPUT: usize = 20_000;
@@ -48,6 +49,7 @@ impl LocalDeployment {
             return Err(crate::commands::no_program(&catalog, unknown, "", list));
         }
         let store = setup.journal().map_or_else(|| setup.memory(), Ok)?;
+        writers::set_name("`wattle mcp`".to_owned());
         let (files, model) = (setup.files()?, setup.model().ok());
         Ok(LocalDeployment {
             setup,

@@ -30,6 +30,7 @@ mod threads;
 mod trust;
 mod undone;
 mod walls;
+mod writers;
 
 use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;

@@ -22,7 +22,7 @@ use crate::fault::{Exit, Fault};
 use crate::output::{BAD, DIM, paint, visible};
 use crate::setup::{RUN_STEPS, Setup};
 use crate::walls::Needs;
-use crate::{input, output, setup as parts, threads, trust};
+use crate::{input, output, setup as parts, threads, trust, writers};
 
 /// A program's source with its arguments and its time limit.
 struct Found {
@@ -56,6 +56,7 @@ async fn compile_and_run(
 ) -> Result<Exit, Fault> {
     let json = args.json;
     let setup = Setup::for_one_program(config)?.with_new_servers().await;
+    writers::set_name(format!("`wattle exec {}`", args.program));
     let Found { source, entry, args, time } = find(&setup, &args.program, args.args)?;
     let is_built_in =
         entry.as_ref().is_some_and(|entry| matches!(entry.origin(), Origin::BuiltIn(_)));

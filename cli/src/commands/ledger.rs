@@ -10,7 +10,8 @@ use wattle_agent::host::ledger::{
 use crate::args::LedgerCommand;
 use crate::config::{Config, Layer};
 use crate::fault::{Exit, Fault};
-use crate::output::{self, BAD, GOOD, paint};
+use crate::output::{self, BAD, GOOD, WARN, paint};
+use crate::progress::counted;
 use crate::{setup, trust};
 
 /// Verifies a trace or prints the tenant's public key.
@@ -37,9 +38,23 @@ pub(crate) async fn ledger(command: LedgerCommand, flags: &[Layer]) -> Result<Ex
                 verdicts.iter().try_for_each(|verdict| output::styled(&words(verdict)))?;
                 files.iter().try_for_each(|finding| output::styled(&broken(finding)))?;
             }
-            let sound =
-                files.is_empty() && verdicts.iter().all(|verdict| verdict.finding.is_none());
-            Ok(Exit::of(sound))
+            let findings = || verdicts.iter().filter_map(|verdict| verdict.finding.as_ref());
+            let unverified = findings().filter(|finding| finding.is_unverified()).count();
+            if unverified > 0 {
+                output::warn(&format!(
+                    "{} not verified: the key is not one of this store\n\
+                     hint: `wattle ledger verify --store FILE` verifies with the keys of another \
+                     store, `--key KEY` with one key",
+                    counted(unverified, "run")
+                ));
+            }
+            Ok(if !files.is_empty() || findings().count() > unverified {
+                Exit::Failed
+            } else if unverified > 0 {
+                Exit::Configuration
+            } else {
+                Exit::Done
+            })
         }
         LedgerCommand::Key => {
             let tenant = setup::tenant(&config)?;
@@ -82,6 +97,9 @@ fn pins(config: &Config, key: Option<&str>) -> Result<Pins, Fault> {
 fn words(verdict: &Verdict) -> String {
     let run = output::visible(if verdict.run.is_empty() { "(no run)" } else { &verdict.run });
     match &verdict.finding {
+        Some(finding) if finding.is_unverified() => {
+            format!("{run}: {}, {finding}", paint(WARN, "not verified"))
+        }
         Some(finding) => format!("{run}: {}", broken(finding)),
         None => {
             let late = match verdict.late {
@@ -104,13 +122,19 @@ fn broken(finding: &Finding) -> String {
 }
 
 fn file_document(finding: &Finding) -> serde_json::Value {
-    json!({"run": null, "sound": false, "finding": finding.to_string()})
+    json!({"run": null, "result": "broken", "sound": false, "finding": finding.to_string()})
 }
 
 fn document(verdict: &Verdict) -> serde_json::Value {
+    let result = match &verdict.finding {
+        None => "sound",
+        Some(finding) if finding.is_unverified() => "not verified",
+        Some(_) => "broken",
+    };
     json!({
         "run": verdict.run,
         "tenant": verdict.tenant,
+        "result": result,
         "sound": verdict.finding.is_none(),
         "finding": verdict.finding.as_ref().map(ToString::to_string),
         "sealed": verdict.sealed,

@@ -32,7 +32,7 @@ use crate::fault::{Exit, Fault};
 use crate::progress::{Live, Mode, counted};
 use crate::setup::{self, LABEL, LocalAssembler, LocalRuns, RUN_STEPS, Setup};
 use crate::walls::Needs;
-use crate::{ask, bell, input, output, stdin, threads, trust};
+use crate::{ask, bell, input, output, stdin, threads, trust, writers};
 
 /// Runs a request or resumes a run. The answer goes to stdout or a file, and progress goes to
 /// stderr.
@@ -125,6 +125,7 @@ async fn begin(
     let is_label = args.no_session_store;
     let label = if is_label { setup.session_label().await? } else { None };
     let session = if is_label { None } else { setup.session().await? };
+    writers::set_name("`wattle run`".to_owned());
     let files = setup.files()?;
     let given = args.request().unwrap_or_default();
     if args.prompt.len() > 1 && !control.quiet {
@@ -155,6 +156,7 @@ async fn begin(
     let session = request.session.clone();
     let run = local.service.start(&store, request, &Cancel::new()).await;
     let run = run.map_err(Fault::failed)?;
+    writers::set_name(format!("the run {}", run.id));
     let kept = setup::Session::of_run(&store, &run.id, session.as_deref());
     local.follow(control, &kept, &run, 0).await
 }
@@ -172,9 +174,10 @@ async fn resume(
         setup.park();
     }
     let model = setup.model()?;
+    let id = opened.id.as_str();
+    writers::set_name(format!("the run {id}"));
     let files = setup.files()?;
     setup::interrupt_to(&control.cancel);
-    let id = opened.id.as_str();
     let after = last_step(store, id).await?;
     let local = Local::new(control, setup, model, files, None)?;
     let cancel = Cancel::new();

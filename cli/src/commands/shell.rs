@@ -19,7 +19,7 @@ use crate::line_editor::LineEditor;
 use crate::output::Screen;
 use crate::setup::Setup;
 use crate::walls::Needs;
-use crate::{input, output, stdin, threads, trust};
+use crate::{input, output, stdin, threads, trust, writers};
 
 /// Runs a command line, a script or interactive input in the shell.
 pub(crate) fn shell(args: ShellArgs, flags: &[Layer]) -> Result<Exit, Fault> {
@@ -37,6 +37,7 @@ pub(crate) fn shell(args: ShellArgs, flags: &[Layer]) -> Result<Exit, Fault> {
 
 async fn open_and_run(args: ShellArgs, config: Config) -> Result<Exit, Fault> {
     let setup = Setup::for_one_program(config)?;
+    writers::set_name("`wattle shell`".to_owned());
     let files = setup.files()?;
     let shell = Shell::new(Arc::new(setup.host.toolbox().clone()), Bounds::default());
     let mut session = shell.session(setup.confined(&files));

@@ -17,6 +17,7 @@ mod lines;
 mod open;
 mod paste;
 mod program;
+mod sequences;
 mod session;
 
 use std::time::Instant;

@@ -22,7 +22,7 @@ use crate::config::Config;
 use crate::fault::{Exit, Fault};
 use crate::progress::{Live, Mode, RunView};
 use crate::setup::{self, LocalAssembler, LocalRuns, Setup};
-use crate::{bell, keyboard, output};
+use crate::{bell, keyboard, output, writers};
 
 /// Default maximum number of steps per message.
 pub(super) const STEPS: u32 = 10;
@@ -83,6 +83,7 @@ impl Session {
             Some(session) => session,
             None => fresh(&mut setup)?,
         };
+        writers::set_name(format!("the session {}", kept.name()));
         let files = setup.files()?;
         let host = setup.host.clone();
         tokio::spawn(async move { host.warm().await });

@@ -39,7 +39,7 @@ use wattle_agent::{Host, Settings, Store, Tenant};
 use crate::args::ContextValue;
 use crate::config::{Config, Origin, Places, RETRY_IN_TERMINAL, regular_file};
 use crate::fault::{Exit, Fault};
-use crate::{ask, output};
+use crate::{ask, output, writers};
 use wattle_mcp::Servers;
 
 pub(crate) use crate::api_keys::variable;
@@ -437,13 +437,16 @@ impl Setup {
         }
     }
 
-    /// Opens the files of one run.
+    /// Opens the files of one run. Warns if programs write to the workdir directly, and those of
+    /// another process do so, too.
     ///
     /// # Errors
     /// If the workdir cannot be opened.
     pub(crate) fn files(&self) -> Result<Arc<Files>, Fault> {
         if self.config.writes_through() {
-            return Ok(Arc::new(Files::write_through(base_files(&self.config)?)));
+            let files = Files::write_through(base_files(&self.config)?);
+            writers::enter(&self.config.root.value);
+            return Ok(Arc::new(files));
         }
         overlay(&self.config).map(Arc::new)
     }

@@ -35,3 +35,4 @@ mod traces;
 mod transcripts;
 mod trust;
 mod workbook;
+mod writers;

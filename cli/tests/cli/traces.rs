@@ -15,14 +15,19 @@ const RECORDING: &[&str] = &[
     "ToolCall::Response(\"* done\\n#+title: no\")",
 ];
 
-/// Creates a test's folders and replays the recorded run in them.
-fn ran() -> Place {
-    let place = Place::new();
+/// Writes the recorded run to the workdir.
+fn recorded(place: &Place) {
     let head = json!({"wattle_cassette": 1, "model": "recorded"});
     let replies = RECORDING.iter().map(|reply| json!({"reply": reply}));
     let lines: String =
         std::iter::once(head).chain(replies).map(|line| format!("{line}\n")).collect();
     place.write("run.jsonl", lines);
+}
+
+/// Creates a test's folders and replays the recorded run in them.
+fn ran() -> Place {
+    let place = Place::new();
+    recorded(&place);
     wattle(&place, &["run", "count", "--cassette", "run.jsonl"]).code(0);
     place
 }
@@ -196,6 +201,8 @@ fn a_ledger_verifies_and_names_an_edited_line() {
     assert_eq!(scrubbed(&place, &sound), "RUN: sound 3 lines\n");
     let key = wattle(&place, &["ledger", "key"]).code(0).stdout;
     wattle(&place, &["ledger", "verify", "--key", key.trim()]).code(0);
+    let other = "3b6a27bcceb6a42d62a3a8d02a6f0d73653215771de243a63ac048a18b59da29";
+    wattle(&place, &["ledger", "verify", "--key", other]).code(3);
 
     let text = place.read_trace("_steps.jsonl");
     place.write_trace("_steps.jsonl", text.replacen("one two", "one too", 1));
@@ -209,7 +216,6 @@ fn a_ledger_verifies_and_names_an_edited_line() {
         (&json!(false), &json!("_steps.jsonl line 1: edited"))
     );
 
-    let other = "3b6a27bcceb6a42d62a3a8d02a6f0d73653215771de243a63ac048a18b59da29";
     wattle(&place, &["ledger", "verify", "--key", other]).code(1);
     wattle(&place, &["ledger", "verify", "--key", "xyz"])
         .code(2)
@@ -219,6 +225,52 @@ fn a_ledger_verifies_and_names_an_edited_line() {
     wattle(&place, &["ledger", "key", "--tenant", "nobody"])
         .code(1)
         .reports(&["`nobody` has no key yet"]);
+}
+
+#[test]
+fn a_run_of_another_store_is_neither_sound_nor_broken() {
+    let place = Place::new();
+    recorded(&place);
+    // With this setting, the stores share a folder of traces.
+    let of_own = |args: &[&str]| place.wattle(args).env("WATTLE_TRACE_DIR", "workdir").run();
+    of_own(&["run", "count", "--cassette", "run.jsonl"]).code(0);
+    let store = place.home().join("other/store.db");
+    let of_other = |args: &[&str]| {
+        let store = ["--store", store.to_str().unwrap()];
+        of_own(&[args, &store].concat())
+    };
+    of_other(&["run", "count", "--cassette", "run.jsonl"]).code(0);
+    let hint = "`wattle ledger verify --store FILE`";
+    for verified in [of_own(&["ledger", "verify"]), of_other(&["ledger", "verify"])] {
+        let verified = verified.code(3).reports(&["1 run not verified", hint]);
+        let lines = &verified.stdout;
+        assert_eq!(lines.lines().count(), 2, "{lines}");
+        assert_eq!(lines.matches(": sound 3 lines\n").count(), 1, "{lines}");
+        assert_eq!(lines.matches(": not verified, sealed by another store's key (").count(), 1);
+    }
+    let all = of_own(&["ledger", "verify", "--json"]).code(3);
+    let all: Json = serde_json::from_str(&all.stdout).unwrap();
+    let results = [&all[0]["result"], &all[1]["result"], &all[1]["sound"], &all[1]["sealed"]];
+    assert_eq!(results, [&json!("sound"), &json!("not verified"), &json!(false), &json!(0)]);
+    let own = all[0]["run"].as_str().unwrap();
+    of_own(&["ledger", "verify", "--run", own]).code(0);
+
+    // A run that the store has is broken if another key sealed it, and so is an edited one.
+    let ledger = place.read("_ledger.jsonl");
+    let keys: Vec<Json> = ledger
+        .lines()
+        .map(|line| serde_json::from_str::<Json>(line).unwrap()["key"].take())
+        .collect();
+    let forged = ledger.replace(keys[0].as_str().unwrap(), keys[4].as_str().unwrap());
+    place.write("_ledger.jsonl", forged);
+    let broken = of_own(&["ledger", "verify", "--run", own]).code(1);
+    assert!(broken.stdout.contains("BROKEN _ledger.jsonl line 1: sealed with another key"));
+    place.write("_ledger.jsonl", ledger);
+    let steps = place.read("_steps.jsonl");
+    let second = steps.rfind("one two").unwrap();
+    place.write("_steps.jsonl", [&steps[..second], "one too", &steps[second + 7..]].concat());
+    let broken = of_own(&["ledger", "verify"]).code(1);
+    assert!(broken.stdout.contains("BROKEN _steps.jsonl line 4: edited"), "{}", broken.stdout);
 }
 
 #[test]

@@ -17,16 +17,19 @@ pub enum Finding {
         /// The number of the run's first line in the trace.
         line: u64,
     },
-    /// No public key is pinned for the tenant named in the seals.
-    NoKey,
-    /// The seals were made with a key other than the pinned one.
+    /// The run was sealed with a key that is not pinned, and nothing else is wrong with it. It may
+    /// be a run of another store, or a forged one.
+    UnknownKey {
+        /// The fingerprint of the seals' key.
+        found: String,
+    },
+    /// A seal was made with another key than the run's first seal, or a run of the store was sealed
+    /// with a key that is not pinned.
     OtherKey {
         /// The line number in the ledger.
         line: u64,
         /// The fingerprint of the seal's key.
         found: String,
-        /// The fingerprint of the pinned key.
-        pinned: String,
     },
     /// A line of the ledger is not a seal in canonical form.
     BadSeal {
@@ -144,6 +147,12 @@ pub enum Finding {
 }
 
 impl Finding {
+    /// Returns true if the run could not be verified without its key. All other findings are faults.
+    #[must_use]
+    pub fn is_unverified(&self) -> bool {
+        matches!(self, Finding::UnknownKey { .. })
+    }
+
     /// Returns the file that the finding is about, with the line number if it is about one line.
     /// Returns `None` if the finding is not about the content of a file.
     fn location(&self) -> Option<(&'static str, Option<u64>)> {
@@ -166,7 +175,7 @@ impl Finding {
             | Finding::NoLineBreak { file, line } => Some((*file, Some(*line))),
             Finding::Truncated { .. } | Finding::Differs => Some((TRACE_FILE, None)),
             Finding::EndRemoved { .. } | Finding::OtherEnd => Some((LEDGER_FILE, None)),
-            Finding::NoLedger | Finding::NoKey | Finding::RunRemoved { .. } => None,
+            Finding::NoLedger | Finding::UnknownKey { .. } | Finding::RunRemoved { .. } => None,
         }
     }
 
@@ -175,11 +184,11 @@ impl Finding {
         f.write_str(match self {
             Finding::NoLedger => return write!(f, "the ledger `{LEDGER_FILE}` is missing"),
             Finding::NoSeals { .. } => return write!(f, "the run has no seal in `{LEDGER_FILE}`"),
-            Finding::NoKey => {
-                "no public key is pinned for this tenant; give the right one with `--key`"
+            Finding::UnknownKey { found } => {
+                return write!(f, "sealed by another store's key ({found})");
             }
-            Finding::OtherKey { found, pinned, .. } => {
-                return write!(f, "sealed with another key ({found}; the pinned one is {pinned})");
+            Finding::OtherKey { found, .. } => {
+                return write!(f, "sealed with another key ({found}); the seal was replaced");
             }
             Finding::BadSeal { .. } => "not a valid seal",
             Finding::OtherOrder { .. } => {

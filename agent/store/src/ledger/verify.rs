@@ -62,7 +62,8 @@ pub struct Verdict {
     /// Number of lines that were sealed late: when the run was resumed, or after another process
     /// had kept the ledger locked.
     pub late: u64,
-    /// The first fault, or `None` if the run is unchanged.
+    /// The first fault, [`Finding::UnknownKey`] if the run could not be verified, or `None` if the
+    /// run is unchanged.
     pub finding: Option<Finding>,
 }
 
@@ -196,6 +197,10 @@ pub(super) struct Run {
     first: Option<u64>,
     /// The number of the ledger line with the run's first seal.
     first_seal: Option<u64>,
+    /// The fingerprint of the key of the run's first seal.
+    key: String,
+    /// If true, `key` is not pinned, so the signatures were not checked.
+    is_unverified: bool,
     /// Number of sealed lines.
     count: u64,
     /// The chain's head before the run's first line.
@@ -351,6 +356,12 @@ impl Findings {
                 run.verdict.finding = run.compare(sealed);
             }
         }
+        for run in self.runs.values_mut().filter(|run| run.is_unverified) {
+            if run.verdict.finding.is_none() {
+                run.verdict.finding = Some(Finding::UnknownKey { found: run.key.clone() });
+            }
+            run.verdict.time = None;
+        }
         let mut runs: Vec<Run> = self.runs.into_values().collect();
         // Runs without lines come last, in the order of their ids.
         runs.sort_by_cached_key(|run| (run.first.unwrap_or(u64::MAX), run.verdict.run.clone()));
@@ -384,6 +395,8 @@ impl Run {
         if is_first {
             self.verdict.tenant = Some(seal.tenant.clone());
             self.genesis = genesis(&seal.run, &seal.tenant, &seal.prev);
+            self.key.clone_from(&seal.key);
+            self.is_unverified = key.is_none_or(|key| key.fingerprint() != seal.key);
         }
         self.verdict.ended = seal.last;
         self.verdict.late += u64::from(seal.late);
@@ -406,12 +419,10 @@ impl Run {
     }
 
     fn find_fault(&self, line: u64, seal: &Seal, key: Option<PublicKey>) -> Option<Finding> {
-        let Some(key) = key else { return Some(Finding::NoKey) };
-        if seal.key != key.fingerprint() {
-            let (found, pinned) = (seal.key.clone(), key.fingerprint());
-            return Some(Finding::OtherKey { line, found, pinned });
+        if seal.key != self.key {
+            return Some(Finding::OtherKey { line, found: seal.key.clone() });
         }
-        if !seal.is_signed_by(&key.0) {
+        if !self.is_unverified && !key.is_some_and(|key| seal.is_signed_by(&key.0)) {
             return Some(Finding::Forged { line });
         }
         if self.verdict.tenant.as_deref() != Some(&seal.tenant) {
@@ -428,8 +439,11 @@ impl Run {
 
     /// Compares the run with its final seal from the store. Returns a finding if they differ.
     fn compare(&self, known: &FinalSeal) -> Option<Finding> {
-        if self.first_seal.is_none() {
+        let Some(line) = self.first_seal else {
             return Some(Finding::RunRemoved { lines: known.lines });
+        };
+        if self.is_unverified {
+            return Some(Finding::OtherKey { line, found: self.key.clone() });
         }
         if self.count < known.lines || !self.verdict.ended {
             return Some(Finding::EndRemoved { lines: known.lines, found: self.count });

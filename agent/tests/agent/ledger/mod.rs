@@ -11,7 +11,8 @@ use serde_json::Value as Json;
 use tempfile::TempDir;
 use wattle_agent::host::STEPS_FILE;
 use wattle_agent::host::ledger::{
-    FinalSeal, Finding, Keys, LEDGER_FILE, Pins, Recorder, VerifyError, lines_read, verify,
+    FinalSeal, Finding, Keys, LEDGER_FILE, Pins, Recorder, Verification, VerifyError, lines_read,
+    verify,
 };
 use wattle_store::journal::new_id;
 
@@ -145,6 +146,32 @@ fn the_final_seals_of_a_store_must_be_in_the_ledger() {
     recorder.end().unwrap();
     assert!(is_valid(&traces.verified(&[])));
     assert_eq!(traces.verified(&known).runs[0].finding, Some(Finding::OtherEnd));
+}
+
+#[test]
+fn a_run_of_another_store_is_not_verified_and_its_faults_are_found() {
+    let (traces, known) = in_turn(&["a"]);
+    let others = Keys::new(traces.folder.path().join("others"));
+    let mut other = recorder(&traces.folder, &others, "b");
+    (1..=3).for_each(|step| other.line(&step_line("b", step)).unwrap());
+    let sealed = other.end().unwrap().unwrap();
+    let own = recorder(&traces.folder, &traces.keys, "c").line(&step_line("c", 1));
+    own.unwrap();
+    let verified = |known: &[FinalSeal]| {
+        let Verification { runs, files } = traces.verified(known);
+        assert_eq!(files, []);
+        runs.into_iter().map(|run| (run.sealed, run.finding)).collect::<Vec<_>>()
+    };
+    let found = others.pinned(TENANT).unwrap().unwrap().fingerprint();
+    let unknown = Finding::UnknownKey { found: found.clone() };
+    assert!(unknown.is_unverified());
+    assert_eq!(verified(&known), [(3, None), (0, Some(unknown)), (1, None)]);
+    // A run that the store has was not sealed by another store.
+    let replaced = Finding::OtherKey { line: 5, found };
+    assert!(!replaced.is_unverified());
+    assert_eq!(verified(&[sealed])[1].1, Some(replaced));
+    traces.change(STEPS_FILE, |lines| lines[4] = lines[4].replace("result", "other"));
+    assert_eq!(verified(&known)[1], (1, Some(Finding::Edited { line: 5 })));
 }
 
 #[test]

@@ -275,12 +275,17 @@ const CASES: &[(&str, Tamper, &str)] = &[
     (
         "sealed again with another key",
         |p| reseal(p, &Keys::new(p.folder.path().join("others")), TENANT),
-        "sealed with another key",
+        "sealed by another store's key",
+    ),
+    (
+        "the name of the key changed in one seal",
+        |p| p.change(LEDGER_FILE, |l| set(&mut l[4], "key", json!("0123456789abcdef"))),
+        "_ledger.jsonl line 5: sealed with another key (0123456789abcdef)",
     ),
     (
         "sealed again for a tenant without a key",
         |p| reseal(p, &Keys::new(p.folder.path().join("others")), "nobody"),
-        "no public key is pinned for this tenant; give the right one with `--key`",
+        "sealed by another store's key",
     ),
 ];
 
