@@ -59,7 +59,7 @@ pub(crate) enum McpCommand {
         /// Ask for this scope, too; repeatable
         #[arg(long)]
         scope: Vec<String>,
-        /// The port of this machine to which the browser returns [default: a free one]
+        /// Listen for the browser on this port [default: a free one]
         #[arg(long, default_value_t = 0, hide_default_value = true)]
         port: u16,
     },

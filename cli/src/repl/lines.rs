@@ -15,7 +15,6 @@ use super::complete::SharedKnown;
 use super::hints::Hints;
 use super::open::Input;
 use super::paste::Pastes;
-use super::sequences;
 use crate::fault::Fault;
 use crate::line_editor::LineEditor;
 use crate::output::highlight::{Kind, pieces};
@@ -145,7 +144,6 @@ impl Source {
             hints.is_idle = prompt != PROMPT;
         }
         let initial = safe_initial(initial);
-        let _listening = sequences::listen();
         match editor.readline_with_initial(prompt, (initial.as_str(), "")) {
             Ok(text) => Ok(Line::Text(pastes.expand(&text))),
             Err(ReadlineError::Interrupted) => {

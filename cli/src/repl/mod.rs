@@ -17,7 +17,6 @@ mod lines;
 mod open;
 mod paste;
 mod program;
-mod sequences;
 mod session;
 
 use std::time::Instant;

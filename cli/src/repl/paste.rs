@@ -10,7 +10,6 @@ use rustyline::{
     KeyEvent, Modifiers,
 };
 
-use super::sequences::{Part, Sequence};
 use crate::progress::{counted, grouped};
 
 /// Maximum number of lines of a text that is shown as it is.
@@ -29,13 +28,10 @@ struct State {
     incoming: Option<String>,
     /// The long texts, each with its label.
     long: Vec<(String, String)>,
-    /// The sequence of an unknown key that is being received.
-    sequence: Sequence,
 }
 
 impl Pastes {
-    /// Makes a line editor pass pasted texts to this value. Ctrl-J, Alt-Enter and
-    /// Shift-Enter begin a new line.
+    /// Makes a line editor pass pasted texts to this value. Ctrl-J and Alt-Enter begin a new line.
     pub(super) fn bind<H: Helper, I: History>(&self, editor: &mut Editor<H, I>) {
         let handler = || EventHandler::Conditional(Box::new(self.clone()));
         editor.bind_sequence(Event::Any, handler());
@@ -60,15 +56,6 @@ impl ConditionalEventHandler for Pastes {
     fn handle(&self, event: &Event, _: u16, _: bool, _: &EventContext<'_>) -> Option<Cmd> {
         let key = event.get(0).copied()?;
         let mut state = self.0.lock();
-        if state.incoming.is_none()
-            && let Some(part) = match key {
-                KeyEvent(KeyCode::UnknownEscSeq, _) => Some(state.sequence.begin()),
-                KeyEvent(KeyCode::Char(typed), Modifiers::NONE) => state.sequence.add(typed),
-                _ => None,
-            }
-        {
-            return Some(if part == Part::ShiftEnter { Cmd::Newline } else { Cmd::Noop });
-        }
         match (key.0, &mut state.incoming) {
             (KeyCode::BracketedPasteStart, incoming) => *incoming = Some(String::new()),
             (KeyCode::BracketedPasteEnd, incoming) => {

@@ -148,20 +148,6 @@ fn an_input_continues_while_something_is_open() {
 }
 
 #[test]
-fn shift_enter_begins_a_line_if_the_terminal_reports_it() {
-    let provider = Provider::start([responds("I see.")]);
-    let place = Place::new();
-    let mut terminal = place.repl(&["--base-url", &provider.base_url(), "--model", "m"]);
-    // Shift-Enter in both forms, and then Ctrl-Enter in both forms, which does nothing.
-    terminal.types("one\u{1b}[13;2utwo\u{1b}[27;2;13~13~\u{1b}[27;5;13~\u{1b}[13;5uthree");
-    terminal.shows_line("I see.");
-    terminal.prompts();
-    assert_eq!(provider.requests()[0].messages().last().unwrap(), "one\ntwo\n13~three");
-    terminal.types("/quit");
-    terminal.ends(0);
-}
-
-#[test]
 fn errors_are_shown_and_the_session_continues() {
     let place = Place::new();
     let mut terminal = place.repl(&[]);

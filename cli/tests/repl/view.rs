@@ -531,7 +531,9 @@ fn a_session_is_left_for_a_new_one_and_found_again_by_its_title() {
     screen.types("/sessions");
     screen.waits("the sessions with their sizes", |content| {
         content.lines().any(|line| {
-            line.contains("remember the number 7") && line.contains("2 messages") && line.contains(" B ")
+            line.contains("remember the number 7")
+                && line.contains("2 messages")
+                && line.contains(" B ")
         })
     });
     screen.types("/clear");

@@ -15,8 +15,7 @@ Programs of several inputs are one program: a variable or a function of one inpu
 next. All inputs run again each time, but calls to the outside are not made again; their results
 are recorded. An input that fails, ends the program or leaves a value is not continued. /wat shows
 the open program.
-Keys: Tab completes, → takes the hint, Ctrl-R searches the history, Ctrl-J, Alt-Enter and Shift-Enter begin a new
-line,
+Keys: Tab completes, → takes the hint, Ctrl-R searches the history, Ctrl-J and Alt-Enter begin a new line,
 Ctrl-L clears the screen, Ctrl-C stops the current work, and twice within 2 s leaves.";
 
 /// Prints the commands, or the manual's page about a topic.
