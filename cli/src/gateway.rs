@@ -41,13 +41,8 @@ impl LocalDeployment {
     /// Creates the deployment. The programs in `exposed` are tools of their own.
     ///
     /// # Errors
-    /// If there is no such program, or a setting cannot be used.
+    /// If the store or the workdir cannot be used.
     pub(crate) fn new(mut setup: Setup, exposed: Vec<String>) -> Result<LocalDeployment, Fault> {
-        let catalog = setup.host.catalog();
-        if let Some(unknown) = exposed.iter().find(|name| catalog.get(name).is_none()) {
-            let list = crate::commands::LIST;
-            return Err(crate::commands::no_program(&catalog, unknown, "", list));
-        }
         let store = setup.journal().map_or_else(|| setup.memory(), Ok)?;
         writers::set_name("`wattle mcp`".to_owned());
         let (files, model) = (setup.files()?, setup.model().ok());

@@ -3,6 +3,7 @@
 use std::any::{Any, TypeId};
 use std::sync::Arc;
 
+use crate::kept::Kept;
 use crate::tape::Tape;
 use crate::{Account, Guard};
 
@@ -14,6 +15,10 @@ pub trait Config: Any + Send + Sync {
     /// The names of the capabilities that work on this state, such as `kv`, and that it grants.
     /// Empty for state that functions can do without.
     const CAPABILITIES: &'static [&'static str];
+}
+
+impl Config for Kept {
+    const CAPABILITIES: &'static [&'static str] = &[];
 }
 
 /// The capabilities and resources that a run may use. Grants are built once for a session or an

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::tape::{Args, CallId, Halt, RecordedValue, Replay, Tape};
-use crate::{Account, CallEffect, Code, Config, Failure, MemoryCharge};
+use crate::{Account, CallEffect, Code, Failure, MemoryCharge};
 
 /// The function name that represents a kept value on a tape. The recorded result is the value's JSON
 /// text.
@@ -49,10 +49,6 @@ struct Text {
     _charge: MemoryCharge,
 }
 
-impl Config for Kept {
-    const CAPABILITIES: &'static [&'static str] = &[];
-}
-
 impl Kept {
     /// Creates the kept values of a program. `before` are those that earlier programs kept.
     #[must_use]
@@ -68,7 +64,7 @@ impl Kept {
     }
 
     /// Returns the names under which earlier programs kept values.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
+    pub fn names(&self) -> impl Iterator<Item = &str> + Clone {
         self.0.before.keys().map(String::as_str)
     }
 

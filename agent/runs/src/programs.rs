@@ -83,7 +83,7 @@ pub(crate) async fn prepare_in(
 /// Returns the runtime for programs that may call the programs of a catalog and read kept values.
 pub(crate) fn knowing(runtime: &Runtime, catalog: &Catalog, kept: Option<&Kept>) -> Runtime {
     let runtime = runtime.with_callables(catalog.callables());
-    kept.map_or_else(|| runtime.clone(), |kept| runtime.with_kept(kept))
+    kept.map_or_else(|| runtime.clone(), |kept| runtime.with_kept(kept.names()))
 }
 
 impl par::Programs for Programs {

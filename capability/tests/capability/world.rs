@@ -92,7 +92,7 @@ impl World {
 
     /// Runs a program that reads and keeps values.
     pub(crate) async fn run_keeping(&self, text: &str, kept: &Kept) -> Result<Outcome, String> {
-        let runtime = self.runtime.with_kept(kept);
+        let runtime = self.runtime.with_kept(kept.names());
         let program = runtime.prepare(text).await.map_err(|d| d.to_string())?;
         let grants = Arc::new(self.grants().as_ref().clone().with(kept.clone()));
         runtime.run(&program, &grants, Vec::new()).await.map_err(|e| e.to_string())

@@ -51,6 +51,10 @@ fn add_upstream(config: &mut Config, file: &Path) -> Result<(), Fault> {
 /// Serves one client over standard input and output until it leaves.
 async fn serve(config: Config, expose: Vec<String>) -> Result<Exit, Fault> {
     let setup = Setup::new(config)?.with_new_servers().await;
+    let catalog = setup.host.catalog();
+    if let Some(unknown) = expose.iter().find(|name| catalog.get(name).is_none()) {
+        return Err(super::no_program(&catalog, unknown, "", super::LIST));
+    }
     let gateway = Gateway::new(Arc::new(LocalDeployment::new(setup, expose)?));
     let failed = |why: String| Fault::failed(format!("the MCP client cannot be served: {why}"));
     let cancel = setup::interrupt();

@@ -92,7 +92,7 @@ fn print_verdict(tested: String, examples: usize, note: &str, failed: usize) -> 
 }
 
 /// The command that lists the programs.
-pub(crate) const LIST: &str = "wattle catalog list";
+const LIST: &str = "wattle catalog list";
 
 /// Returns the error for an unknown program. `nor` is appended to the error's message. The error's
 /// hint names similar programs or, if there are none, `list`, the command that lists all programs.

@@ -99,7 +99,7 @@ impl Session {
             return Ok(Next::Go);
         }
         let host = self.setup.host.clone();
-        let runtime = host.calling_runtime().with_kept(&values);
+        let runtime = host.calling_runtime().with_kept(values.names());
         let is_kept = self.open.keep(input, &outcome, &tape, runtime.signatures());
         if !is_kept && declares(input) {
             let note = "later inputs do not see the variables of this one, because it ends the \

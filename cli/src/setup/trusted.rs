@@ -18,9 +18,7 @@ use crate::api_keys::variable;
 use crate::config::{Config, SecretEntry};
 use crate::fault::Fault;
 use crate::output;
-
-/// The search path for `git` if the environment has no `PATH`.
-pub(crate) const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+use crate::walls::USUAL_PATH;
 
 /// Returns the additional capabilities of a trusted run in this workdir. If a capability's settings
 /// are missing, programs that use the capability fail with an error.

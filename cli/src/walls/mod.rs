@@ -18,7 +18,7 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use crate::config::{Config, Places, Sandbox};
 use crate::fault::Fault;
 
-pub(crate) use rules::{Reach, Rule};
+pub(crate) use rules::{Reach, Rule, USUAL_PATH};
 
 /// The access that a command needs in addition to the access that its settings require.
 #[derive(Clone, Debug, Default)]

@@ -86,6 +86,9 @@ const DEVICES: &[&str] = &[
 /// The folders with the executables of `git` and `ssh`.
 const PROGRAMS: &[&str] = &["/usr", "/bin", "/lib", "/lib64"];
 
+/// The search path for programs if the environment has no `PATH`.
+pub(crate) const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
 /// The other files that `git` and `ssh` read.
 const PROGRAMS_READ: &[&str] = &["/etc/ssh", "/etc/alternatives", "/etc/gnutls"];
 
@@ -170,8 +173,7 @@ impl Rules {
         self.add(Reach::Read, &config.git_ssh_key.value);
         self.add(Reach::Read, &config.git_known_hosts.value);
         self.add(Reach::Read, std::env::home_dir().map(|home| home.join(".ssh")));
-        let path = std::env::var_os("PATH")
-            .unwrap_or_else(|| OsString::from(crate::setup::trusted::USUAL_PATH));
+        let path = std::env::var_os("PATH").unwrap_or_else(|| OsString::from(USUAL_PATH));
         // A `git` outside of the folders in `PROGRAMS` has its programs under the same prefix:
         // `PREFIX/bin/git`, `PREFIX/libexec/git-core`.
         let git = find_git(&path).and_then(|git| git.canonicalize().ok());

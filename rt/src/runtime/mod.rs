@@ -13,7 +13,7 @@ use crate::engine::{Limits, engine, settings_hasher};
 use crate::outcome::Bug;
 use crate::pool::{Bounds, Pool};
 use crate::run::LEVELS;
-use crate::{Account, Callables, Capability, Kept, Run, Signatures};
+use crate::{Account, Callables, Capability, Run, Signatures};
 
 /// A compiler and executor of programs. A process has one runtime, which is cheap to clone and
 /// shared by all runs.
@@ -120,15 +120,15 @@ impl Runtime {
     /// Returns the same runtime for programs that may read the values that earlier programs kept
     /// under the given names.
     #[must_use]
-    pub fn with_kept(&self, kept: &Kept) -> Runtime {
+    pub fn with_kept<'k>(&self, names: impl Iterator<Item = &'k str> + Clone) -> Runtime {
         let mut hasher = blake3::Hasher::new();
         hasher.update(&self.names.unwrap_or_default());
-        for name in kept.names() {
+        for name in names.clone() {
             hasher.update(name.as_bytes()).update(&[0]);
         }
         Runtime {
             inner: Arc::clone(&self.inner),
-            signatures: self.signatures.with_kept(kept.names()),
+            signatures: self.signatures.with_kept(names),
             names: Some(hasher.finalize().into()),
         }
     }
