@@ -18,7 +18,7 @@ use crate::output::{self, BAD, DIM, GOOD, NAME, WARN, paint, visible};
 use crate::progress::counted;
 use crate::setup::{self, Setup};
 use crate::walls::Needs;
-use crate::{ask, input, threads, trust};
+use crate::{ask, input, stdin, threads, trust};
 
 /// Runs an `mcp` command.
 pub(crate) fn mcp(args: McpArgs, flags: &[Layer]) -> Result<Exit, Fault> {
@@ -54,6 +54,12 @@ async fn serve(config: Config, expose: Vec<String>) -> Result<Exit, Fault> {
     let catalog = setup.host.catalog();
     if let Some(unknown) = expose.iter().find(|name| catalog.get(name).is_none()) {
         return Err(super::no_program(&catalog, unknown, "", super::LIST));
+    }
+    if stdin::is_interactive() {
+        output::aside(
+            "waiting for an MCP client on standard input; clients start this command themselves. \
+             Ctrl-C ends it",
+        );
     }
     let gateway = Gateway::new(Arc::new(LocalDeployment::new(setup, expose)?));
     let failed = |why: String| Fault::failed(format!("the MCP client cannot be served: {why}"));

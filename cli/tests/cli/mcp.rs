@@ -40,15 +40,41 @@ fn tools_of_a_server_are_functions_of_programs() {
     assert_eq!(checked[0]["changes"], json!([]));
 }
 
+/// Writes a recording in which the model calls this program and then answers.
+fn record(place: &Place, program: &str) {
+    let call = format!("ToolCall::Wat(```wat\n{program}\n```)");
+    let lines = [
+        json!({"wattle_cassette": 1, "model": "recorded"}),
+        json!({"reply": call}),
+        json!({"reply": "ToolCall::Response(\"two\")"}),
+    ];
+    let lines: Vec<String> = lines.iter().map(Json::to_string).collect();
+    place.write("model.jsonl", lines.join("\n") + "\n");
+}
+
+#[test]
+fn a_run_uses_the_tools_of_two_servers_in_one_program() {
+    let wattle = env!("CARGO_BIN_EXE_wattle");
+    // Without a home, this server has no servers of its own.
+    let place = place(&format!(
+        "[mcp.plain]\ncommand = {wattle:?}\nargs = [\"mcp\"]\nenv = {{ HOME = \"/absent\" }}\n"
+    ));
+    record(
+        &place,
+        "(let $n (json (own.text_count text: \"one two\")))\n\
+         (out $n.words (has (own.search_tools query: \"count words\") \"text_count\"))\n\
+         (out (plain.run_program program: \"(out (+ 40 2))\"))",
+    );
+    let done = place.wattle(["run", "how many words?", "--cassette", "model.jsonl", "--json"]);
+    let done = done.run().code(0);
+    assert!(done.stdout.contains("\"output\":\"2 true\\n42\""), "{done:?}");
+}
+
 /// A replay needs neither the server nor its settings, and no tools that came later.
 #[test]
 fn a_run_is_replayed_without_its_servers() {
     let place = place("");
-    let call = format!("ToolCall::Wat(```wat\n{CALL}\n```)");
-    let replies = [json!({"wattle_cassette": 1, "model": "recorded"}), json!({"reply": call})];
-    let last = json!({"reply": "ToolCall::Response(\"two\")"});
-    let lines = replies.iter().chain([&last]).map(Json::to_string).collect::<Vec<_>>();
-    place.write("model.jsonl", lines.join("\n") + "\n");
+    record(&place, CALL);
     let done = place.wattle(["run", "how many words?", "--cassette", "model.jsonl"]).run().code(0);
     assert_eq!(done.stdout, "two\n", "{done:?}");
     let settings = place.home().join(".config/wattle/wattle.toml");
