@@ -37,6 +37,10 @@ pub(crate) fn routes() -> Vec<Route> {
         )
         .bytes()
         .media("application/json", "The answer, as JSON or as a stream of events.")
+        .empty(202, "The message needs no answer.")
+        .empty(400, "The body is no message of the protocol, or has an unknown version of it.")
+        .empty(406, "The header `Accept` lacks `application/json` or `text/event-stream`.")
+        .empty(415, "The body is not JSON.")
         .errors(&[BUSY, FULL]),
     ]
 }
