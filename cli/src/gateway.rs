@@ -155,19 +155,8 @@ impl Deployment for LocalDeployment {
     }
 
     fn agents(&self) -> Vec<TaskAgent> {
-        if self.model.is_none() {
-            return Vec::new();
-        }
-        let declared = self.setup.agents.list().into_iter().map(|agent| TaskAgent {
-            name: agent.name.clone(),
-            about: agent.description.trim().to_owned(),
-        });
-        let mut agents: Vec<TaskAgent> = declared.collect();
-        if !agents.iter().any(|agent| agent.name == DEFAULT_AGENT) {
-            let about = "The agent of this deployment".to_owned();
-            agents.insert(0, TaskAgent { name: DEFAULT_AGENT.to_owned(), about });
-        }
-        agents
+        // Without a model, nobody can solve a task.
+        self.model.as_ref().map(|_| TaskAgent::among(&self.setup.agents)).unwrap_or_default()
     }
 
     fn task(&self, task: String, agent: Option<String>, underway: Underway) -> Performing<'_> {

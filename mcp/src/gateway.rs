@@ -22,6 +22,7 @@ use rmcp::{ServerHandler, ServiceExt};
 use serde_json::{Map, Value as Json, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
+use wattle_agent::agents::{Agents, DEFAULT_AGENT};
 use wattle_agent::host::capability::policy::Approver;
 use wattle_agent::host::catalog::{Catalog, Entry, TypeHint};
 use wattle_agent::host::machine::{Event, Stop};
@@ -108,6 +109,23 @@ pub struct TaskAgent {
     pub name: String,
     /// A sentence about the agent.
     pub about: String,
+}
+
+impl TaskAgent {
+    /// Returns the declared agents, after the default one if it is not declared.
+    #[must_use]
+    pub fn among(agents: &Agents) -> Vec<TaskAgent> {
+        let declared = agents.list().into_iter().map(|agent| TaskAgent {
+            name: agent.name.clone(),
+            about: agent.description.trim().to_owned(),
+        });
+        let mut all: Vec<TaskAgent> = declared.collect();
+        if !all.iter().any(|agent| agent.name == DEFAULT_AGENT) {
+            let about = "The agent of this deployment".to_owned();
+            all.insert(0, TaskAgent { name: DEFAULT_AGENT.to_owned(), about });
+        }
+        all
+    }
 }
 
 /// What an MCP client may use of a deployment.

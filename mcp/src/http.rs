@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
-use futures_util::{Stream, StreamExt};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use rmcp::model::{
     ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcMessage, ServerJsonRpcMessage,
@@ -198,13 +198,7 @@ fn events(response: StreamedResponse, limit: usize) -> BoxStream<'static, Result
             Ok(Some((piece, (response, size))))
         },
     );
-    stream_of(pieces).boxed()
-}
-
-fn stream_of(
-    pieces: impl Stream<Item = Result<Bytes, std::io::Error>> + Send + 'static,
-) -> impl Stream<Item = Result<Sse, SseError>> + Send {
-    SseStream::from_bytes_stream(pieces.boxed())
+    SseStream::from_bytes_stream(pieces.boxed()).boxed()
 }
 
 impl StreamableHttpClient for EgressHttp {

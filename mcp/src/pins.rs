@@ -1,5 +1,6 @@
 //! The pinned tools of servers: the descriptions and schemas that the operator has accepted.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -71,23 +72,20 @@ impl Pin {
     /// Returns the differences to the tools that a server has now, sorted by name.
     #[must_use]
     pub fn changes(&self, now: &[ToolDefinition]) -> Vec<Change> {
-        let find = |tools: &[ToolDefinition], name: &str| {
-            tools.iter().find(|tool| tool.name == name).cloned()
-        };
-        let mut changes: Vec<Change> = self
-            .tools
-            .iter()
-            .filter_map(|was| match find(now, &was.name) {
+        let mut by_name: BTreeMap<&str, &ToolDefinition> = BTreeMap::new();
+        for is in now {
+            by_name.entry(&is.name).or_insert(is);
+        }
+        let known: BTreeSet<&str> = self.tools.iter().map(|was| was.name.as_str()).collect();
+        let gone_or_changed =
+            self.tools.iter().filter_map(|was| match by_name.get(was.name.as_str()).copied() {
                 None => Some(Change::Removed(was.name.clone())),
-                Some(is) if is != *was => Some(Change::Changed { was: was.clone(), is }),
+                Some(is) if is != was => Some(Change::Changed { was: was.clone(), is: is.clone() }),
                 Some(_) => None,
-            })
-            .chain(
-                now.iter()
-                    .filter(|is| find(&self.tools, &is.name).is_none())
-                    .map(|is| Change::Added(is.clone())),
-            )
-            .collect();
+            });
+        let added = now.iter().filter(|is| !known.contains(is.name.as_str()));
+        let mut changes: Vec<Change> =
+            gone_or_changed.chain(added.map(|is| Change::Added(is.clone()))).collect();
         changes.sort_by(|a, b| a.tool().cmp(b.tool()));
         changes
     }
@@ -110,25 +108,13 @@ impl Pins {
         &self.0
     }
 
-    fn file(&self, server: &str) -> PathBuf {
-        self.0.join(format!("{server}.json"))
-    }
-
     /// Returns the pin of a server, or `None` if its tools have never been accepted.
     ///
     /// # Errors
     /// If the file cannot be read or is not a pin.
     pub fn load(&self, server: &str) -> io::Result<Option<Pin>> {
-        let path = self.file(server);
-        let length = match std::fs::metadata(&path) {
-            Ok(file) => file.len(),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(named(&path, error)),
-        };
-        if length > MAX_FILE {
-            return Err(named(&path, io::Error::other("the file is too large")));
-        }
-        let text = std::fs::read(&path).map_err(|error| named(&path, error))?;
+        let path = self.0.join(format!("{server}.json"));
+        let Some(text) = read(&path)? else { return Ok(None) };
         serde_json::from_slice(&text).map(Some).map_err(|error| named(&path, error.into()))
     }
 
@@ -137,11 +123,7 @@ impl Pins {
     /// # Errors
     /// If the file cannot be written.
     pub fn save(&self, server: &str, pin: &Pin) -> io::Result<()> {
-        wattle_agent::host::create_folder(&self.0).map_err(|error| named(&self.0, error))?;
-        let (path, part) = (self.file(server), self.0.join(format!(".{server}.json.part")));
-        let text = serde_json::to_vec_pretty(pin)?;
-        std::fs::write(&part, text).map_err(|error| named(&part, error))?;
-        std::fs::rename(&part, &path).map_err(|error| named(&path, error))
+        write(&self.0, &format!("{server}.json"), &serde_json::to_vec_pretty(pin)?)
     }
 }
 
@@ -157,12 +139,9 @@ impl Pins {
         let text = serde_json::to_vec(pin)?;
         let hash = blake3::hash(&text).to_hex().to_string();
         let folder = self.0.join(KEPT);
-        let path = folder.join(format!("{hash}.json"));
-        if !path.exists() {
-            wattle_agent::host::create_folder(&folder).map_err(|error| named(&folder, error))?;
-            let part = folder.join(format!(".{hash}.{}", std::process::id()));
-            std::fs::write(&part, text).map_err(|error| named(&part, error))?;
-            std::fs::rename(&part, &path).map_err(|error| named(&path, error))?;
+        let name = format!("{hash}.json");
+        if !folder.join(&name).exists() {
+            write(&folder, &name, &text)?;
         }
         Ok(hash)
     }
@@ -176,16 +155,33 @@ impl Pins {
             return Ok(None);
         }
         let path = self.0.join(KEPT).join(format!("{hash}.json"));
-        let text = match std::fs::read(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(named(&path, error)),
-        };
+        let Some(text) = read(&path)? else { return Ok(None) };
         if blake3::hash(&text).to_hex().as_str() != hash {
             return Err(named(&path, io::Error::other("the file was changed")));
         }
         serde_json::from_slice(&text).map(Some).map_err(|error| named(&path, error.into()))
     }
+}
+
+/// Reads a file of at most [`MAX_FILE`] bytes. Returns `None` if there is none.
+fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    let length = match std::fs::metadata(path) {
+        Ok(file) => file.len(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(named(path, error)),
+    };
+    if length > MAX_FILE {
+        return Err(named(path, io::Error::other("the file is too large")));
+    }
+    std::fs::read(path).map(Some).map_err(|error| named(path, error))
+}
+
+/// Writes or replaces a file in one step, and creates the folder.
+fn write(folder: &Path, name: &str, text: &[u8]) -> io::Result<()> {
+    wattle_agent::host::create_folder(folder).map_err(|error| named(folder, error))?;
+    let (path, part) = (folder.join(name), folder.join(format!(".{name}.{}", std::process::id())));
+    std::fs::write(&part, text).map_err(|error| named(&part, error))?;
+    std::fs::rename(&part, &path).map_err(|error| named(&path, error))
 }
 
 fn named(path: &Path, error: io::Error) -> io::Error {

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use wattle_agent::host::capability;
 use wattle_agent::host::catalog::Entry;
 use wattle_agent::host::machine::one_line;
+use wattle_agent::host::rt::Failure;
 
 use crate::connection::{Connection, Way};
 use crate::definition::{Ask, Tool};
@@ -249,7 +250,7 @@ impl Server {
     }
 
     /// Calls a tool by the name of its program.
-    pub(crate) async fn call(&self, name: &str, arguments: &str) -> Result<String, CallError> {
+    pub(crate) async fn call(&self, name: &str, arguments: &str) -> Result<String, Failure> {
         let tool = self.accepted.read().tools.get(name).cloned();
         let tool = tool.ok_or_else(|| ServerError::unknown_tool(&self.name, name))?;
         let fields: Map<String, Json> = match tool.program.read(arguments)? {
@@ -350,6 +351,3 @@ impl Server {
         Ok((Arc::new(connection), changes))
     }
 }
-
-/// Why a call failed: the arguments, or the server.
-pub(crate) type CallError = wattle_agent::host::rt::Failure;

@@ -136,18 +136,7 @@ impl Deployment for CallersDeployment {
     }
 
     fn agents(&self) -> Vec<TaskAgent> {
-        let agents = self.shared.app.agents().list();
-        let declared = agents.into_iter().map(|agent| TaskAgent {
-            name: agent.name.clone(),
-            about: agent.description.trim().to_owned(),
-        });
-        let own = TaskAgent {
-            name: DEFAULT_AGENT.to_owned(),
-            about: "The agent of this deployment".to_owned(),
-        };
-        let declared: Vec<TaskAgent> = declared.collect();
-        let has_own = declared.iter().any(|agent| agent.name == own.name);
-        (!has_own).then_some(own).into_iter().chain(declared).collect()
+        TaskAgent::among(self.shared.app.agents())
     }
 
     fn task(&self, task: String, agent: Option<String>, underway: Underway) -> Performing<'_> {
