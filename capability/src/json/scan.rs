@@ -340,7 +340,8 @@ impl<'t> Scanner<'t> {
             b't' => '\t',
             b'u' => self.code_point(at)?,
             b'\'' if python => '\'',
-            b'0' if python => '\0',
+            // A digit after it would make it an octal escape, which is another character.
+            b'0' if python && !self.peek().is_some_and(|next| next.is_ascii_digit()) => '\0',
             b'a' if python => '\u{7}',
             b'v' if python => '\u{b}',
             b'x' if python => self.hex(2).and_then(char::from_u32).ok_or(bad_escape(at))?,
