@@ -184,6 +184,7 @@ fn perform(cli: Cli) -> Result<Exit, Fault> {
         Some(Command::Completions { shell }) => {
             commands::completions::completions(shell).map(Exit::from)
         }
+        Some(Command::Man { folder }) => commands::man::man(&folder).map(Exit::from),
         None if stdin::is_interactive() => repl::run(Vec::new(), flags),
         None => Err(Fault::usage("no command is given")
             .hint("`wattle --help` lists the commands, `wattle demo` plays recorded runs")),

@@ -26,7 +26,10 @@ pub(super) const GROUPS: &[(&str, &[&str])] = &[
     ),
     ("Write", &["check", "expand", "parse", "catalog", "agents", "skills", "workbook", "eval"]),
     ("Keep", &["vars", "memory", "store", "prune", "token"]),
-    ("Set up", &["init", "demo", "doctor", "config", "trust", "untrust", "status", "completions"]),
+    (
+        "Set up",
+        &["init", "demo", "doctor", "config", "trust", "untrust", "status", "completions", "man"],
+    ),
 ];
 
 /// The width of the column of names, in columns.

@@ -278,4 +278,9 @@ pub(crate) enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
+    /// Write the manual pages to a folder, one for each command
+    Man {
+        /// The folder, such as ~/.local/share/man/man1
+        folder: std::path::PathBuf,
+    },
 }

@@ -14,6 +14,7 @@ pub(crate) mod expand;
 pub(crate) mod init;
 mod kept;
 pub(crate) mod ledger;
+pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod memory;
 mod outputs;

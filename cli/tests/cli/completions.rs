@@ -72,3 +72,19 @@ fn the_script_of_each_shell_asks_the_binary() {
     let done = place.shell(&format!("exec bash -c '{line}'")).run().code(0);
     assert_eq!(done.stdout, "ollama\n", "{}", done.stderr);
 }
+
+#[test]
+fn each_command_has_a_manual_page() {
+    let place = Place::new();
+    place.wattle(["man", "share/man1"]).run().code(0);
+    let page = |name: &str| place.read(&format!("share/man1/{name}.1"));
+    let main = page("wattle");
+    assert!(main.contains("wattle\\-run(1)") && main.contains(".SH OPTIONS"), "{main}");
+    for name in ["wattle-run", "wattle-session-resume", "wattle-mcp", "wattle-man"] {
+        let page = page(name);
+        assert!(page.contains(".SH DESCRIPTION") && !page.contains('\u{1b}'), "{page}");
+    }
+    place.write("file", "");
+    let refused = place.wattle(["man", "file/man1"]).run().code(1).stderr;
+    assert!(refused.contains("file/man1: "), "{refused}");
+}

@@ -4,8 +4,8 @@ use crate::place::Place;
 
 const README: &str = include_str!("../../../README.md");
 
-/// Prefixes of lines that are not run here, because they build the binary or set a key.
-const ELSEWHERE: &[&str] = &["cargo ", "export "];
+/// Prefixes of lines that are not run here, because they build or install the binary or set a key.
+const ELSEWHERE: &[&str] = &["cargo ", "export ", "npx ", "uv tool ", "uvx "];
 
 /// The prefix of lines that need a model. Without a model, these lines must fail because settings are
 /// missing, not because a flag is invalid.

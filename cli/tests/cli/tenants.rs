@@ -141,6 +141,7 @@ const COMMANDS: &[(&str, Row)] = &[
     ("config path", Without("it prints a path")),
     ("config edit", Without("as `config set`")),
     ("completions", Without("it prints a script")),
+    ("man", Without("it writes what the help says")),
     ("status", Without("a folder is trusted by the person at the machine, whatever the tenant")),
     ("trust", Without("as `status`")),
     ("untrust", Without("as `status`")),
