@@ -67,3 +67,12 @@ toolbox-check: toolbox
 # Licences, banned crates, sources.
 deny:
     cargo deny check licenses bans sources
+
+# The files of a release for this platform, in target/dist; without `--dry-run`, also tags the commit.
+release *ARGS:
+    deploy/release {{ARGS}}
+
+# The files of a release, and what they do once they are installed: takes an hour.
+full: (release "--dry-run")
+    python/check target/dist/*.whl
+    node/check target/dist

@@ -39,3 +39,8 @@ pub use wattle_model::{self as model, IntoModel, output};
 pub use wattle_runs::{Cancel, Host, Settings, agents};
 pub use wattle_store::{Store, Tenant};
 pub use wiring::Resources;
+
+/// The examples of the README, which run as tests of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
