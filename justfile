@@ -60,9 +60,14 @@ fuzz-all MINUTES="60":
 api *ARGS:
     .ci/public-api {{ARGS}}
 
-# The loop by itself, for WebAssembly.
+# The agent's loop as a WebAssembly component, target/engine.wasm.
 component:
-    cargo build -p wattle-machine --target wasm32-wasip2
+    agent/engine/build
+
+# The other tests of runs, with the component as the loop.
+test-component: component
+    WATTLE_TESTS_ENGINE=1 cargo nextest run -p wattle-tests --test end_to_end \
+        -E 'test(/^(agent_loop|eval|journal|runs|said|tools)::/)'
 
 # Builds the guests for WebAssembly, which are committed beside the functions that call them.
 toolbox:

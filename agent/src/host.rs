@@ -47,7 +47,7 @@ pub use wattle_runs::{
     AgentPrograms, CatalogDiff, ChildEnd, ChildError, ChildRequest, ChildRuns, Compacted,
     DelegateNames, HostError, KEPT_LIMITS, Listing, ModelInference, NO_ENGINE, Perform, Programs,
     Report, RunHooks, RunParts, RunTree, Settle, Sink, Timeout, check_front_matter, compact,
-    denied, otel, perform, run, service, trace,
+    denied, engine, otel, perform, run, service, trace,
 };
 pub use wattle_store::journal::RunRequest;
 pub use wattle_store::{

@@ -105,7 +105,7 @@ impl Resources {
             issues: None,
             inference: None,
             budget: Budget::default(),
-            engine: host.engine(),
+            engine: host.search_engine(),
             index: None,
             embedder: None,
             secrets: None,

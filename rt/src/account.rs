@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 use crate::{Code, Failure};
-pub(crate) use meter::timed;
+pub use meter::timed;
 use meter::{Meter, Metering, processor_time};
 
 /// Number of bytes that a charge takes from its account in advance. They cover many small

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::OFlags;
+use wasmtime::component::Component;
 use wasmtime::{Engine, Module};
 
 use crate::engine::settings_hasher;
@@ -48,8 +49,30 @@ impl HostModule<'_> {
         cache: Option<&Path>,
         binary: impl FnOnce() -> wasmtime::Result<Vec<u8>>,
     ) -> wasmtime::Result<Module> {
+        self.load_as(engine, cache, binary)
+    }
+
+    /// Reads or compiles a component like [`load`](HostModule::load).
+    ///
+    /// # Errors
+    /// The same as for [`load`](HostModule::load).
+    pub fn load_component(
+        &self,
+        engine: &Engine,
+        cache: Option<&Path>,
+        binary: impl FnOnce() -> wasmtime::Result<Vec<u8>>,
+    ) -> wasmtime::Result<Component> {
+        self.load_as(engine, cache, binary)
+    }
+
+    fn load_as<T: Compiled>(
+        &self,
+        engine: &Engine,
+        cache: Option<&Path>,
+        binary: impl FnOnce() -> wasmtime::Result<Vec<u8>>,
+    ) -> wasmtime::Result<T> {
         let Some(folder) = cache.and_then(|folder| CompiledFolder::open(folder).ok()) else {
-            return Module::new(engine, binary()?);
+            return T::compile(engine, &binary()?);
         };
         let prefix = format!("{}-{}-", self.name, self.key(engine));
         if let Some(module) = folder.find(engine, &prefix) {
@@ -62,7 +85,7 @@ impl HostModule<'_> {
         {
             return Ok(module);
         }
-        let module = Module::new(engine, binary()?)?;
+        let module = T::compile(engine, &binary()?)?;
         if lock.is_ok() {
             folder.remove_incomplete(self.name);
         }
@@ -109,10 +132,10 @@ impl CompiledFolder {
 
     /// Returns the module from the first valid file whose name starts with `prefix`, or `None` if
     /// there is no such file. Removes any invalid file that it encounters.
-    fn find(&self, engine: &Engine, prefix: &str) -> Option<Module> {
+    fn find<T: Compiled>(&self, engine: &Engine, prefix: &str) -> Option<T> {
         let files = self.files(|name| name.starts_with(prefix) && is_complete(name));
         files.into_iter().find_map(|path| {
-            let module = read_checked(&path).and_then(|code| deserialize(engine, &code));
+            let module = read_checked(&path).and_then(|code| deserialize(engine, code));
             if let Err(error) = &module {
                 tracing::warn!(
                     %error,
@@ -208,14 +231,52 @@ fn read_checked(path: &Path) -> wasmtime::Result<Vec<u8>> {
     Ok(content)
 }
 
-/// Creates a module from a copy of its machine code.
+/// A compiled module or component.
+trait Compiled: Sized {
+    /// The engine's function that creates the module from a copy of its machine code.
+    const DESERIALIZE: unsafe fn(&Engine, Vec<u8>) -> wasmtime::Result<Self>;
+
+    fn compile(engine: &Engine, binary: &[u8]) -> wasmtime::Result<Self>;
+
+    /// Returns the machine code.
+    fn serialize(&self) -> wasmtime::Result<Vec<u8>>;
+}
+
+impl Compiled for Module {
+    const DESERIALIZE: unsafe fn(&Engine, Vec<u8>) -> wasmtime::Result<Module> =
+        Module::deserialize;
+
+    fn compile(engine: &Engine, binary: &[u8]) -> wasmtime::Result<Module> {
+        Module::new(engine, binary)
+    }
+
+    fn serialize(&self) -> wasmtime::Result<Vec<u8>> {
+        Module::serialize(self)
+    }
+}
+
+impl Compiled for Component {
+    const DESERIALIZE: unsafe fn(&Engine, Vec<u8>) -> wasmtime::Result<Component> =
+        Component::deserialize;
+
+    fn compile(engine: &Engine, binary: &[u8]) -> wasmtime::Result<Component> {
+        Component::new(engine, binary)
+    }
+
+    fn serialize(&self) -> wasmtime::Result<Vec<u8>> {
+        Component::serialize(self)
+    }
+}
+
+/// Creates a module or component from a copy of its machine code.
 #[expect(unsafe_code, reason = "machine code can only be checked by where it comes from")]
-fn deserialize(engine: &Engine, code: &[u8]) -> wasmtime::Result<Module> {
+fn deserialize<T: Compiled>(engine: &Engine, code: Vec<u8>) -> wasmtime::Result<T> {
     // SAFETY: the engine requires machine code that it compiled itself. `read_checked` found that
     // the code is what this user stored under the hash of the module and of the engine's settings,
     // in a folder and a file that only this user can write. `store` is the only code that writes
-    // there. The engine itself compares its version and settings with those in the code.
-    unsafe { Module::deserialize(engine, code) }
+    // there. The engine itself compares its version and settings with those in the code, and whether
+    // it is that of a module or of a component.
+    unsafe { T::DESERIALIZE(engine, code) }
 }
 
 #[cfg(test)]

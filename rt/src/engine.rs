@@ -142,8 +142,11 @@ pub(crate) fn settings_hasher(engine: &Engine) -> blake3::Hasher {
     collect.0
 }
 
-/// Starts a clock that advances the epoch while the engine exists.
-pub(crate) fn start_clock(engine: &Engine) -> wasmtime::Result<()> {
+/// Starts a clock that advances the epoch of an engine while the engine exists, every 5 ms.
+///
+/// # Errors
+/// If the system can start no thread.
+pub fn start_clock(engine: &Engine) -> wasmtime::Result<()> {
     start(engine, || {})
 }
 

@@ -37,13 +37,13 @@ mod run;
 mod runtime;
 pub mod tape;
 
-pub use account::{Account, AccountLimits, MemoryCharge};
+pub use account::{Account, AccountLimits, MemoryCharge, timed};
 pub use authority::{Argument, Authority, Part, Reach, Text, Use};
 pub use callables::Callables;
 pub use capability::{Capability, Function, PromptDetail};
 pub use compiled::HostModule;
 pub use deadline::Pause;
-pub use engine::{Limits, engine_config};
+pub use engine::{Limits, engine_config, start_clock};
 pub use failure::{Failure, MAX_REASON, PortFuture};
 pub use grants::{Config, Grants};
 pub use growing::Appended;

@@ -5,7 +5,8 @@
 //! on the disk before and after it.
 //!
 //! Each run has many steps, so that the benchmark also shows how a step's time grows with the
-//! length of the run. The program is cached, so it is not compiled.
+//! length of the run. The program is cached, so it is not compiled. The steps "with the engine" have no
+//! journal either; the loop is the component that `just component` builds.
 
 #![allow(clippy::unwrap_used, reason = "a bench that cannot run fails by a panic")]
 
@@ -26,7 +27,7 @@ use wattle_capability::egress::{HeaderMap, Incoming, Outgoing, StatusCode};
 use wattle_capability::files::Files;
 use wattle_capability::{PortFuture, http};
 use wattle_machine::Ending;
-use wattle_tests::{Job, World};
+use wattle_tests::{Job, World, engine};
 
 const DAY: Duration = Duration::from_secs(24 * 3_600);
 
@@ -98,6 +99,10 @@ fn posting_job(world: &World) -> Job {
 fn steps(c: &mut Criterion) {
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let world = World::new();
+    let engine = engine().map(|engine| {
+        let world = World::new();
+        World { host: world.host.clone().with_engine(Some(engine)), ..world }
+    });
     let folder = tempfile::tempdir().unwrap();
     let file = Store::open(&folder.path().join("s.db"), DAY).unwrap().tenant(&Tenant::default());
     let journals: [(&str, SharedJournal); 2] = [
@@ -107,14 +112,19 @@ fn steps(c: &mut Criterion) {
     let mut group = c.benchmark_group("steps");
     for steps in [8, 32, 128] {
         group.throughput(Throughput::Elements(u64::from(steps)));
-        group.bench_with_input(BenchmarkId::new("without a journal", steps), &steps, |b, steps| {
-            b.to_async(&tokio).iter(async || {
-                let model = Instant::new(GREETS, *steps);
-                let (report, _) = world.run(&model, &settings(*steps), job(&world)).await;
-                assert!(matches!(report.ending, Ending::Answered { .. }), "{:?}", report.ending);
-                assert_eq!(report.steps, *steps);
+        let worlds = [("without a journal", Some(&world)), ("with the engine", engine.as_ref())];
+        for (name, world) in worlds {
+            let Some(world) = world else { continue };
+            group.bench_with_input(BenchmarkId::new(name, steps), &steps, |b, steps| {
+                b.to_async(&tokio).iter(async || {
+                    let model = Instant::new(GREETS, *steps);
+                    let (report, _) = world.run(&model, &settings(*steps), job(world)).await;
+                    let ending = &report.ending;
+                    assert!(matches!(ending, Ending::Answered { .. }), "{ending:?}");
+                    assert_eq!(report.steps, *steps);
+                });
             });
-        });
+        }
         for (name, journal) in &journals {
             group.bench_with_input(BenchmarkId::new(*name, steps), &steps, |b, steps| {
                 b.to_async(&tokio).iter(async || {

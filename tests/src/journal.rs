@@ -10,8 +10,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use wattle_agent::host::journal::{
-    CallTime, Priority, RecordedCall, RunEnd, RunFilter, RunRecord, RunRequest, RunStart,
-    RunSummary, SharedJournal, Status, Turn,
+    CallTime, EngineStart, Priority, RecordedCall, RunEnd, RunFilter, RunRecord, RunRequest,
+    RunStart, RunSummary, SharedJournal, Status, Turn,
 };
 use wattle_machine::{Ending, Envelope, Event, Input, Setup, Usage};
 use wattle_rt::tape::{CallId, RecordedValue};
@@ -144,6 +144,7 @@ fn opened(id: &str, created: u64) -> RunRecord {
         capabilities: [("kv".to_owned(), 2)].into(),
         forked: Some(("x".to_owned(), 1)),
         parent: None,
+        engine: Some(EngineStart { hash: "0123".to_owned(), created }),
         origin: serde_json::json!({"by": "test", "n": [1, null]}),
     };
     RunRecord {

@@ -13,4 +13,4 @@ mod world;
 pub use plain::plain;
 pub use scripted::{Scripted, calls};
 pub use store::empty_store;
-pub use world::{Job, World, built_in_host};
+pub use world::{Job, World, built_in_host, engine};

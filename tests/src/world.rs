@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use serde_json::Value as Json;
+use wattle_agent::host::engine::{Bounds, Component};
 use wattle_agent::host::rt::Grants;
 use wattle_agent::host::{Report, RunParts, RunRequest, STEPS_FILE, TenantStore, UsageMeter};
 use wattle_agent::model::Model;
@@ -90,10 +91,22 @@ impl Job {
     }
 }
 
-/// Creates a host with the built-in programs. Its compiled guests are shared with other tests.
+/// Creates a host with the built-in programs. Its compiled guests are shared with other tests. If the
+/// variable `WATTLE_TESTS_ENGINE` is set, the loop of its runs is the machine as a component.
 pub fn built_in_host(limits: Limits) -> Host {
     let host = Host::new(limits, Catalog::built_in(), Egress::new(Policy::default())).unwrap();
-    host.with_cache(SharedGuests::in_target().folder()).unwrap()
+    let host = host.with_cache(SharedGuests::in_target().folder()).unwrap();
+    match std::env::var_os("WATTLE_TESTS_ENGINE") {
+        Some(_) => host.with_engine(engine()),
+        None => host,
+    }
+}
+
+/// Returns the machine's loop as a component, or `None` if it is not built.
+pub fn engine() -> Option<Component> {
+    let binary = wattle_cases::engine::component()?;
+    let folder = SharedGuests::in_target();
+    Some(Component::load(&binary, Some(folder.folder()), Bounds::default()).unwrap())
 }
 
 impl World {

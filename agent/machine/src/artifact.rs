@@ -5,10 +5,10 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// Maximum total size of a run's artifacts, in bytes.
-pub(crate) const MAX_BYTES: usize = 32 << 20;
+const MAX_BYTES: usize = 32 << 20;
 
 /// Maximum number of artifacts in a run.
-pub(crate) const MAX_NUMBER: usize = 256;
+const MAX_NUMBER: usize = 256;
 
 /// Data that a program saves for the application that started the run. The model never sees it.
 ///
@@ -28,6 +28,25 @@ pub struct Artifact {
     /// otherwise.
     #[serde(with = "data")]
     pub data: Vec<u8>,
+}
+
+/// Adds an artifact to those of a run. It replaces an earlier artifact of the same name.
+///
+/// # Errors
+/// If the run's artifacts would exceed their limits. The error is a message for the model.
+pub(crate) fn keep(artifacts: &mut Vec<Artifact>, artifact: &Artifact) -> Result<(), String> {
+    let others = || artifacts.iter().filter(|known| known.name != artifact.name);
+    let bytes: usize = others().map(|known| known.data.len()).sum();
+    if others().count() >= MAX_NUMBER || bytes + artifact.data.len() > MAX_BYTES {
+        return Err(format!(
+            "the artifact `{}` is not kept: a run keeps at most {MAX_NUMBER} of together {} MiB",
+            artifact.name,
+            MAX_BYTES >> 20
+        ));
+    }
+    artifacts.retain(|known| known.name != artifact.name);
+    artifacts.push(artifact.clone());
+    Ok(())
 }
 
 mod data {

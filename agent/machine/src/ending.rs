@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use crate::event::{Dollars, Stop};
+use crate::event::{Dollars, Event, Stop, Usage};
 
 /// The final outcome of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,6 +90,21 @@ impl Ending {
         }
     }
 
+    /// Returns the last event of a run that ends like this, after `steps` steps and with this usage.
+    pub(crate) fn event(&self, session_id: Option<&str>, steps: u32, usage: Usage) -> Event {
+        match self.stop() {
+            None => Event::Error { message: self.text().to_owned() },
+            Some(stop) => Event::Response {
+                text: self.text().to_owned(),
+                session_id: session_id.map(str::to_owned),
+                steps,
+                usage,
+                stop,
+                data: self.data().cloned(),
+            },
+        }
+    }
+
     pub(crate) fn cancelled(reason: &str) -> Self {
         let reason = reason.trim();
         let text = if reason.is_empty() {
@@ -140,7 +155,8 @@ impl Ending {
         Self::Exhausted { text: format!("stopped: {why}"), bound, data: None }
     }
 
-    pub(crate) fn failed(message: &str) -> Self {
+    /// Creates the ending of a run that fails with this message.
+    pub fn failed(message: &str) -> Self {
         let message = message.trim();
         Self::Failed {
             message: format!("error: {}", message.strip_prefix("error: ").unwrap_or(message)),

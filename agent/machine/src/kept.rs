@@ -34,6 +34,26 @@ pub fn result_name(at: usize, calls: usize) -> String {
     if calls == 1 { "last".to_owned() } else { format!("last{}", at + 1) }
 }
 
+/// Adds a kept value to those of a run. It replaces an earlier value of the same name.
+///
+/// # Errors
+/// If the run's kept values would exceed their limits, because programs that ran at the same time
+/// kept too much. The error is a message for the model.
+pub(crate) fn keep(kept: &mut Vec<KeptValue>, value: &KeptValue) -> Result<(), String> {
+    let others = || kept.iter().filter(|known| known.name != value.name);
+    let bytes = others().fold(value.bytes, |bytes, known| bytes.saturating_add(known.bytes));
+    if others().count() >= MAX_KEPT || bytes > MAX_KEPT_BYTES as u64 {
+        return Err(format!(
+            "`${}` is not kept: a run keeps at most {MAX_KEPT} values of together {} MiB",
+            value.name,
+            MAX_KEPT_BYTES >> 20
+        ));
+    }
+    kept.retain(|known| known.name != value.name);
+    kept.push(value.clone());
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

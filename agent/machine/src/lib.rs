@@ -59,6 +59,7 @@ mod reader;
 mod recall;
 mod request;
 mod state;
+mod tally;
 mod text;
 
 pub use artifact::Artifact;
@@ -86,4 +87,5 @@ pub use reader::{Action, AnswerPart, Draft, DraftPiece, Note, Reading, ShownAnsw
 pub use recall::RecallContract;
 pub use request::{Dialect, FunctionChoice, ModelAnswer, Purpose, ThinkingEffort};
 pub use state::{Ask, Effect, Input, OnMaxSteps, Settings, Setup, State};
+pub use tally::Tally;
 pub use text::SharedText;

@@ -311,6 +311,15 @@ impl Settings {
     pub(crate) fn is_last_step(&self, steps: u32) -> bool {
         self.max_steps > 0 && steps >= self.max_steps
     }
+
+    /// Returns the ending of a run whose usage has reached its limit on tokens or on cost, or `None`
+    /// if it has reached neither.
+    pub(crate) fn over_budget(&self, usage: Usage) -> Option<Ending> {
+        let tokens = self.max_tokens_total.filter(|bound| usage.total() >= *bound);
+        let cost = self.max_cost.filter(|bound| usage.cost.is_some_and(|cost| cost >= *bound));
+        let out_of_tokens = tokens.map(|bound| Ending::out_of_tokens(bound, None));
+        out_of_tokens.or_else(|| cost.map(|bound| Ending::out_of_money(bound, None)))
+    }
 }
 
 impl Default for Settings {
@@ -413,6 +422,29 @@ pub enum Input {
         /// The limit, in milliseconds.
         limit_ms: u64,
     },
+}
+
+impl Input {
+    /// Returns the ending of a run that this input stops, or `None` if the run continues.
+    pub(crate) fn ending(&self) -> Option<Ending> {
+        Some(match self {
+            Self::Cancel { reason } => Ending::cancelled(reason),
+            Self::Expired { limit_ms } => Ending::expired(*limit_ms),
+            Self::OutOfTokens { limit, owner } => Ending::out_of_tokens(*limit, owner.as_deref()),
+            Self::OutOfMoney { limit, owner } => Ending::out_of_money(*limit, owner.as_deref()),
+            Self::Failed(message) => Ending::failed(message),
+            Self::Begin { .. }
+            | Self::Moderated(_)
+            | Self::Answer(_)
+            | Self::WithoutFunctions(_)
+            | Self::TooLong { .. }
+            | Self::Spent(_)
+            | Self::Validated(_)
+            | Self::Executed(_)
+            | Self::Recalled(_)
+            | Self::Contributed(_) => return None,
+        })
+    }
 }
 
 /// An action for the driver.

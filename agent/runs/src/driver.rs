@@ -16,7 +16,7 @@ use wattle_catalog::Catalog;
 use wattle_machine::{
     AnswerPart, Ask, Call, Completion, Dialect, Draft, DraftPiece, Effect, Ending, Event,
     Execution, FunctionTool, Input, Message, ProgramFunction, Purpose, Role, Setup, ShownAnswer,
-    State, Stop, TraitProgram, Usage, Verdict, result_name, step,
+    Stop, TraitProgram, Usage, Verdict, result_name,
 };
 use wattle_model::{
     ContextExcess, Delta, FunctionChoice, ModelErrorKind, ModelRequest, ask_within,
@@ -26,13 +26,14 @@ use wattle_rt::Grants;
 use crate::bug::{BUG, Bug, caught};
 use crate::history::StepHistory;
 use crate::hooks::RequestGuard;
-use crate::journal::{self, PendingApproval, ResumePoint, RunRequest, TurnRecorder};
+use crate::journal::{PendingApproval, ResumePoint, RunRequest, TurnRecorder};
 use crate::kept::RunKept;
 use crate::otel::RunSpans;
 use crate::parts::RunParts;
 use crate::report::Report;
+use crate::run_loop::RunLoop;
 use crate::run_output::RunOutput;
-use crate::setup::setup;
+use crate::setup::{setup, start};
 use crate::sink::{Sink, Stamp, events_of};
 use crate::trace::{Author, CallOutcome, Trace};
 use call::CallState;
@@ -47,9 +48,10 @@ pub async fn run(parts: RunParts, request: &RunRequest, sink: &dyn Sink) -> Repo
     let driven = caught(&request.id, async {
         parts.host.mask_run(&*parts.model, &parts.grants).await;
         let parts = parts.in_tree(&request.id);
-        let setup = setup(&parts, request).await;
+        let start = start(&parts, request, setup(&parts, request).await);
+        let run_loop = RunLoop::of_host(&parts.host, &start);
         // Boxed, because a run's future is large and the caller's stack may be small.
-        Box::pin(drive(&parts, request, setup, sink, None)).await
+        Box::pin(drive(&parts, request, start.setup, run_loop, (sink, None))).await
     });
     match driven.await {
         Ok(Ok(report)) => report,
@@ -59,41 +61,44 @@ pub async fn run(parts: RunParts, request: &RunRequest, sink: &dyn Sink) -> Repo
 }
 
 /// Drives a run until it ends or has to wait for a person's answer. With a recorder, each turn is
-/// journaled.
+/// journaled. If the recorder resumes the run, `run_loop` is in the state after the last turn.
 pub(crate) async fn drive(
     parts: &RunParts,
     request: &RunRequest,
     setup: Setup,
-    sink: &dyn Sink,
-    recorder: Option<&TurnRecorder>,
+    mut run_loop: RunLoop,
+    (sink, recorder): (&dyn Sink, Option<&TurnRecorder>),
 ) -> Result<Report, Suspended> {
     let run_id = request.id.as_str();
     let resumed = recorder.and_then(TurnRecorder::resumed);
     let mut performer =
         Performer::new(parts, request, (sink, setup.settings.observation_limit), recorder);
+    performer.restore_kept(&run_loop);
     performer.offer(setup.dialect, &setup.programs);
     performer.traits.clone_from(&setup.traits);
-    if let Some(resumed) = resumed {
-        performer.offer_added(&resumed.state);
+    if resumed.is_some() {
+        performer.offer_added(&run_loop);
     }
     if let Some(contract) = &setup.output {
         let known = parts.output.iter().chain(&parts.settings.output);
         performer.output = RunOutput::of(contract, known);
     }
-    let known = setup.history.len() + 1;
     let begin = Input::Begin { message: request.message.clone() };
     let started = Instant::now();
     let before = resumed.map_or(Duration::ZERO, |resumed| resumed.elapsed);
-    let (mut state, mut effects) = match resumed {
+    let mut effects;
+    (run_loop, effects) = match resumed {
         Some(resumed) => {
             performer.emit_again(resumed);
-            (resumed.state.clone(), resumed.effects.clone())
+            match &resumed.broken {
+                None => (run_loop, resumed.effects.clone()),
+                Some(broken) => {
+                    let failed = Input::Failed(broken.clone());
+                    performer.advance(run_loop, Usage::default(), failed, before).await
+                }
+            }
         }
-        None => {
-            let mut state = State::new(setup);
-            state.share_prompt(|prompt| parts.host.shared().prompt(prompt));
-            performer.advance(state, Usage::default(), begin, before).await
-        }
+        None => performer.advance(run_loop, Usage::default(), begin, before).await,
     };
     loop {
         let mut task = Task::Nothing;
@@ -125,13 +130,16 @@ pub(crate) async fn drive(
                     if let Some(spans) = &performer.spans {
                         spans.end(&ending);
                     }
-                    let turns = session_turns(
-                        &ending,
-                        state.conversation().get(known..).unwrap_or_default(),
-                    );
-                    let (run_id, steps, usage) = (run_id.to_owned(), state.steps(), state.usage());
-                    let artifacts = state.artifacts().to_vec();
-                    return Ok(Report { run_id, ending, turns, steps, usage, artifacts, sealed });
+                    let turns = session_turns(&ending, run_loop.turns());
+                    return Ok(Report {
+                        run_id: run_id.to_owned(),
+                        ending,
+                        turns,
+                        steps: run_loop.steps(),
+                        usage: run_loop.usage(),
+                        artifacts: run_loop.artifacts().to_vec(),
+                        sealed,
+                    });
                 }
             }
         }
@@ -147,7 +155,7 @@ pub(crate) async fn drive(
                 Ok(Ok(input)) => input,
                 Ok(Err(waiting)) => {
                     parts.tree.waiting().reset();
-                    return Err(performer.suspend(waiting, &state));
+                    return Err(performer.suspend(waiting, &run_loop));
                 }
                 Err(Bug) => Input::Failed(BUG.to_owned()),
             },
@@ -157,9 +165,10 @@ pub(crate) async fn drive(
         let spent = parts.meter.take();
         parts.tree.charge(spent);
         let spent = spent + parts.tree.child_usage().take();
-        (state, effects) = performer.advance(state, spent, input, before + started.elapsed()).await;
+        let elapsed = before + started.elapsed();
+        (run_loop, effects) = performer.advance(run_loop, spent, input, elapsed).await;
         if matches!(task, Task::Contribute { .. }) {
-            performer.offer_added(&state);
+            performer.offer_added(&run_loop);
         }
     }
 }
@@ -278,13 +287,6 @@ impl<'a> Performer<'a> {
         let trace = Trace::open(run_id, author, output, parts.signer.clone(), resumed.is_some());
         let history = Arc::new(StepHistory::new(run_id));
         let account = tree.account(host.runtime(), parts.grants.account());
-        let kept = RunKept::new(observation_limit);
-        if let Some(ResumePoint { state, kept: calls, .. }) = resumed {
-            if let Err(error) = kept.restore(&account, state.kept(), calls) {
-                tracing::error!(run = run_id, %error, "failed to restore the kept values of a run");
-            }
-            kept.settle(state.kept());
-        }
         let grants = parts.grants.as_ref().clone().charged_to(account);
         let grants = grants.with(RunHistoryGrant(Arc::<StepHistory>::clone(&history)));
         let grants = match (trace.view(), grants.config::<Fs>()) {
@@ -306,9 +308,23 @@ impl<'a> Performer<'a> {
             history,
             done: Mutex::default(),
             programs: Arc::default(),
-            kept,
+            kept: RunKept::new(observation_limit),
             shown: Mutex::default(),
         }
+    }
+
+    /// Restores the kept values of a resumed run.
+    fn restore_kept(&self, run_loop: &RunLoop) {
+        let Some(resumed) = self.recorder.and_then(TurnRecorder::resumed) else { return };
+        let restored = self
+            .grants
+            .account()
+            .map(|account| self.kept.restore(account, run_loop.kept(), &resumed.kept));
+        if let Some(Err(error)) = restored {
+            let run = self.trace.run_id();
+            tracing::error!(run, %error, "failed to restore the kept values of a run");
+        }
+        self.kept.settle(run_loop.kept());
     }
 
     /// Offers the programs to the model, in the native dialect as functions.
@@ -320,40 +336,41 @@ impl<'a> Performer<'a> {
     }
 
     /// Offers the model the programs and agents that traits have added.
-    fn offer_added(&mut self, state: &State) {
-        self.catalog = run_catalog(&self.parts.host, state);
-        self.offer(state.dialect(), state.programs());
-        self.parts.delegates.add(state.added_delegates());
+    fn offer_added(&mut self, run_loop: &RunLoop) {
+        self.catalog = run_catalog(&self.parts.host, run_loop);
+        self.offer(run_loop.dialect(), run_loop.programs());
+        self.parts.delegates.add(run_loop.added_delegates());
     }
 
-    /// Advances the state machine, journals the turn with its events, and emits the events. If the
+    /// Advances the run's loop, journals the turn with its events, and emits the events. If the
     /// journal fails, the run fails. A run that has already ended keeps its result.
     async fn advance(
         &self,
-        state: State,
+        run_loop: RunLoop,
         spent: Usage,
         input: Input,
         elapsed: Duration,
-    ) -> (State, Vec<Effect>) {
+    ) -> (RunLoop, Vec<Effect>) {
         let first = self.stamp.next();
-        let (mut state, mut effects) = journal::advance(state, spent, input.clone());
+        let (mut run_loop, mut effects) = run_loop.advance(spent, input.clone(), elapsed).await;
         let mut events = self.stamp.number(events_of(&effects));
         if let Some(recorder) = self.recorder
             && let Err(error) =
                 recorder.record((spent, &input), &effects, &events, (first, elapsed)).await
         {
-            if state.has_ended() {
+            if run_loop.has_ended() {
                 tracing::error!(%error, "failed to journal the end of a run");
             } else {
-                (state, effects) = step(state, Input::Failed(error.to_string()));
+                let failed = Input::Failed(error.to_string());
+                (run_loop, effects) = run_loop.advance(Usage::default(), failed, elapsed).await;
                 self.stamp.set_next(first);
                 events = self.stamp.number(events_of(&effects));
             }
         }
-        self.kept.settle(state.kept());
-        self.settle(state.steps(), &effects, first.saturating_sub(1));
+        self.kept.settle(run_loop.kept());
+        self.settle(run_loop.steps(), &effects, first.saturating_sub(1));
         self.stamp.emit(&events);
-        (state, effects)
+        (run_loop, effects)
     }
 
     /// Passes parts of the model's answer to the sink.
@@ -392,14 +409,14 @@ impl<'a> Performer<'a> {
         self.stamp.set_next(self.stamp.next().max(resumed.recorded.saturating_add(1)));
     }
 
-    fn suspend(&self, waiting: Vec<PendingApproval>, state: &State) -> Suspended {
+    fn suspend(&self, waiting: Vec<PendingApproval>, run_loop: &RunLoop) -> Suspended {
         let run_id = self.trace.run_id().to_owned();
         Suspended {
             run_id,
             waiting,
             seq: self.stamp.next(),
-            steps: state.steps(),
-            usage: state.usage(),
+            steps: run_loop.steps(),
+            usage: run_loop.usage(),
         }
     }
 

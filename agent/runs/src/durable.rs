@@ -10,13 +10,14 @@ use crate::bug::{BUG, Bug, caught};
 use crate::driver::{self, Suspended};
 use crate::journal::{
     Approval, HOST_NAMES, KeptFiles, PendingApproval, RecordedEffect, ResumeError, RunEnd,
-    RunRecord, RunRequest, RunStart, RunSummary, SharedJournal, Status, TurnRecorder, describe,
-    lock_name, lock_run, record_answers, restore,
+    RunRecord, RunRequest, RunStart, RunSummary, SharedJournal, Status, Turn, TurnRecorder,
+    describe, lock_name, lock_run, record_answers, restore,
 };
 use crate::parts::RunParts;
 use crate::report::Report;
+use crate::run_loop::{RunLoop, tally};
 use crate::settings::Settings;
-use crate::setup::setup;
+use crate::setup::{setup, start};
 use crate::sink::{Sink, Stamp, events_of};
 use crate::trace::clip;
 use crate::tree::RunTree;
@@ -95,6 +96,7 @@ pub async fn run(
     parts.host.mask_run(&*parts.model, &parts.grants).await;
     let setup = setup(&parts, request).await;
     let start = start(&parts, request, setup.clone());
+    let run_loop = RunLoop::of_host(&parts.host, &start);
     let id = request.id.clone();
     let opened =
         RunRecord { session: request.session.clone(), ..RunRecord::new(id.as_str(), start) };
@@ -102,7 +104,7 @@ pub async fn run(
     let lock = journal.lock(&lock_name(&id)).await?;
     journal.open(opened).await?;
     let recorder = TurnRecorder::new(Arc::clone(journal), id, parts.files(), &parts.tree);
-    let ended = drive(&parts, request, setup, sink, (journal, &recorder)).await;
+    let ended = drive(&parts, request, (setup, run_loop), sink, (journal, &recorder)).await;
     drop(lock);
     ended
 }
@@ -148,6 +150,7 @@ pub(crate) async fn resume_locked(
     };
     let request = RunRequest::of_run(&record);
     let RunRecord { status, reason, start, .. } = record;
+    let run_loop = RunLoop::of_start(&parts.host, &start).map_err(ResumeError::Engine);
     match (status, reason) {
         (Status::Ended, _) => return Err(ResumeError::Ended(run.to_owned())),
         (Status::Parked, Some(reason)) => {
@@ -155,6 +158,7 @@ pub(crate) async fn resume_locked(
         }
         (Status::Parked, None) | (Status::Open, _) => {}
     }
+    let run_loop = run_loop?;
     // A person may give an invalid answer, which must not count as an attempt. Without answers, the
     // attempt is counted first, because even reading the run may terminate the process.
     let is_answered = !answers.is_empty() || status == Status::Parked;
@@ -188,10 +192,10 @@ pub(crate) async fn resume_locked(
     };
     let parts = RunParts { settings, ..parts }.in_tree(run);
     let setup = start.setup;
-    let recorder = TurnRecorder::resume(
+    let (recorder, run_loop) = TurnRecorder::resume(
         Arc::clone(journal),
         run.to_owned(),
-        setup.clone(),
+        (&setup, run_loop),
         (parts.files(), parts.keeps_files),
         &parts.tree,
     )
@@ -203,7 +207,7 @@ pub(crate) async fn resume_locked(
         }
         restored => restored?,
     }
-    Ok(drive(&parts, &request, setup, sink, (journal, &recorder)).await?)
+    Ok(drive(&parts, &request, (setup, run_loop), sink, (journal, &recorder)).await?)
 }
 
 /// Counts an attempt to drive a run. If too many attempts have made no progress, parks the run and
@@ -259,12 +263,12 @@ async fn last_known(journal: &SharedJournal, run: &str) -> Result<Option<String>
 async fn drive(
     parts: &RunParts,
     request: &RunRequest,
-    setup: Setup,
+    (setup, run_loop): (Setup, RunLoop),
     sink: &dyn Sink,
     (journal, recorder): (&SharedJournal, &TurnRecorder),
 ) -> Result<RunOutcome, StoreError> {
     // Boxed, because the future of a run is large and the caller's stack may be small.
-    let driven = Box::pin(driver::drive(parts, request, setup, sink, Some(recorder)));
+    let driven = Box::pin(driver::drive(parts, request, setup, run_loop, (sink, Some(recorder))));
     let driven = caught(&recorder.run, driven).await;
     if let Some(failure) = recorder.take_failure() {
         return Err(failure);
@@ -321,33 +325,8 @@ pub(crate) async fn end_keeping(
     journal.end(&report.run_id, end).await
 }
 
-fn start(parts: &RunParts, request: &RunRequest, setup: Setup) -> RunStart {
-    let RunParts { host, model, settings, .. } = parts;
-    let capabilities = host.runtime().capabilities().iter();
-    RunStart {
-        setup,
-        message: request.message.clone(),
-        agent: settings.agent.clone(),
-        model: model.name().to_owned(),
-        timeout_ms: settings
-            .timeout
-            .map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
-        temperature: settings.temperature,
-        max_tokens: settings.max_tokens,
-        thinking_effort: settings.thinking_effort,
-        tool_call: settings.tool_call,
-        preamble: settings.preamble.clone(),
-        granted: parts.grants.names().map(str::to_owned).collect(),
-        capabilities: capabilities
-            .map(|capability| (capability.name.to_owned(), capability.version))
-            .collect(),
-        forked: None,
-        parent: parts.tree.parent(),
-        origin: request.origin.clone(),
-    }
-}
-
-/// Returns the conversation of a run so far.
+/// Returns the conversation of a run so far. That of a run whose loop is an engine consists of the
+/// messages of the last request to the model.
 ///
 /// # Errors
 /// If the journal cannot be read.
@@ -355,7 +334,18 @@ pub async fn conversation(
     journal: &SharedJournal,
     run: &RunRecord,
 ) -> Result<Vec<Message>, StoreError> {
-    Ok(state(journal, run).await?.conversation().to_vec())
+    let turns = journal.turns(&run.id).await?;
+    if run.start.engine.is_none() {
+        return Ok(state(run, turns).conversation().to_vec());
+    }
+    let effects = turns.into_iter().flat_map(|turn| turn.effects);
+    Ok(effects.fold(Vec::new(), |mut messages, effect| {
+        if let RecordedEffect::Ask(ask) = effect {
+            messages.truncate(ask.same);
+            messages.extend(ask.messages);
+        }
+        messages
+    }))
 }
 
 /// Returns the artifacts that the programs of a run have produced for the application so far.
@@ -366,12 +356,15 @@ pub async fn artifacts(
     journal: &SharedJournal,
     run: &RunRecord,
 ) -> Result<Vec<Artifact>, StoreError> {
-    Ok(state(journal, run).await?.artifacts().to_vec())
+    let turns = journal.turns(&run.id).await?;
+    Ok(match run.start.engine {
+        None => state(run, turns).artifacts().to_vec(),
+        Some(_) => tally(&run.start.setup, &turns).artifacts().to_vec(),
+    })
 }
 
 /// Returns the state of a run after its last turn.
-async fn state(journal: &SharedJournal, run: &RunRecord) -> Result<State, StoreError> {
-    let turns = journal.turns(&run.id).await?;
+fn state(run: &RunRecord, turns: Vec<Turn>) -> State {
     let fresh = State::new(run.start.setup.clone());
-    Ok(turns.into_iter().fold(fresh, |state, turn| wattle_machine::step(state, turn.input).0))
+    turns.into_iter().fold(fresh, |state, turn| wattle_machine::step(state, turn.input).0)
 }

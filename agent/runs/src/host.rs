@@ -13,6 +13,7 @@ use wattle_capability::wattle::CatalogIndex;
 use wattle_capability::web::Engine;
 use wattle_capability::{help, par, shell};
 use wattle_catalog::{Catalog, Entry, Folders, Problem, Skill, Skills};
+use wattle_engine::Component;
 use wattle_machine::{Dialect, FunctionTool, SystemPrompt};
 use wattle_model::{Mask, Model};
 use wattle_rt::{Diagnostic, Grants, Kept, Limits, Program, Runtime};
@@ -51,7 +52,8 @@ pub struct Host {
     listings: Arc<Cache<ListingKey, Arc<Listing>>>,
     shared: Arc<SharedParts>,
     egress: Egress,
-    engine: Result<Arc<Engine>, String>,
+    search_engine: Result<Arc<Engine>, String>,
+    engine: Option<Component>,
     toolbox: Toolbox,
     skills: Skills,
     collector: Option<Collector>,
@@ -99,7 +101,7 @@ impl Host {
     ) -> Result<Host, HostError> {
         let runtime = Runtime::new(wattle_capability::ALL, limits)?;
         let listings = Arc::new(Cache::new(MAX_LISTINGS));
-        let engine = Err(NO_ENGINE.to_owned());
+        let search_engine = Err(NO_ENGINE.to_owned());
         let toolbox = Toolbox::new(None)?;
         let permits = concurrent_children(&runtime);
         let children = Arc::new(std::array::from_fn(|_| Semaphore::new(permits)));
@@ -110,7 +112,8 @@ impl Host {
             listings,
             shared: Arc::default(),
             egress,
-            engine,
+            search_engine,
+            engine: None,
             toolbox,
             skills: Skills::default(),
             collector: None,
@@ -176,8 +179,22 @@ impl Host {
 
     /// Sets the web search engine, or the reason why none is available.
     #[must_use]
-    pub fn with_engine(self, engine: Result<Engine, String>) -> Host {
-        Host { engine: engine.map(Arc::new), ..self }
+    pub fn with_search_engine(self, engine: Result<Engine, String>) -> Host {
+        Host { search_engine: engine.map(Arc::new), ..self }
+    }
+
+    /// Sets the engine that is the loop of each new run. Without one, the loop is that of this
+    /// process.
+    #[must_use]
+    pub fn with_engine(self, engine: Option<Component>) -> Host {
+        Host { engine, ..self }
+    }
+
+    /// Returns the engine that is the loop of each new run, or `None` if the loop is that of this
+    /// process.
+    #[must_use]
+    pub fn engine(&self) -> Option<&Component> {
+        self.engine.as_ref()
     }
 
     /// Adds skills. Their scripts become programs of the catalog. A skill replaces an earlier one of
@@ -364,8 +381,8 @@ impl Host {
     ///
     /// # Errors
     /// If no engine is configured. The error names the missing setting.
-    pub fn engine(&self) -> Result<Arc<Engine>, String> {
-        self.engine.clone()
+    pub fn search_engine(&self) -> Result<Arc<Engine>, String> {
+        self.search_engine.clone()
     }
 
     /// Returns the port through which programs search the host's [`catalog`](Host::catalog).

@@ -29,6 +29,7 @@ mod refusal;
 mod reload;
 mod replay;
 mod report;
+mod run_loop;
 mod run_output;
 pub mod service;
 mod settings;
@@ -39,6 +40,8 @@ mod skills;
 mod span;
 pub mod trace;
 mod tree;
+
+pub use wattle_engine as engine;
 
 pub use act::perform;
 pub use bug::{Bug, caught};

@@ -1,12 +1,11 @@
 //! The replay of a run without a model or a network. Each effect is compared with the recorded one.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use wattle_capability::par::Par;
 use wattle_catalog::Catalog;
-use wattle_machine::{
-    Call, Completion, Cost, Execution, Input, OutputContract, State, result_name,
-};
+use wattle_machine::{Call, Completion, Cost, Execution, Input, OutputContract, result_name};
 use wattle_rt::Grants;
 use wattle_store::StoreError;
 
@@ -18,6 +17,7 @@ use crate::journal::{
     Turn, describe_difference, excerpts, is_changed,
 };
 use crate::kept::{CallKept, RunKept};
+use crate::run_loop::RunLoop;
 use crate::settings::Settings;
 
 /// The result of a replay.
@@ -51,11 +51,11 @@ pub async fn replay(
     let account = host.runtime().open_account();
     let grants = grants(host, &run.start).charged_to(account.clone());
     let kept = RunKept::new(run.start.setup.settings.observation_limit);
-    let mut state = State::new(run.start.setup.clone());
+    let mut run_loop = RunLoop::of_host(host, &run.start);
     let mut recorder = EffectRecorder::default();
     let mut before: Option<&Turn> = None;
     for (at, turn) in (0..).zip(&turns) {
-        let number = state.steps().saturating_add(1);
+        let number = run_loop.steps().saturating_add(1);
         let executions: Vec<&Execution> = match &turn.input {
             Input::Executed(executions) => executions.iter().collect(),
             Input::Recalled(execution) => vec![execution],
@@ -71,7 +71,7 @@ pub async fn replay(
             });
             let (calls, is_internal) = calls.unwrap_or_default();
             let catalog =
-                if is_internal { host.internal_programs() } else { run_catalog(host, &state) };
+                if is_internal { host.internal_programs() } else { run_catalog(host, &run_loop) };
             let tapes = journal.calls_of(&run.id, at - 1).await?;
             for (program, (call, recorded)) in (0..).zip(calls.iter().zip(executions)) {
                 // A program that the host itself calls is denied if it needs approval, so its tape
@@ -108,8 +108,9 @@ pub async fn replay(
             kept.restore(&account, values, &calls).map_err(StoreError::unreadable)?;
         }
         let effects;
-        (state, effects) = turn.step(state);
-        kept.settle(state.kept());
+        let elapsed = Duration::from_millis(turn.elapsed_ms);
+        (run_loop, effects) = run_loop.advance(turn.spent, turn.input.clone(), elapsed).await;
+        kept.settle(run_loop.kept());
         if let Some(differs) = compare_effects(&turn.effects, &recorder.record(&effects)) {
             return Ok(ReplayReport { difference: Some((number, differs)), ..played });
         }
@@ -123,6 +124,10 @@ pub async fn replay(
 /// the host. Returns the first difference, if there is one.
 fn compare_start(host: &Host, run: &RunRecord) -> Option<Difference> {
     let start = &run.start;
+    if let (Some(engine), None) = (&start.engine, host.engine()) {
+        let (was, is) = (engine.hash.clone(), "none; pass its file with `--engine`".to_owned());
+        return Some(Difference { what: "the engine".to_owned(), was, is });
+    }
     for capability in host.runtime().capabilities() {
         let was = start.capabilities.get(capability.name).copied();
         let used = start.granted.iter().any(|name| name == capability.name);

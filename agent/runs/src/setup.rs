@@ -1,14 +1,15 @@
-//! The initial state of a run: its prompt, its functions, and its orientation.
+//! The start of a run: its prompt, its functions, its orientation, and what is recorded of them.
 
 use wattle_machine::{Dialect, OutputContract, Role, Setup, SystemPrompt};
 use wattle_model::DialectSetting;
 use wattle_model::output::OutputSettings;
 
 use crate::functions::functions;
-use crate::journal::RunRequest;
+use crate::journal::{RunRequest, RunStart};
 use crate::nonce::nonce;
 use crate::orient::orientation;
 use crate::parts::RunParts;
+use crate::run_loop::RunLoop;
 
 /// Returns the initial configuration of the state machine for a run.
 pub(crate) async fn setup(parts: &RunParts, request: &RunRequest) -> Setup {
@@ -55,6 +56,34 @@ pub(crate) async fn setup(parts: &RunParts, request: &RunRequest) -> Setup {
         traits: settings.traits.clone(),
         memory: settings.memory.clone(),
         output: of_job.clone().or_else(|| of_agent.clone()),
+    }
+}
+
+/// Returns the data that is recorded at the start of a run.
+pub(crate) fn start(parts: &RunParts, request: &RunRequest, setup: Setup) -> RunStart {
+    let RunParts { host, model, settings, .. } = parts;
+    let capabilities = host.runtime().capabilities().iter();
+    RunStart {
+        setup,
+        engine: RunLoop::recorded(host),
+        message: request.message.clone(),
+        agent: settings.agent.clone(),
+        model: model.name().to_owned(),
+        timeout_ms: settings
+            .timeout
+            .map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
+        temperature: settings.temperature,
+        max_tokens: settings.max_tokens,
+        thinking_effort: settings.thinking_effort,
+        tool_call: settings.tool_call,
+        preamble: settings.preamble.clone(),
+        granted: parts.grants.names().map(str::to_owned).collect(),
+        capabilities: capabilities
+            .map(|capability| (capability.name.to_owned(), capability.version))
+            .collect(),
+        forked: None,
+        parent: parts.tree.parent(),
+        origin: request.origin.clone(),
     }
 }
 

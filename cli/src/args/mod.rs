@@ -65,7 +65,7 @@ fn accepts(command: &str, group: Group) -> bool {
         // Its clients' runs are those of `run`, without a session.
         "mcp" => !matches!(group, Session | Form),
         // The program may ask a model, but there is no agent loop to limit.
-        "exec" | "workbook run" => !matches!(group, Limits | Form | AgentFolders | Agent),
+        "exec" | "workbook run" => !matches!(group, Limits | Form | Engine | AgentFolders | Agent),
         // A script can access files, but neither a model nor the network. The options for the store
         // and for the folders of programs tell the command which files a script must not change.
         "shell" => matches!(
@@ -77,9 +77,9 @@ fn accepts(command: &str, group: Group) -> bool {
             Model | Endpoint | Search | Hosts | Store | Tenant | Sandbox | Verbose | Root | Folders
         ),
         // A replay uses neither a model nor the network.
-        "replay" => matches!(group, Store | Tenant | Verbose | Root | Folders),
+        "replay" => matches!(group, Engine | Store | Tenant | Verbose | Root | Folders),
         // The tasks themselves set the limits of their runs.
-        "eval" => matches!(group, Endpoint | Verbose | Folders | AgentFolders | Agent),
+        "eval" => matches!(group, Endpoint | Engine | Verbose | Folders | AgentFolders | Agent),
         // Each example defines its own files.
         "agents test" => matches!(group, Endpoint | Root | Folders | AgentFolders),
         "changes" | "discard" => matches!(group, Store | Tenant | Sandbox | Root),

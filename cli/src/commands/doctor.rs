@@ -278,7 +278,7 @@ fn search(setup: &Setup) -> Found {
     };
     let engine = setup
         .host
-        .engine()
+        .search_engine()
         .map_err(|why| wrong(why, "correct `search` in the settings, or leave it out"))?;
     let key = engine.key().map(|key| {
         if key.is_short() {

@@ -18,6 +18,8 @@ pub(crate) enum Group {
     Limits,
     /// The form of an agent run: its calls and its first request.
     Form,
+    /// The loop of an agent run.
+    Engine,
     /// The time of a run.
     Time,
     /// The requests that programs make to models.

@@ -12,6 +12,7 @@ use wattle_agent::host::capability::ai::Budget;
 use wattle_agent::host::capability::egress::HostRule;
 use wattle_agent::host::capability::git::{Branch, Remote};
 use wattle_agent::host::capability::policy::{Policy, Privileges, Rule};
+use wattle_agent::host::engine::Bounds;
 use wattle_agent::host::machine::{self, Dollars, OnMaxSteps};
 use wattle_agent::host::rt::{AccountLimits, Limits};
 use wattle_agent::host::{DEFAULT_TENANT, DialectSetting, Retention, StoreLimits, Timeout};
@@ -310,6 +311,14 @@ keys! {
     /// The use of functions in the native dialect: the model may call one (`auto`), must call one
     /// (`required`), or must not call any (`none`).
     tool_call "WATTLE_TOOL_CALL": FunctionChoice = |_| FunctionChoice::default(), Class::Presentation;
+    /// The engine: the file of a WebAssembly component that is the loop of each run. By default, the
+    /// loop is that of Wattle itself.
+    engine as "engine.file" "WATTLE_ENGINE": Option<PathBuf> = |_| None, Class::Never, granted
+        => Flag::value(Group::Engine, "FILE", "Use a component as the loop of the run");
+    /// Maximum memory of an engine in one run, in MiB.
+    engine_memory as "engine.memory_mb" "WATTLE_ENGINE_MEMORY_MB": NonZeroU32 = |_| mebibytes(Bounds::default().memory as u64), Class::Narrows(class::at_most);
+    /// Maximum processor time of an engine between two of its requests.
+    engine_turn as "engine.turn" "WATTLE_ENGINE_TURN": Timeout = |_| Timeout(Bounds::default().turn), Class::Narrows(class::at_most);
     /// Maximum duration of a request to the model.
     http_timeout "WATTLE_HTTP_TIMEOUT": Timeout = |_| Timeout(Timeouts::default().request), Class::Narrows(class::at_most);
     /// Time for which a request to the model that fails temporarily is repeated. By default, 1

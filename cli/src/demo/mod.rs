@@ -191,6 +191,7 @@ mod tests {
     use std::time::Duration;
 
     use wattle_agent::Store;
+    use wattle_agent::host::engine::{Bounds, Component};
     use wattle_agent::host::journal::{self, Journal as _, RunOutcome, SharedJournal};
 
     use super::*;
@@ -224,6 +225,13 @@ mod tests {
             let replayed = journal::replay(&host, &journal, &run, 1).await.unwrap();
             assert_eq!(replayed.difference, None, "{}", demo.name);
             assert!(replayed.programs > 1);
+            let Some(binary) = wattle_cases::engine::component() else { continue };
+            let folder = wattle_cases::guests::SharedGuests::in_target();
+            let engine =
+                Component::load(&binary, Some(folder.folder()), Bounds::default()).unwrap();
+            let host = host.clone().with_engine(Some(engine));
+            let by_engine = journal::replay(&host, &journal, &run, 1).await.unwrap();
+            assert_eq!(by_engine, replayed, "{} with the engine", demo.name);
         }
     }
 }

@@ -24,11 +24,12 @@ use wattle_agent::agents::{
 };
 use wattle_agent::host::capability::ai::Budget;
 use wattle_agent::host::capability::egress::{Egress, Policy};
-use wattle_agent::host::capability::files::{Base, Files, OVERLAY_LIMIT};
+use wattle_agent::host::capability::files::{Base, Files, OVERLAY_LIMIT, read_regular_file};
 use wattle_agent::host::capability::policy::{
     Approver, NoApprover, Policy as RunPolicy, Preflight,
 };
 use wattle_agent::host::catalog::Folders;
+use wattle_agent::host::engine::{Bounds, Component, MAX_BINARY};
 use wattle_agent::host::machine;
 use wattle_agent::host::moderation::{Classifier, MessageFilter, Moderation};
 use wattle_agent::host::rt::{AccountLimits, Grants, Limits, decode_text};
@@ -111,6 +112,26 @@ pub(crate) struct Session {
     pub(crate) store: TenantStore,
 }
 
+/// Loads the engine that the settings name, or returns `None` if they name none.
+///
+/// # Errors
+/// If the file cannot be read, or is no engine.
+pub(crate) fn agent_engine(config: &Config) -> Result<Option<Component>, Fault> {
+    let Some(path) = &config.engine.value else { return Ok(None) };
+    let failed = |why: &dyn std::fmt::Display| {
+        Fault::configuration(format!("failed to load the engine `{}`: {why}", path.display()))
+    };
+    let binary = read_regular_file(path, MAX_BINARY as u64).map_err(|why| failed(&why))?;
+    let binary = binary.ok_or_else(|| failed(&"there is no such file"))?;
+    let bounds = Bounds {
+        memory: (config.engine_memory.value.get() as usize) << 20,
+        turn: config.engine_turn.value.0,
+    };
+    let cache = Places::of_user().cache;
+    let component = Component::load(&binary, cache.as_deref(), bounds);
+    component.map(Some).map_err(|why| failed(&why))
+}
+
 impl Setup {
     /// Creates the engine, loads the catalog, and warns about invalid programs.
     ///
@@ -127,7 +148,10 @@ impl Setup {
     /// The same as for [`new`](Setup::new).
     pub(crate) fn without_warnings(config: Config) -> Result<Setup, Fault> {
         let limits = limits(&config);
-        Setup::with_limits(config, limits)
+        let engine = agent_engine(&config)?;
+        let setup = Setup::with_limits(config, limits)?;
+        let host = setup.host.clone().with_engine(engine);
+        Ok(Setup { host, ..setup })
     }
 
     /// Warns about invalid agents.
@@ -169,7 +193,7 @@ impl Setup {
         if let Some(folder) = Places::of_user().cache {
             host = host.with_cache(&folder).map_err(Fault::failed)?;
         }
-        let host = host.with_engine(engine).with_mask(output::mask().clone());
+        let host = host.with_search_engine(engine).with_mask(output::mask().clone());
         let host = match collector(&host)? {
             Some(collector) => host.with_collector(collector),
             None => host,

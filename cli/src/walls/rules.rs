@@ -120,6 +120,7 @@ pub(super) fn rules(config: &Config, needs: &Needs, places: &Places) -> Vec<Rule
     rules.add(programs, &config.catalog.value);
     rules.add(Reach::Read, &config.agents.value);
     rules.add(Reach::Read, &config.cassette.value);
+    rules.add(Reach::Read, &config.engine.value);
     rules.add(Reach::Read, &config.system.value);
     rules.add(Reach::Read, &needs.reads);
     let written = config.record.value.iter().chain(&needs.writes);

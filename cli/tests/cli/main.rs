@@ -9,6 +9,7 @@ mod check;
 mod completions;
 mod config;
 mod durable;
+mod engine;
 mod eval;
 mod exec;
 mod first_try;

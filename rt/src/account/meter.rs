@@ -53,7 +53,7 @@ impl Drop for Metering {
 }
 
 /// Polls a future to completion and reports the processor time of each poll to `spend`.
-pub(crate) async fn timed<F: Future>(work: F, mut spend: impl FnMut(Duration)) -> F::Output {
+pub async fn timed<F: Future>(work: F, mut spend: impl FnMut(Duration)) -> F::Output {
     let mut work = pin!(work);
     std::future::poll_fn(|context| {
         let before = processor_time();

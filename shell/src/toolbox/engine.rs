@@ -2,21 +2,17 @@
 //! cached on disk, so that later processes load it instead of compiling it again.
 
 use std::path::Path;
-use std::time::Duration;
 
 use wasmtime::{
     Config, Engine, InstanceAllocationStrategy, InstancePre, Linker, OptLevel,
     PoolingAllocationConfig,
 };
-use wattle_rt::HostModule;
+use wattle_rt::{HostModule, start_clock};
 
 use super::ToolboxError;
 use super::threads::Threads;
 use super::wasi::{self, Guest};
 
-/// Interval at which the epoch advances. It determines the precision of a stage's time limit and
-/// cancellation.
-const TICK: Duration = Duration::from_millis(5);
 /// Maximum number of stages that run in the process at the same time.
 const STAGES: u32 = 1000;
 /// Maximum memory of any stage, in bytes.
@@ -50,7 +46,7 @@ impl CompiledModule {
         let mut linker = Linker::new(&engine);
         wasi::link(&mut linker).map_err(failed)?;
         let instance = linker.instantiate_pre(&module).map_err(failed)?;
-        start_clock(&engine)?;
+        start_clock(&engine).map_err(failed)?;
         Ok(CompiledModule { engine, instance, threads: Threads::default() })
     }
 }
@@ -81,20 +77,4 @@ fn config() -> Config {
         .wasm_multi_memory(false)
         .allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
     config
-}
-
-/// Starts a thread that advances the epoch until the engine is dropped.
-fn start_clock(engine: &Engine) -> Result<(), ToolboxError> {
-    let engine = engine.weak();
-    let tick = move || {
-        while let Some(engine) = engine.upgrade() {
-            engine.increment_epoch();
-            drop(engine);
-            std::thread::sleep(TICK);
-        }
-    };
-    let started = std::thread::Builder::new().name("wattle-commands".to_owned()).spawn(tick);
-    started
-        .map(drop)
-        .map_err(|cause| ToolboxError(format!("failed to start the clock thread: {cause}")))
 }

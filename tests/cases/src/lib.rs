@@ -25,6 +25,7 @@
 
 #![allow(clippy::panic, reason = "only tests use this crate, and a test fails by panicking")]
 
+pub mod engine;
 pub mod guests;
 pub mod pooler;
 pub mod postgres;

@@ -23,11 +23,14 @@ const ARROWS: &[(&str, &[&str])] = &[
         &["wattle-egress", "wattle-files", "wattle-machine", "wattle-rt", "wattle-schema"],
     ),
     ("wattle-store", &["wattle-capability", "wattle-machine", "wattle-rt"]),
+    ("wattle-engine", &["wattle-machine", "wattle-rt"]),
+    ("wattle-loop", &["wattle-machine"]),
     (
         "wattle-runs",
         &[
             "wattle-capability",
             "wattle-catalog",
+            "wattle-engine",
             "wattle-machine",
             "wattle-model",
             "wattle-rt",

@@ -1,14 +1,14 @@
 //! Starts the calls of a step and adds their results to the conversation.
 
 use crate::{
-    artifact::{Artifact, MAX_BYTES, MAX_NUMBER},
+    artifact,
     call::{Call, Execution},
     dialect::PlannedCall,
     ending::Ending,
     event::{Event, Source},
     fix::WrittenProgram,
     function::ProgramFunction,
-    kept::{KeptValue, MAX_KEPT, MAX_KEPT_BYTES},
+    kept,
     message::Message,
     observation::{self, Output, WHOLE_LIMIT},
     phase::{Phase, RepeatedCalls, Turn},
@@ -96,7 +96,7 @@ impl State {
         let mut executions = executions.into_iter().chain(std::iter::repeat_with(missing));
         let (mut effects, mut outputs) = (Vec::new(), Vec::new());
         let (mut final_answer, mut own_notes) = (None, Vec::new());
-        let mut kept: Vec<&str> = Vec::new();
+        let mut kept_names: Vec<&str> = Vec::new();
         let executions: Vec<Execution> = planned
             .iter()
             .map(|plan| match &plan.refused {
@@ -111,9 +111,9 @@ impl State {
             let limit = if self.is_whole(call) { limit.max(WHOLE_LIMIT) } else { limit };
             let mut output = observation::output(execution, limit);
             for value in execution.kept() {
-                match self.keep(value) {
+                match kept::keep(&mut self.kept, value) {
                     Ok(()) if value.is_result => output.text.is_kept_as(&value.name),
-                    Ok(()) => kept.push(&value.name),
+                    Ok(()) => kept_names.push(&value.name),
                     Err(why) => own_notes.push(why),
                 }
             }
@@ -132,7 +132,7 @@ impl State {
             }));
             outputs.push(output);
             for artifact in execution.artifacts() {
-                match self.keep_artifact(artifact) {
+                match artifact::keep(&mut self.artifacts, artifact) {
                     Ok(()) => effects.push(Effect::Emit(Event::Artifact {
                         step: self.steps,
                         call: number,
@@ -159,7 +159,7 @@ impl State {
             !self.knows_escapes && outputs.iter().any(|output| output.has_marks(&self.nonce));
         self.knows_escapes |= escaped;
         let escaped = escaped.then(|| prompt::ESCAPED.to_owned());
-        let kept = self.kept.iter().filter(|value| kept.contains(&value.name.as_str()));
+        let kept = self.kept.iter().filter(|value| kept_names.contains(&value.name.as_str()));
         own_notes.extend(prompt::kept(kept));
         let notes: Vec<String> =
             notes.iter().cloned().chain(own_notes).chain(warning).chain(escaped).collect();
@@ -179,46 +179,6 @@ impl State {
             None => self.next_turn(),
         });
         effects
-    }
-
-    /// Stores an artifact. It replaces an earlier artifact of the same name.
-    ///
-    /// # Errors
-    /// If the run's artifacts would exceed their limits. The error is a message for the model.
-    pub(super) fn keep_artifact(&mut self, artifact: &Artifact) -> Result<(), String> {
-        let others = || self.artifacts.iter().filter(|known| known.name != artifact.name);
-        let bytes: usize = others().map(|known| known.data.len()).sum();
-        if others().count() >= MAX_NUMBER || bytes + artifact.data.len() > MAX_BYTES {
-            return Err(format!(
-                "the artifact `{}` is not kept: a run keeps at most {MAX_NUMBER} of together {} \
-                 MiB",
-                artifact.name,
-                MAX_BYTES >> 20
-            ));
-        }
-        self.artifacts.retain(|known| known.name != artifact.name);
-        self.artifacts.push(artifact.clone());
-        Ok(())
-    }
-
-    /// Stores a kept value. It replaces an earlier value of the same name.
-    ///
-    /// # Errors
-    /// If the run's kept values would exceed their limits, because programs that ran at the same
-    /// time kept too much. The error is a message for the model.
-    fn keep(&mut self, value: &KeptValue) -> Result<(), String> {
-        let others = || self.kept.iter().filter(|known| known.name != value.name);
-        let bytes = others().fold(value.bytes, |bytes, known| bytes.saturating_add(known.bytes));
-        if others().count() >= MAX_KEPT || bytes > MAX_KEPT_BYTES as u64 {
-            return Err(format!(
-                "`${}` is not kept: a run keeps at most {MAX_KEPT} values of together {} MiB",
-                value.name,
-                MAX_KEPT_BYTES >> 20
-            ));
-        }
-        self.kept.retain(|known| known.name != value.name);
-        self.kept.push(value.clone());
-        Ok(())
     }
 
     /// Stores the step's last failed inline program, so that the model can fix it later. If all

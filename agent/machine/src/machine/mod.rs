@@ -56,23 +56,12 @@ pub(super) const ONLY_THOUGHTS: &str =
 /// ```
 pub fn step(mut state: State, input: Input) -> (State, Vec<Effect>) {
     let phase = std::mem::replace(&mut state.phase, Phase::Ended);
+    if let Some(ending) = input.ending().filter(|_| !matches!(phase, Phase::Ended)) {
+        let effects = state.abort_pending_calls(&phase, ending);
+        return (state, effects);
+    }
     let effects = match (phase, input) {
         (Phase::Ended, _) => Vec::new(),
-        (phase, Input::Cancel { reason }) => {
-            state.abort_pending_calls(&phase, Ending::cancelled(&reason))
-        }
-        (phase, Input::Expired { limit_ms }) => {
-            state.abort_pending_calls(&phase, Ending::expired(limit_ms))
-        }
-        (phase, Input::OutOfTokens { limit, owner }) => {
-            state.abort_pending_calls(&phase, Ending::out_of_tokens(limit, owner.as_deref()))
-        }
-        (phase, Input::OutOfMoney { limit, owner }) => {
-            state.abort_pending_calls(&phase, Ending::out_of_money(limit, owner.as_deref()))
-        }
-        (phase, Input::Failed(message)) => {
-            state.abort_pending_calls(&phase, Ending::failed(&message))
-        }
         (Phase::Ready, Input::Begin { message }) => state.begin(message),
         (Phase::Moderating, Input::Moderated(verdict)) => state.apply_verdict(verdict),
         (Phase::Asking(turn), Input::Answer(answer)) => state.act(turn, answer),
@@ -316,13 +305,7 @@ impl State {
 
     /// Returns the ending if the run has used up its token or cost budget, and `None` otherwise.
     fn over_budget(&self) -> Option<Ending> {
-        let tokens = self.settings.max_tokens_total.filter(|bound| self.usage.total() >= *bound);
-        let cost = self
-            .settings
-            .max_cost
-            .filter(|bound| self.usage.cost.is_some_and(|cost| cost >= *bound));
-        let out_of_tokens = tokens.map(|bound| Ending::out_of_tokens(bound, None));
-        out_of_tokens.or_else(|| cost.map(|bound| Ending::out_of_money(bound, None)))
+        self.settings.over_budget(self.usage)
     }
 
     fn thinking(&self, thought: Option<&str>) -> Vec<Effect> {
@@ -357,17 +340,7 @@ impl State {
     /// Ends the run and emits its last event.
     fn end(&mut self, ending: Ending) -> Vec<Effect> {
         self.phase = Phase::Ended;
-        let event = match ending.stop() {
-            None => Event::Error { message: ending.text().to_owned() },
-            Some(stop) => Event::Response {
-                text: ending.text().to_owned(),
-                session_id: self.session_id.clone(),
-                steps: self.steps,
-                usage: self.usage,
-                stop,
-                data: ending.data().cloned(),
-            },
-        };
+        let event = ending.event(self.session_id.as_deref(), self.steps, self.usage);
         vec![Effect::Emit(event), Effect::Finish(ending)]
     }
 }

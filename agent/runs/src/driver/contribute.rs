@@ -5,15 +5,14 @@ use std::time::Duration;
 use serde::Deserialize;
 use wattle_capability::PURE;
 use wattle_catalog::{Catalog, Entry, ToolRef};
-use wattle_machine::{
-    Addition, Call, Contribution, Execution, Input, State, TraitProgram, TraitPurpose,
-};
+use wattle_machine::{Addition, Call, Contribution, Execution, Input, TraitProgram, TraitPurpose};
 use wattle_rt::{Param, Ty};
 
 use super::{CallState, Performer};
 use crate::agents::{DelegateRef, delegate_program};
 use crate::functions::offered;
 use crate::host::Host;
+use crate::run_loop::RunLoop;
 use crate::trace::CallOutcome;
 
 /// Default time limit of a program that the host itself calls.
@@ -164,9 +163,9 @@ fn select(all: &Catalog, tools: &[String]) -> Result<Catalog, String> {
 }
 
 /// Returns the programs that a run may call, including those that its traits added.
-pub(crate) fn run_catalog(host: &Host, state: &State) -> Catalog {
+pub(crate) fn run_catalog(host: &Host, run_loop: &RunLoop) -> Catalog {
     let catalog = host.catalog();
-    let (tools, delegates) = (state.added_tools(), state.added_delegates());
+    let (tools, delegates) = (run_loop.added_tools(), run_loop.added_delegates());
     if tools.is_empty() && delegates.is_empty() {
         return catalog;
     }

@@ -27,6 +27,9 @@ pub enum ResumeError {
     /// No approval is pending for this call.
     #[error("the run does not wait for an answer about the call `{0}`")]
     NotAsked(String),
+    /// The run's loop is an engine that this process does not have. The string names both.
+    #[error("{0}")]
+    Engine(String),
     /// The journal cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),

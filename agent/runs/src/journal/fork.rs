@@ -3,11 +3,12 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use wattle_machine::{Effect, Envelope, Input, Message, Role, Setup, State, Usage, step};
+use wattle_machine::{Effect, Envelope, Input, Message, Role, Setup, State, Tally, Usage, step};
 use wattle_store::StoreError;
 use wattle_store::journal::{EffectRecorder, lock_run};
 
 use super::{RecordedCall, RecordedEffect, RunEnd, RunRecord, RunStart, SharedJournal, Turn};
+use crate::run_loop::count;
 use crate::sink::Stamp;
 
 /// The operator's limits. They apply to every new run, regardless of its request.
@@ -58,6 +59,12 @@ pub enum ForkError {
         /// The operator's maximum number of steps.
         limit: u32,
     },
+    /// The run's loop is an engine, so its conversation is not known to the host.
+    #[error(
+        "the loop of the run is an engine of its own, which cannot be forked with a new message; \
+         fork it without one"
+    )]
+    Engine,
     /// The journal cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -89,13 +96,33 @@ fn end_of_step(setup: &Setup, turns: &[Turn], at: u32) -> Result<(usize, State),
     Err(ForkError::TooFar { asked: at, has: state.steps() })
 }
 
+/// Returns the number of the turn with which a step ends in a run whose loop is an engine.
+///
+/// # Errors
+/// If the run has fewer steps.
+fn end_of_engine_step(setup: &Setup, turns: &[Turn], at: u32) -> Result<usize, ForkError> {
+    let mut tally = Tally::new(setup);
+    for (number, turn) in turns.iter().enumerate() {
+        count(&mut tally, turn);
+        let asks = turn.effects.iter().any(|effect| matches!(effect, RecordedEffect::Ask(_)));
+        if tally.steps() == at && asks {
+            return Ok(number);
+        }
+    }
+    Err(ForkError::TooFar { asked: at, has: tally.steps() })
+}
+
 /// Returns the number of the turn with which a step of a run ends.
 ///
 /// # Errors
 /// If the run has fewer steps, or the journal cannot be read.
 pub async fn step_end(journal: &SharedJournal, of: &RunRecord, at: u32) -> Result<u32, ForkError> {
     let turns = journal.turns(&of.id).await?;
-    let (number, _) = end_of_step(&of.start.setup, &turns, at)?;
+    let setup = &of.start.setup;
+    let number = match of.start.engine {
+        None => end_of_step(setup, &turns, at)?.0,
+        Some(_) => end_of_engine_step(setup, &turns, at)?,
+    };
     Ok(u32::try_from(number).unwrap_or(u32::MAX))
 }
 
@@ -122,7 +149,15 @@ pub async fn fork(
 ) -> Result<ForkedRun, ForkError> {
     let start = limits.apply(&of.start)?;
     let mut prefix = journal.turns(&of.id).await?;
-    let (last, state) = end_of_step(&of.start.setup, &prefix, at)?;
+    let setup = &of.start.setup;
+    let (last, restarted) = match (&of.start.engine, message) {
+        (None, message) => {
+            let (last, state) = end_of_step(setup, &prefix, at)?;
+            (last, message.map(|message| restart(&start, state.conversation(), message)))
+        }
+        (Some(_), None) => (end_of_engine_step(setup, &prefix, at)?, None),
+        (Some(_), Some(_)) => return Err(ForkError::Engine),
+    };
     prefix.truncate(last + 1);
     let last = u32::try_from(last).unwrap_or(u32::MAX);
     // Includes the files of child runs, because the turns contain the results of these runs.
@@ -139,7 +174,7 @@ pub async fn fork(
             attempts: 0,
             ..RunRecord::new(id.clone(), start)
         };
-        let Some(message) = message else {
+        let Some(start) = restarted else {
             let run = open(RunStart { forked, parent: None, ..start });
             journal.open(run.clone()).await?;
             for (number, turn) in (0..).zip(prefix) {
@@ -152,7 +187,6 @@ pub async fn fork(
             let is_state_restored = journal.fork_state((&of.id, last), &id).await?;
             return Ok(ForkedRun { run, is_state_restored });
         };
-        let start = restart(&start, state.conversation(), message);
         let (_, effects) =
             step(State::new(start.setup.clone()), Input::Begin { message: start.message.clone() });
         let first = Turn {

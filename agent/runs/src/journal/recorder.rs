@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use wattle_capability::files::Files;
-use wattle_machine::{Effect, Envelope, Input, Setup, State, Usage};
+use wattle_machine::{Effect, Envelope, Input, Setup, Usage};
 use wattle_store::StoreError;
 use wattle_store::journal::EffectRecorder;
 
 use super::tape::{Mode, RunTape, kept_json};
-use super::{RecordedCall, SharedJournal, Turn};
+use super::{RecordedCall, RecordedEffect, SharedJournal, Turn, describe_difference};
+use crate::run_loop::RunLoop;
 use crate::tree::RunTree;
 
 /// A recorder of one run's turns.
@@ -34,7 +35,6 @@ pub(crate) struct TurnRecorder {
 
 /// The point where a run was stopped.
 pub(crate) struct ResumePoint {
-    pub(crate) state: State,
     /// The pending effects, which may already have been performed in part.
     pub(crate) effects: Vec<Effect>,
     /// The sequence number of the first event that the pending effects emit.
@@ -43,7 +43,9 @@ pub(crate) struct ResumePoint {
     pub(crate) recorded: u64,
     /// Duration of the run so far.
     pub(crate) elapsed: Duration,
-    /// The recorded calls that kept the values of `state`.
+    /// The reason why the run must end, because its engine did not do what was recorded.
+    pub(crate) broken: Option<String>,
+    /// The recorded calls that kept the values of the run.
     pub(crate) kept: Vec<RecordedCall>,
     /// The recorded calls of the programs that the pending effects started.
     calls: Vec<RecordedCall>,
@@ -77,22 +79,23 @@ impl TurnRecorder {
         }
     }
 
-    /// Creates the recorder of a stopped run. The run's state is rebuilt from its turns. The root
+    /// Creates the recorder of a stopped run. The run's loop, which has not begun, is given the
+    /// recorded inputs, and returned. An engine must return the recorded effects. The root
     /// run of the tree is resumed first, and rebuilds the file overlay from the recorded changes of
     /// all runs in the tree. If `has_session_files` is true, `files` already contain what the run
     /// began with.
     pub(crate) async fn resume(
         journal: SharedJournal,
         run: String,
-        setup: Setup,
+        (setup, mut run_loop): (&Setup, RunLoop),
         (files, has_session_files): (Option<Arc<Files>>, bool),
         tree: &RunTree,
-    ) -> Result<TurnRecorder, StoreError> {
+    ) -> Result<(TurnRecorder, RunLoop), StoreError> {
         let turns = journal.turns(&run).await?;
         let mut recorder = EffectRecorder::default();
         let mut point = ResumePoint {
-            state: State::new(setup),
             effects: Vec::new(),
+            broken: None,
             seq: 1,
             recorded: 0,
             elapsed: Duration::ZERO,
@@ -108,9 +111,18 @@ impl TurnRecorder {
                 keeping.extend(kept.map(|value| (value.name.as_str(), at.saturating_sub(1))));
             }
             let Turn { seq, elapsed_ms, .. } = turn;
-            (point.state, point.effects) = turn.step(point.state);
-            recorder.record(&point.effects);
             (point.seq, point.elapsed, point.turn) = (*seq, Duration::from_millis(*elapsed_ms), at);
+            let (spent, input) = (turn.spent, turn.input.clone());
+            (run_loop, point.effects) = run_loop.advance(spent, input, point.elapsed).await;
+            let effects = recorder.record(&point.effects);
+            if run_loop.is_engine() && effects != turn.effects {
+                run_loop = RunLoop::stopped(setup, &turns);
+                (point.effects, point.broken) = broken(turn, &effects, &turns);
+                let last = turns.last().unwrap_or(turn);
+                (point.seq, point.elapsed) = (last.seq, Duration::from_millis(last.elapsed_ms));
+                point.turn = u32::try_from(turns.len().saturating_sub(1)).unwrap_or(u32::MAX);
+                break;
+            }
         }
         if let Some(files) = files.as_ref().filter(|_| tree.is_top()) {
             let recorded = journal.files_of_tree(&run).await?;
@@ -121,9 +133,9 @@ impl TurnRecorder {
         }
         if turns.is_empty() {
             // The run was stopped before its first turn.
-            return Ok(TurnRecorder::new(journal, run, files, tree));
+            return Ok((TurnRecorder::new(journal, run, files, tree), run_loop));
         }
-        let kept = point.state.kept().iter();
+        let kept = run_loop.kept().iter();
         let keeping: BTreeSet<u32> =
             kept.filter_map(|value| keeping.get(value.name.as_str()).copied()).collect();
         for turn in keeping {
@@ -135,7 +147,7 @@ impl TurnRecorder {
         let last = journal.events(&run, point.seq.saturating_sub(1), u32::MAX).await?;
         point.recorded = last.last().map_or(0, |event| event.seq);
         let turns = AtomicU32::new(u32::try_from(turns.len()).unwrap_or(u32::MAX));
-        Ok(TurnRecorder {
+        let recorder = TurnRecorder {
             run,
             journal,
             files,
@@ -145,7 +157,8 @@ impl TurnRecorder {
             turns,
             resumed: Some(point),
             failure: Mutex::default(),
-        })
+        };
+        Ok((recorder, run_loop))
     }
 
     /// Returns the id of the tree's root run.
@@ -232,4 +245,20 @@ impl TurnRecorder {
             resumed,
         ))
     }
+}
+
+/// Returns the effects to perform and the reason why the run must end, if an engine returned
+/// `effects` for the input of `turn`. A run whose end is recorded ends as recorded.
+fn broken(
+    turn: &Turn,
+    effects: &[RecordedEffect],
+    turns: &[Turn],
+) -> (Vec<Effect>, Option<String>) {
+    let last = turns.last().map(|last| last.effects.as_slice()).unwrap_or_default();
+    if let Some(RecordedEffect::Finish(ending)) = last.last() {
+        return (vec![Effect::Finish(ending.clone())], None);
+    }
+    let (was, is) = describe_difference(&turn.effects, &effects);
+    let reason = format!("the engine is not deterministic: it did {is}, and was recorded as {was}");
+    (Vec::new(), Some(reason))
 }

@@ -513,7 +513,9 @@ impl RunService {
                 }),
                 Err(cause) => failed(id, cause),
             },
-            Err(ResumeError::Parked { .. }) if live.cancel.is_cancelled() => {
+            Err(ResumeError::Parked { .. } | ResumeError::Engine(_))
+                if live.cancel.is_cancelled() =>
+            {
                 self.abort(&journal, run, live).await
             }
             Err(ResumeError::Store(cause)) if live.cancel.is_cancelled() && !cause.is_outage() => {

@@ -69,6 +69,9 @@ pub enum AnswerError {
         /// The operator's maximum number of steps.
         limit: u32,
     },
+    /// The run has an engine of its own, which does not allow this. The string is the reason.
+    #[error("{0}")]
+    Engine(String),
     /// The run cannot be started now.
     #[error(transparent)]
     Start(#[from] StartError),
@@ -82,6 +85,7 @@ impl From<ForkError> for AnswerError {
         match error {
             ForkError::TooFar { asked, has } => AnswerError::TooFar { asked, has },
             ForkError::OverLimit { limit } => AnswerError::OverLimit { limit },
+            ForkError::Engine => AnswerError::Engine(error.to_string()),
             ForkError::Store(error) => AnswerError::Store(error),
         }
     }

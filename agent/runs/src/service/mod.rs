@@ -352,6 +352,7 @@ impl From<ResumeError> for AnswerError {
             ResumeError::Parked { reason, .. } => AnswerError::Parked(reason),
             ResumeError::Ended(_) => AnswerError::Ended,
             ResumeError::Held(_) => AnswerError::Held,
+            ResumeError::Engine(why) => AnswerError::Engine(why),
             ResumeError::Store(error) => AnswerError::Store(error),
         }
     }

@@ -23,8 +23,9 @@ use wattle_machine::Envelope;
 
 pub use locks::{lock_name, lock_run, lock_session, try_lock_session};
 pub use record::{
-    CallTime, DEFAULT_AGENT, KeptFiles, ParentRun, Priority, RecordedCall, RunEnd, RunFilter,
-    RunRecord, RunRequest, RunStart, RunSummary, Status, Turn, advance, new_id, own_session,
+    CallTime, DEFAULT_AGENT, EngineStart, KeptFiles, ParentRun, Priority, RecordedCall, RunEnd,
+    RunFilter, RunRecord, RunRequest, RunStart, RunSummary, Status, Turn, advance, new_id,
+    own_session,
 };
 pub use turn::{EffectRecorder, RecordedAsk, RecordedEffect, describe_difference, excerpts};
 

@@ -289,6 +289,9 @@ pub struct RunStart {
     /// The run that started this run, if this is a child run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ParentRun>,
+    /// The engine that is the run's loop, or `None` if the loop is that of the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<EngineStart>,
     /// The caller's data for recreating the run's grants. The journal does not interpret it.
     #[serde(default)]
     pub origin: Json,
@@ -313,6 +316,7 @@ impl RunStart {
             capabilities: BTreeMap::new(),
             forked: None,
             parent: None,
+            engine: None,
             origin,
         }
     }
@@ -335,6 +339,15 @@ impl RunRecord {
             start,
         }
     }
+}
+
+/// The engine of a run, and the start of its clock.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EngineStart {
+    /// The hash of the engine's binary.
+    pub hash: String,
+    /// The start time of the run's clock, in milliseconds since 1970.
+    pub created: u64,
 }
 
 /// The parent of a child run, and the root run of its tree.

@@ -36,6 +36,23 @@ const STATEMENTS: &[&str] = &[
 const ENDS: &[&str] =
     &["", "", "", "(return (i32.const 4))", "(unreachable)", "(resv (kv.get? \"absent\"))"];
 
+/// Returns the model's answers of a generated run.
+pub(crate) fn turns(random: &mut fastrand::Rng) -> Vec<String> {
+    let mut turns = Vec::new();
+    for _ in 0..random.usize(1..5) {
+        let mut body: Vec<&str> =
+            (0..random.usize(1..6)).map(|_| STATEMENTS[random.usize(..STATEMENTS.len())]).collect();
+        body.push(ENDS[random.usize(..ENDS.len())]);
+        turns.push(match random.u32(..6) {
+            0 => "ToolCall::Catalog(\"no_such_program\")".to_owned(),
+            1 => "ToolCall::Catalog(\"file_read\", \"base.txt\")".to_owned(),
+            _ => wat(&body.join("\n")),
+        });
+    }
+    turns.push(done());
+    turns
+}
+
 #[tokio::test]
 async fn generated_runs_are_replayed_as_recorded() {
     let mut random = fastrand::Rng::with_seed(20);
@@ -43,19 +60,7 @@ async fn generated_runs_are_replayed_as_recorded() {
     let mut programs = 0;
     for run in 0..20 {
         let place = first.another();
-        let mut turns = Vec::new();
-        for _ in 0..random.usize(1..5) {
-            let mut body: Vec<&str> = (0..random.usize(1..6))
-                .map(|_| STATEMENTS[random.usize(..STATEMENTS.len())])
-                .collect();
-            body.push(ENDS[random.usize(..ENDS.len())]);
-            turns.push(match random.u32(..6) {
-                0 => "ToolCall::Catalog(\"no_such_program\")".to_owned(),
-                1 => "ToolCall::Catalog(\"file_read\", \"base.txt\")".to_owned(),
-                _ => wat(&body.join("\n")),
-            });
-        }
-        turns.push(done());
+        let turns = turns(&mut random);
         let (ended, _) =
             place.run(&place.journal(), &ByTurn(turns.clone()), &format!("r{run}")).await;
         assert_eq!(answer(&ended), "done", "{turns:#?}");

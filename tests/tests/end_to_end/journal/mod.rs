@@ -2,6 +2,7 @@
 //! them, and forking them.
 
 mod conformance;
+mod engine;
 mod fork;
 mod generated;
 mod kept;
