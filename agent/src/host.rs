@@ -38,7 +38,7 @@ pub use crate::authority::{Touched, touched};
 pub use crate::examples::{Difference, ExampleFault, check_example};
 pub use crate::issues::IssueFile;
 pub use crate::scene::ExampleWorld;
-pub use crate::tool_program::ToolProgram;
+pub use crate::tool_program::{ToolProgram, result_shape};
 pub use crate::wiring::Trusted;
 pub use wattle_machine::{Artifact, RecallContract};
 pub use wattle_model::{DialectSetting, UsageMeter, moderation};

@@ -30,10 +30,10 @@ mod tool_program;
 mod wiring;
 
 pub use embed::{
-    Agent, AgentBuilder, CallReport, CallResult, Handler, Middleware, ModelCall, ModelCallRequest,
-    NextCall, NextModelCall, ReportStatus, RunBuilder, RunEvent, RunEventKind, RunFailure,
-    RunReport, RunState, RunStream, Runner, RunnerStats, StepCall, StepError, StepOptions,
-    StepReply, StreamItem, Subscription, Tool, ToolContext, ToolError,
+    Agent, AgentBuilder, CallReport, CallResult, Handler, InvalidTool, Middleware, ModelCall,
+    ModelCallRequest, NextCall, NextModelCall, ReportStatus, RunBuilder, RunEvent, RunEventKind,
+    RunFailure, RunReport, RunState, RunStream, Runner, RunnerStats, StepCall, StepError,
+    StepOptions, StepReply, StreamItem, Subscription, Tool, ToolContext, ToolError, ToolSet,
 };
 pub use wattle_model::{self as model, IntoModel, output};
 pub use wattle_runs::{Cancel, Host, Settings, agents};

@@ -29,6 +29,12 @@ const MAX_FAULTS: usize = 8;
 /// Maximum size of a call's arguments, in bytes.
 const MAX_ARGUMENTS: usize = 4 << 20;
 
+/// Maximum length of the shape of a result, in characters.
+const MAX_SHAPE: usize = 160;
+
+/// Maximum depth of the shape of a result.
+const MAX_DEPTH: usize = 4;
+
 /// The name of the one argument of a tool whose properties cannot be arguments.
 const WHOLE: &str = "arguments";
 
@@ -278,5 +284,83 @@ fn type_hint(schema: &Json, property: &Json) -> TypeHint {
         ["number"] => TypeHint::Float,
         ["boolean"] => TypeHint::Bool,
         _ => TypeHint::Json,
+    }
+}
+
+/// Returns the shape of the JSON values that a schema describes, as programs' front matter writes it,
+/// such as `{id: number, tags: [string]}`.
+#[must_use]
+pub fn result_shape(schema: &Json) -> String {
+    // A shape that is too long, or has keys that are no plain text, is written with fewer levels.
+    // The last level with keys may be longer.
+    let limits = (0..MAX_DEPTH).map(|depth| match depth + 1 {
+        MAX_DEPTH => (depth, 3 * MAX_SHAPE),
+        _ => (depth, MAX_SHAPE),
+    });
+    let mut shapes = limits.map(|(depth, limit)| (shape_at(schema, schema, depth), limit));
+    let fitting = shapes.find(|(shape, limit)| one_line(shape, *limit) == *shape);
+    fitting.map_or_else(|| shape_at(schema, schema, MAX_DEPTH), |(shape, _)| shape)
+}
+
+fn shape_at(root: &Json, schema: &Json, depth: usize) -> String {
+    let reference = schema.get("$ref").and_then(Json::as_str);
+    let target = reference.and_then(|it| it.strip_prefix('#')).and_then(|it| root.pointer(it));
+    let schema = target.unwrap_or(schema);
+    let kind = match schema.get("type") {
+        Some(Json::String(kind)) => kind.as_str(),
+        Some(Json::Array(kinds)) => {
+            kinds.iter().filter_map(Json::as_str).find(|kind| *kind != "null").unwrap_or("any")
+        }
+        _ => "any",
+    };
+    match kind {
+        "object" if depth < MAX_DEPTH => {
+            let properties = schema.get("properties").and_then(Json::as_object);
+            let parts: Vec<String> = properties
+                .into_iter()
+                .flatten()
+                .map(|(key, value)| format!("{key}: {}", shape_at(root, value, depth + 1)))
+                .collect();
+            if parts.is_empty() { "object".to_owned() } else { format!("{{{}}}", parts.join(", ")) }
+        }
+        "array" if depth < MAX_DEPTH => match schema.get("items") {
+            Some(items) => format!("[{}]", shape_at(root, items, depth + 1)),
+            None => "list".to_owned(),
+        },
+        "array" => "list".to_owned(),
+        "integer" => "number".to_owned(),
+        "boolean" => "bool".to_owned(),
+        kind => kind.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_shape_of_a_result_is_short() {
+        let schema = json!({"type": "object", "properties": {
+            "id": {"type": "integer"},
+            "name": {"type": ["string", "null"]},
+            "tags": {"type": "array", "items": {"type": "string"}},
+            "next": {"$ref": "#"},
+        }});
+        let text = result_shape(&schema);
+        assert!(text.starts_with("{id: number, name: string, tags: [string], next: "), "{text}");
+        assert!(text.chars().count() <= 3 * MAX_SHAPE, "{text}");
+        let wide: serde_json::Map<String, Json> =
+            (0..100).map(|n| (format!("property{n}"), json!({"type": "string"}))).collect();
+        let hidden = json!({"a\u{202e}\nb": {"type": "string"}});
+        for properties in [json!(wide), hidden] {
+            assert_eq!(
+                result_shape(&json!({"type": "object", "properties": properties})),
+                "object"
+            );
+        }
+        assert_eq!(result_shape(&json!({})), "any");
+        assert_eq!(result_shape(&json!({"type": "array"})), "list");
     }
 }

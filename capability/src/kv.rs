@@ -260,6 +260,15 @@ impl Entries {
 }
 
 impl InMemory {
+    /// Creates a state with these values.
+    #[must_use]
+    pub fn of(values: impl IntoIterator<Item = (String, String)>) -> InMemory {
+        let values: BTreeMap<String, Vec<u8>> =
+            values.into_iter().map(|(key, value)| (key, value.into_bytes())).collect();
+        let bytes = values.iter().map(|(key, value)| key.len() + value.len() + ENTRY).sum();
+        InMemory { entries: Mutex::new(Entries { values, bytes }) }
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Entries> {
         // A panic in a change leaves the entries unmodified, so a poisoned lock is safe to use.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)

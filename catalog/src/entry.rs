@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
+use serde_json::{Value as Json, json};
 use wattle_rt::{Diagnostic, NamedProgram, Program, Runtime};
 
 use crate::problem::{Fault, Problem};
@@ -199,6 +201,35 @@ impl Entry {
     #[must_use]
     pub fn origin(&self) -> &Origin {
         &self.origin
+    }
+
+    /// Returns the program's name, description, usage, arguments and the rest of its front matter as
+    /// a JSON object. The examples and the source are left out.
+    #[must_use]
+    pub fn to_json(&self) -> Json {
+        let meta = &self.meta;
+        let args = meta.args.iter();
+        let timeout = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        json!({
+            "name": self.name.as_str(),
+            "description": meta.description,
+            "usage": self.usage(),
+            "args": args.map(|arg| json!({
+                "name": arg.name, "type_hint": arg.type_hint.to_string(), "format": arg.format,
+                "description": arg.description, "default": arg.default,
+            })).collect::<Vec<_>>(),
+            "returns": meta.returns,
+            "uses": meta.uses,
+            "grants": meta.grants,
+            "version": meta.version,
+            "replaces": meta.replaces,
+            "tags": meta.tags,
+            "exclusive": meta.exclusive,
+            "silent": meta.silent,
+            "whole": meta.whole,
+            "timeout_ms": meta.timeout.map(timeout),
+            "origin": self.origin.to_string(),
+        })
     }
 
     /// Returns the program's search fields with their weights.

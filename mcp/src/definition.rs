@@ -4,10 +4,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
-use wattle_agent::host::ToolProgram;
 use wattle_agent::host::capability::schema::{Schema, SchemaLimits};
 use wattle_agent::host::catalog::{Entry, Name, Origin};
 use wattle_agent::host::machine::one_line;
+use wattle_agent::host::{ToolProgram, result_shape};
 
 /// Maximum length of a description, in characters. The rest is left out.
 const MAX_DESCRIPTION: usize = 2_000;
@@ -20,12 +20,6 @@ const MAX_SCHEMA: usize = 64 << 10;
 
 /// Maximum number of values in a schema, with references expanded.
 const MAX_PARTS: usize = 4_096;
-
-/// Maximum length of the shape of a result, in characters.
-const MAX_SHAPE: usize = 160;
-
-/// Maximum depth of the shape of a result.
-const MAX_DEPTH: usize = 4;
 
 /// A tool as its server describes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -127,7 +121,7 @@ impl ToolDefinition {
             .transpose()
             .map_err(|why| format!("the schema of its result cannot be used: {why}"))?;
         let about = one_line(&self.description, MAX_DESCRIPTION);
-        let shape = self.output_schema.as_ref().map(shape);
+        let shape = self.output_schema.as_ref().map(result_shape);
         let entry = program.entry(Origin::Server(server.to_owned()), &about, shape);
         Ok(Tool { ask: Ask::Tool, definition: self.clone(), program, output, entry })
     }
@@ -195,52 +189,6 @@ fn patterns(schema: &Json) -> usize {
     }
 }
 
-/// Returns the shape of a JSON value as programs' front matter writes it, such as
-/// `{id: number, tags: [string]}`.
-fn shape(schema: &Json) -> String {
-    // A shape that is too long, or has keys that are no plain text, is written with fewer levels.
-    // The last level with keys may be longer.
-    let limits = (0..MAX_DEPTH).map(|depth| match depth + 1 {
-        MAX_DEPTH => (depth, 3 * MAX_SHAPE),
-        _ => (depth, MAX_SHAPE),
-    });
-    let mut shapes = limits.map(|(depth, limit)| (shape_at(schema, schema, depth), limit));
-    let fitting = shapes.find(|(shape, limit)| one_line(shape, *limit) == *shape);
-    fitting.map_or_else(|| shape_at(schema, schema, MAX_DEPTH), |(shape, _)| shape)
-}
-
-fn shape_at(root: &Json, schema: &Json, depth: usize) -> String {
-    let reference = schema.get("$ref").and_then(Json::as_str);
-    let target = reference.and_then(|it| it.strip_prefix('#')).and_then(|it| root.pointer(it));
-    let schema = target.unwrap_or(schema);
-    let kind = match schema.get("type") {
-        Some(Json::String(kind)) => kind.as_str(),
-        Some(Json::Array(kinds)) => {
-            kinds.iter().filter_map(Json::as_str).find(|kind| *kind != "null").unwrap_or("any")
-        }
-        _ => "any",
-    };
-    match kind {
-        "object" if depth < MAX_DEPTH => {
-            let properties = schema.get("properties").and_then(Json::as_object);
-            let parts: Vec<String> = properties
-                .into_iter()
-                .flatten()
-                .map(|(key, value)| format!("{key}: {}", shape_at(root, value, depth + 1)))
-                .collect();
-            if parts.is_empty() { "object".to_owned() } else { format!("{{{}}}", parts.join(", ")) }
-        }
-        "array" if depth < MAX_DEPTH => match schema.get("items") {
-            Some(items) => format!("[{}]", shape_at(root, items, depth + 1)),
-            None => "list".to_owned(),
-        },
-        "array" => "list".to_owned(),
-        "integer" => "number".to_owned(),
-        "boolean" => "bool".to_owned(),
-        kind => kind.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -270,26 +218,5 @@ mod tests {
         for name in ["", &"a".repeat(62), &"a".repeat(300)] {
             assert!(tool(name).program_name("fs").is_err(), "{name}");
         }
-    }
-
-    #[test]
-    fn the_shape_of_a_result_is_short() {
-        let schema = json!({"type": "object", "properties": {
-            "id": {"type": "integer"},
-            "name": {"type": ["string", "null"]},
-            "tags": {"type": "array", "items": {"type": "string"}},
-            "next": {"$ref": "#"},
-        }});
-        let text = shape(&schema);
-        assert!(text.starts_with("{id: number, name: string, tags: [string], next: "), "{text}");
-        assert!(text.chars().count() <= 3 * MAX_SHAPE, "{text}");
-        let wide: serde_json::Map<String, Json> =
-            (0..100).map(|n| (format!("property{n}"), json!({"type": "string"}))).collect();
-        let hidden = json!({"a\u{202e}\nb": {"type": "string"}});
-        for properties in [json!(wide), hidden] {
-            assert_eq!(shape(&json!({"type": "object", "properties": properties})), "object");
-        }
-        assert_eq!(shape(&json!({})), "any");
-        assert_eq!(shape(&json!({"type": "array"})), "list");
     }
 }

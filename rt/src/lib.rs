@@ -52,7 +52,7 @@ pub use guest::{Guest, GuestAnswer, GuestBounds, GuestFault};
 pub use host::{Allocation, Record, Value};
 pub use kept::{KEEP, Kept, KeptLimits, KeptText};
 pub use kind::Unadmitted;
-pub use outcome::{Artifact, Bug, CallFailure, Calls, Exit, Outcome, Trap, TrapKind};
+pub use outcome::{Artifact, Bug, CallFailure, Calls, Exit, Outcome, ProgramError, Trap, TrapKind};
 pub use program::{NamedProgram, Program};
 pub use run::{NestedContext, Run};
 pub use runtime::{EngineError, RunError, Runtime};

@@ -64,11 +64,43 @@ impl Outcome {
         }
     }
 
+    /// Returns the reason why the program did not succeed, or `None` if it returned 0.
+    #[must_use]
+    pub fn error(&self) -> Option<ProgramError<'_>> {
+        let call = self.failure.as_ref();
+        let (code, reason, position) = match &self.exit {
+            Exit::Returned(code) if code.is_success() => return None,
+            Exit::Returned(code) => (
+                code.name().map_or_else(|| code.number().to_string(), str::to_owned),
+                call.map_or_else(|| code.meaning(), |call| &call.failure.reason),
+                call.and_then(|call| call.position),
+            ),
+            Exit::Trapped(trap) => {
+                (trap.kind.name().to_owned(), trap.message.as_str(), trap.position)
+            }
+        };
+        Some(ProgramError { code, reason, position, function: call.and_then(|call| call.function) })
+    }
+
     /// Returns the results as strings. Invalid UTF-8 becomes the replacement character.
     #[must_use]
     pub fn texts(&self) -> Vec<String> {
         self.results.iter().map(|bytes| String::from_utf8_lossy(bytes).into_owned()).collect()
     }
+}
+
+/// The reason why a program did not succeed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramError<'a> {
+    /// The name of the error code that the program returned, its number if it has no name, or the
+    /// name of the kind of trap.
+    pub code: String,
+    /// The message for the program's author.
+    pub reason: &'a str,
+    /// The position in the author's source, if it is known.
+    pub position: Option<Position>,
+    /// The full name of the host function that failed, such as `http.get`, if one did.
+    pub function: Option<&'static str>,
 }
 
 /// Data that a program leaves for the application that started its run.

@@ -20,7 +20,7 @@ use super::middleware::Middleware;
 use super::report::RunReport;
 use super::stream::RunStream;
 use super::team::Team;
-use super::tool::CompiledTool;
+use super::tool::ToolSet;
 use crate::wiring::Resources;
 
 /// A function that returns the files of a run.
@@ -84,7 +84,7 @@ pub(super) struct Inner {
     pub(super) trace: Option<TraceFolder>,
     pub(super) files: Arc<NewFiles>,
     pub(super) access: Vec<Arc<ChangeResources>>,
-    pub(super) tools: Vec<CompiledTool>,
+    pub(super) tools: ToolSet,
     /// The delegates of the agent.
     pub(super) team: Team,
     pub(super) middleware: Vec<Arc<dyn Middleware>>,

@@ -23,7 +23,7 @@ use super::assemble::AgentRuns;
 use super::event::Handler;
 use super::middleware::Middleware;
 use super::team::Team;
-use super::tool::{CompiledTool, Tool};
+use super::tool::{Tool, ToolSet};
 use crate::wiring::Resources;
 
 /// The components and settings that an application supplies for an agent. The agent's declared
@@ -337,10 +337,14 @@ impl<T> AgentBuilder<T> {
             agents: &base.agents,
             max_steps: None,
         })?;
-        let tools = compile(&spec.name, &self.tools)?;
+        let tools = ToolSet::new(&self.tools).map_err(|invalid| AgentError::InvalidTool {
+            agent: spec.name.clone(),
+            tool: invalid.tool,
+            why: invalid.why,
+        })?;
         let own = |agent: &str| -> Result<Vec<Entry>, AgentError> {
             let asked = team.programs(agent)?;
-            Ok(tools.iter().map(|tool| tool.program(agent)).chain(asked).collect())
+            Ok(tools.programs(agent).into_iter().chain(asked).collect())
         };
         let catalog = parts.host.catalog();
         let added = own(&spec.name)?;
@@ -356,7 +360,7 @@ impl<T> AgentBuilder<T> {
         spec.functions = functions;
         let functions = spec.functions_among(&offered)?;
         let usages: Vec<String> = offered.iter().map(|entry| entry.usage()).collect();
-        let schemas = tools.iter().map(|tool| (tool.tool.name(), tool.tool.schema()));
+        let schemas = tools.iter().map(|tool| (tool.name(), tool.schema()));
         let output = parts.settings.output.as_ref().map(|output| output.schema.schema());
         let fingerprint = fingerprint(&json!({
             "provider": model.provider(),
@@ -407,17 +411,6 @@ const UNNAMED: &str = "agent";
 
 /// The name of the trait that contains the programs added by an application.
 const ADDED: &str = "added_programs";
-
-fn compile(agent: &str, tools: &[Tool]) -> Result<Vec<CompiledTool>, AgentError> {
-    let compiled = tools.iter().map(|tool| {
-        CompiledTool::of(tool).map_err(|why| AgentError::InvalidTool {
-            agent: agent.to_owned(),
-            tool: tool.name().to_owned(),
-            why,
-        })
-    });
-    compiled.collect()
-}
 
 /// Returns the hash of a value. The hash does not depend on the order of object keys.
 fn fingerprint(value: &Json) -> String {

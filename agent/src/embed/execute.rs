@@ -1,5 +1,6 @@
 //! Execution of an agent's runs by its run service.
 
+use std::any::{Any, TypeId};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -10,6 +11,7 @@ use futures_util::future::BoxFuture;
 use serde_json::Value as Json;
 use tokio::task::JoinHandle;
 use wattle_capability::files::Files;
+use wattle_capability::policy::Approver;
 use wattle_machine::{Ending, Message, Usage};
 use wattle_runs::journal::{Approval, Journal as _, PendingApproval};
 use wattle_runs::service::{AnswerError, Outcome, RunService, StartError, pending};
@@ -41,6 +43,8 @@ pub struct RunBuilder<T> {
     cancel: Cancel,
     files: Option<Arc<Files>>,
     context: Json,
+    values: Vec<(TypeId, Arc<dyn Any + Send + Sync>)>,
+    approver: Option<Arc<dyn Approver>>,
     handlers: Vec<Arc<dyn Handler>>,
 }
 
@@ -55,6 +59,8 @@ impl<T: Send + 'static> RunBuilder<T> {
             cancel: Cancel::new(),
             files: None,
             context: Json::Null,
+            values: Vec::new(),
+            approver: None,
             handlers: Vec::new(),
         }
     }
@@ -95,6 +101,18 @@ impl<T: Send + 'static> RunBuilder<T> {
         RunBuilder { context, ..self }
     }
 
+    /// Sets the run's value of type `V`, which its tools and middleware get from
+    /// [`RunState::of`](super::RunState::of).
+    pub fn value<V: Any + Send + Sync>(mut self, value: Arc<V>) -> Self {
+        self.values.push((TypeId::of::<V>(), value));
+        self
+    }
+
+    /// Sets the approver of this run, which replaces that of the agent.
+    pub fn approver(self, approver: Arc<dyn Approver>) -> Self {
+        RunBuilder { approver: Some(approver), ..self }
+    }
+
     /// Adds a handler for the events of this run. It is called after the agent's handlers.
     pub fn on(mut self, handler: impl Handler + 'static) -> Self {
         self.handlers.push(Arc::new(handler));
@@ -125,6 +143,8 @@ impl<T: Send + 'static> RunBuilder<T> {
         let (id, context) = (self.id, Arc::new(self.context));
         let ids = (id.clone(), id.clone());
         let mut run = AgentRun::new(&inner, &runs, ids, self.session_id, context, cancel.clone());
+        self.values.into_iter().for_each(|(id, value)| run.state.set_any(id, value));
+        run.approver = self.approver.or(run.approver);
         run.history = self.history;
         run.files = self.files;
         run.handlers = self.handlers;

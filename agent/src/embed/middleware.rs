@@ -94,6 +94,22 @@ impl RunState {
         RunState { run_id, root_run_id, session_id, agent, context, cancel, values }
     }
 
+    /// Creates the state for a program that runs without an agent, whose tools share it.
+    #[must_use]
+    pub fn of_program(id: impl Into<String>, cancel: Cancel) -> RunState {
+        let id = id.into();
+        RunState::new((id.clone(), id), None, String::new(), (Arc::default(), cancel))
+    }
+
+    /// Sets the run's value of type `T`, which [`of`](RunState::of) returns.
+    pub fn set<T: Any + Send + Sync>(&self, value: Arc<T>) {
+        self.set_any(TypeId::of::<T>(), value);
+    }
+
+    pub(super) fn set_any(&self, id: TypeId, value: Arc<dyn Any + Send + Sync>) {
+        self.values.lock().unwrap_or_else(PoisonError::into_inner).insert(id, value);
+    }
+
     /// Returns the id of the run.
     #[must_use]
     pub fn run_id(&self) -> &str {

@@ -59,4 +59,4 @@ pub use middleware::{Middleware, ModelCallRequest, NextCall, NextModelCall, RunS
 pub use report::{CallReport, ModelCall, ReportStatus, RunReport};
 pub use runner::{CallResult, Runner, RunnerStats, StepCall, StepError, StepOptions, StepReply};
 pub use stream::{RunStream, StreamItem};
-pub use tool::{Tool, ToolContext, ToolError};
+pub use tool::{InvalidTool, Tool, ToolContext, ToolError, ToolSet};

@@ -31,7 +31,6 @@ use super::middleware::{ModelCallRequest, NextCall, NextModelCall, RunState};
 use super::report::{Change, ReportBuilder, ReportStatus, RunReport};
 use super::runner::Gate;
 use super::stream::{StreamItem, StreamQueue};
-use super::tool::RunTools;
 use crate::wiring::Resources;
 
 /// What a process holds of one run of an agent: what the caller passed for it, and its report so
@@ -41,7 +40,7 @@ pub(super) struct AgentRun {
     pub(super) agent: Arc<Inner>,
     /// The runs that the application waits for, to which child runs are added.
     pub(super) runs: Arc<AgentRuns>,
-    pub(super) state: RunState,
+    pub(super) state: Arc<RunState>,
     /// The earlier messages of the conversation.
     pub(super) history: Vec<Message>,
     /// The files that the caller passed. A child run has those of its parent.
@@ -80,7 +79,7 @@ impl AgentRun {
         AgentRun {
             agent: Arc::clone(agent),
             runs: Arc::clone(runs),
-            state: RunState::new(ids, session_id, name, (context, cancel)),
+            state: Arc::new(RunState::new(ids, session_id, name, (context, cancel))),
             history: Vec::new(),
             files: None,
             narrowed: Policy::default(),
@@ -127,7 +126,7 @@ impl AgentRun {
             access.memory = Arc::new(store.memory(None));
         }
         if !agent.tools.is_empty() {
-            access.tools = Some(Arc::new(RunTools(Arc::clone(self))));
+            access.tools = Some(agent.tools.of_run(Arc::clone(&self.state)));
         }
         let access = agent.access.iter().fold(access, |access, change| change(access));
         access.grants().guarded(Arc::new(Preflight::new(self.policy(), self.approver.clone())))

@@ -18,8 +18,7 @@ use wattle_catalog::{Entry, Origin};
 use wattle_rt::{Code, Failure, truncate};
 
 use super::middleware::RunState;
-use super::run::AgentRun;
-use crate::tool_program::ToolProgram;
+use crate::tool_program::{ToolProgram, result_shape};
 
 /// Default maximum duration of a call.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -32,7 +31,7 @@ const MAX_ERROR: usize = 4_000;
 /// Its input is a struct whose fields are the arguments. A model reads their names, descriptions
 /// and types. Arguments that do not match the schema never reach the function; the error lists the
 /// violations for the model. A string result is returned unchanged; any other result is converted
-/// to JSON.
+/// to JSON. Programs read the result of a tool with a [`result`](Tool::result) schema as a value.
 ///
 /// ```
 /// use schemars::JsonSchema;
@@ -60,12 +59,14 @@ struct ToolParts {
     name: String,
     description: String,
     schema: Arc<Json>,
+    /// The schema of the results, if they are values.
+    result: Option<Arc<Json>>,
     timeout: Duration,
     function: Arc<ToolFunction>,
 }
 
 type ToolFunction =
-    dyn Fn(Json, ToolContext) -> BoxFuture<'static, Result<String, ToolError>> + Send + Sync;
+    dyn Fn(Json, ToolContext) -> BoxFuture<'static, Result<Json, ToolError>> + Send + Sync;
 
 impl Tool {
     /// Creates a tool whose arguments are the fields of `I`.
@@ -109,12 +110,13 @@ impl Tool {
     {
         let function = Arc::new(move |arguments, context| {
             let result = function(arguments, context);
-            async move { text_of(&result.await?) }.boxed()
+            async move { json_of(&result.await?) }.boxed()
         });
         Tool(Arc::new(ToolParts {
             name: name.into(),
             description: description.into(),
             schema: Arc::new(schema),
+            result: None,
             timeout: TIMEOUT,
             function,
         }))
@@ -124,6 +126,13 @@ impl Tool {
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Tool {
         Tool(Arc::new(ToolParts { timeout, ..self.0.as_ref().clone() }))
+    }
+
+    /// Sets the JSON Schema of the results, which programs then read as values and not as strings.
+    /// The results are not checked against it.
+    #[must_use]
+    pub fn result(self, schema: Json) -> Tool {
+        Tool(Arc::new(ToolParts { result: Some(Arc::new(schema)), ..self.0.as_ref().clone() }))
     }
 
     /// Returns the name by which programs and the model call the tool.
@@ -151,26 +160,21 @@ impl fmt::Debug for Tool {
     }
 }
 
-/// Converts a result to a string. A string is returned unchanged; any other value is converted to
-/// JSON.
-fn text_of(output: &impl Serialize) -> Result<String, ToolError> {
-    match serde_json::to_value(output) {
-        Ok(Json::String(text)) => Ok(text),
-        Ok(value) => Ok(value.to_string()),
-        Err(error) => Err(ToolError::new(format!("the result cannot be written as JSON: {error}"))),
-    }
+fn json_of(output: &impl Serialize) -> Result<Json, ToolError> {
+    serde_json::to_value(output)
+        .map_err(|error| ToolError::new(format!("the result cannot be written as JSON: {error}")))
 }
 
 /// The context of a tool call.
 #[derive(Clone)]
-pub struct ToolContext(Arc<AgentRun>);
+pub struct ToolContext(Arc<RunState>);
 
 impl ToolContext {
     /// Returns the state that the run's middleware and tools share. It includes the run's ids, its
     /// context and its cancellation handle.
     #[must_use]
     pub fn run(&self) -> &RunState {
-        &self.0.state
+        &self.0
     }
 }
 
@@ -204,56 +208,119 @@ impl fmt::Debug for ToolError {
 }
 
 /// A tool with its program.
-pub(super) struct CompiledTool {
-    pub(super) tool: Tool,
+struct CompiledTool {
+    tool: Tool,
     program: ToolProgram,
 }
 
-impl CompiledTool {
-    /// Checks the name and compiles the schema.
-    ///
-    /// # Errors
-    /// If the tool is invalid. The error names the rule that the tool violates.
-    pub(super) fn of(tool: &Tool) -> Result<CompiledTool, String> {
-        let name = tool.name().parse().map_err(|error| format!("{error}"))?;
-        Ok(CompiledTool {
-            tool: tool.clone(),
-            program: ToolProgram::new(name, tool.name(), tool.schema())?,
-        })
-    }
+/// Tools that are ready for calls: their names are checked, and their schemas compiled.
+///
+/// An agent makes one of its tools. An application that runs programs without a model offers them
+/// the [programs](ToolSet::programs) of the tools, and grants them the [tool box](ToolSet::of_run).
+#[derive(Clone, Default)]
+pub struct ToolSet(Arc<[CompiledTool]>);
 
-    /// Returns the program through which a model calls the tool.
-    pub(super) fn program(&self, agent: &str) -> Entry {
-        self.program.entry(Origin::Agent(agent.to_owned()), self.tool.description(), None)
+/// The reason why a tool cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InvalidTool {
+    /// The tool's name.
+    pub tool: String,
+    /// The rule that the tool violates.
+    pub why: String,
+}
+
+impl fmt::Display for InvalidTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the tool `{}` is invalid: {}", self.tool, self.why)
     }
 }
 
+impl std::error::Error for InvalidTool {}
+
+impl ToolSet {
+    /// Checks the names of tools and compiles their schemas.
+    ///
+    /// # Errors
+    /// If a tool is invalid.
+    pub fn new(tools: &[Tool]) -> Result<ToolSet, InvalidTool> {
+        let compiled = tools.iter().map(|tool| {
+            compile(tool).map_err(|why| InvalidTool { tool: tool.name().to_owned(), why })
+        });
+        Ok(ToolSet(compiled.collect::<Result<_, _>>()?))
+    }
+
+    /// Returns true if there are no tools.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the tools.
+    pub fn iter(&self) -> impl Iterator<Item = &Tool> {
+        self.0.iter().map(|compiled| &compiled.tool)
+    }
+
+    /// Returns the programs through which models and other programs call the tools. `owner` is the
+    /// name of the agent, or of what else has the tools.
+    #[must_use]
+    pub fn programs(&self, owner: &str) -> Vec<Entry> {
+        let entry = |compiled: &CompiledTool| {
+            let shape = compiled.tool.0.result.as_deref().map(result_shape);
+            let origin = Origin::Agent(owner.to_owned());
+            compiled.program.entry(origin, compiled.tool.description(), shape)
+        };
+        self.0.iter().map(entry).collect()
+    }
+
+    /// Returns the tools for the programs of one run, whose state the tools share.
+    #[must_use]
+    pub fn of_run(&self, run: Arc<RunState>) -> Arc<dyn ToolBox> {
+        Arc::new(RunTools { tools: self.clone(), run })
+    }
+}
+
+impl fmt::Debug for ToolSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+fn compile(tool: &Tool) -> Result<CompiledTool, String> {
+    let name = tool.name().parse().map_err(|error| format!("{error}"))?;
+    let program = ToolProgram::new(name, tool.name(), tool.schema())?;
+    Ok(CompiledTool { tool: tool.clone(), program })
+}
+
 /// The tools of one run.
-pub(super) struct RunTools(pub(super) Arc<AgentRun>);
+struct RunTools {
+    tools: ToolSet,
+    run: Arc<RunState>,
+}
 
 impl RunTools {
     async fn run(&self, name: String, arguments: String) -> Result<String, Failure> {
-        let tools = &self.0.agent.tools;
-        let Some(tool) = tools.iter().find(|tool| tool.tool.name() == name) else {
-            let known: Vec<&str> = tools.iter().map(|tool| tool.tool.name()).collect();
+        let Some(tool) = self.tools.0.iter().find(|tool| tool.tool.name() == name) else {
+            let known: Vec<&str> = self.tools.iter().map(Tool::name).collect();
             let reason = format!("there is no tool `{name}`; there is `{}`", known.join("`, `"));
             return Err(Failure::new(Code::ENOENT, reason));
         };
         let arguments = tool.program.read(&arguments)?;
         let parts = Arc::clone(&tool.tool.0);
-        let (timeout, context) = (parts.timeout, ToolContext(Arc::clone(&self.0)));
+        let (timeout, is_typed) = (parts.timeout, parts.result.is_some());
+        let context = ToolContext(Arc::clone(&self.run));
         // A program's stack is small, so the function runs in a separate task. If it panics, only
         // this call fails.
         let call = tokio::spawn(async move { (parts.function)(arguments, context).await });
         let call = AbortOnDropHandle::new(call);
         match tokio::time::timeout(timeout, call).await {
-            Ok(Ok(Ok(text))) => Ok(text),
+            Ok(Ok(Ok(Json::String(text)))) if !is_typed => Ok(text),
+            Ok(Ok(Ok(value))) => Ok(value.to_string()),
             Ok(Ok(Err(ToolError(reason)))) => {
                 let reason = truncate(&reason, MAX_ERROR);
                 Err(Failure::new(Code::EREMOTE, format!("the tool `{name}` failed: {reason}")))
             }
             Ok(Err(stopped)) => {
-                let run = self.0.state.run_id();
+                let run = self.run.run_id();
                 tracing::error!(run, tool = name, %stopped, "a tool of the application panicked");
                 let reason =
                     format!("the tool `{name}` failed; the application's log has the reason");

@@ -11,7 +11,9 @@ use wattle_agent::host::capability::TRUSTED;
 use wattle_agent::host::capability::files::Change;
 use wattle_agent::host::catalog::{Entry, Origin};
 use wattle_agent::host::machine;
-use wattle_agent::host::rt::{Diagnostic, Exit as Ended, Outcome, RunError, Signature};
+use wattle_agent::host::rt::{
+    Diagnostic, Exit as Ended, Outcome, ProgramError, RunError, Signature,
+};
 
 use super::outputs::OutputFolder;
 use crate::args::ExecArgs;
@@ -224,14 +226,18 @@ pub(crate) fn print_outcome(outcome: &Outcome, source: Option<&str>) -> Result<(
             output::data(b"\n")?;
         }
     }
-    let Some(error) = reason(outcome) else { return Ok(()) };
+    let Some(error) = outcome.error().map(Reason::of) else { return Ok(()) };
+    let how = match &outcome.exit {
+        Ended::Returned(code) => format!("the program exited with {code}"),
+        Ended::Trapped(_) => "the program was stopped".to_owned(),
+    };
     let place = error.line.zip(source).map(|(line, source)| {
         let text = source.lines().nth((line as usize).saturating_sub(1)).unwrap_or_default();
         format!("\n --> line {line}: {}", text.trim())
     });
     let function = error.function.map(|name| format!(" in `{name}`")).unwrap_or_default();
     let place = place.unwrap_or_default();
-    let what = format!("{}{function}: {}{place}", error.shown, error.message);
+    let what = format!("{how}{function}: {}{place}", error.message);
     output::note(&format!("{} {}", paint(BAD, "error:"), visible(&what)));
     Ok(())
 }
@@ -240,35 +246,18 @@ pub(crate) fn print_outcome(outcome: &Outcome, source: Option<&str>) -> Result<(
 #[derive(Serialize)]
 struct Reason<'a> {
     code: String,
-    /// The text before the message on a terminal.
-    #[serde(skip)]
-    shown: String,
     message: String,
     line: Option<u32>,
     column: Option<u32>,
     function: Option<&'a str>,
 }
 
-fn reason(outcome: &Outcome) -> Option<Reason<'_>> {
-    let call = outcome.failure.as_ref();
-    let (code, shown, message, position) = match &outcome.exit {
-        Ended::Returned(code) if code.is_success() => return None,
-        Ended::Returned(code) => (
-            code.name().map_or_else(|| code.number().to_string(), str::to_owned),
-            format!("the program exited with {code}"),
-            call.map_or_else(|| code.meaning().to_owned(), |call| call.failure.reason.clone()),
-            call.and_then(|call| call.position),
-        ),
-        Ended::Trapped(trap) => (
-            trap.kind.name().to_owned(),
-            "the program was stopped".to_owned(),
-            trap.message.clone(),
-            trap.position,
-        ),
-    };
-    let (line, column) = (position.map(|at| at.line), position.map(|at| at.column));
-    let function = call.and_then(|call| call.function);
-    Some(Reason { code, shown, message, line, column, function })
+impl<'a> Reason<'a> {
+    fn of(error: ProgramError<'a>) -> Reason<'a> {
+        let ProgramError { code, reason, position, function } = error;
+        let (line, column) = (position.map(|at| at.line), position.map(|at| at.column));
+        Reason { code, message: reason.to_owned(), line, column, function }
+    }
 }
 
 fn to_json(outcome: &Outcome, changes: &[Change]) -> Json {
@@ -284,7 +273,7 @@ fn to_json(outcome: &Outcome, changes: &[Change]) -> Json {
         "exit_code": exit_code,
         "code": code.name().map_or_else(|| code.number().to_string(), str::to_owned),
         "results": outcome.texts(),
-        "error": reason(outcome),
+        "error": outcome.error().map(Reason::of),
         "fuel": outcome.fuel,
         "memory_bytes": outcome.memory_bytes,
         "dur_us": u64::try_from(outcome.duration.as_micros()).unwrap_or(u64::MAX),
@@ -313,7 +302,6 @@ fn print_rejected(diagnostic: &Diagnostic) -> Result<Exit, Fault> {
     };
     let error = Reason {
         code: diagnostic.code.to_owned(),
-        shown: String::new(),
         message,
         line: Some(diagnostic.position.line),
         column: Some(diagnostic.position.column),
@@ -354,7 +342,6 @@ fn not_permitted(message: String, hint: Option<String>, json: bool) -> Result<Ex
     let hint = hint.map(|hint| format!("; hint: {hint}")).unwrap_or_default();
     let error = Reason {
         code: "EACCESS".to_owned(),
-        shown: String::new(),
         message: message + &hint,
         line: None,
         column: None,

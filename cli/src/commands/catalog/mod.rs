@@ -39,7 +39,7 @@ pub(crate) async fn catalog(command: CatalogCommand, flags: &[Layer]) -> Result<
 
 fn list(entries: &[&Entry], json: bool) -> Result<(), Fault> {
     if json {
-        output::json(&entries.iter().map(|entry| to_json(entry)).collect::<Json>())
+        output::json(&entries.iter().map(|entry| entry.to_json()).collect::<Json>())
     } else {
         print(entries)
     }
@@ -75,7 +75,7 @@ fn show(name: &str, json: bool, config: &Config) -> Result<(), Fault> {
     let entry =
         catalog.get(name).ok_or_else(|| super::no_program(&catalog, name, "", super::LIST))?;
     if json {
-        let mut document = to_json(entry);
+        let mut document = entry.to_json();
         let examples: Vec<Json> = entry.meta().examples.iter().map(example_json).collect();
         let source = entry.source().as_ref();
         let (sha256, given) = (SourceHash::of(source).to_string(), texts(given(entry, config)));
@@ -124,31 +124,6 @@ fn privileges(entry: &Entry, config: &Config) -> String {
         };
     }
     text
-}
-
-fn to_json(entry: &Entry) -> Json {
-    let meta = entry.meta();
-    let args = meta.args.iter();
-    json!({
-        "name": entry.name().as_str(),
-        "description": meta.description,
-        "usage": entry.usage(),
-        "args": args.map(|arg| json!({
-            "name": arg.name, "type_hint": arg.type_hint.to_string(), "format": arg.format,
-            "description": arg.description, "default": arg.default,
-        })).collect::<Vec<_>>(),
-        "returns": meta.returns,
-        "uses": meta.uses,
-        "grants": meta.grants,
-        "version": meta.version,
-        "replaces": meta.replaces,
-        "tags": meta.tags,
-        "exclusive": meta.exclusive,
-        "silent": meta.silent,
-        "whole": meta.whole,
-        "timeout_ms": meta.timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
-        "origin": entry.origin().to_string(),
-    })
 }
 
 fn example_json(example: &Example) -> Json {
