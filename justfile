@@ -14,6 +14,14 @@ test:
     cargo nextest run --workspace
     cargo test --workspace --doc
 
+# The Python package, in each Python of the machine.
+python *PYTHONS:
+    python/check {{PYTHONS}}
+
+# Overhead of a call from Python beside other sandboxes. Needs the wheel of a release, pydantic-monty, quickjs.
+bench-python PYTHON="python3":
+    {{PYTHON}} python/bench.py
+
 # Benches beside their peers; figures go to docs/benchmarks.md.
 bench *ARGS:
     cargo bench -p wattle-tests -p wattle {{ARGS}}

@@ -124,7 +124,7 @@ fn an_approver_decides_about_a_tool() {
     };
     assert_eq!(block_on(run(json!(true))).unwrap().text(), "paid");
     let error = block_on(run(json!("too dear"))).unwrap_err();
-    assert_eq!(error.kind, ErrorKind::Denied);
+    assert_eq!((error.kind, error.code.as_str()), (ErrorKind::ProgramFailed, "EACCESS"));
     assert!(error.reason.contains("too dear"), "{error}");
 }
 
@@ -272,4 +272,11 @@ fn invalid_settings_are_named() {
         Ok::<_, ToolError>("")
     });
     assert!(Scope::new(&[], &[tool]).err().unwrap().reason.contains("is taken"));
+}
+
+#[test]
+fn the_description_of_the_language_names_nothing_that_is_not_there() {
+    let text = wattle_bindings::language();
+    assert!(text.contains("(out ") && text.contains("(each "));
+    assert!(!text.contains("wattle://") && !text.contains("search_tools"), "{text}");
 }

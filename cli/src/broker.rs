@@ -15,7 +15,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
@@ -31,9 +31,9 @@ use wattle_mcp::{Launch, Launched, Launcher};
 
 use crate::api_keys::variable;
 use crate::config::Config;
-use crate::fault::Fault;
-use crate::output;
+use crate::fault::{Exit, Fault};
 use crate::walls::{self, Reach, Rule};
+use crate::{invocation, output};
 
 /// The argument that makes this binary a broker.
 const BROKER: &str = "mcp-broker";
@@ -131,7 +131,7 @@ pub(crate) fn start(config: &Config) -> Result<(), Fault> {
         servers.keys().map(|name| (name.clone(), command(config, name))).collect();
     let broker = || -> io::Result<ServerBroker> {
         let (mut socket, theirs) = UnixStream::pair()?;
-        let process = Command::new(std::env::current_exe()?)
+        let process = invocation::again()?
             .arg(BROKER)
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null())
@@ -238,19 +238,19 @@ fn ask(socket: &mut UnixStream, server: &str) -> io::Result<[OwnedFd; 3]> {
 
 /// Returns true if this process was started as a broker or as a confined server.
 pub(crate) fn is_broker() -> bool {
-    std::env::args_os().nth(1).is_some_and(|argument| argument == BROKER || argument == CONFINED)
+    invocation::args().next().is_some_and(|argument| argument == BROKER || argument == CONFINED)
 }
 
 /// Serves the process that started this one, or becomes a server.
-pub(crate) fn serve() -> ExitCode {
-    let mut args = std::env::args_os().skip(1);
+pub(crate) fn serve() -> Exit {
+    let mut args = invocation::args().cloned();
     let is_confined = args.next().is_some_and(|argument| argument == CONFINED);
     let done = if is_confined { become_server(args.next()) } else { serve_broker() };
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => Exit::Done,
         Err(error) => {
             output::note(&error.to_string());
-            ExitCode::FAILURE
+            Exit::Failed
         }
     }
 }
@@ -325,7 +325,7 @@ impl Started {
                 command
             }
             Some(_) => {
-                let mut command = Command::new(std::env::current_exe()?);
+                let mut command = invocation::again()?;
                 command.arg(CONFINED).arg(serde_json::to_string(self)?);
                 command
             }

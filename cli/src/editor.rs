@@ -11,12 +11,12 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use serde::{Deserialize, Serialize};
 
-use crate::fault::Fault;
-use crate::output;
+use crate::fault::{Exit, Fault};
+use crate::{invocation, output};
 
 /// The argument that makes this binary a broker.
 const BROKER: &str = "editor-broker";
@@ -49,7 +49,7 @@ impl EditorBroker {
         editor()?;
         let started = || -> std::io::Result<EditorBroker> {
             let (socket, theirs) = UnixStream::pair()?;
-            let process = Command::new(std::env::current_exe()?)
+            let process = invocation::again()?
                 .arg(BROKER)
                 .stdin(Stdio::from(OwnedFd::from(theirs)))
                 .spawn()?;
@@ -97,11 +97,11 @@ impl Drop for EditorBroker {
 
 /// Returns true if this process was started as a broker.
 pub(crate) fn is_broker() -> bool {
-    std::env::args_os().nth(1).is_some_and(|argument| argument == BROKER)
+    invocation::args().next().is_some_and(|argument| argument == BROKER)
 }
 
 /// Serves edit requests from the session, over the socket on stdin, until the session ends.
-pub(crate) fn serve() -> ExitCode {
+pub(crate) fn serve() -> Exit {
     let serve = async {
         // Interrupts are meant for the editor. Without this handler, they would also end the
         // broker.
@@ -118,8 +118,8 @@ pub(crate) fn serve() -> ExitCode {
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     match runtime.and_then(|runtime| runtime.block_on(serve)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
+        Ok(()) => Exit::Done,
+        Err(_) => Exit::Failed,
     }
 }
 

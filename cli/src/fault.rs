@@ -1,7 +1,6 @@
 //! The errors of commands: the message on stderr and the exit code.
 
 use std::fmt;
-use std::process::ExitCode;
 
 use wattle_agent::host::StoreError;
 use wattle_agent::host::rt::Failure;
@@ -45,9 +44,9 @@ impl From<()> for Exit {
     }
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> ExitCode {
-        ExitCode::from(match exit {
+impl From<Exit> for u8 {
+    fn from(exit: Exit) -> u8 {
+        match exit {
             Exit::Done => 0,
             Exit::Failed => 1,
             Exit::Usage => 2,
@@ -58,7 +57,7 @@ impl From<Exit> for ExitCode {
             Exit::Parked => 7,
             Exit::Interrupted => 130,
             Exit::Status(status) => status,
-        })
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The command line of the Wattle agent runtime. This is the only crate that uses a terminal.
 //!
-//! The binary calls [`main`]. The crate is also a library, so that the fuzz targets can parse
-//! project files.
+//! The binary calls [`main`], and the packages of other languages call [`run`]. The fuzz targets
+//! parse project files.
 
 mod api_keys;
 mod args;
@@ -18,6 +18,7 @@ mod fault;
 mod files;
 mod gateway;
 mod input;
+mod invocation;
 mod keyboard;
 mod line_editor;
 mod output;
@@ -45,13 +46,23 @@ use crate::config::Layer;
 use crate::fault::{Exit, Fault};
 use crate::setup::LAST;
 
+pub use crate::invocation::Invocation;
+
 /// Runs the command that the process's arguments specify, and returns its exit code.
 pub fn main() -> ExitCode {
+    ExitCode::from(run(Invocation::of_executable()))
+}
+
+/// Runs a command and returns its exit code. A process runs one command: the command confines the
+/// process, and installs handlers for interrupts and panics. Help, and an interrupt that repeats, end
+/// the process.
+pub fn run(invocation: Invocation) -> u8 {
+    invocation::set(invocation);
     if editor::is_broker() {
-        return editor::serve();
+        return editor::serve().into();
     }
     if broker::is_broker() {
-        return broker::serve();
+        return broker::serve().into();
     }
     std::panic::set_hook(Box::new(|panic| {
         let trace = std::backtrace::Backtrace::capture();
@@ -64,14 +75,14 @@ pub fn main() -> ExitCode {
         }));
     }));
     commands::completions::answer();
-    let cli = match Cli::parse_checked(std::env::args_os()) {
+    let cli = match Cli::parse_checked(invocation::all_args()) {
         Ok(cli) => cli,
         Err(error) => return print_usage(&error),
     };
     log(&cli);
     let done = std::panic::catch_unwind(AssertUnwindSafe(|| perform(cli)));
     let Ok(done) = done else {
-        return if threads::are_denied() { Exit::Configuration.into() } else { PANICKED.into() };
+        return if threads::are_denied() { Exit::Configuration.into() } else { PANICKED };
     };
     done.unwrap_or_else(|fault| {
         output::fault(&fault);
@@ -95,7 +106,7 @@ pub fn untrusted_project_settings(bytes: &[u8]) -> Result<Vec<(String, bool)>, S
 }
 
 /// Prints the help, or the command-line error with control characters made visible.
-fn print_usage(error: &clap::Error) -> ExitCode {
+fn print_usage(error: &clap::Error) -> u8 {
     match error.kind() {
         ErrorKind::DisplayHelp
         | ErrorKind::DisplayVersion

@@ -33,7 +33,7 @@ use crate::lines::{Lines, MAX_MESSAGE};
 use crate::rounds::{Parked, Round, RoundEnd};
 
 /// The description of `run_program`, which teaches the language.
-const LANGUAGE: &str = include_str!("language.md");
+pub const LANGUAGE: &str = include_str!("language.md");
 
 /// Maximum number of programs that a search returns.
 const MAX_FOUND: usize = 20;

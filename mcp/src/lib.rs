@@ -29,7 +29,7 @@ pub use client_model::{ClientCall, ClientModel};
 pub use connection::{Launch, Launched, Launcher};
 pub use definition::{ToolDefinition, ToolProblem};
 pub use error::ServerError;
-pub use gateway::{CallEnd, Deployment, Gateway, Performing, TaskAgent, Underway};
+pub use gateway::{CallEnd, Deployment, Gateway, LANGUAGE, Performing, TaskAgent, Underway};
 pub use oauth::{SignIn, SignInLink, SignedIn, Tokens};
 pub use pages::{check, page};
 pub use pattern::ToolPattern;

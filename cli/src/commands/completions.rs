@@ -21,7 +21,7 @@ use crate::fault::Fault;
 use crate::output::{self, visible};
 use crate::setup::{LAST, store_if_there};
 use crate::trust::Found;
-use crate::{args, threads, trust};
+use crate::{args, invocation, threads, trust};
 
 /// The variable in which a shell's script names the shell when it asks for completions.
 const VARIABLE: &str = "WATTLE_COMPLETE";
@@ -44,7 +44,13 @@ pub(crate) fn completions(shell: clap_complete::Shell) -> Result<(), Fault> {
 
 /// If a shell's script asks for completions, prints them and ends the process.
 pub(crate) fn answer() {
-    CompleteEnv::with_factory(|| with_candidates(args::command(), "")).var(VARIABLE).complete();
+    let shells = CompleteEnv::with_factory(|| with_candidates(args::command(), "")).var(VARIABLE);
+    let folder = std::env::current_dir().ok();
+    match shells.try_complete(invocation::all_args(), folder.as_deref()) {
+        Ok(false) => {}
+        Ok(true) => std::process::exit(0),
+        Err(error) => error.exit(),
+    }
 }
 
 /// Adds the candidates to the arguments of a command and of those below it.

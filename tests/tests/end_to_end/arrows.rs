@@ -52,6 +52,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("wattle-mcp", &["wattle-agent"]),
     ("wattle-server", &["wattle-agent", "wattle-mcp"]),
     ("wattle", &["wattle-agent", "wattle-eval", "wattle-mcp", "wattle-server"]),
+    ("wattle-bindings", &["wattle-agent", "wattle-mcp"]),
+    ("wattle-python", &["wattle", "wattle-bindings"]),
     ("wattle-cases", &[]),
     (
         "wattle-tests",

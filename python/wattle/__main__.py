@@ -1,0 +1,5 @@
+"""``python -m wattle`` is the command ``wattle``."""
+
+from wattle._command import main
+
+main()
