@@ -20,7 +20,7 @@ python *PYTHONS:
 
 # Overhead of a call from Python beside other sandboxes. Needs the wheel of a release, pydantic-monty, quickjs.
 bench-python PYTHON="python3":
-    {{PYTHON}} python/bench.py
+    {{PYTHON}} python/bench/calls.py
 
 # Benches beside their peers; figures go to docs/benchmarks.md.
 bench *ARGS:

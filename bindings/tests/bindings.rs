@@ -183,6 +183,7 @@ fn a_check_lists_diagnostics_and_what_the_program_touches() {
 fn programs_of_the_catalog_are_listed_and_run_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let own = ";;; name = \"greet\"\n;;; description = \"Greets\"\n;;; [[args]]\n;;; name = \"who\"\n\
+               ;;; description = \"A name\"\n\
                (out \"hello {}\" (arg 0))\n";
     std::fs::write(folder.path().join("greet.wat"), own).unwrap();
     let scope = Scope::new(&[folder.path().to_owned()], &[]).unwrap();

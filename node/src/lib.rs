@@ -4,7 +4,10 @@
 //! applications use. Values cross as JSON text, which is faster than object by object.
 
 mod agent;
+mod command;
 mod fault;
 mod link;
 mod program;
 mod tool;
+
+pub use command::command;

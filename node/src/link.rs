@@ -201,7 +201,7 @@ impl Link {
     }
 }
 
-/// A question that JavaScript is asked. When it is dropped without an answer, JavaScript is told.
+/// A question that JavaScript is asked. Dropping it without an answer withdraws it.
 struct Question<'a> {
     link: &'a Link,
     number: u64,

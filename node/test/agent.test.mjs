@@ -103,13 +103,19 @@ test("a stream has the events and the pieces of the answer", async (t) => {
 });
 
 test("leaving the loop cancels the run", async (t) => {
-  let closed;
+  let asked, closed;
+  const requested = new Promise((resolve) => (asked = resolve));
   const gone = new Promise((resolve) => (closed = resolve));
-  const endpoint = await provider(t, (_, response) => response.on("close", closed));
+  const endpoint = await provider(t, (_, response) => {
+    response.on("close", closed);
+    asked();
+  });
   const agent = new Agent({ model: endpoint.model });
   const stream = agent.stream("Wait.");
   for await (const event of stream) {
-    if (event.type === "model_call_started") break;
+    if (event.type !== "model_call_started") continue;
+    await requested;
+    break;
   }
   await gone;
   const error = await stream.result().catch((error) => error);

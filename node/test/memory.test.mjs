@@ -17,7 +17,8 @@ test("many warm calls do not grow the memory", async () => {
     globalThis.gc();
     return process.memoryUsage().rss;
   };
-  const before = await calls(20_000);
+  // The heap of JavaScript and that of the allocator reach their size.
+  const before = await calls(50_000);
   const after = await calls(100_000);
-  assert(after - before < 24 << 20, `${before >> 20} MiB before, ${after >> 20} MiB after`);
+  assert(after - before < 16 << 20, `${before >> 20} MiB before, ${after >> 20} MiB after`);
 });

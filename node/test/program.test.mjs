@@ -282,7 +282,8 @@ test("an invalid option is an error that lists the valid ones", async () => {
   await assert.rejects(run("(out 1)", { grants: { file: "." } }), SettingsError);
   await assert.rejects(run("(out 1)", { grants: { hosts: ["a b"] } }), /grants\.hosts/);
   await assert.rejects(run("(out 1)", { timeout: -1, args: [] }), /timeout/);
-  await assert.rejects(run(1), SettingsError);
+  await assert.rejects(run(1), /source: expected a string/);
+  await assert.rejects(run("(out 1)", { args: "one" }), /args: expected an array/);
   const noRun = [{ name: "a", description: "A tool" }];
   await assert.rejects(run("(out 1)", { tools: noRun }), /`run` must be a function/);
   const taken = [{ name: "text_count", description: "Takes a name", run: () => 1 }];

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import runpy
+import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -11,14 +13,15 @@ import pytest
 FOLDER = Path(__file__).resolve().parents[1]
 
 
-def test_the_examples_of_the_page_run() -> None:
+def test_the_examples_of_the_page_run(monkeypatch: pytest.MonkeyPatch) -> None:
     page = (FOLDER.parent / "docs" / "python.md").read_text()
-    names: dict[str, object] = {"__name__": "docs"}
+    module = types.ModuleType("docs")
+    monkeypatch.setitem(sys.modules, "docs", module)
     blocks = re.findall(r"^```python\n(.*?)^```", page, re.M | re.S)
     assert len(blocks) > 5
     for block in blocks:
         # The annotations of the page are evaluated, as those of a module are.
-        exec(compile(block, "python.md", "exec"), names)
+        exec(compile(block, "python.md", "exec"), module.__dict__)
 
 
 @pytest.mark.parametrize(

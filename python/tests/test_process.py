@@ -48,8 +48,8 @@ def test_an_interrupt_ends_a_run(program: str) -> None:
             for _ in range(100): time.sleep(0.01)
             return "done"
         wattle.run("(out 1)")
-        print("ready", flush=True)
         try:
+            print("ready", flush=True)
             {program}
         except KeyboardInterrupt:
             print("interrupted", flush=True)

@@ -72,7 +72,7 @@ def test_the_schema_comes_from_the_signature_and_the_docstring() -> None:
     assert properties["where"]["description"] == "The town"
     assert tool.schema["required"] == ["name"]
     program = (
-        '(let $u (add_user "Ada" age=36)) (out "{} {} {} {}" $u.name $u.role $u.age (len $u.tags))'
+        '(let $u (add_user "Ada" age: 36)) (out "{} {} {} {}" $u.name $u.role $u.age (len $u.tags))'
     )
     assert text(program, add_user) == "Ada guest 36 0"
 
@@ -118,7 +118,7 @@ def test_models_of_pydantic_are_arguments_results_and_outputs() -> None:
         return Line(item="total", price=sum(line.price for line in lines))
 
     total.__annotations__ = {"lines": list[Line], "return": Line}  # type: ignore[valid-type]
-    program = '(out (total (list (obj "item" "a") (obj "item" "b" "price" 2))).price)'
+    program = '(let $t (total (list (obj "item" "a") (obj "item" "b" "price" 2)))) (out $t.price)'
     assert text(program, total) == "3.5"
 
 
@@ -256,11 +256,11 @@ def test_a_blocking_function_does_not_block_the_loop() -> None:
     async def main() -> None:
         free = threading.Event()
 
-        def block() -> str:
+        def hold() -> str:
             assert free.wait(20)
             return "free"
 
-        run = asyncio.create_task(wattle.arun("(out (block))", tools=[block]))
+        run = asyncio.create_task(wattle.arun("(out (hold))", tools=[hold]))
         await asyncio.sleep(0.05)
         free.set()
         assert (await run).text.strip() == "free"

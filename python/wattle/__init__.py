@@ -8,7 +8,7 @@ Run a program with Python functions as its tools::
         "Returns the weather in a city."
         return {"city": city, "sky": "rain"}
 
-    print(wattle.run('(out (weather "Oslo").sky)', tools=[weather]).text)
+    print(wattle.run('(let $w (weather "Oslo")) (out $w.sky)', tools=[weather]).text)
 
 Let a model write the programs::
 

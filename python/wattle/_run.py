@@ -284,6 +284,9 @@ class Session:
     def _end(self, result: Any, error: BaseException | None) -> None:
         self._result, self._error, self.is_done = result, error, True
         self._bridge.remove(self.run.number)
+        # A run that has ended needs no answers.
+        for task in self._tasks.values():
+            task.cancel()
         self._news.set()
 
     async def next_event(self) -> dict[str, Any] | None:

@@ -2,7 +2,7 @@
 // Agents, their runs, and the events of the runs.
 
 const { bindings, hub, operation, startRun, endRun, follow, withReason } = require("./hub.js");
-const { CancelledError, RunFailedError, WattleError, checkOptions, native } = require("./errors.js");
+const { CancelledError, RunFailedError, WattleError, checkOptions, checkString, native } = require("./errors.js");
 const { Scope } = require("./scope.js");
 const { jsonSchema, validated } = require("./schema.js");
 const { camelCased } = require("./names.js");
@@ -51,12 +51,13 @@ class Agent {
   }
 
   /** Runs the agent until it has an answer. */
-  run(message, options = {}) {
+  async run(message, options = {}) {
     return this.stream(message, options).result();
   }
 
   /** Returns a run with its events. It starts when the first event or the result is read. */
   stream(message, options = {}) {
+    checkString(message, "message");
     return this.#stream(options, (hub, json, cancel) =>
       this.#handle.start(hub, message, json, cancel),
     );

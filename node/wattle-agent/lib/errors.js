@@ -76,6 +76,11 @@ function native(call) {
   }
 }
 
+/** Checks that an argument is a string. */
+function checkString(value, what) {
+  if (typeof value !== "string") throw settingsError(`${what}: expected a string`);
+}
+
 /** Checks that an object has only these options. */
 function checkOptions(options, names, what) {
   if (typeof options !== "object" || options === null || Array.isArray(options)) {
@@ -104,4 +109,5 @@ module.exports = {
   settingsError,
   native,
   checkOptions,
+  checkString,
 };

@@ -3,7 +3,7 @@
 
 const { inspect } = require("node:util");
 const { bindings, operation, startRun, endRun, follow, withReason } = require("./hub.js");
-const { WattleError, checkOptions, native, settingsError } = require("./errors.js");
+const { WattleError, checkOptions, checkString, native, settingsError } = require("./errors.js");
 const { Scope } = require("./scope.js");
 const { camelCased } = require("./names.js");
 
@@ -25,6 +25,7 @@ class Program {
 
   /** Compiles a program. */
   static async prepare(source, options = {}) {
+    checkString(source, "source");
     checkOptions(options, PREPARE_OPTIONS, "Program.prepare");
     const { handle, tools } = Scope.of(options);
     return new Program(await operation((hub, it) => handle.prepare(hub, it, source)), tools);
@@ -32,6 +33,7 @@ class Program {
 
   /** Compiles a program of the catalog. Its arguments are checked by their declared types. */
   static async named(name, options = {}) {
+    checkString(name, "name");
     checkOptions(options, PREPARE_OPTIONS, "Program.named");
     const { handle, tools } = Scope.of(options);
     return new Program(await operation((hub, it) => handle.named(hub, it, name)), tools);
@@ -56,10 +58,11 @@ class Program {
   }
 
   async #start({ args = [], grants, timeout, approve, signal, context }) {
+    if (!Array.isArray(args)) throw settingsError("args: expected an array");
     const texts = args.map(text);
     const handle = this.#handle;
-    const isSimple = grants ?? timeout ?? approve ?? signal;
-    if (isSimple === undefined && this.#tools.size === 0) {
+    const isSpecial = [grants, timeout, approve, signal].some((option) => option !== undefined);
+    if (!isSpecial && this.#tools.size === 0) {
       return operation((hub, number) => handle.compute(hub, number, texts));
     }
     const checked =

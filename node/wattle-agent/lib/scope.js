@@ -2,7 +2,7 @@
 // Catalogs, and what programs may call by name.
 
 const { bindings, operation } = require("./hub.js");
-const { native, settingsError } = require("./errors.js");
+const { checkString, native, settingsError } = require("./errors.js");
 const { toolsByName } = require("./tool.js");
 const { camelCased } = require("./names.js");
 
@@ -60,6 +60,7 @@ class Catalog {
 
 /** Checks a program without running it. */
 async function check(source, { catalog, tools } = {}) {
+  checkString(source, "source");
   const { handle } = Scope.of({ catalog, tools });
   return camelCased(JSON.parse(await operation((hub, number) => handle.check(hub, number, source))));
 }

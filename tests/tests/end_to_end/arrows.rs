@@ -57,6 +57,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("wattle", &["wattle-agent", "wattle-eval", "wattle-mcp", "wattle-server"]),
     ("wattle-bindings", &["wattle-agent", "wattle-mcp"]),
     ("wattle-python", &["wattle", "wattle-bindings"]),
+    ("wattle-node", &["wattle", "wattle-bindings"]),
     ("wattle-cases", &[]),
     (
         "wattle-tests",
