@@ -66,8 +66,7 @@ component:
 
 # The other tests of runs, with the component as the loop.
 test-component: component
-    WATTLE_TESTS_ENGINE=1 cargo nextest run -p wattle-tests --test end_to_end \
-        -E 'test(/^(agent_loop|eval|journal|runs|said|tools)::/)'
+    agent/engine/test
 
 # Builds the guests for WebAssembly, which are committed beside the functions that call them.
 toolbox:

@@ -137,7 +137,11 @@ impl Instance {
                 _ => return self.end(Vec::new(), None),
             },
         };
-        let spent = std::mem::take(&mut self.unreported) + spent;
+        let mut spent = std::mem::take(&mut self.unreported) + spent;
+        if matches!(input, Input::Begin { .. }) {
+            // The engine learns of it with its first answer.
+            self.unreported = std::mem::take(&mut spent);
+        }
         let time = self.facts.created.saturating_add(elapsed_ms);
         let next = running.answer(Answer { spent, input, time }, &self.account).await;
         match next {

@@ -192,10 +192,12 @@ pub(crate) async fn resume_locked(
     };
     let parts = RunParts { settings, ..parts }.in_tree(run);
     let setup = start.setup;
-    let (recorder, run_loop) = TurnRecorder::resume(
+    let turns = journal.turns(run).await?;
+    let (run_loop, played) = run_loop.play(&setup, &turns).await;
+    let recorder = TurnRecorder::resume(
         Arc::clone(journal),
         run.to_owned(),
-        (&setup, run_loop),
+        (&turns, played),
         (parts.files(), parts.keeps_files),
         &parts.tree,
     )

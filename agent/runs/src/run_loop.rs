@@ -7,10 +7,13 @@ use wattle_machine::{
     Artifact, Dialect, Effect, Input, KeptValue, Message, ProgramFunction, Setup, State, Tally,
     Usage,
 };
+use wattle_store::journal::{
+    EffectRecorder, EngineStart, RecordedEffect, RunStart, Turn, advance, describe_difference,
+};
 use wattle_store::now_ms;
 
 use crate::host::Host;
-use crate::journal::{self, EngineStart, RecordedEffect, RunStart, Turn};
+use crate::journal::Played;
 
 /// The loop of a run. It takes inputs and returns effects.
 pub(crate) enum RunLoop {
@@ -97,7 +100,7 @@ impl RunLoop {
     ) -> (RunLoop, Vec<Effect>) {
         match self {
             RunLoop::Machine { state, known } => {
-                let (state, effects) = journal::advance(*state, spent, input);
+                let (state, effects) = advance(*state, spent, input);
                 (RunLoop::Machine { state: Box::new(state), known }, effects)
             }
             RunLoop::Engine(instance) => {
@@ -116,19 +119,35 @@ impl RunLoop {
         }
     }
 
+    /// Gives the loop of a run the recorded inputs. An engine must return the recorded effects.
+    /// Otherwise it is stopped, and the loop only ends the run.
+    pub(crate) async fn play(self, setup: &Setup, turns: &[Turn]) -> (RunLoop, Played) {
+        let (mut run_loop, mut effects) = (self, Vec::new());
+        let mut recorder = EffectRecorder::default();
+        for turn in turns {
+            let elapsed = Duration::from_millis(turn.elapsed_ms);
+            let input = turn.input.clone();
+            (run_loop, effects) = run_loop.advance(turn.spent, input, elapsed).await;
+            let is = recorder.record(&effects);
+            if matches!(run_loop, RunLoop::Engine(_)) && is != turn.effects {
+                let played = RunLoop::stopped(setup, turns);
+                let (effects, broken) = broken(turn, &is, turns);
+                let kept = played.kept().to_vec();
+                return (played, Played { effects, broken, recorder, kept });
+            }
+        }
+        let kept = run_loop.kept().to_vec();
+        (run_loop, Played { effects, broken: None, recorder, kept })
+    }
+
     /// Returns the loop of a run whose engine did not do what these turns record.
-    pub(crate) fn stopped(setup: &Setup, turns: &[Turn]) -> RunLoop {
+    fn stopped(setup: &Setup, turns: &[Turn]) -> RunLoop {
         let message = turns.iter().find_map(|turn| match &turn.input {
             Input::Begin { message } => Some(Message::user(message.as_str())),
             _ => None,
         });
         let tally = Box::new(tally(setup, turns));
         RunLoop::Stopped { tally, turns: message.into_iter().collect() }
-    }
-
-    /// Returns true if the loop is a component.
-    pub(crate) fn is_engine(&self) -> bool {
-        !matches!(self, RunLoop::Machine { .. })
     }
 
     /// Returns the messages of the run that its session keeps.
@@ -191,20 +210,25 @@ figures! {
 pub(crate) fn tally(setup: &Setup, turns: &[Turn]) -> Tally {
     let mut tally = Tally::new(setup);
     for turn in turns {
-        count(&mut tally, turn);
+        turn.count(&mut tally);
     }
     tally
 }
 
-/// Counts a recorded turn.
-pub(crate) fn count(tally: &mut Tally, turn: &Turn) {
-    tally.input(turn.spent, &turn.input);
-    for effect in &turn.effects {
-        if let RecordedEffect::Emit(event) = effect {
-            tally.event(event);
-        }
+/// Returns the effects to perform and the reason why the run must end, if an engine returned
+/// `effects` for the input of `turn`. A run whose end is recorded ends as recorded.
+fn broken(
+    turn: &Turn,
+    effects: &[RecordedEffect],
+    turns: &[Turn],
+) -> (Vec<Effect>, Option<String>) {
+    let last = turns.last().map(|last| last.effects.as_slice()).unwrap_or_default();
+    if let Some(RecordedEffect::Finish(ending)) = last.last() {
+        return (vec![Effect::Finish(ending.clone())], None);
     }
-    tally.end_turn();
+    let (was, is) = describe_difference(&turn.effects, &effects);
+    let reason = format!("the engine is not deterministic: it did {is}, and was recorded as {was}");
+    (Vec::new(), Some(reason))
 }
 
 /// Returns the first digits of a hash.

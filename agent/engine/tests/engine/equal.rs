@@ -241,7 +241,9 @@ async fn generated(component: &Component, seed: u64) -> (Setup, Vec<Turn>) {
     let mut turns = Vec::new();
     let mut last: Vec<Effect> = Vec::new();
     while !state.has_ended() && turns.len() < MAX_INPUTS {
-        let spent = if random.u8(..4) == 0 { usage(&mut random) } else { Usage::default() };
+        // No program has run before the first turn.
+        let has_spent = !turns.is_empty() && random.u8(..4) == 0;
+        let spent = if has_spent { usage(&mut random) } else { Usage::default() };
         let charged = step(state, Input::Spent(spent)).0;
         let effects;
         (state, effects) = step(charged, next.clone());

@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 use wattle_machine::{
-    Effect, Execution, Input, Message, ModelAnswer, Role, Setup, State, Usage, step,
+    Effect, Execution, Input, Message, ModelAnswer, Role, Setup, State, Tally, Usage, step,
 };
 
 fn input(kind: &str, payload: &str) -> Input {
@@ -99,22 +99,46 @@ fn play(script: &str) -> String {
     let mut parts = script.split(">>> ");
     transcript.push_str(parts.next().unwrap_or_default());
     let mut state = None;
+    let mut tally = Tally::new(&Setup::default());
     for part in parts {
         let (kind, rest) = part.split_once('\n').expect("an input has a line of its own");
         let payload = rest.split("\n<<<").next().unwrap_or_default().trim_end_matches('\n');
         write!(transcript, ">>> {kind}\n{payload}\n").unwrap();
         if kind == "setup" {
-            state = Some(State::new(serde_json::from_str::<Setup>(payload).expect("a setup")));
+            let setup = serde_json::from_str::<Setup>(payload).expect("a setup");
+            tally = Tally::new(&setup);
+            state = Some(State::new(setup));
             transcript.push('\n');
             continue;
         }
         // A state can be stored and restored between any two inputs.
         let stored = serde_json::to_string(&state.take().expect("a setup comes first")).unwrap();
-        let (next, effects) = step(serde_json::from_str(&stored).unwrap(), input(kind, payload));
+        let input = input(kind, payload);
+        let (next, effects) = step(serde_json::from_str(&stored).unwrap(), input.clone());
+        // Only a result that the run waits for counts.
+        if !effects.is_empty() || matches!(input, Input::Spent(_)) {
+            count(&mut tally, &input, &effects, &next);
+        }
         state = Some(next);
         writeln!(transcript, "<<<\n{}", effects.iter().map(show).collect::<String>()).unwrap();
     }
     transcript.trim_end().to_owned() + "\n"
+}
+
+/// Counts a turn as a host does, and compares the figures with those of the state.
+fn count(tally: &mut Tally, input: &Input, effects: &[Effect], state: &State) {
+    tally.input(Usage::default(), input);
+    for effect in effects {
+        if let Effect::Emit(event) = effect {
+            tally.event(event);
+        }
+    }
+    tally.end_turn();
+    assert_eq!((tally.steps(), tally.usage()), (state.steps(), state.usage()), "{effects:?}");
+    assert_eq!((tally.kept(), tally.artifacts()), (state.kept(), state.artifacts()));
+    assert_eq!((tally.dialect(), tally.programs()), (state.dialect(), state.programs()));
+    assert_eq!(tally.added_tools(), state.added_tools());
+    assert_eq!(tally.added_delegates(), state.added_delegates());
 }
 
 #[test]

@@ -8,7 +8,6 @@ use wattle_store::StoreError;
 use wattle_store::journal::{EffectRecorder, lock_run};
 
 use super::{RecordedCall, RecordedEffect, RunEnd, RunRecord, RunStart, SharedJournal, Turn};
-use crate::run_loop::count;
 use crate::sink::Stamp;
 
 /// The operator's limits. They apply to every new run, regardless of its request.
@@ -103,7 +102,7 @@ fn end_of_step(setup: &Setup, turns: &[Turn], at: u32) -> Result<(usize, State),
 fn end_of_engine_step(setup: &Setup, turns: &[Turn], at: u32) -> Result<usize, ForkError> {
     let mut tally = Tally::new(setup);
     for (number, turn) in turns.iter().enumerate() {
-        count(&mut tally, turn);
+        turn.count(&mut tally);
         let asks = turn.effects.iter().any(|effect| matches!(effect, RecordedEffect::Ask(_)));
         if tally.steps() == at && asks {
             return Ok(number);

@@ -22,7 +22,7 @@ pub(crate) use budget::restore;
 pub use calls::{CallView, calls};
 pub use error::ResumeError;
 pub use fork::{ForkError, ForkedRun, RunLimits, fork, step_end};
-pub(crate) use recorder::{ResumePoint, TurnRecorder};
+pub(crate) use recorder::{Played, ResumePoint, TurnRecorder};
 pub use requests::{AnswerView, FunctionView, MessageView, RequestView, requests};
 pub use tape::Difference;
 pub(crate) use tape::{HOST_NAMES, Mode, RunTape, describe, is_changed, kept_json};

@@ -6,13 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use wattle_capability::files::Files;
-use wattle_machine::{Effect, Envelope, Input, Setup, Usage};
+use wattle_machine::{Effect, Envelope, Input, KeptValue, Usage};
 use wattle_store::StoreError;
 use wattle_store::journal::EffectRecorder;
 
 use super::tape::{Mode, RunTape, kept_json};
-use super::{RecordedCall, RecordedEffect, SharedJournal, Turn, describe_difference};
-use crate::run_loop::RunLoop;
+use super::{RecordedCall, SharedJournal, Turn};
 use crate::tree::RunTree;
 
 /// A recorder of one run's turns.
@@ -53,6 +52,18 @@ pub(crate) struct ResumePoint {
     turn: u32,
 }
 
+/// What the loop of a stopped run returned for the recorded inputs.
+pub(crate) struct Played {
+    /// The effects of the last turn.
+    pub(crate) effects: Vec<Effect>,
+    /// The reason why the run must end, because its engine did not do what was recorded.
+    pub(crate) broken: Option<String>,
+    /// The recorder of the effects of all turns.
+    pub(crate) recorder: EffectRecorder,
+    /// The values that programs kept.
+    pub(crate) kept: Vec<KeptValue>,
+}
+
 impl TurnRecorder {
     /// Creates the recorder of a new run.
     pub(crate) fn new(
@@ -79,49 +90,34 @@ impl TurnRecorder {
         }
     }
 
-    /// Creates the recorder of a stopped run. The run's loop, which has not begun, is given the
-    /// recorded inputs, and returned. An engine must return the recorded effects. The root
-    /// run of the tree is resumed first, and rebuilds the file overlay from the recorded changes of
-    /// all runs in the tree. If `has_session_files` is true, `files` already contain what the run
-    /// began with.
+    /// Creates the recorder of a stopped run from its turns. The root run of the tree is resumed
+    /// first, and rebuilds the file overlay from the recorded changes of all runs in the tree. If
+    /// `has_session_files` is true, `files` already contain what the run began with.
     pub(crate) async fn resume(
         journal: SharedJournal,
         run: String,
-        (setup, mut run_loop): (&Setup, RunLoop),
+        (turns, played): (&[Turn], Played),
         (files, has_session_files): (Option<Arc<Files>>, bool),
         tree: &RunTree,
-    ) -> Result<(TurnRecorder, RunLoop), StoreError> {
-        let turns = journal.turns(&run).await?;
-        let mut recorder = EffectRecorder::default();
+    ) -> Result<TurnRecorder, StoreError> {
+        let Played { effects, broken, recorder, kept } = played;
+        let last = turns.last();
         let mut point = ResumePoint {
-            effects: Vec::new(),
-            broken: None,
-            seq: 1,
+            effects,
+            broken,
+            seq: last.map_or(1, |last| last.seq),
             recorded: 0,
-            elapsed: Duration::ZERO,
+            elapsed: Duration::from_millis(last.map_or(0, |last| last.elapsed_ms)),
             kept: Vec::new(),
             calls: Vec::new(),
-            turn: 0,
+            turn: u32::try_from(turns.len().saturating_sub(1)).unwrap_or(u32::MAX),
         };
         // The turns that started the programs that kept a value, by its name.
         let mut keeping: BTreeMap<&str, u32> = BTreeMap::new();
-        for (at, turn) in (0_u32..).zip(&turns) {
+        for (at, turn) in (0_u32..).zip(turns) {
             if let Input::Executed(executions) = &turn.input {
                 let kept = executions.iter().flat_map(|execution| execution.kept());
                 keeping.extend(kept.map(|value| (value.name.as_str(), at.saturating_sub(1))));
-            }
-            let Turn { seq, elapsed_ms, .. } = turn;
-            (point.seq, point.elapsed, point.turn) = (*seq, Duration::from_millis(*elapsed_ms), at);
-            let (spent, input) = (turn.spent, turn.input.clone());
-            (run_loop, point.effects) = run_loop.advance(spent, input, point.elapsed).await;
-            let effects = recorder.record(&point.effects);
-            if run_loop.is_engine() && effects != turn.effects {
-                run_loop = RunLoop::stopped(setup, &turns);
-                (point.effects, point.broken) = broken(turn, &effects, &turns);
-                let last = turns.last().unwrap_or(turn);
-                (point.seq, point.elapsed) = (last.seq, Duration::from_millis(last.elapsed_ms));
-                point.turn = u32::try_from(turns.len().saturating_sub(1)).unwrap_or(u32::MAX);
-                break;
             }
         }
         if let Some(files) = files.as_ref().filter(|_| tree.is_top()) {
@@ -133,11 +129,10 @@ impl TurnRecorder {
         }
         if turns.is_empty() {
             // The run was stopped before its first turn.
-            return Ok((TurnRecorder::new(journal, run, files, tree), run_loop));
+            return Ok(TurnRecorder::new(journal, run, files, tree));
         }
-        let kept = run_loop.kept().iter();
         let keeping: BTreeSet<u32> =
-            kept.filter_map(|value| keeping.get(value.name.as_str()).copied()).collect();
+            kept.iter().filter_map(|value| keeping.get(value.name.as_str()).copied()).collect();
         for turn in keeping {
             let calls = journal.calls_of(&run, turn).await?;
             point.kept.extend(calls.into_iter().filter(|call| kept_json(call).is_some()));
@@ -147,7 +142,7 @@ impl TurnRecorder {
         let last = journal.events(&run, point.seq.saturating_sub(1), u32::MAX).await?;
         point.recorded = last.last().map_or(0, |event| event.seq);
         let turns = AtomicU32::new(u32::try_from(turns.len()).unwrap_or(u32::MAX));
-        let recorder = TurnRecorder {
+        Ok(TurnRecorder {
             run,
             journal,
             files,
@@ -157,8 +152,7 @@ impl TurnRecorder {
             turns,
             resumed: Some(point),
             failure: Mutex::default(),
-        };
-        Ok((recorder, run_loop))
+        })
     }
 
     /// Returns the id of the tree's root run.
@@ -245,20 +239,4 @@ impl TurnRecorder {
             resumed,
         ))
     }
-}
-
-/// Returns the effects to perform and the reason why the run must end, if an engine returned
-/// `effects` for the input of `turn`. A run whose end is recorded ends as recorded.
-fn broken(
-    turn: &Turn,
-    effects: &[RecordedEffect],
-    turns: &[Turn],
-) -> (Vec<Effect>, Option<String>) {
-    let last = turns.last().map(|last| last.effects.as_slice()).unwrap_or_default();
-    if let Some(RecordedEffect::Finish(ending)) = last.last() {
-        return (vec![Effect::Finish(ending.clone())], None);
-    }
-    let (was, is) = describe_difference(&turn.effects, &effects);
-    let reason = format!("the engine is not deterministic: it did {is}, and was recorded as {was}");
-    (Vec::new(), Some(reason))
 }

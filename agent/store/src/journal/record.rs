@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use wattle_machine::{
-    Effect, Ending, FunctionChoice, Input, Message, Setup, State, ThinkingEffort, Usage, step,
+    Effect, Ending, FunctionChoice, Input, Message, Setup, State, Tally, ThinkingEffort, Usage,
+    step,
 };
 use wattle_rt::tape::{CallId, CallResult};
 
@@ -384,6 +385,17 @@ impl Turn {
     /// Applies the turn to a state. Returns the new state and the resulting effects.
     pub fn step(&self, state: State) -> (State, Vec<Effect>) {
         advance(state, self.spent, self.input.clone())
+    }
+
+    /// Adds the turn to the figures of a run whose loop is an engine.
+    pub fn count(&self, tally: &mut Tally) {
+        tally.input(self.spent, &self.input);
+        for effect in &self.effects {
+            if let RecordedEffect::Emit(event) = effect {
+                tally.event(event);
+            }
+        }
+        tally.end_turn();
     }
 }
 
