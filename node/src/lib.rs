@@ -6,8 +6,10 @@
 mod agent;
 mod command;
 mod fault;
+mod handle;
 mod link;
 mod program;
 mod tool;
 
 pub use command::command;
+pub use program::{apply, changes, compute, file, run};

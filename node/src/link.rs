@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 use wattle_bindings::{Cancel, Error, engine};
 
 use crate::fault::{self, Thrown, thrown};
-use crate::program::{OutcomeHandle, ProgramHandle};
+use crate::handle::{OutcomeHandle, ProgramHandle};
 
 /// The kinds of messages to JavaScript.
 #[derive(Clone, Copy)]
@@ -149,7 +149,7 @@ impl Link {
             Ok(Value::Bytes(bytes)) => (None, Some(Either3::C(bytes.into()))),
             Err(error) => {
                 let outcome = error.outcome.clone();
-                let outcome = outcome.map(|outcome| Either3::B(OutcomeHandle::new(outcome)));
+                let outcome = outcome.map(|outcome| Either3::B(OutcomeHandle(outcome)));
                 let report = error.report.as_ref().map(|report| report.to_string());
                 let text = Some(fault::json(&error));
                 return self.send(Kind::Failed, operation, text, outcome, report);

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use napi_derive::napi;
 use serde::Deserialize;
-use wattle_bindings::{Cancel, Error, Grants, Outcome, Program, RunOptions, RunState, Scope, Tool};
+use wattle_bindings::{Cancel, Error, Grants, Outcome, RunOptions, RunState, Scope, Tool};
 
 use crate::fault::{Thrown, parse, thrown};
+use crate::handle::{OutcomeHandle, ProgramHandle};
 use crate::link::{Hub, Value};
 use crate::tool::{Caller, ToolSpec, milliseconds, tool};
 
@@ -113,57 +114,6 @@ struct ProgramOptions {
     timeout: Option<f64>,
 }
 
-/// A prepared program.
-#[napi]
-pub struct ProgramHandle(Program);
-
-#[napi]
-impl ProgramHandle {
-    /// Returns the source.
-    #[napi(getter)]
-    pub fn source(&self) -> String {
-        self.0.source().to_owned()
-    }
-
-    /// Runs the program with the default grants, without functions of JavaScript.
-    #[napi]
-    pub fn compute(&self, hub: &Hub, operation: f64, args: Vec<String>) -> Result<(), Thrown> {
-        let program = self.0.clone();
-        hub.link().operate(operation, async move {
-            let outcome = program.run(args, RunOptions::default()).await?;
-            Ok(Value::Outcome(OutcomeHandle(Arc::new(outcome))))
-        })
-    }
-
-    /// Runs the program. `options` is JSON.
-    #[napi]
-    pub fn run(
-        &self,
-        hub: &Hub,
-        operation: f64,
-        args: Vec<String>,
-        grants: &GrantsHandle,
-        options: String,
-        cancel: &CancelHandle,
-    ) -> Result<(), Thrown> {
-        let options: ProgramOptions = parse(&options).map_err(thrown)?;
-        let caller = Caller::new(hub.link(), options.run);
-        let state = RunState::of_program(options.run.to_string(), cancel.cancel_of_run());
-        let approver = options.approve.then(|| caller.approver());
-        state.set(Arc::new(caller));
-        let options = RunOptions {
-            grants: grants.0.clone(),
-            timeout: options.timeout.map(milliseconds).transpose().map_err(thrown)?,
-            approver,
-            state: Some(Arc::new(state)),
-        };
-        let program = self.0.clone();
-        hub.link().operate(operation, async move {
-            Ok(Value::Outcome(OutcomeHandle(Arc::new(program.run(args, options).await?))))
-        })
-    }
-}
-
 /// Checked grants.
 #[napi]
 pub struct GrantsHandle(Grants);
@@ -177,60 +127,81 @@ impl GrantsHandle {
     }
 }
 
-/// The outcome of a program.
+/// Runs a program with the default grants, without functions of JavaScript.
 #[napi]
-pub struct OutcomeHandle(Arc<Outcome>);
-
-impl OutcomeHandle {
-    pub(crate) fn new(outcome: Arc<Outcome>) -> OutcomeHandle {
-        OutcomeHandle(outcome)
-    }
+pub fn compute(
+    hub: &Hub,
+    operation: f64,
+    program: &ProgramHandle,
+    args: Vec<String>,
+) -> Result<(), Thrown> {
+    let program = program.0.clone();
+    hub.link().operate(operation, async move {
+        let outcome = program.run(args, RunOptions::default()).await?;
+        Ok(Value::Outcome(OutcomeHandle(Arc::new(outcome))))
+    })
 }
 
+/// Runs a program. `options` is JSON.
 #[napi]
-impl OutcomeHandle {
-    /// Returns everything that the program printed.
-    #[napi]
-    pub fn text(&self) -> String {
-        self.0.text()
-    }
-
-    /// Returns the outcome as JSON.
-    #[napi]
-    pub fn json(&self) -> String {
-        self.0.to_json().to_string()
-    }
-
-    /// Returns the changes of files as JSON.
-    #[napi]
-    pub fn changes(&self, hub: &Hub, operation: f64) -> Result<(), Thrown> {
-        self.blocking(hub, operation, |outcome| Ok(Value::Text(outcome.changes()?.to_string())))
-    }
-
-    /// Reads a file.
-    #[napi]
-    pub fn file(&self, hub: &Hub, operation: f64, path: String) -> Result<(), Thrown> {
-        self.blocking(hub, operation, move |outcome| Ok(Value::Bytes(outcome.file(&path)?)))
-    }
-
-    /// Writes the changes to the granted folder.
-    #[napi]
-    pub fn apply(&self, hub: &Hub, operation: f64) -> Result<(), Thrown> {
-        self.blocking(hub, operation, |outcome| outcome.apply().map(|()| Value::Nothing))
-    }
+pub fn run(
+    hub: &Hub,
+    operation: f64,
+    program: &ProgramHandle,
+    args: Vec<String>,
+    grants: &GrantsHandle,
+    options: String,
+    cancel: &CancelHandle,
+) -> Result<(), Thrown> {
+    let options: ProgramOptions = parse(&options).map_err(thrown)?;
+    let caller = Caller::new(hub.link(), options.run);
+    let state = RunState::of_program(options.run.to_string(), cancel.cancel_of_run());
+    let approver = options.approve.then(|| caller.approver());
+    state.set(Arc::new(caller));
+    let options = RunOptions {
+        grants: grants.0.clone(),
+        timeout: options.timeout.map(milliseconds).transpose().map_err(thrown)?,
+        approver,
+        state: Some(Arc::new(state)),
+    };
+    let program = program.0.clone();
+    hub.link().operate(operation, async move {
+        Ok(Value::Outcome(OutcomeHandle(Arc::new(program.run(args, options).await?))))
+    })
 }
 
-impl OutcomeHandle {
-    /// Runs an operation that waits for the disk.
-    fn blocking(
-        &self,
-        hub: &Hub,
-        operation: f64,
-        work: impl FnOnce(&Outcome) -> Result<Value, Error> + Send + 'static,
-    ) -> Result<(), Thrown> {
-        let outcome = Arc::clone(&self.0);
-        hub.link().operate(operation, async move {
-            tokio::task::spawn_blocking(move || work(&outcome)).await.map_err(Error::host)?
-        })
-    }
+/// Returns the changes of files as JSON.
+#[napi]
+pub fn changes(hub: &Hub, operation: f64, outcome: &OutcomeHandle) -> Result<(), Thrown> {
+    blocking(hub, operation, outcome, |outcome| Ok(Value::Text(outcome.changes()?.to_string())))
+}
+
+/// Reads a file as the program left it.
+#[napi]
+pub fn file(
+    hub: &Hub,
+    operation: f64,
+    outcome: &OutcomeHandle,
+    path: String,
+) -> Result<(), Thrown> {
+    blocking(hub, operation, outcome, move |outcome| Ok(Value::Bytes(outcome.file(&path)?)))
+}
+
+/// Writes the changes to the granted folder.
+#[napi]
+pub fn apply(hub: &Hub, operation: f64, outcome: &OutcomeHandle) -> Result<(), Thrown> {
+    blocking(hub, operation, outcome, |outcome| outcome.apply().map(|()| Value::Nothing))
+}
+
+/// Runs an operation that waits for the disk.
+fn blocking(
+    hub: &Hub,
+    operation: f64,
+    outcome: &OutcomeHandle,
+    work: impl FnOnce(&Outcome) -> Result<Value, Error> + Send + 'static,
+) -> Result<(), Thrown> {
+    let outcome = Arc::clone(&outcome.0);
+    hub.link().operate(operation, async move {
+        tokio::task::spawn_blocking(move || work(&outcome)).await.map_err(Error::host)?
+    })
 }

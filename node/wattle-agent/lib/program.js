@@ -63,7 +63,7 @@ class Program {
     const handle = this.#handle;
     const isSpecial = [grants, timeout, approve, signal].some((option) => option !== undefined);
     if (!isSpecial && this.#tools.size === 0) {
-      return operation((hub, number) => handle.compute(hub, number, texts));
+      return operation((hub, number) => bindings.compute(hub, number, handle, texts));
     }
     const checked =
       grants === undefined
@@ -75,7 +75,7 @@ class Program {
     const options = JSON.stringify({ run, timeout, approve: approve !== undefined });
     try {
       return await operation((hub, number) =>
-        handle.run(hub, number, texts, checked, options, cancel),
+        bindings.run(hub, number, handle, texts, checked, options, cancel),
       );
     } catch (error) {
       throw withReason(error, signal);
@@ -152,17 +152,17 @@ class Outcome {
 
   /** Returns the changes of files. */
   async changes() {
-    return JSON.parse(await operation((hub, number) => this.#handle.changes(hub, number)));
+    return JSON.parse(await operation((hub, number) => bindings.changes(hub, number, this.#handle)));
   }
 
   /** Reads a file as the program left it. */
   async file(path) {
-    return operation((hub, number) => this.#handle.file(hub, number, path));
+    return operation((hub, number) => bindings.file(hub, number, this.#handle, path));
   }
 
   /** Writes the changes to the granted folder. */
   async apply() {
-    await operation((hub, number) => this.#handle.apply(hub, number));
+    await operation((hub, number) => bindings.apply(hub, number, this.#handle));
   }
 }
 
