@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.server
 import json
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +13,10 @@ from typing import Any
 import pytest
 
 Cassette = Callable[..., Path]
+
+# A shell that starts the tests in the background makes them ignore interrupts, and the processes that they
+# start would do so, too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
