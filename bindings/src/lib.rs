@@ -1,7 +1,7 @@
 //! Wattle as other languages embed it: what their packages share.
 //!
 //! A package turns its language's functions into [`Tool`]s, its options into the settings below, and
-//! an [`Error`] into an exception. Everything else is here: the [engine](engine) of the process, also
+//! an [`Error`] into an exception. Everything else is here: the [engine] of the process, also
 //! of one that was forked, the [programs](Program) that run without a model, their [grants](Grants),
 //! the [agents](Agent) and the events of their runs.
 //!
