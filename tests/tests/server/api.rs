@@ -203,7 +203,15 @@ async fn readiness_and_metrics_report_the_server() {
         world.ask(crate::world::bare("GET /readyz", &["Host: localhost"])).await.head.status,
         200
     );
-    let metrics = world.api("GET /metrics", "").await.body;
+    // A run that has ended is released a moment later.
+    let mut metrics = String::new();
+    for _ in 0..1_000 {
+        metrics = world.api("GET /metrics", "").await.body;
+        if metrics.contains("wattle_runs_active 0") && metrics.contains("runs_driven 0") {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
     for line in [
         "wattle_runs_started_total 1",
         "wattle_http_requests_total{route=\"/api/run\",method=\"POST\",status=\"202\"} 1",
