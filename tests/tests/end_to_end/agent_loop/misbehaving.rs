@@ -329,7 +329,8 @@ async fn unexpected_outcome(
     for _ in 0..6 {
         provider.push(Answer::text("ToolCall::Response(\"fine\")"));
     }
-    let timeouts = Timeouts { request: Duration::from_millis(1_500), ..quick() };
+    let (request, retry_for) = (Duration::from_millis(1_500), Duration::from_secs(1));
+    let timeouts = Timeouts { request, retry_for, ..quick() };
     let model = Arc::new(remote(&provider, preset, "m", timeouts));
     let settings = Settings { timeouts, ..Settings::default() };
     let run = world.run(&model, &settings, world.job("go"));
