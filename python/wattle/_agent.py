@@ -92,8 +92,8 @@ class Agent(Generic[T]):
         max_steps: Maximum number of steps of a run. The default is 12.
         timeout: Maximum duration of a run, in seconds.
         max_tokens: Maximum number of tokens that a run uses.
-        max_answer_tokens: Maximum number of tokens of one answer of the model. The default is
-        4,096. temperature: The sampling temperature, from 0 to 2.
+        max_answer_tokens: Maximum number of tokens of one answer. The default is 4,096.
+        temperature: The sampling temperature, from 0 to 2.
     """
 
     @overload
