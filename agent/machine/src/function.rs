@@ -1,5 +1,7 @@
 //! The functions that a model may call in the native dialect, and their schemas.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -226,6 +228,18 @@ fn described(mut parameters: Value, schema: &Value) -> Value {
         }
     }
     parameters
+}
+
+/// Adds programs to those that the model may call. A program replaces the one with its name.
+pub(crate) fn add(programs: &mut Arc<Vec<ProgramFunction>>, added: &[ProgramFunction]) {
+    if added.is_empty() {
+        return;
+    }
+    let programs = Arc::make_mut(programs);
+    for function in added {
+        programs.retain(|known| known.program != function.program);
+        programs.push(function.clone());
+    }
 }
 
 /// Returns the functions offered to a model: one per listed program, `catalog` for the others, `wat`

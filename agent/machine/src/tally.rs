@@ -8,7 +8,7 @@ use crate::{
     contribution::Addition,
     ending::Ending,
     event::{Event, Usage},
-    function::ProgramFunction,
+    function::{self, ProgramFunction},
     kept::{self, KeptValue},
     request::Dialect,
     state::{Input, Settings, Setup},
@@ -98,13 +98,7 @@ impl Tally {
     }
 
     fn add(&mut self, addition: &Addition) {
-        if !addition.programs.is_empty() {
-            let programs = Arc::make_mut(&mut self.programs);
-            for function in &addition.programs {
-                programs.retain(|known| known.program != function.program);
-                programs.push(function.clone());
-            }
-        }
+        function::add(&mut self.programs, &addition.programs);
         self.tools.extend(addition.tools.iter().cloned());
         self.delegates.extend(addition.delegates.iter().cloned());
     }

@@ -1,10 +1,9 @@
 //! Runs the programs of the agent's traits before a request to the model.
 
-use std::sync::Arc;
-
 use crate::{
     contribution::{Contribution, TraitProgram, TraitPurpose},
     event::Event,
+    function,
     mark::escape_marks,
     message::Message,
     phase::Turn,
@@ -68,13 +67,7 @@ impl State {
         if let Some(fallback) = &mut self.fallback {
             fallback.rest.push_str(&section);
         }
-        if !addition.programs.is_empty() {
-            let programs = Arc::make_mut(&mut self.programs);
-            for function in addition.programs {
-                programs.retain(|known| known.program != function.program);
-                programs.push(function);
-            }
-        }
+        function::add(&mut self.programs, &addition.programs);
         self.tools.extend(addition.tools);
         self.delegates.extend(addition.delegates);
         Ok(!section.is_empty())
