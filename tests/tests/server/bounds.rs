@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::client::NEVER;
+use crate::client::{Client, NEVER};
 use crate::world::{TOKEN, World, api, bare, message, post};
 
 #[tokio::test]
@@ -180,9 +180,11 @@ async fn a_client_that_does_not_read_is_disconnected() {
         settings.limits.connections = 1;
     })
     .await;
-    let mut client = world.chat(&message("talk", "s")).await;
+    let mut client = Client::connect_with_small_buffer(world.address).await;
+    client.send(post(&message("talk", "s"))).await;
+    assert_eq!(client.head().await.status, 200);
     // The answer is larger than the operating system's buffers for a connection.
-    world.question().await.say(&format!("{}|", "x".repeat(4_000)).repeat(5_000));
+    world.question().await.say(&format!("{}|", "x".repeat(4_000)).repeat(1_000));
     let page = bare("GET /", &["Host: localhost"]);
     let freed = async { while world.ask(&page).await.head.status != 200 {} };
     tokio::time::timeout(NEVER, freed).await.expect("the connection stays open");

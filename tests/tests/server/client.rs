@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use serde_json::Value as Json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
-/// Timeout for every operation that waits.
-pub(crate) const NEVER: Duration = Duration::from_secs(20);
+/// Timeout for every operation that waits. The tests share their machine with others.
+pub(crate) const NEVER: Duration = Duration::from_secs(60);
 
 /// A connection to the server.
 pub(crate) struct Client {
@@ -69,6 +69,14 @@ impl Answer {
 impl Client {
     pub(crate) async fn connect(address: SocketAddr) -> Client {
         let stream = timeout(NEVER, TcpStream::connect(address)).await.unwrap().unwrap();
+        Client { stream, buffer: Vec::new() }
+    }
+
+    /// Connects with the smallest receive buffer, so that the server soon has to wait for the client.
+    pub(crate) async fn connect_with_small_buffer(address: SocketAddr) -> Client {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(1).unwrap();
+        let stream = timeout(NEVER, socket.connect(address)).await.unwrap().unwrap();
         Client { stream, buffer: Vec::new() }
     }
 
