@@ -90,6 +90,12 @@ pub const ALL: &[Capability] = &[
     image::IMAGE,
 ];
 
+/// Returns true if the names of some host functions begin with this one and a dot, such as `fs`.
+#[must_use]
+pub fn is_namespace(name: &str) -> bool {
+    ALL.iter().any(|capability| capability.name == name)
+}
+
 /// Default maximum number of concurrent requests or programs per call.
 const MAX_CONCURRENT: std::num::NonZeroUsize = std::num::NonZeroUsize::new(16).unwrap();
 

@@ -141,8 +141,11 @@ impl Server {
     pub fn prefix(&self) -> String {
         // `mcp_git` is taken, too: it is the prefix of the server `git`.
         let name = self.name.trim_start_matches("mcp_");
-        let is_taken = capability::ALL.iter().any(|one| one.name == name);
-        if is_taken { format!("mcp_{}", self.name) } else { self.name.to_string() }
+        if capability::is_namespace(name) {
+            format!("mcp_{}", self.name)
+        } else {
+            self.name.to_string()
+        }
     }
 
     pub(crate) fn tools(&self) -> Vec<Arc<Tool>> {

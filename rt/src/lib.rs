@@ -60,6 +60,6 @@ pub use wattle_lang::{
     Alignment, AssembledModule, CallEffect, Callable, CallableParam, Certainty, Code, Diagnostic,
     Edit, EncodeError, FAIL, Fix, FixResult, FormDoc, FormatError, FormatSpec, Interruption, KEPT,
     Names, Param, Position, Role, Service, Severity, Signature, Signatures, TRAP, Target, Touch,
-    Ty, ValType, assemble, check, decode_text, explain, fix, format, forms, locate, quote,
+    Ty, ValType, assemble, check, decode_text, explain, fix, format, forms, is_word, locate, quote,
     truncate, without_bom,
 };

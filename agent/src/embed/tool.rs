@@ -286,6 +286,12 @@ impl fmt::Debug for ToolSet {
 }
 
 fn compile(tool: &Tool) -> Result<CompiledTool, String> {
+    let namespace = tool.name().split_once('.').map(|(namespace, _)| namespace);
+    if wattle_rt::is_word(tool.name()) || namespace.is_some_and(wattle_capability::is_namespace) {
+        let why = "programs cannot call a tool of this name: it is a word of the language or begins \
+                   like host functions";
+        return Err(why.to_owned());
+    }
     let name = tool.name().parse().map_err(|error| format!("{error}"))?;
     let program = ToolProgram::new(name, tool.name(), tool.schema())?;
     Ok(CompiledTool { tool: tool.clone(), program })

@@ -435,7 +435,7 @@ fn known(text: &str) -> Result<Scope, RuleError> {
         _ => {}
     }
     let functions = || crate::ALL.iter().flat_map(|capability| capability.functions);
-    if crate::ALL.iter().any(|capability| capability.name == text) {
+    if crate::is_namespace(text) {
         return Ok(Scope::Capability(text.to_owned()));
     }
     if functions().any(|function| function.name == text) {

@@ -161,10 +161,8 @@ fn can_continue(input: &str) -> bool {
 }
 
 fn is_call(head: &str) -> bool {
-    let function = head.split_once('.').is_some_and(|(namespace, _)| {
-        wattle_agent::host::capability::ALL.iter().any(|capability| capability.name == namespace)
-    });
-    function || head.starts_with('$')
+    let namespace = head.split_once('.').map(|(namespace, _)| namespace);
+    namespace.is_some_and(wattle_agent::host::capability::is_namespace) || head.starts_with('$')
 }
 
 fn only_functions(input: &str) -> bool {

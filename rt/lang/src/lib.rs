@@ -44,7 +44,7 @@ pub use self::diagnose::fix::{Certainty, Edit, Fix};
 pub use self::diagnose::truncate::{quote, truncate};
 use self::diagnose::wording::{self, Fault};
 pub use self::format_spec::{Alignment, FormatError, FormatSpec};
-pub use self::lower::forms::{FormDoc, forms};
+pub use self::lower::forms::{FormDoc, forms, is_word};
 pub use self::lower::{FAIL, KEPT, TRAP};
 pub use self::signature::{
     Callable, CallableParam, Names, Param, Service, Signature, Signatures, Target, Touch, Ty,

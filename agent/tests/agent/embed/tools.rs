@@ -203,6 +203,8 @@ async fn tools_that_cannot_be_offered_are_refused() {
     for (tool, words) in [
         (of("Add", object()), "lowercase letter"),
         (of("", object()), "lowercase letter"),
+        (of("each", object()), "a word of the language"),
+        (of("fs.index", object()), "begins like host functions"),
         (of("add", json!({"type": "string"})), "must be a JSON object"),
         (of("add", json!(true)), "must be a JSON object"),
         (of("add", json!({"type": "object", "properties": {"a b": true}})), "\"a b\""),

@@ -78,6 +78,19 @@ pub fn forms() -> impl Iterator<Item = FormDoc> {
     taught.map(|form| FormDoc { name: form.name, usage: form.usage, about: form.about })
 }
 
+/// Returns true if a list with this head has a meaning in the language itself, as a form or as an
+/// instruction. A program of this name could only be called with `(call "NAME" …)`.
+///
+/// ```
+/// assert!(wattle_lang::is_word("each") && wattle_lang::is_word("i32.add"));
+/// assert!(!wattle_lang::is_word("file_read"));
+/// ```
+#[must_use]
+pub fn is_word(name: &str) -> bool {
+    let head = head(name);
+    head.form.is_some() || head.instruction.is_some()
+}
+
 /// The meanings of a list's head in the language itself, regardless of the program's own
 /// definitions.
 #[derive(Clone, Copy, Default)]
