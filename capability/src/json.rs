@@ -8,6 +8,7 @@ pub(crate) mod scan;
 pub(crate) mod table;
 
 pub use jq::jq;
+pub(crate) use jq::query;
 use wattle_rt::{Code, Failure, MemoryCharge, Run, capability};
 
 use crate::arr::{Arrays, Handle};

@@ -1,24 +1,27 @@
 //! `wattle`: the commands of the `wattle` command line that concern the run and its programs. They
-//! can access only what the run can also access through other functions.
+//! can access only what the run can also access through other functions. There is no `telemetry` and no
+//! `ledger`: they read the traces of other runs, and the seal of this one is written when it has ended.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use serde_json::{Value as Json, json};
 use wattle_rt::{
     Code, Config, Failure, Gate, Run, Target, Unadmitted, capability, quote, truncate,
 };
 
 use crate::history::RunHistoryGrant;
+use crate::json::query;
 use crate::kv::{self, Kv, TENANT};
 use crate::par::{self, Call, Par, Team, Work};
-use crate::too_large;
+use crate::{too_large, workbook};
 
 capability! {
     /// Commands about this run and its programs.
     pub const WATTLE: "wattle" 1 for "par";
 
-    /// Runs a command and returns its output: `vars`, `catalog` or `trace` with arguments, or
-    /// `help` for the list
+    /// Runs a command and returns its output: `vars`, `catalog`, `check`, `workbook` or `trace` with
+    /// arguments, in one line or as a JSON list, or `help` for the list
     #[example = r#"(wattle.run "vars set city 'New York'") (ret (wattle.run "vars get city"))"# => "New York"]
     #[prompt(name)]
     #[effect(once)]
@@ -66,6 +69,14 @@ const COMMANDS: &[(&str, &str)] = &[
     ("catalog search WORDS…", "list the programs that match some words"),
     ("catalog show NAME", "print the manual page of a program"),
     ("catalog run NAME ARG…", "run a program with this run's grants"),
+    ("check PROGRAM", "compile a program, given its name or its text, without running it"),
+    (
+        "workbook list TEXT",
+        "list the components of a workbook with their inputs and exports, as JSON",
+    ),
+    ("workbook lint TEXT", "check a workbook and compile its programs without running them"),
+    ("workbook query TEXT FILTER", "apply a jq filter to that list"),
+    ("workbook tangle TEXT", "print the texts of its programs, as a JSON object"),
     ("trace show", "print the steps of this run so far"),
     ("help", "print this list"),
 ];
@@ -78,12 +89,7 @@ async fn perform(
     command: Unadmitted<String>,
 ) -> Result<Vec<u8>, Failure> {
     let (command, gate) = command.open(run);
-    let Some(words) = shlex::split(&command) else {
-        return Err(Failure::new(
-            Code::EPARSE,
-            "the command has an unclosed quote, or ends with `\\`",
-        ));
-    };
+    let words = split(&command)?;
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     // As in a terminal, the first word may be the name of the command-line tool.
     let words = words.strip_prefix(&["wattle"]).unwrap_or(&words);
@@ -103,10 +109,61 @@ async fn perform(
         ["catalog", "run", name, args @ ..] => {
             return run_program(par, run, &gate, name, args).await;
         }
+        ["check", program] => check(&par, &gate, program).await?,
+        ["workbook", "list", book] => json!(workbook::outline(book)?).to_string(),
+        ["workbook", "lint", book] => lint(&par, &gate, book).await?,
+        ["workbook", "query", book, filter] => {
+            let components = json!(workbook::outline(book)?).to_string();
+            return query(run, components, (*filter).to_owned()).await;
+        }
+        ["workbook", "tangle", book] => tangle(book)?,
         ["trace"] | ["trace", "show"] => trace(run)?,
         other => return Err(unknown(other)),
     };
     Ok(text.into_bytes())
+}
+
+/// Splits a command into words, as a shell does. A JSON list has the words themselves, so that they need
+/// no quotes.
+fn split(command: &str) -> Result<Vec<String>, Failure> {
+    if command.trim_start().starts_with('[') {
+        return serde_json::from_str(command).map_err(|error| {
+            let why = format!("a command that begins with `[` is a JSON list of strings: {error}");
+            Failure::new(Code::EPARSE, why)
+        });
+    }
+    shlex::split(command).ok_or_else(|| {
+        Failure::new(Code::EPARSE, "the command has an unclosed quote, or ends with `\\`")
+    })
+}
+
+/// Compiles a program of the catalog, or the text of a program, which has parentheses.
+async fn check(par: &Par, gate: &Gate, program: &str) -> Result<String, Failure> {
+    let (work, name) = if program.contains('(') {
+        (Work::Inline(program.to_owned()), "")
+    } else {
+        (Work::Named(program.to_owned()), program)
+    };
+    gate.admit(Target::Program, name)?;
+    par.programs.check(work).await?;
+    Ok("the program compiles".to_owned())
+}
+
+/// Checks a workbook and compiles its programs.
+async fn lint(par: &Par, gate: &Gate, book: &str) -> Result<String, Failure> {
+    gate.admit(Target::Program, "")?;
+    let faults = workbook::lint(book, &*par.programs).await;
+    if faults.is_empty() {
+        return Ok("the workbook has no problems".to_owned());
+    }
+    Err(Failure::new(Code::EPARSE, faults.join("\n")))
+}
+
+/// Returns the texts of a workbook's programs by the names of their components.
+fn tangle(book: &str) -> Result<String, Failure> {
+    let components = workbook::outline(book)?;
+    let sources = components.into_iter().filter_map(|one| Some((one.name, json!(one.source?))));
+    Ok(Json::Object(sources.collect()).to_string())
 }
 
 fn help() -> String {

@@ -20,7 +20,7 @@ const MAX_FILTER: usize = 16 << 10;
 /// Maximum size of the output, in bytes. The guest itself fails if its output exceeds 8 MiB.
 const MAX_OUTPUT: usize = 9 << 20;
 
-pub(super) async fn query(run: &mut Run, doc: String, filter: String) -> Result<Vec<u8>, Failure> {
+pub(crate) async fn query(run: &mut Run, doc: String, filter: String) -> Result<Vec<u8>, Failure> {
     query_with(run, doc, filter, None).await
 }
 

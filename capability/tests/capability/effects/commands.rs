@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde_json::json;
 use wattle_capability::history::{RunHistory, RunHistoryGrant};
 use wattle_capability::policy::{Policy, Preflight};
 use wattle_rt::{Code, Grants};
@@ -22,10 +23,16 @@ async fn perform(
     if outcome.success() { Ok(outcome.texts()[0].clone()) } else { Err(failure(&outcome)) }
 }
 
+/// A workbook of one component.
+const BOOK: &str = "[components.part]\nsource = '(ret (str.upper (arg 0)))'\nargs = [\"it's\"]\n\
+                    [exports]\nsaid = \"part\"\n";
+
 #[tokio::test]
 async fn commands_print_their_output() {
     let world = World::new();
     let grants = world.grants();
+    let book = |verb: &str| json!(["workbook", verb, BOOK]).to_string();
+    let query = |filter: &str| json!(["workbook", "query", BOOK, filter]).to_string();
     for (command, expected) in [
         ("vars list", "there are no variables"),
         ("vars set city 'New York'", "city is set"),
@@ -40,6 +47,17 @@ async fn commands_print_their_output() {
              (i32.const 0)\n",
         ),
         ("catalog show file_read", "(ret (fs.read? (arg 0)))"),
+        ("check upper", "the program compiles"),
+        (r#"["check", "(ret \"it's\")"]"#, "the program compiles"),
+        (r#"["wattle", "vars", "set", "quoted", "'"]"#, "quoted is set"),
+        ("vars get quoted", "'"),
+        (&book("lint"), "the workbook has no problems"),
+        (&book("tangle"), r#"{"part":"(ret (str.upper (arg 0)))"}"#),
+        (
+            &book("list"),
+            r#"[{"args":["it's"],"exports":["said"],"name":"part","needs":[],"source":"(ret (str.upper (arg 0)))"}]"#,
+        ),
+        (&query(".[].name"), "part"),
     ] {
         assert_eq!(perform(&world, &grants, command).await.as_deref(), Ok(expected), "{command}");
     }
@@ -90,6 +108,12 @@ async fn unknown_commands_and_failures_are_reported() {
         ("catalog run fetch http://h/refused", Code::EACCESS, "that host is not allowed"),
         ("catalog run deeper x", Code::EBOUND, "nested 3 deep"),
         ("trace", Code::ENOENT, "there is no trace"),
+        ("check none", Code::ENOENT, "there is no program `none`"),
+        ("check '(ret (len'", Code::EPARSE, "not closed"),
+        (r#"["vars", 1]"#, Code::EPARSE, "a JSON list of strings"),
+        ("workbook lint '[components]'", Code::EPARSE, "components"),
+        ("workbook query '[components]' '.['", Code::EPARSE, ""),
+        ("workbook new", Code::EPARSE, "the commands are `workbook list TEXT`"),
     ] {
         let (found, why) = perform(&world, &grants, command).await.unwrap_err();
         assert_eq!(found, code, "{command}: {why}");
