@@ -12,7 +12,7 @@ mod task;
 
 use std::sync::Arc;
 
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use wattle_agent::host::machine::{Event, Stop, Usage};
 use wattle_agent::host::service::Follower;
 use wattle_agent::host::{RunRequest, TenantStore};
@@ -81,10 +81,14 @@ struct Asked {
     page: String,
 }
 
-/// Returns the address of the page, as the client of a request reaches the server.
+/// Returns the address of the page, as the client of a request reaches the server. A proxy that ends
+/// TLS says so in `X-Forwarded-Proto`; the address is only shown to this client.
 fn page_address(headers: &HeaderMap) -> String {
-    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
-    host.map(|host| format!("http://{host}/")).unwrap_or_default()
+    let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    let is_https =
+        text(HeaderName::from_static("x-forwarded-proto")).is_some_and(|proto| proto == "https");
+    let scheme = if is_https { "https" } else { "http" };
+    text(header::HOST).map(|host| format!("{scheme}://{host}/")).unwrap_or_default()
 }
 
 /// Starts the run of a completion.

@@ -9,7 +9,8 @@ use wattle_agent::host::capability::policy::Policy;
 use wattle_server::{App, ServerSettings, TenantParts};
 
 use crate::api::wat;
-use crate::world::{World, api, store};
+use crate::client::Client;
+use crate::world::{TOKEN, World, api, store};
 
 /// Starts a server whose policy requires approval for each write.
 async fn asking() -> World {
@@ -57,6 +58,35 @@ async fn a_question_parks_the_run_until_a_client_answers() {
         assert_eq!(kinds.last(), Some(&"response"), "{kinds:?}");
         assert_eq!(kinds.iter().filter(|kind| **kind == "tool_start").count(), 0, "no event twice");
         world.api(&answer, &body).await.refused(409, "not_waiting");
+    }
+}
+
+#[tokio::test]
+async fn a_completion_that_needs_an_approval_ends_with_the_page_where_it_is_answered() {
+    let mut world = asking().await;
+    let chat = json!({"model": "wattle", "messages": [{"role": "user", "content": "write"}]});
+    let chat = api(TOKEN, "POST /v1/chat/completions", &chat.to_string());
+    let address = world.address;
+    for (proxy, page) in [("", "http://localhost/#/run/"), ("https", "https://localhost/#/run/")] {
+        let header = format!("Host: localhost\r\nX-Forwarded-Proto: {proxy}\r\n");
+        let request = chat.replacen("Host: localhost\r\n", &header, 1);
+        assert!(proxy.is_empty() || request.contains("X-Forwarded-Proto: https"));
+        let asked = tokio::spawn(async move {
+            let mut client = Client::connect(address).await;
+            client.send(request).await;
+            client.answer().await
+        });
+        world.question().await.say(&write());
+        let answer = asked.await.unwrap();
+        assert_eq!(answer.head.status, 200, "{answer:?}");
+        let text = answer.json()["choices"][0]["message"]["content"].as_str().unwrap().to_owned();
+        assert!(text.starts_with("This run waits for a person:") && text.contains("write a.txt"));
+        let (_, rest) = text.split_once(page).unwrap_or_else(|| panic!("{text}"));
+        let run = rest.split('\n').next().unwrap();
+        let approval = format!("POST /api/run/{run}/approvals/1.1");
+        assert_eq!(world.api(&approval, r#"{"approve":true}"#).await.head.status, 200);
+        world.question().await.respond("written");
+        assert_eq!(world.until(run, "done").await["result"], "written");
     }
 }
 
