@@ -107,21 +107,19 @@ impl ToolProgram {
         &self.name
     }
 
-    /// Returns the catalog program. `result` is the shape of the tool's result if it is one JSON
-    /// value, as in [`Meta::result`].
+    /// Returns the catalog program. `meta` has the description, the [shape](Meta::result) of the tool's
+    /// result if it is one JSON value, and what else is not determined by the schema.
     #[must_use]
-    pub fn entry(&self, origin: Origin, description: &str, result: Option<String>) -> Entry {
+    pub fn entry(&self, origin: Origin, meta: Meta) -> Entry {
         let mut uses = vec!["tool".to_owned()];
         if !self.args.is_empty() && !self.is_whole {
             uses.extend(["json".to_owned(), "str".to_owned()]);
         }
         let meta = Meta {
-            description: description.to_owned(),
             args: self.args.clone(),
             returns: Some("the tool's result".to_owned()),
-            result,
             uses: Some(uses),
-            ..Meta::default()
+            ..meta
         };
         Entry::declared(origin, self.name.clone(), meta, self.body())
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 use wattle_agent::host::capability::schema::{Schema, SchemaLimits};
-use wattle_agent::host::catalog::{Entry, Name, Origin};
+use wattle_agent::host::catalog::{Entry, Meta, Name, Origin};
 use wattle_agent::host::machine::one_line;
 use wattle_agent::host::{ToolProgram, result_shape};
 
@@ -120,9 +120,12 @@ impl ToolDefinition {
         let output = compiled
             .transpose()
             .map_err(|why| format!("the schema of its result cannot be used: {why}"))?;
-        let about = one_line(&self.description, MAX_DESCRIPTION);
-        let shape = self.output_schema.as_ref().map(result_shape);
-        let entry = program.entry(Origin::Server(server.to_owned()), &about, shape);
+        let meta = Meta {
+            description: one_line(&self.description, MAX_DESCRIPTION),
+            result: self.output_schema.as_ref().map(result_shape),
+            ..Meta::default()
+        };
+        let entry = program.entry(Origin::Server(server.to_owned()), meta);
         Ok(Tool { ask: Ask::Tool, definition: self.clone(), program, output, entry })
     }
 }

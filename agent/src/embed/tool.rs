@@ -14,7 +14,7 @@ use serde_json::Value as Json;
 use tokio_util::task::AbortOnDropHandle;
 use wattle_capability::PortFuture;
 use wattle_capability::tool::ToolBox;
-use wattle_catalog::{Entry, Origin};
+use wattle_catalog::{Entry, Meta, Origin};
 use wattle_rt::{Code, Failure, truncate};
 
 use super::middleware::RunState;
@@ -62,6 +62,8 @@ struct ToolParts {
     /// The schema of the results, if they are values.
     result: Option<Arc<Json>>,
     timeout: Duration,
+    is_exclusive: bool,
+    is_silent: bool,
     function: Arc<ToolFunction>,
 }
 
@@ -118,6 +120,8 @@ impl Tool {
             schema: Arc::new(schema),
             result: None,
             timeout: TIMEOUT,
+            is_exclusive: false,
+            is_silent: false,
             function,
         }))
     }
@@ -133,6 +137,20 @@ impl Tool {
     #[must_use]
     pub fn result(self, schema: Json) -> Tool {
         Tool(Arc::new(ToolParts { result: Some(Arc::new(schema)), ..self.0.as_ref().clone() }))
+    }
+
+    /// Makes the tool run alone: if an answer of the model calls it beside others, only this call is
+    /// executed, and the others are refused.
+    #[must_use]
+    pub fn exclusive(self) -> Tool {
+        Tool(Arc::new(ToolParts { is_exclusive: true, ..self.0.as_ref().clone() }))
+    }
+
+    /// Makes the tool one without a result for the model, such as a log. If all calls of an answer are
+    /// silent, the run ends, and its answer is the text beside the calls. The model reads a failure.
+    #[must_use]
+    pub fn silent(self) -> Tool {
+        Tool(Arc::new(ToolParts { is_silent: true, ..self.0.as_ref().clone() }))
     }
 
     /// Returns the name by which programs and the model call the tool.
@@ -265,9 +283,15 @@ impl ToolSet {
     #[must_use]
     pub fn programs(&self, owner: &str) -> Vec<Entry> {
         let entry = |compiled: &CompiledTool| {
-            let shape = compiled.tool.0.result.as_deref().map(result_shape);
-            let origin = Origin::Agent(owner.to_owned());
-            compiled.program.entry(origin, compiled.tool.description(), shape)
+            let parts = &compiled.tool.0;
+            let meta = Meta {
+                description: parts.description.clone(),
+                result: parts.result.as_deref().map(result_shape),
+                exclusive: parts.is_exclusive,
+                silent: parts.is_silent,
+                ..Meta::default()
+            };
+            compiled.program.entry(Origin::Agent(owner.to_owned()), meta)
         };
         self.0.iter().map(entry).collect()
     }

@@ -9,6 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use wattle_agent::host::capability::policy::Policy;
+use wattle_agent::host::machine::FunctionCall;
+use wattle_agent::model::ModelReply;
 use wattle_agent::prelude::*;
 
 use super::{HOST, Log, Script, agent, call, say};
@@ -219,6 +221,39 @@ async fn tools_that_cannot_be_offered_are_refused() {
     }
     let twice = agent(&["x"]).tool(of("add", object())).tool(of("add", object())).build();
     assert!(twice.unwrap_err().to_string().contains("another program or delegate `add`"));
+}
+
+#[tokio::test]
+async fn a_silent_tool_ends_a_run_that_calls_nothing_else() {
+    let log = Log::default();
+    let arguments = "{\"name\": \"Ada\", \"role\": \"reader\", \"age\": 7}";
+    for (tool, requests) in [(add_user(&log), 2), (add_user(&log).silent(), 1)] {
+        let script = Script::native(&[("add_user", arguments), ("", "done")]);
+        let agent = Agent::builder(script.clone()).host(HOST.clone()).tool(tool).build().unwrap();
+        agent.execute("Add Ada.").await.unwrap();
+        assert_eq!((log.take().len(), script.requests().len()), (1, requests));
+    }
+}
+
+#[tokio::test]
+async fn an_exclusive_tool_runs_alone() {
+    let log = Log::default();
+    let add = |name: &str| {
+        let arguments = format!("{{\"name\": \"{name}\", \"role\": \"reader\", \"age\": 7}}");
+        FunctionCall {
+            id: name.to_owned(),
+            name: "add_user".to_owned(),
+            arguments: arguments.into(),
+        }
+    };
+    for (tool, added) in [(add_user(&log), 2), (add_user(&log).exclusive(), 1)] {
+        let both = ModelReply { calls: vec![add("Ada"), add("Bob")], ..ModelReply::default() };
+        let done = ModelReply { text: "done".to_owned(), ..ModelReply::default() };
+        let script = Script::of(vec![both, done], true);
+        let agent = Agent::builder(script).host(HOST.clone()).tool(tool).build().unwrap();
+        agent.execute("Add both.").await.unwrap();
+        assert_eq!(log.take().len(), added);
+    }
 }
 
 #[tokio::test]

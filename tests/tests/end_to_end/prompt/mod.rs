@@ -9,7 +9,7 @@ use std::path::Path;
 
 use wattle_agent::host::ToolProgram;
 use wattle_agent::host::capability::egress::{Egress, Policy};
-use wattle_agent::host::catalog::{Folders, Origin};
+use wattle_agent::host::catalog::{Folders, Meta, Origin};
 use wattle_agent::host::machine::Dialect;
 use wattle_agent::host::rt::{Grants, Limits};
 use wattle_agent::{Host, Settings};
@@ -125,7 +125,8 @@ async fn the_prompt_of_a_thousand_tools_is_short() {
         let name = format!("server{server:02}.{verb}_{noun}");
         let program = ToolProgram::new(name.parse().unwrap(), &name, &schema).unwrap();
         let about = format!("{verb}s a {noun} of the repository, with its author and its dates");
-        program.entry(Origin::Server(format!("server{server:02}")), &about, None)
+        let meta = Meta { description: about, ..Meta::default() };
+        program.entry(Origin::Server(format!("server{server:02}")), meta)
     };
     let encoding = tiktoken_rs::o200k_base().unwrap();
     let count = |text: &str| encoding.encode_ordinary(text).len();
