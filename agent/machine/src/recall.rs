@@ -44,7 +44,9 @@ pub struct RecallContract {
     pub program: String,
     /// Maximum number of items per recall. 5 by default, and never more than 20.
     pub max_items: usize,
-    /// Maximum length of an item, in characters. 2,000 by default, and never more than 4,000.
+    /// Maximum length of all items of a recall together, in characters. 2,000 by default, and never
+    /// more than 20,000. An item alone is shortened to it, and to 4,000 characters; items that do not
+    /// fit beside better ones are left out.
     pub max_length: usize,
     /// Minimum number of model messages between two recalls in a session. 2 by default.
     pub recall_cooldown: u32,
@@ -110,16 +112,14 @@ impl RecallContract {
             // A note may follow the last item. Items contain no empty lines.
             .filter_map(|item| item.split("\n\n").next())
             .collect();
+        let limit = self.limit();
         let prompt: Vec<String> = prompt.iter().filter_map(|item| self.item(item, nonce)).collect();
         let (mut items, mut total): (Vec<String>, usize) = (Vec::new(), 0);
         for item in returned(execution)?.iter().filter_map(|text| self.item(text, nonce)) {
             let length = item.chars().count();
             let is_known =
                 known.contains(&item.as_str()) || prompt.contains(&item) || items.contains(&item);
-            if items.len() < self.max_items.min(MAX_ITEMS)
-                && !is_known
-                && total + length <= MAX_TOTAL
-            {
+            if items.len() < self.max_items.min(MAX_ITEMS) && !is_known && total + length <= limit {
                 total += length;
                 items.push(item);
             }
@@ -127,9 +127,14 @@ impl RecallContract {
         Ok(items)
     }
 
+    /// Returns the maximum length of all items together.
+    fn limit(&self) -> usize {
+        self.max_length.min(MAX_TOTAL)
+    }
+
     /// Returns an item as it appears in the conversation, or `None` if it is empty.
     fn item(&self, text: &str, nonce: &Nonce) -> Option<String> {
-        let text = shorten(text.trim(), self.max_length.min(MAX_LENGTH));
+        let text = shorten(text.trim(), self.limit().saturating_sub(1).min(MAX_LENGTH));
         let lines: Vec<&str> =
             text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
         let text = lines.join("\n  ");
@@ -236,8 +241,12 @@ mod tests {
 
     #[test]
     fn items_are_bounded_in_number_length_and_sum() {
-        let contract = RecallContract { max_items: 2, max_length: 4, ..RecallContract::default() };
-        assert_eq!(items(&contract, &["äöüßx\nab\nc"]), ["äöüß…", "ab"]);
+        let contract = RecallContract { max_items: 2, max_length: 5, ..RecallContract::default() };
+        assert_eq!(items(&contract, &["äöüßxy\nab\nc"]), ["äöüß…"]);
+        assert_eq!(items(&contract, &["abc\nlonger\nde\nf"]), ["abc", "de"]);
+        assert_eq!(items(&contract, &["a\nb\nc"]), ["a", "b"]);
+        let none = RecallContract { max_length: 0, ..RecallContract::default() };
+        assert!(items(&none, &["a"]).is_empty());
         let greedy = RecallContract {
             max_items: usize::MAX,
             max_length: usize::MAX,

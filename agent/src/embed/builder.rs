@@ -10,6 +10,7 @@ use serde_json::{Value as Json, json};
 use wattle_capability::files::{Files, OVERLAY_LIMIT};
 use wattle_capability::policy::{Approver, Policy};
 use wattle_catalog::{Entry, ToolRef};
+use wattle_machine::RecallContract;
 use wattle_model::output::{OutputSchema, OutputSettings, SchemaError};
 use wattle_model::{Model, Models};
 use wattle_runs::agents::{AgentBase, AgentError, AgentSpec, Agents, TraitRef, TraitSpec, is_name};
@@ -71,6 +72,7 @@ pub struct AgentBuilder<T = String> {
     programs: Vec<ToolRef>,
     delegates: Vec<(String, Arc<Inner>)>,
     memory: Vec<String>,
+    memory_contract: Option<RecallContract>,
     context: BTreeMap<String, String>,
     output: Option<Result<OutputSchema, SchemaError>>,
     read: ReadData<T>,
@@ -105,6 +107,7 @@ impl AgentBuilder {
             programs: Vec::new(),
             delegates: Vec::new(),
             memory: Vec::new(),
+            memory_contract: None,
             context: BTreeMap::new(),
             output: None,
             read: |report| Ok(report.text.clone()),
@@ -227,6 +230,13 @@ impl<T> AgentBuilder<T> {
         self
     }
 
+    /// Sets how items are recalled from memory before the model is asked, in place of the contract that
+    /// the agent declares.
+    pub fn memory_contract(mut self, contract: RecallContract) -> Self {
+        self.memory_contract = Some(contract);
+        self
+    }
+
     /// Adds context values for the agent's tools, traits and memory. A value replaces the agent's
     /// declared value with the same key. No model sees the values.
     pub fn context(mut self, values: BTreeMap<String, String>) -> Self {
@@ -283,6 +293,7 @@ impl<T> AgentBuilder<T> {
             programs: self.programs,
             delegates: self.delegates,
             memory: self.memory,
+            memory_contract: self.memory_contract,
             context: self.context,
         }
     }
@@ -303,6 +314,7 @@ impl<T> AgentBuilder<T> {
         }
         spec.name = name.clone().unwrap_or_else(|| UNNAMED.to_owned());
         spec.memory.extend(self.memory);
+        spec.memory_contract = self.memory_contract.or(spec.memory_contract);
         if !self.programs.is_empty() {
             let added =
                 TraitSpec { name: ADDED.to_owned(), tools: self.programs, ..TraitSpec::default() };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use wattle_catalog::ToolRef;
-use wattle_machine::Message;
+use wattle_machine::{Message, RecallContract};
 use wattle_model::Model;
 use wattle_runs::agents::{AgentError, AgentSpec};
 use wattle_store::Tenant;
@@ -217,6 +217,14 @@ impl Conversation {
     pub fn add_memory(&mut self, item: impl Into<String>) -> Result<(), AgentError> {
         let item = item.into();
         self.change(|builder| builder.memory(item))
+    }
+
+    /// Sets how items are recalled from memory, in place of the contract that the agent declares.
+    ///
+    /// # Errors
+    /// If the contract's program does not exist.
+    pub fn set_memory_contract(&mut self, contract: RecallContract) -> Result<(), AgentError> {
+        self.change(|builder| builder.memory_contract(contract))
     }
 
     /// Adds or replaces context values for tools, traits and memory. No model sees them.

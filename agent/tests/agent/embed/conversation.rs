@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use wattle_agent::Tenant;
 use wattle_agent::agents::Agents;
+use wattle_agent::host::RecallContract;
 use wattle_agent::host::machine::Message;
 use wattle_agent::model::{Model, Models};
 use wattle_agent::prelude::*;
@@ -125,6 +126,22 @@ async fn what_is_added_at_run_time_stays_with_the_conversation() {
         .add_delegate("helper", agent(&[&say("at your service")]).build().unwrap())
         .unwrap();
     conversation.add_memory("The house is blue.").unwrap();
+    let recalls = |program: &str| RecallContract {
+        program: program.to_owned(),
+        max_length: 8,
+        ..RecallContract::default()
+    };
+    let why = conversation.set_memory_contract(recalls("no_such_program")).unwrap_err();
+    assert!(why.to_string().contains("no_such_program"), "{why}");
+    let schema = serde_json::json!({
+        "type": "object",
+        "properties": {"conversation": {"type": "string"}, "max": {"type": "string"}},
+    });
+    let remember = Tool::with_schema("remember", "Recalls", schema, |_, _| async {
+        Ok("The garden is green.")
+    });
+    conversation.add_tool(remember).unwrap();
+    conversation.set_memory_contract(recalls("remember")).unwrap();
     conversation.switch_to_agent(AgentSpec { name: "other".to_owned(), ..narrow }).await.unwrap();
     let files = Arc::new(wattle_agent::host::capability::files::Files::overlay(None, 1 << 20));
     files.write("rules.md", b"Be kind.").unwrap();
@@ -138,6 +155,8 @@ async fn what_is_added_at_run_time_stays_with_the_conversation() {
     assert!(conversation.messages().is_empty(), "a prepared run is added by the application");
     conversation.add(&report);
     assert_eq!(conversation.messages().first().unwrap().content, "go");
+    let recalled = conversation.messages().iter().find(|message| message.recalled);
+    assert!(recalled.unwrap().content.ends_with("\n- The gar…"), "{recalled:?}");
 }
 
 #[tokio::test]
