@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use wattle_capability::files::{
     EVENTS_FILE, Entry, EntryKind, Files, ISSUES_FILE, IgnoreRules, LEDGER_FILE, PathGuard,
-    REPOSITORY, Stat, TRACE_FILE,
+    REPOSITORY, ROTATED_FOLDER, Stat, TRACE_FILE,
 };
 use wattle_capability::fs::Fs;
 use wattle_machine::{FileHead, Orientation, WorkdirEntry};
@@ -52,7 +52,8 @@ const MAX_PATH_BYTES: usize = 300;
 
 /// The files in the workdir's root that the host writes or that are only for tools. They are
 /// irrelevant to a task.
-const NOT_SHOWN: &[&str] = &[TRACE_FILE, LEDGER_FILE, ISSUES_FILE, EVENTS_FILE, REPOSITORY];
+const NOT_SHOWN: &[&str] =
+    &[TRACE_FILE, LEDGER_FILE, ISSUES_FILE, EVENTS_FILE, ROTATED_FOLDER, REPOSITORY];
 
 /// Returns the orientation of a run with these grants and this message. Returns `None` if there is
 /// nothing to show, or the run has no files.

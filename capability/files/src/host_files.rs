@@ -17,7 +17,7 @@ use self::route::Route;
 use crate::git_names::is_named;
 use crate::jail::Meta;
 use crate::path::{Intent, RunPath};
-use crate::{EVENTS_FILE, ISSUES_FILE, LEDGER_FILE, PROJECT_FILE, TRACE_FILE};
+use crate::{EVENTS_FILE, ISSUES_FILE, LEDGER_FILE, PROJECT_FILE, ROTATED_FOLDER, TRACE_FILE};
 
 /// Names of the files in a workdir's root that only the host writes, each with a noun for messages.
 const HOST_WRITTEN: &[(&str, &str)] = &[
@@ -25,6 +25,7 @@ const HOST_WRITTEN: &[(&str, &str)] = &[
     (LEDGER_FILE, "the ledger of the run's trace"),
     (EVENTS_FILE, "the outline of runs"),
     (ISSUES_FILE, "the list of tickets"),
+    (ROTATED_FOLDER, "the folder of rotated traces"),
 ];
 /// Prefix of the names of staging folders and staged files.
 pub(crate) const STAGING_PREFIX: &str = ".wattle-tmp-";

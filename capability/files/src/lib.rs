@@ -112,6 +112,8 @@ pub const ISSUES_FILE: &str = "_issues.jsonl";
 pub const LEDGER_FILE: &str = "_ledger.jsonl";
 /// Name of the Org outline of the runs. Only the host writes it.
 pub const EVENTS_FILE: &str = "events.org";
+/// Name of the folder beside a trace that has its rotated parts. Only the host writes it.
+pub const ROTATED_FOLDER: &str = "_rotated";
 /// Name of a Git repository's folder. A run cannot write in any folder with this name, in any
 /// spelling, because the folder's content can make `git` start programs. Nor can it move or remove
 /// a folder that contains one.

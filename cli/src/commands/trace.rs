@@ -1,8 +1,11 @@
 //! `wattle trace`, `wattle telemetry`: read the traces of runs.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use wattle_agent::host::journal::Status;
+use wattle_agent::host::ledger::{RotateError, Rotation};
 use wattle_agent::host::trace::{
     self, DigestBuilder, FeedBuilder, ReadSummary, Step, Telemetry, TelemetryBuilder, clip,
 };
@@ -26,7 +29,40 @@ pub(crate) async fn trace(command: TraceCommand, flags: &[Layer]) -> Result<(), 
         TraceCommand::Query { filter, path } => query(&filter, path, flags).await,
         TraceCommand::Digest(args) => digest(args, flags),
         TraceCommand::Feed(args) => feed(args, flags),
+        TraceCommand::Rotate { dir, force } => rotate(dir, force, flags).await,
     }
+}
+
+/// Moves the trace of a folder's runs, and prints the new folder.
+async fn rotate(dir: PathBuf, force: bool, flags: &[Layer]) -> Result<(), Fault> {
+    let config = trust::gather(flags)?;
+    let dir = setup::traces_of(&config, dir);
+    let failed = |error: RotateError| {
+        let fault =
+            Fault::failed(format!("failed to rotate the trace in `{}`: {error}", dir.display()));
+        match error {
+            RotateError::InProgress(_) => fault.hint(
+                "wait for the end of the run, or resume it; `--force` if it was stopped for good",
+            ),
+            RotateError::NoTrace => fault.hint("name the folder in which the runs worked"),
+            RotateError::Io(_) => fault,
+        }
+    };
+    let rotation = Rotation::of(&dir).map_err(failed)?;
+    let (unfinished, mut stopped) = (rotation.unfinished(), HashSet::new());
+    let store = if unfinished.is_empty() { None } else { setup::store_if_there(&config)? };
+    for run in unfinished {
+        // A process may be killed between the end of a run and its seal.
+        let has_ended = match &store {
+            Some(store) => store.status(&run).await? == Some(Status::Ended),
+            None => false,
+        };
+        if force || has_ended {
+            stopped.insert(run);
+        }
+    }
+    let part = rotation.finish(&stopped).map_err(failed)?;
+    output::text(&output::visible(&part.display().to_string()))
 }
 
 /// Prints statistics about the runs and calls in traces.

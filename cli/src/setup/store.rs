@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use wattle_agent::agents::TRAITS_FOLDER;
 use wattle_agent::host::capability::egress::{Egress, Policy};
 use wattle_agent::host::capability::files::{
-    EVENTS_FILE, HostFiles, ISSUES_FILE, LEDGER_FILE, TRACE_FILE,
+    EVENTS_FILE, HostFiles, ISSUES_FILE, LEDGER_FILE, ROTATED_FOLDER, TRACE_FILE,
 };
 use wattle_agent::host::ledger::Keys;
 use wattle_agent::host::{
@@ -322,7 +322,7 @@ pub(crate) fn host_files(config: &Config) -> HostFiles {
     if let Some(folder) = traces(config) {
         files = files.hide(folder, "the folder of traces");
     } else if config.trace_dir.value == Some(TraceLocation::Workdir) {
-        for name in [TRACE_FILE, LEDGER_FILE, EVENTS_FILE, ISSUES_FILE] {
+        for name in [TRACE_FILE, LEDGER_FILE, EVENTS_FILE, ISSUES_FILE, ROTATED_FOLDER] {
             files = files.hide(config.root.value.join(name), "a trace of runs");
         }
     }

@@ -5,10 +5,11 @@ use std::fs::{File, TryLockError};
 use std::io::{self, BufReader, Error, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
 use std::ops::Deref;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use wattle_capability::files::{lock_soon, open_lines, open_lines_to_read};
 
+use super::rotate::{Before, before, complete};
 use crate::lines::{LINE_BYTES, Line, LineReader};
 
 /// Number of bytes per read in a backward search for a line break.
@@ -77,45 +78,6 @@ impl Ledger {
         }
         Ok(0)
     }
-}
-
-/// A locked ledger. No other process can append to it.
-pub(super) struct LockedLedger(Ledger);
-
-impl Deref for LockedLedger {
-    type Target = Ledger;
-
-    fn deref(&self) -> &Ledger {
-        &self.0
-    }
-}
-
-impl LockedLedger {
-    /// Locks the file and creates it if it is absent. Removes an incomplete last line, which a
-    /// stopped process may have left behind.
-    ///
-    /// # Errors
-    /// If the file is not a regular file, cannot be written, or stays locked by another process for
-    /// 100 ms. In the last case, the kind of the error is [`ErrorKind::WouldBlock`].
-    pub(super) fn open(path: &Path) -> io::Result<LockedLedger> {
-        let file = open_lines(path)?;
-        lock_soon(&file, File::try_lock).map_err(|failed| match failed {
-            TryLockError::Error(error) => error,
-            TryLockError::WouldBlock => {
-                Error::new(ErrorKind::WouldBlock, "another process keeps it locked")
-            }
-        })?;
-        let mut locked = LockedLedger(Ledger(file));
-        locked.remove_incomplete_line()?;
-        Ok(locked)
-    }
-
-    fn remove_incomplete_line(&mut self) -> io::Result<()> {
-        let length = self.length()?;
-        let (begin, _) = self.last_line(length)?;
-        let is_whole = length == 0 || self.read(length - 1, length)? == b"\n";
-        if is_whole { Ok(()) } else { self.0.0.set_len(begin) }
-    }
 
     /// Returns the last line without its line break, or `None` if there is no line.
     ///
@@ -153,10 +115,77 @@ impl LockedLedger {
     }
 
     fn read(&mut self, from: u64, to: u64) -> io::Result<Vec<u8>> {
-        self.0.0.seek(SeekFrom::Start(from))?;
+        self.0.seek(SeekFrom::Start(from))?;
         let mut bytes = Vec::new();
-        (&self.0.0).take(to.saturating_sub(from)).read_to_end(&mut bytes)?;
+        (&self.0).take(to.saturating_sub(from)).read_to_end(&mut bytes)?;
         Ok(bytes)
+    }
+}
+
+/// A locked ledger. No other process can append to it.
+pub(super) struct LockedLedger {
+    ledger: Ledger,
+    folder: PathBuf,
+}
+
+impl Deref for LockedLedger {
+    type Target = Ledger;
+
+    fn deref(&self) -> &Ledger {
+        &self.ledger
+    }
+}
+
+impl LockedLedger {
+    /// Locks the file and creates it if it is absent. Removes an incomplete last line, which a
+    /// stopped process may have left behind.
+    ///
+    /// # Errors
+    /// If the file is not a regular file, cannot be written, or stays locked by another process for
+    /// 100 ms. In the last case, the kind of the error is [`ErrorKind::WouldBlock`].
+    pub(super) fn open(path: &Path) -> io::Result<LockedLedger> {
+        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+        loop {
+            let ledger = Ledger(open_lines(path)?);
+            lock_soon(&ledger.0, File::try_lock).map_err(|failed| match failed {
+                TryLockError::Error(error) => error,
+                TryLockError::WouldBlock => {
+                    Error::new(ErrorKind::WouldBlock, "another process keeps it locked")
+                }
+            })?;
+            // While this process waited, another one may have rotated the ledger, or was killed when it
+            // had begun to.
+            let now = Ledger::open(path)?.map(|now| now.identity()).transpose()?;
+            let is_current = now == Some(ledger.identity()?);
+            let may_be_rotated = ledger.0.metadata()?.nlink() > 1;
+            if is_current && !(may_be_rotated && complete(&folder, &ledger)?) {
+                let mut locked = LockedLedger { ledger, folder };
+                locked.remove_incomplete_line()?;
+                return Ok(locked);
+            }
+        }
+    }
+
+    fn remove_incomplete_line(&mut self) -> io::Result<()> {
+        let length = self.length()?;
+        let (begin, _) = self.ledger.last_line(length)?;
+        let is_whole = length == 0 || self.ledger.read(length - 1, length)? == b"\n";
+        if is_whole { Ok(()) } else { self.ledger.0.set_len(begin) }
+    }
+
+    /// Returns the last line without its line break, or `None` if there is no line. In an empty ledger,
+    /// it is the last line of the rotated part before.
+    ///
+    /// # Errors
+    /// If the line cannot be read, or is too long for a seal.
+    pub(super) fn last(&mut self) -> io::Result<Option<Vec<u8>>> {
+        Ok(match self.ledger.last()? {
+            None => match before(&self.folder)? {
+                Before::Line(line) => Some(line),
+                Before::Nothing | Before::Removed => None,
+            },
+            last => last,
+        })
     }
 
     /// Appends a line in one write and returns the byte position after the line.
@@ -164,7 +193,7 @@ impl LockedLedger {
     /// # Errors
     /// If the line cannot be written.
     pub(super) fn append(&mut self, line: &[u8]) -> io::Result<u64> {
-        self.0.0.write_all(&[line, b"\n"].concat())?;
+        self.ledger.0.write_all(&[line, b"\n"].concat())?;
         self.length()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use wattle_capability::files::TRACE_FILE;
+use wattle_capability::files::{ROTATED_FOLDER, TRACE_FILE};
 
 use super::LEDGER_FILE;
 
@@ -10,6 +10,13 @@ use super::LEDGER_FILE;
 /// names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finding {
+    /// A finding in a rotated part of the trace.
+    Rotated {
+        /// The name of the part's folder, such as `0001`.
+        part: String,
+        /// The finding.
+        finding: Box<Finding>,
+    },
     /// The ledger is missing.
     NoLedger,
     /// The run has lines but no seal.
@@ -150,7 +157,10 @@ impl Finding {
     /// Returns true if the run could not be verified without its key. All other findings are faults.
     #[must_use]
     pub fn is_unverified(&self) -> bool {
-        matches!(self, Finding::UnknownKey { .. })
+        match self {
+            Finding::Rotated { finding, .. } => finding.is_unverified(),
+            finding => matches!(finding, Finding::UnknownKey { .. }),
+        }
     }
 
     /// Returns the file that the finding is about, with the line number if it is about one line.
@@ -175,13 +185,19 @@ impl Finding {
             | Finding::NoLineBreak { file, line } => Some((*file, Some(*line))),
             Finding::Truncated { .. } | Finding::Differs => Some((TRACE_FILE, None)),
             Finding::EndRemoved { .. } | Finding::OtherEnd => Some((LEDGER_FILE, None)),
-            Finding::NoLedger | Finding::UnknownKey { .. } | Finding::RunRemoved { .. } => None,
+            Finding::Rotated { .. }
+            | Finding::NoLedger
+            | Finding::UnknownKey { .. }
+            | Finding::RunRemoved { .. } => None,
         }
     }
 
     /// Writes the finding without its location.
     fn write_reason(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Finding::Rotated { part, finding } => {
+                return write!(f, "{ROTATED_FOLDER}/{part}: {finding}");
+            }
             Finding::NoLedger => return write!(f, "the ledger `{LEDGER_FILE}` is missing"),
             Finding::NoSeals { .. } => return write!(f, "the run has no seal in `{LEDGER_FILE}`"),
             Finding::UnknownKey { found } => {

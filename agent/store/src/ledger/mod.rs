@@ -24,6 +24,9 @@
 //! A line and its seal are written under a lock on the ledger file, so the lines of several runs
 //! and processes have the same order as their seals.
 //!
+//! A trace is [rotated](Rotation) as a whole: its files move to a folder, and the first seal of the next
+//! ledger names the last line of the one before.
+//!
 //! A seal contains the fingerprint of its key, never the key itself: a file cannot prove its own
 //! integrity. The public key is *pinned* outside the ledger, in the folder of [`Keys`], when the
 //! tenant's key is created.
@@ -35,6 +38,7 @@ mod finding;
 mod index;
 mod keys;
 mod recorder;
+mod rotate;
 mod seal;
 mod verify;
 
@@ -48,6 +52,7 @@ pub(crate) use keys::NONCE;
 pub use keys::{Cipher, KeyError, KeyKind, Keys, PublicKey, Signer};
 pub use recorder::Recorder;
 pub use recorder::lines_of;
+pub use rotate::{RotateError, Rotation};
 pub use verify::{Pins, Verdict, Verification, VerifyError, verify};
 
 /// The final seal of a run, as recorded in a store.

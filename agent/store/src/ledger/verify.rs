@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -17,6 +18,7 @@ use wattle_capability::files::{TRACE_FILE, open_lines_to_read};
 use super::chain::{Hash, genesis, hex, next, of, unhex};
 use super::diagnosis::{diagnose, first_out_of_order};
 use super::finding::Finding;
+use super::rotate::{self, Before};
 use super::seal::Seal;
 use super::{FinalSeal, KeyError, Keys, LEDGER_FILE, PublicKey};
 use crate::lines::{Line, LineReader};
@@ -86,8 +88,8 @@ pub enum VerifyError {
     Key(#[from] KeyError),
 }
 
-/// Verifies the trace in a folder. The ledger must contain each of the `known` final seals, which
-/// come from a store.
+/// Verifies the trace in a folder with its rotated parts. The ledgers must contain each of the
+/// `known` final seals, which come from a store.
 ///
 /// # Errors
 /// If a file or a pinned key cannot be read, if the trace has too many runs, or if there is no
@@ -97,29 +99,78 @@ pub fn verify(
     pins: &Pins,
     known: &[FinalSeal],
 ) -> Result<Verification, VerifyError> {
-    let files = Files { steps: folder.join(TRACE_FILE), ledger: folder.join(LEDGER_FILE) };
-    let has_ledger = files.ledger()?.is_some();
-    let mut found = Findings::default();
-    found.read_ledger(&files, pins)?;
-    found.read_steps(&files, known.is_empty())?;
-    let damaged: Vec<String> =
-        found.runs.iter().filter(|(_, run)| run.is_damaged()).map(|(id, _)| id.clone()).collect();
-    for (run, diagnosis) in diagnose(&files, &damaged, &found)? {
-        if let Some(seen) = found.runs.get_mut(&run) {
-            (seen.verified, seen.verdict.time) =
-                (diagnosis.sealed, diagnosis.time.or(seen.verdict.time));
-            seen.verdict.finding = Some(diagnosis.finding);
+    let failed = |cause| VerifyError::Read { path: folder.to_owned(), cause };
+    let parts = rotate::parts(folder).map_err(failed)?;
+    let (mut all, mut known) = (Verification::default(), known.to_vec());
+    for (_, part) in &parts {
+        let files = Files::of(part);
+        let mut found = Findings::default();
+        found.read(&files, pins, false)?;
+        // The other final seals are in later parts.
+        let (here, later) =
+            known.into_iter().partition(|sealed| found.runs.contains_key(&sealed.run));
+        known = later;
+        let name = part.file_name().unwrap_or_default().to_string_lossy();
+        let rotated =
+            |finding| Finding::Rotated { part: name.to_string(), finding: Box::new(finding) };
+        let Verification { runs, files } = found.verdicts(&files, &here)?;
+        all.runs.extend(
+            runs.into_iter()
+                .map(|verdict| Verdict { finding: verdict.finding.map(rotated), ..verdict }),
+        );
+        all.files.extend(files.into_iter().map(rotated));
+    }
+    let files = Files::of(folder);
+    // After a rotation, the folder has no trace until the next run. A rotation that was killed may
+    // have left the first names of the files.
+    let newest = parts.last().map(|(_, part)| Files::of(part));
+    let is_rotated = match (&newest, files.ledger()?) {
+        (Some(newest), Some(ledger)) => Files::is_same(newest.ledger()?.as_ref(), &ledger),
+        _ => false,
+    };
+    if !is_rotated {
+        let mut found = Findings::default();
+        found.read(&files, pins, known.is_empty() && parts.is_empty())?;
+        let Verification { runs, files } = found.verdicts(&files, &known)?;
+        all.runs.extend(runs);
+        all.files.extend(files);
+    }
+    Ok(all)
+}
+
+impl Findings {
+    /// Reads a ledger and its trace.
+    fn read(&mut self, files: &Files, pins: &Pins, is_required: bool) -> Result<(), VerifyError> {
+        self.read_ledger(files, pins)?;
+        self.read_steps(files, is_required)
+    }
+
+    /// Finds the faults of runs, and returns the verdicts.
+    fn verdicts(mut self, files: &Files, known: &[FinalSeal]) -> Result<Verification, VerifyError> {
+        let has_ledger = files.ledger()?.is_some();
+        let damaged: Vec<String> = self
+            .runs
+            .iter()
+            .filter(|(_, run)| run.is_damaged())
+            .map(|(id, _)| id.clone())
+            .collect();
+        for (run, diagnosis) in diagnose(files, &damaged, &self)? {
+            if let Some(seen) = self.runs.get_mut(&run) {
+                (seen.verified, seen.verdict.time) =
+                    (diagnosis.sealed, diagnosis.time.or(seen.verdict.time));
+                seen.verdict.finding = Some(diagnosis.finding);
+            }
         }
+        let is_sound = self.runs.values().all(|run| run.verdict.finding.is_none());
+        if is_sound
+            && self.files.is_empty()
+            && self.in_ledger.clone().finalize() != self.in_steps.clone().finalize()
+        {
+            let line = first_out_of_order(files, &self)?;
+            self.files.push(Finding::OtherOrder { line });
+        }
+        Ok(self.finish(has_ledger, known))
     }
-    let is_sound = found.runs.values().all(|run| run.verdict.finding.is_none());
-    if is_sound
-        && found.files.is_empty()
-        && found.in_ledger.clone().finalize() != found.in_steps.clone().finalize()
-    {
-        let line = first_out_of_order(&files, &found)?;
-        found.files.push(Finding::OtherOrder { line });
-    }
-    Ok(found.finish(has_ledger, known))
 }
 
 /// The paths of a trace file and its ledger.
@@ -129,6 +180,16 @@ pub(super) struct Files {
 }
 
 impl Files {
+    fn of(folder: &Path) -> Files {
+        Files { steps: folder.join(TRACE_FILE), ledger: folder.join(LEDGER_FILE) }
+    }
+
+    fn is_same(one: Option<&File>, other: &File) -> bool {
+        let identity =
+            |file: &File| Some((file.metadata().ok()?.dev(), file.metadata().ok()?.ino()));
+        one.and_then(identity).is_some_and(|one| identity(other) == Some(one))
+    }
+
     fn open(path: &Path) -> Result<Option<File>, VerifyError> {
         let failed = |cause| VerifyError::Read { path: path.to_owned(), cause };
         open_lines_to_read(path).map_err(failed)
@@ -256,16 +317,25 @@ impl Findings {
 
     fn read_ledger(&mut self, files: &Files, pins: &Pins) -> Result<(), VerifyError> {
         let mut keys = BTreeMap::new();
-        let mut before: Option<String> = Some(String::new());
+        let folder = files.ledger.parent().unwrap_or(Path::new(""));
+        let failed = |cause| VerifyError::Read { path: files.ledger.clone(), cause };
+        let (mut before, mut is_free) = match rotate::before(folder).map_err(failed)? {
+            Before::Nothing => (Some(String::new()), false),
+            Before::Line(line) => (Some(hex(&of(&line))), false),
+            Before::Removed => (None, true),
+        };
         let (last, is_ended) = files.each_seal(|line, text| {
-            let previous = before.take();
+            let (previous, follows_removed) = (before.take(), std::mem::take(&mut is_free));
             let Line::Whole(bytes) = text else {
                 self.report(Finding::TooLong { file: LEDGER_FILE, line });
                 return Ok(());
             };
             before = Some(hex(&of(bytes)));
             match Seal::parse(bytes) {
-                Some(seal) => self.seal(line, seal, previous.as_deref(), files, (pins, &mut keys)),
+                Some(seal) => {
+                    let previous = previous.or_else(|| follows_removed.then(|| seal.prev.clone()));
+                    self.seal(line, seal, previous.as_deref(), files, (pins, &mut keys))
+                }
                 None => {
                     let is_empty = bytes.is_empty();
                     self.report(if is_empty {

@@ -1,6 +1,7 @@
 //! Tests that every kind of tampering with a trace is detected and identified.
 
 mod edits;
+mod rotation;
 mod takeover;
 mod tampering;
 mod traces;
