@@ -55,6 +55,12 @@ impl ToolRef {
         ToolRef { id: id.into(), ..ToolRef::default() }
     }
 
+    /// Returns true if calls are restricted by a schema or by fixed values.
+    #[must_use]
+    pub fn restricts(&self) -> bool {
+        self.schema.is_some() || !self.context.is_empty()
+    }
+
     /// Returns the prefix of a reference to several programs, or `None` for a single program.
     fn prefix(&self) -> Option<String> {
         self.id.strip_suffix('*').map(unified)

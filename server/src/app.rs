@@ -32,7 +32,7 @@ use wattle_agent::{Host, Resources, Settings, Tenant};
 pub(crate) use files::{AppliedChanges, delta_cost};
 
 use crate::operator::Operator;
-use crate::origin::{OutputOrigin, REVOKED, RunOrigin, needs};
+use crate::origin::{self, OutputOrigin, REVOKED, RunOrigin, needs};
 
 /// Maximum number of tokens in the answer of a run without programs.
 const MAX_PLAIN_TOKENS: u32 = 1_000;
@@ -487,8 +487,7 @@ impl RunAssembler for App {
         origin: &'a Json,
     ) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
         async move {
-            let token = RunOrigin::of_server(origin).and_then(|origin| origin.token_key());
-            let Some(token) = token else { return Ok(None) };
+            let Some(token) = origin::token(origin) else { return Ok(None) };
             let unknown = store.file().unknown_tokens(vec![token]).await?;
             Ok((!unknown.is_empty()).then(|| REVOKED.to_owned()))
         }
@@ -496,7 +495,11 @@ impl RunAssembler for App {
     }
 
     fn limits(&self) -> RunLimits {
-        RunLimits { max_steps: self.0.max_steps, timeout: self.0.settings.timeout }
+        RunLimits {
+            max_steps: self.0.max_steps,
+            timeout: self.0.settings.timeout,
+            ..RunLimits::default()
+        }
     }
 
     fn has_overlay(&self, store: &TenantStore, origin: &Json) -> bool {

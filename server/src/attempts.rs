@@ -13,59 +13,49 @@ const MAX_WRONG: usize = 30;
 /// The time in which wrong tokens of an address are counted, from the first one.
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// Maximum number of addresses whose wrong tokens are counted, and of accepted tokens that are
-/// remembered. If there are more, all of them are forgotten.
+/// Maximum number of addresses whose wrong tokens are counted. If there are more, all of them are
+/// forgotten.
 const MAX_TRACKED: usize = 5_000;
 
-/// The tokens that clients sent. A token that was accepted before is always looked up again. Any
-/// other token is refused without a look-up if its address sent too many wrong ones, so tokens
-/// cannot be guessed faster than the limit, and clients behind the same address go on.
+/// The wrong tokens that clients sent. Tokens of the store cannot be guessed, so each token is looked
+/// up, and a client with a right one goes on, whatever others send from its address. An address that
+/// sent too many wrong ones is told to wait.
 #[derive(Default)]
-pub(crate) struct Attempts(Mutex<Seen>);
+pub(crate) struct Attempts(Mutex<HashMap<IpAddr, Wrong>>);
 
-#[derive(Default)]
-struct Seen {
-    /// The time of the first wrong token of each address, and the wrong tokens since then.
-    wrong: HashMap<IpAddr, (Instant, HashSet<TokenKey>)>,
-    accepted: HashSet<TokenKey>,
+/// The wrong tokens of an address since the time of the first one.
+struct Wrong {
+    since: Instant,
+    tokens: HashSet<TokenKey>,
 }
 
 impl Attempts {
-    /// Returns the time until a token may be looked up, or `None` if it may be looked up now.
-    /// `address` is `None` if the address of the client is unknown.
-    pub(crate) fn wait(&self, address: Option<IpAddr>, token: &TokenKey) -> Option<Duration> {
-        let seen = self.lock();
-        let (since, wrong) = seen.wrong.get(&network(address))?;
-        let left = WINDOW.checked_sub(since.elapsed())?;
-        let is_new = !seen.accepted.contains(token) && !wrong.contains(token);
-        (wrong.len() >= MAX_WRONG && is_new).then_some(left)
-    }
-
-    /// Records the result of looking up a token.
-    pub(crate) fn record(&self, address: Option<IpAddr>, token: TokenKey, is_known: bool) {
+    /// Records a wrong token. Returns the time to wait if its address sent too many. `address` is `None`
+    /// if the address of the client is unknown.
+    pub(crate) fn wrong(&self, address: Option<IpAddr>, token: TokenKey) -> Option<Duration> {
         let mut seen = self.lock();
-        if is_known {
-            if seen.accepted.len() >= MAX_TRACKED {
-                seen.accepted.clear();
-            }
-            seen.accepted.insert(token);
-            return;
-        }
-        if seen.wrong.len() >= MAX_TRACKED {
-            seen.wrong.retain(|_, (since, _)| since.elapsed() < WINDOW);
-            if seen.wrong.len() >= MAX_TRACKED {
-                seen.wrong.clear();
+        if seen.len() >= MAX_TRACKED {
+            seen.retain(|_, wrong| wrong.since.elapsed() < WINDOW);
+            if seen.len() >= MAX_TRACKED {
+                seen.clear();
             }
         }
-        let begin = || (Instant::now(), HashSet::new());
-        let entry = seen.wrong.entry(network(address)).or_insert_with(begin);
-        if entry.0.elapsed() >= WINDOW {
-            *entry = begin();
+        let begin = || Wrong { since: Instant::now(), tokens: HashSet::new() };
+        let wrong = seen.entry(network(address)).or_insert_with(begin);
+        if wrong.since.elapsed() >= WINDOW {
+            *wrong = begin();
         }
-        entry.1.insert(token);
+        if wrong.tokens.contains(&token) {
+            return None;
+        }
+        if wrong.tokens.len() >= MAX_WRONG {
+            return Some(WINDOW.saturating_sub(wrong.since.elapsed()));
+        }
+        wrong.tokens.insert(token);
+        None
     }
 
-    fn lock(&self) -> MutexGuard<'_, Seen> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, Wrong>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -93,15 +83,13 @@ mod tests {
     #[test]
     fn an_address_may_send_only_some_wrong_tokens_in_a_minute() {
         let attempts = Attempts::default();
-        attempts.record(address(1), [0; 32], true);
         for number in 1..=30 {
-            assert!(attempts.wait(address(1), &[number; 32]).is_none(), "{number}");
-            attempts.record(address(1), [number; 32], false);
+            assert!(attempts.wrong(address(1), [number; 32]).is_none(), "{number}");
         }
-        assert!(attempts.wait(address(1), &[31; 32]).is_some_and(|wait| wait <= WINDOW));
-        // Neither known tokens nor other addresses are affected.
-        assert!(attempts.wait(address(1), &[0; 32]).is_none());
-        assert!(attempts.wait(address(2), &[31; 32]).is_none());
+        assert!(attempts.wrong(address(1), [31; 32]).is_some_and(|wait| wait <= WINDOW));
+        // A token that was sent before is not counted again, and other addresses are not affected.
+        assert!(attempts.wrong(address(1), [1; 32]).is_none());
+        assert!(attempts.wrong(address(2), [31; 32]).is_none());
     }
 
     #[test]
@@ -111,10 +99,12 @@ mod tests {
             let bytes = number.to_be_bytes();
             let mut token = [0; 32];
             token[..4].copy_from_slice(&bytes);
-            attempts.record(Some(IpAddr::from(bytes)), token, number % 2 == 0);
+            attempts.wrong(Some(IpAddr::from(bytes)), token);
+            attempts.wrong(address(1), token);
         }
         let seen = attempts.lock();
-        assert!(seen.wrong.len() <= MAX_TRACKED && seen.accepted.len() <= MAX_TRACKED);
+        assert!(seen.len() <= MAX_TRACKED);
+        assert!(seen.values().all(|wrong| wrong.tokens.len() <= MAX_WRONG));
     }
 
     #[test]

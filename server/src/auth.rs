@@ -17,8 +17,9 @@ use crate::seat::Seat;
 use crate::state::Shared;
 
 /// Rejects a request if its token lacks the required scope or exceeds a quota. Otherwise adds the
-/// [`Caller`] to the request. The response holds its memory or its stream slot until it has been
-/// sent.
+/// [`Caller`] to the request. If the token is revoked before the request is answered, the request ends
+/// as it does when its client disconnects. The response holds its memory or its stream slot until it
+/// has been sent.
 pub(crate) async fn require(
     State((shared, protection)): State<(Arc<Shared>, Protection)>,
     mut request: Request,
@@ -29,10 +30,18 @@ pub(crate) async fn require(
         Ok(caller) => caller,
         Err(error) => return error.into_response(),
     };
+    let used = match caller.slot(&shared.quotas, Kind::Request) {
+        Ok(slot) => slot,
+        Err(error) => return error.into_response(),
+    };
     let (memory, stream) = (caller.memory.clone(), caller.stream.clone());
     let is_repeatable = request.method().is_safe();
     request.extensions_mut().insert(caller);
-    let response = next.run(request).await;
+    let response = tokio::select! {
+        biased;
+        response = next.run(request) => response,
+        () = used.revoked().cancelled() => return ApiError::unauthorized(true).into_response(),
+    };
     memory.respond(response, stream, is_repeatable)
 }
 
@@ -57,7 +66,7 @@ pub(crate) fn is_own(shared: &Shared, headers: &HeaderMap) -> bool {
 }
 
 /// Returns the caller with this token. Fails if the token is neither the server's own nor listed in
-/// the store, or if the client's address sent too many wrong tokens.
+/// the store.
 async fn caller(
     shared: &Shared,
     shown: &[u8],
@@ -69,12 +78,12 @@ async fn caller(
         return Ok(Caller { store, scope: Scope::Admin, limited: None, memory, stream: None });
     }
     let key = quota::key(shown);
-    if let Some(wait) = shared.attempts.wait(address, &key) {
-        return Err(ApiError::too_many_wrong_tokens(wait));
-    }
-    let found = own.store.file().token(shown).await?;
-    shared.attempts.record(address, key, found.is_some());
-    let (tenant, scope) = found.ok_or_else(|| ApiError::unauthorized(true))?;
+    let Some((tenant, scope)) = own.store.file().token(shown).await? else {
+        return Err(match shared.attempts.wrong(address, key) {
+            Some(wait) => ApiError::too_many_wrong_tokens(wait),
+            None => ApiError::unauthorized(true),
+        });
+    };
     let parts = shared.app.tenant(&tenant).map_err(|why| {
         tracing::error!(%tenant, why, "failed to open a tenant");
         ApiError::unavailable("it cannot be opened for the tenant of this token")

@@ -27,9 +27,9 @@ pub(crate) async fn read_json<T: DeserializeOwned>(
     parse(&read_bytes(request, limits.body_bytes, limits).await?)
 }
 
-/// Reads a body of at most `limit` bytes. Fails if the body is larger, the client is too slow, or
-/// the caller's tenant has too little memory left. The request holds the memory for the body until
-/// the request is over.
+/// Reads a body of at most `limit` bytes. Fails if the body is larger, the client is too slow, the
+/// caller's token was revoked before the body was complete, or the caller's tenant has too little
+/// memory left. The request holds the memory for the body until the request is over.
 pub(crate) async fn read_bytes(
     request: Request,
     limit: usize,
@@ -44,10 +44,16 @@ pub(crate) async fn read_bytes(
         return Err(ApiError::body_too_large(limit));
     }
     let announced = announced.and_then(|length| usize::try_from(length).ok());
-    match tokio::time::timeout(limits.body_time, collect(request, limit, announced)).await {
-        Ok(read) => read,
-        Err(_) => Err(ApiError::slow("body", limits.body_time)),
+    let caller = request.extensions().get::<Caller>().cloned();
+    let reading = collect(request, limit, announced);
+    let body = match tokio::time::timeout(limits.body_time, reading).await {
+        Ok(read) => read?,
+        Err(_) => return Err(ApiError::slow("body", limits.body_time)),
+    };
+    if let Some(caller) = caller {
+        caller.require_token().await?;
     }
+    Ok(body)
 }
 
 async fn collect(

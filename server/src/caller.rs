@@ -35,6 +35,13 @@ impl Caller {
         if self.scope >= scope { Ok(()) } else { Err(ApiError::missing_scope(scope.name())) }
     }
 
+    /// Checks that the caller's token was not revoked since the request began.
+    pub(crate) async fn require_token(&self) -> Result<(), ApiError> {
+        let Some(token) = self.limited else { return Ok(()) };
+        let unknown = self.store.file().unknown_tokens(vec![token]).await?;
+        if unknown.is_empty() { Ok(()) } else { Err(ApiError::unauthorized(true)) }
+    }
+
     /// Acquires a slot of the server. Fails if all slots of the caller's token, of its tenant or of
     /// the server are in use.
     pub(crate) fn slot(&self, quotas: &Quotas, kind: Kind) -> Result<Slot, ApiError> {

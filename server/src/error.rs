@@ -551,9 +551,10 @@ impl From<AnswerError> for ApiError {
                 conflict("no_agent", "declare the agent, or start another run")
             }
             AnswerError::Held => conflict("held", "try again when the other process has ended"),
-            AnswerError::TooFar { .. } | AnswerError::OverLimit { .. } | AnswerError::Engine(_) => {
-                ApiError::invalid_field(error.to_string())
-            }
+            AnswerError::TooFar { .. }
+            | AnswerError::OverLimit { .. }
+            | AnswerError::OverBudget(_)
+            | AnswerError::Engine(_) => ApiError::invalid_field(error.to_string()),
             AnswerError::Start(error) => error.into(),
             AnswerError::Store(error) => error.into(),
         }

@@ -51,6 +51,15 @@ pub(crate) struct RunOrigin {
     pub(crate) token: Option<String>,
 }
 
+/// Returns the token that started a run with this origin, or `None` if that is the server's own token
+/// or the run was not started through a server.
+pub(crate) fn token(origin: &Json) -> Option<TokenKey> {
+    if origin.get("by")? != "serve" {
+        return None;
+    }
+    Some(*blake3::Hash::from_hex(origin.get("token")?.as_str()?).ok()?.as_bytes())
+}
+
 /// Sets the token that started a run in the run's origin. `None` is the server's own token.
 pub(crate) fn set_token(origin: &mut Json, token: Option<TokenKey>) {
     let Json::Object(fields) = origin else { return };
@@ -153,11 +162,6 @@ impl RunOrigin {
             class.is_some_and(|class| classes.iter().any(|known| known == class))
         };
         self.model.as_deref().or_else(|| of_agent.filter(is_class))
-    }
-
-    /// Returns the token that started the run, or `None` if that is the server's own token.
-    pub(crate) fn token_key(&self) -> Option<TokenKey> {
-        Some(*blake3::Hash::from_hex(self.token.as_deref()?).ok()?.as_bytes())
     }
 
     /// Returns the origin as JSON for the journal.

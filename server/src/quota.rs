@@ -34,7 +34,9 @@ pub(crate) struct Quotas {
 /// A resource of which only a limited number may be in use at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
-    /// An active run that was started with the token.
+    /// A request that is being answered.
+    Request,
+    /// A run that is being started with the token.
     Run,
     /// A program that is executed outside a run.
     Program,
@@ -151,6 +153,18 @@ impl Quotas {
         token: Option<TokenKey>,
         tenant: &Tenant,
     ) -> Result<Slot, ApiError> {
+        self.acquire_beside(0, kind, token, tenant)
+    }
+
+    /// Acquires a slot as [`acquire`](Self::acquire) does, beside `others`, the resources of the token
+    /// in use that have no slot.
+    pub(crate) fn acquire_beside(
+        &self,
+        others: usize,
+        kind: Kind,
+        token: Option<TokenKey>,
+        tenant: &Tenant,
+    ) -> Result<Slot, ApiError> {
         let share = kind.share(&self.limits);
         let holders = match token {
             Some(token) => vec![
@@ -164,8 +178,9 @@ impl Quotas {
         let mut active = self.active.lock();
         let mut counted = Vec::with_capacity(holders.len());
         for (holder, limit) in holders {
+            let others = if matches!(holder, Holder::Token(_)) { others } else { 0 };
             let entry = (kind, holder);
-            if active.counts.get(&entry).copied().unwrap_or_default() >= limit {
+            if active.counts.get(&entry).copied().unwrap_or_default() + others >= limit {
                 return Err(kind.exhausted(&entry.1, limit));
             }
             counted.push(entry);
@@ -187,6 +202,13 @@ impl Kind {
     fn share(self, limits: &Limits) -> Share {
         let part = |all: usize, parts: usize| (all / parts).max(1).min(all);
         match self {
+            // Each request has a connection.
+            Kind::Request => Share {
+                token: part(limits.connections, 4),
+                tenant: part(limits.connections, 2),
+                created: limits.connections - limits.connections / 4,
+                all: usize::MAX,
+            },
             // The run service limits the runs of a tenant and of the server.
             Kind::Run => Share {
                 token: limits.runs_per_token,
@@ -212,6 +234,7 @@ impl Kind {
 
     fn exhausted(self, holder: &Holder, limit: usize) -> ApiError {
         let (what, code) = match self {
+            Kind::Request => ("requests", "too_many_requests"),
             Kind::Run => ("runs", "too_many_runs"),
             Kind::Program => ("programs", "too_many_programs"),
             Kind::Stream => ("streams", "too_many_streams"),

@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use wattle_agent::Cancel;
 use wattle_agent::agents::{AgentSpec, DEFAULT_AGENT};
-use wattle_agent::host::service::RunHandle;
-use wattle_agent::host::{RunRequest, TenantStore};
+use wattle_agent::host::RunRequest;
 
 use crate::caller::Caller;
 use crate::error::ApiError;
-use crate::origin::{REVOKED, RunOrigin, set_token};
+use crate::origin::{RunOrigin, set_token, token};
 use crate::quota::{Kind, Slot};
 use crate::state::Shared;
 use crate::stream::CancelOnDrop;
@@ -39,7 +38,9 @@ pub(crate) async fn start(
     let started = async move {
         let run = of.service.start(&store, request, &Cancel::new()).await?;
         of.metrics.run_started();
-        let id = held(&of, &store, run, slot);
+        // From now on, the run itself is counted.
+        drop(slot);
+        let id = run.id;
         let new = || CancelOnDrop::new(of.service.clone(), store, id.clone());
         let guard = needs_client.then(new);
         Ok::<_, ApiError>(StartedRun { id, guard })
@@ -53,13 +54,10 @@ pub(crate) async fn queue(
     caller: &Caller,
     request: RunRequest,
 ) -> Result<String, ApiError> {
-    let slot = slot(shared, caller)?;
+    let _slot = slot(shared, caller)?;
     let request = started_by(caller, request);
-    let (id, active) = shared.service.enqueue(&caller.store, request).await?;
+    let (id, _) = shared.service.enqueue(&caller.store, request).await?;
     shared.metrics.run_started();
-    if let Some(run) = active {
-        held(shared, &caller.store, run, slot);
-    }
     Ok(id)
 }
 
@@ -69,28 +67,14 @@ fn started_by(caller: &Caller, mut request: RunRequest) -> RunRequest {
     request
 }
 
-/// Acquires a run slot for the caller's token.
+/// Acquires a slot for one more run of the caller's token. It is held until the run is active, and
+/// counted beside the token's active runs, however those became active.
 pub(super) fn slot(shared: &Shared, caller: &Caller) -> Result<Slot, ApiError> {
-    caller.slot(&shared.quotas, Kind::Run)
-}
-
-/// Returns the run's id immediately and holds the slot until the run is no longer active. If the
-/// slot's token is revoked, the run is cancelled.
-pub(super) fn held(shared: &Shared, store: &TenantStore, run: RunHandle, slot: Slot) -> String {
-    let id = run.id.clone();
-    let (service, store, of) = (shared.service.clone(), store.clone(), id.clone());
-    tokio::spawn(async move {
-        tokio::select! {
-            biased;
-            _ = run.outcome() => return,
-            () = slot.revoked().cancelled() => {}
-        }
-        if let Err(cause) = service.cancel(&store, &of, REVOKED).await {
-            tracing::error!(run = of, %cause, "failed to cancel a run of a revoked token");
-        }
-        run.outcome().await;
+    let mut active = 0;
+    shared.service.each_active(|_, _, origin| {
+        active += usize::from(caller.limited.is_some() && token(origin) == caller.limited);
     });
-    id
+    shared.quotas.acquire_beside(active, Kind::Run, caller.limited, caller.store.tenant())
 }
 
 /// Returns the agent named in a caller's request, or the default agent if the request names

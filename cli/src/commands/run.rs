@@ -426,9 +426,10 @@ async fn fork(
     let (id, limits) = (journal::new_id(), RunLimits::default());
     let forked = journal::fork(&journal, of, step, message, id, limits).await;
     let forked = forked.map_err(|error| match error {
-        ForkError::TooFar { .. } | ForkError::OverLimit { .. } | ForkError::Engine => {
-            Fault::usage(error)
-        }
+        ForkError::TooFar { .. }
+        | ForkError::OverLimit { .. }
+        | ForkError::OverBudget
+        | ForkError::Engine => Fault::usage(error),
         ForkError::Store(_) => Fault::failed(error),
     })?;
     let whose = if is_of_session { "the session's" } else { "its" };

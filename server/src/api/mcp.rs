@@ -15,6 +15,7 @@ use wattle_agent::host::machine::{Call, Event};
 use wattle_mcp::{CallEnd, ClientCall, Deployment, Gateway, Performing, TaskAgent, Underway};
 
 use super::programs;
+use crate::body::read_bytes;
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::field::MessageText;
@@ -36,6 +37,7 @@ pub(crate) fn routes() -> Vec<Route> {
             "Answers an MCP client over streamable HTTP.",
         )
         .bytes()
+        .streams()
         .media("application/json", "The answer, as JSON or as a stream of events.")
         .empty(202, "The message needs no answer.")
         .empty(400, "The body is no message of the protocol, or has an unknown version of it.")
@@ -45,10 +47,18 @@ pub(crate) fn routes() -> Vec<Route> {
     ]
 }
 
-async fn mcp(State(shared): State<Arc<Shared>>, caller: Caller, request: Request) -> Response {
+async fn mcp(
+    State(shared): State<Arc<Shared>>,
+    caller: Caller,
+    request: Request,
+) -> Result<Response, ApiError> {
     let stop = shared.stopping.clone();
+    let (parts, body) = request.into_parts();
+    let request = Request::from_parts(parts.clone(), body);
+    let body = read_bytes(request, shared.limits.body_bytes, &shared.limits).await?;
+    let request = Request::from_parts(parts, Body::from(body));
     let deployment = CallersDeployment { shared, caller };
-    Gateway::new(Arc::new(deployment)).serve_http(request, stop).await.map(Body::new)
+    Ok(Gateway::new(Arc::new(deployment)).serve_http(request, stop).await.map(Body::new))
 }
 
 /// What the caller of a request may use.

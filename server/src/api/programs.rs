@@ -165,10 +165,12 @@ pub(super) struct Performed {
 
 async fn check(
     State(shared): State<Arc<Shared>>,
-    _: Caller,
+    caller: Caller,
     request: Request,
 ) -> Result<Json<Checked>, ApiError> {
     let CheckBody { body } = read_json(request, &shared.limits).await?;
+    // Compiling it takes as much as running a short one.
+    let _slot = caller.slot(&shared.quotas, Kind::Program)?;
     let host = shared.app.host();
     let prepared = host.prepare(&body).await;
     let found = match &prepared {
@@ -240,7 +242,7 @@ async fn rehearse(
 }
 
 /// Runs a program with the grants of a plain run of the default agent. If a session is given, changes to its files are
-/// kept. If the client disconnects, the program is ended.
+/// kept. If the client disconnects or its token is revoked, the program is ended.
 pub(super) async fn perform(
     shared: &Arc<Shared>,
     caller: &Caller,
@@ -252,23 +254,22 @@ pub(super) async fn perform(
     let _guard = disconnected.clone().drop_guard();
     let (of, caller) = (Arc::clone(shared), caller.clone());
     let execution = async move {
-        let _slot = slot;
         let session = session.as_ref().map(|session| session.0.as_str());
-        execute(&of, &caller, session, &call, &disconnected).await
+        execute(&of, &caller, session, &call, (&disconnected, slot.revoked())).await
     };
     // If the client disconnects, the guard is dropped, and nobody waits for the result.
     shared.finish(execution).await?.ok_or_else(ApiError::stopping)
 }
 
-/// Runs a program until it ends or the client disconnects. Then saves the file changes in the given
+/// Runs a program until it ends, the client disconnects or its token is revoked. Then saves the file changes in the given
 /// session or, if none is given, removes the session that was created for the program. Returns
-/// `None` if the client disconnected.
+/// `None` if the program was ended.
 async fn execute(
     shared: &Shared,
     caller: &Caller,
     session: Option<&str>,
     call: &Call,
-    disconnected: &CancellationToken,
+    (disconnected, revoked): (&CancellationToken, &CancellationToken),
 ) -> Result<Option<Performed>, ApiError> {
     let store = &caller.store;
     let parts = shared.app.tenant(store.tenant()).map_err(ApiError::internal)?;
@@ -293,6 +294,7 @@ async fn execute(
             Some(execution)
         }
         () = disconnected.cancelled() => None,
+        () = revoked.cancelled() => None,
     };
     // The program may have had effects, so no error from here on asks the client to repeat it.
     match session {

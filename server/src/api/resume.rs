@@ -23,7 +23,7 @@ use crate::path::Path;
 use crate::quota::Kind;
 use crate::route::Route;
 use crate::route::{BUSY, FULL, INVALID, NOT_FOUND, NOT_JSON};
-use crate::start::{held, slot};
+use crate::start::slot;
 use crate::state::Shared;
 
 const NOT_WAITING: (u16, &str) = (409, "The run does not wait for this.");
@@ -216,11 +216,9 @@ async fn fork(
     // A client that disconnects does not leave an incomplete copy, which a server would drive.
     let fork = async move {
         let _memory = memory;
-        let (forked, active) = of.service.fork(&store, &id, (step, message), by).await?;
+        let _slot = slot;
+        let (forked, _) = of.service.fork(&store, &id, (step, message), by).await?;
         // Nothing may fail from here on: a client would repeat the request.
-        if let Some(run) = active {
-            held(&of, &store, run, slot);
-        }
         let run = Started::running(forked.run.id, forked.run.session);
         Ok::<_, ApiError>(ForkedRun { run, state_restored: forked.is_state_restored })
     };

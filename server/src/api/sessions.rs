@@ -306,6 +306,8 @@ async fn compact_session(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<CompactedSession>, ApiError> {
+    // The model is asked as by a program.
+    let _slot = caller.slot(&shared.quotas, Kind::Program)?;
     exported(&caller, &id).await?;
     let mut before = caller.store.conversation(&id).await?;
     let (model, settings) = (shared.app.model(), shared.app.settings());

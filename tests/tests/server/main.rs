@@ -31,6 +31,7 @@ mod programs;
 mod provider;
 mod queue;
 mod resume;
+mod revoked;
 mod shares;
 mod shutdown;
 mod steps;

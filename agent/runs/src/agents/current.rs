@@ -15,7 +15,9 @@ use super::traits::TraitParts;
 impl Agents {
     /// Returns the agent of a recorded run, narrowed by its declaration as it is now: what the
     /// declaration denies now is denied, and so are the programs and the delegates that it no
-    /// longer offers. Everything else stays as recorded. An agent that was never
+    /// longer offers. Of each limit, the lower one holds, and programs have the schemas and the fixed
+    /// values of their arguments that the declaration gives them now. Everything else stays as
+    /// recorded. An agent that was never
     /// [loaded](Agents::load), for example because an application gave it, stays as it is.
     ///
     /// `catalog` contains all programs.
@@ -43,6 +45,13 @@ impl Agents {
         let is_delegate = |id: &str| now.delegates.iter().any(|delegate| delegate.id == id);
         let lost = recorded.delegates.iter().filter(|delegate| !is_delegate(&delegate.id));
         let delegates = lost.map(|delegate| Rule::on_agent(&delegate.id));
+        // A program that is offered with a schema or fixed values now must not be called without them.
+        if now.tools.iter().flatten().any(ToolRef::restricts) && agent.tools != now.tools {
+            agent.tools.clone_from(&now.tools);
+            let added = is.difference(&was).map(|name| Parsed(Rule::on_program(name))).collect();
+            agent.narrow([AgentPolicy { deny: added, ..AgentPolicy::default() }]);
+        }
+        agent.lower(&now);
         let deny = programs.chain(delegates).map(Parsed).collect();
         agent.narrow([AgentPolicy { deny, ..AgentPolicy::default() }]);
         agent.narrow(now.narrowed_by.iter().chain([&now.policy]).cloned());

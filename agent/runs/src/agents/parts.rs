@@ -11,11 +11,13 @@ use wattle_model::{Model, Models};
 
 use super::read::OUTPUT;
 use super::registry::{Agents, UnknownAgent};
-use super::spec::{AgentPolicy, AgentSpec, Parsed};
+use super::spec::{AgentBudget, AgentPolicy, AgentSpec, Parsed};
 use super::traits::TraitParts;
 use super::{context, delegate};
 use crate::host::{AgentPrograms, Host};
+use crate::journal::RunLimits;
 use crate::settings::Settings;
+use crate::span::Timeout;
 
 /// Programs that every agent is offered: `done` ends a run, and `help` shows the manual.
 const ALWAYS: &[&str] = &["done", "help"];
@@ -338,11 +340,8 @@ impl AgentSpec {
         let retry_for = self.retry_for.map(|Parsed(span)| span.0);
         settings.timeouts = settings.timeouts.at_most(of_request, retry_for);
         let machine = &mut settings.machine;
-        machine.max_steps = match (base.max_steps, self.max_steps) {
-            (Some(asked), Some(own)) => fewer_steps(asked, own),
-            (Some(steps), None) | (None, Some(steps)) => steps,
-            (None, None) => machine.max_steps,
-        };
+        machine.max_steps =
+            least_steps(base.max_steps, self.max_steps).unwrap_or(machine.max_steps);
         machine.on_max_steps = self.on_max_steps.unwrap_or(machine.on_max_steps);
         machine.max_repetitions = self.max_repetitions.unwrap_or(machine.max_repetitions);
         machine.max_retries = self.retries.unwrap_or(machine.max_retries);
@@ -352,6 +351,36 @@ impl AgentSpec {
         ai.calls = self.budget.ai_calls.map_or(ai.calls, |calls| calls.min(ai.calls));
         ai.tokens = self.budget.ai_tokens.map_or(ai.tokens, |tokens| tokens.min(ai.tokens));
         Ok(settings)
+    }
+
+    /// Returns the lower ones of these limits and of the agent's own.
+    pub(crate) fn limits(&self, limits: RunLimits) -> RunLimits {
+        RunLimits {
+            max_steps: least_steps(limits.max_steps, self.max_steps),
+            timeout: least(limits.timeout, self.timeout.map(|Parsed(span)| span.0)),
+            max_tokens_total: least(limits.max_tokens_total, self.budget.max_tokens_total),
+            max_cost: least(limits.max_cost, self.budget.max_cost),
+        }
+    }
+
+    /// Lowers the agent's limits to those of another declaration.
+    pub(super) fn lower(&mut self, other: &AgentSpec) {
+        let span = |one: Option<Parsed<Timeout>>, other: Option<Parsed<Timeout>>| match (one, other)
+        {
+            (Some(one), Some(other)) => Some(if other.0.0 < one.0.0 { other } else { one }),
+            (one, other) => one.or(other),
+        };
+        self.max_steps = least_steps(self.max_steps, other.max_steps);
+        self.timeout = span(self.timeout, other.timeout);
+        self.http_timeout = span(self.http_timeout, other.http_timeout);
+        self.max_tokens = least(self.max_tokens, other.max_tokens);
+        let (own, other) = (self.budget, other.budget);
+        self.budget = AgentBudget {
+            max_tokens_total: least(own.max_tokens_total, other.max_tokens_total),
+            max_cost: least(own.max_cost, other.max_cost),
+            ai_calls: least(own.ai_calls, other.ai_calls),
+            ai_tokens: least(own.ai_tokens, other.ai_tokens),
+        };
     }
 
     /// Returns the output settings of the agent's runs. The schema was checked when the agent was
@@ -395,6 +424,14 @@ impl AgentSpec {
 fn least<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
+
+/// Returns the lower of two optional step limits.
+fn least_steps(one: Option<u32>, other: Option<u32>) -> Option<u32> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(fewer_steps(one, other)),
         (one, other) => one.or(other),
     }
 }

@@ -3,28 +3,35 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use wattle_machine::{Effect, Envelope, Input, Message, Role, Setup, State, Tally, Usage, step};
+use wattle_machine::{
+    Dollars, Effect, Envelope, Input, Message, Role, Setup, State, Tally, Usage, step,
+};
 use wattle_store::StoreError;
 use wattle_store::journal::{EffectRecorder, lock_run};
 
 use super::{RecordedCall, RecordedEffect, RunEnd, RunRecord, RunStart, SharedJournal, Turn};
 use crate::sink::Stamp;
 
-/// The operator's limits. They apply to every new run, regardless of its request.
+/// The limits of the operator and of the agent's current declaration. They apply to every new run,
+/// regardless of its request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunLimits {
     /// Maximum number of steps. `None` and 0 mean no limit.
     pub max_steps: Option<u32>,
     /// Maximum duration. `None` means no limit.
     pub timeout: Option<Duration>,
+    /// Maximum number of tokens. `None` means no limit.
+    pub max_tokens_total: Option<u64>,
+    /// Maximum cost. `None` means no limit.
+    pub max_cost: Option<Dollars>,
 }
 
 impl RunLimits {
     /// Returns the start of a fork. The fork's timeout is at most the operator's timeout.
     ///
     /// # Errors
-    /// If the recorded run may have more steps than the operator allows. Its limit cannot be
-    /// lowered, because the recorded prompt states it.
+    /// If the recorded run may have more steps, tokens or costs than are allowed now. Its limits cannot
+    /// be lowered, because the recorded prompt and the recorded turns depend on them.
     fn apply(self, recorded: &RunStart) -> Result<RunStart, ForkError> {
         let mut start = recorded.clone();
         let steps = start.setup.settings.max_steps;
@@ -33,12 +40,23 @@ impl RunLimits {
         {
             return Err(ForkError::OverLimit { limit });
         }
+        let settings = &start.setup.settings;
+        if exceeds(settings.max_tokens_total, self.max_tokens_total)
+            || exceeds(settings.max_cost, self.max_cost)
+        {
+            return Err(ForkError::OverBudget);
+        }
         if let Some(limit) = self.timeout {
             let limit = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
             start.timeout_ms = Some(start.timeout_ms.map_or(limit, |own| own.min(limit)));
         }
         Ok(start)
     }
+}
+
+/// Returns true if a recorded limit allows more than the current one.
+fn exceeds<T: PartialOrd>(recorded: Option<T>, now: Option<T>) -> bool {
+    now.is_some_and(|now| recorded.is_none_or(|recorded| recorded > now))
 }
 
 /// The reason why a run cannot be forked.
@@ -52,12 +70,15 @@ pub enum ForkError {
         /// Number of steps in the run.
         has: u32,
     },
-    /// The run may have more steps than the operator allows now.
+    /// The run may have more steps than are allowed now.
     #[error("the run may have more steps than the {limit} that are allowed now; start a new run")]
     OverLimit {
-        /// The operator's maximum number of steps.
+        /// The maximum number of steps.
         limit: u32,
     },
+    /// The run may use more tokens or money than are allowed now.
+    #[error("the run may use more tokens or money than are allowed now; start a new run")]
+    OverBudget,
     /// The run's loop is an engine, so its conversation is not known to the host.
     #[error(
         "the loop of the run is an engine of its own, which cannot be forked with a new message; \

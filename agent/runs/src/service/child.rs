@@ -199,7 +199,8 @@ impl ServiceChildren {
         let root = tree.root(&id).to_owned();
         let recorded = self.store.last_event(&id).await?;
         let of = self.store.tenant();
-        let (live, is_new) = self.service.add(of, (&id, &root), recorded, &Cancel::new());
+        let (live, is_new) =
+            self.service.add(of, (&id, &root), &serde_json::Value::Null, recorded, &Cancel::new());
         if is_new {
             let tree = live.tree.get_or_init(|| tree).clone();
             // If the parent was abandoned before this, the child run was not found in its tree.

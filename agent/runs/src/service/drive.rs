@@ -82,7 +82,7 @@ impl RunService {
         cancel: &Cancel,
     ) -> RunHandle {
         let id = run.id.clone();
-        let (live, is_new) = self.add(store.tenant(), (&run.id, &run.id), 0, cancel);
+        let (live, is_new) = self.add(store.tenant(), (&run.id, &run.id), &run.origin, 0, cancel);
         let handle = RunHandle { id, live: Arc::clone(&live) };
         if !is_new {
             return handle;
@@ -111,7 +111,8 @@ impl RunService {
         let recorded = store.last_event(&run.id).await?;
         let root = run.start.parent.as_ref().map_or(&run.id, |parent| &parent.root);
         let (live, is_new) = loop {
-            let (live, is_new) = self.add(store.tenant(), (&run.id, root), recorded, cancel);
+            let ids = (run.id.as_str(), root.as_str());
+            let (live, is_new) = self.add(store.tenant(), ids, &run.start.origin, recorded, cancel);
             if is_new || lock.is_none() {
                 break (live, is_new);
             }

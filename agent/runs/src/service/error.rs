@@ -63,12 +63,15 @@ pub enum AnswerError {
         /// Number of steps in the run.
         has: u32,
     },
-    /// The run may have more steps than the operator allows now.
+    /// The run may have more steps than are allowed now.
     #[error("the run may have more steps than the {limit} that are allowed now; start a new run")]
     OverLimit {
-        /// The operator's maximum number of steps.
+        /// The maximum number of steps.
         limit: u32,
     },
+    /// The run may use more tokens or money than are allowed now. The string says so.
+    #[error("{0}")]
+    OverBudget(String),
     /// The run has an engine of its own, which does not allow this. The string is the reason.
     #[error("{0}")]
     Engine(String),
@@ -85,6 +88,7 @@ impl From<ForkError> for AnswerError {
         match error {
             ForkError::TooFar { asked, has } => AnswerError::TooFar { asked, has },
             ForkError::OverLimit { limit } => AnswerError::OverLimit { limit },
+            ForkError::OverBudget => AnswerError::OverBudget(error.to_string()),
             ForkError::Engine => AnswerError::Engine(error.to_string()),
             ForkError::Store(error) => AnswerError::Store(error),
         }

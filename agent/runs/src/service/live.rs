@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use serde_json::Value as Json;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use wattle_machine::{Envelope, Event};
@@ -46,6 +47,8 @@ pub(super) struct LiveRun {
     pub(super) handed_over: CancellationToken,
     /// The id of the tree's root run.
     pub(super) root: String,
+    /// The origin of the run's request. Null for a child run.
+    pub(super) origin: Json,
     /// The run's view of its tree. Set once the run is driven.
     pub(super) tree: OnceLock<RunTree>,
     /// The hooks of the application that takes part in the run. Set once the run is driven.
@@ -126,7 +129,7 @@ pub(super) enum News {
 impl LiveRun {
     /// Creates an active run in the tree of the root run `root`. The store already contains the
     /// run's events up to the sequence number `recorded`.
-    pub(super) fn new(root: &str, recorded: u64, cancel: Cancel) -> LiveRun {
+    pub(super) fn new(root: &str, origin: &Json, recorded: u64, cancel: Cancel) -> LiveRun {
         let state = State {
             kept: VecDeque::new(),
             floor: recorded,
@@ -139,6 +142,7 @@ impl LiveRun {
             cancel,
             handed_over: CancellationToken::new(),
             root: root.to_owned(),
+            origin: origin.clone(),
             tree: OnceLock::new(),
             hooks: OnceLock::new(),
             state: Mutex::new(state),

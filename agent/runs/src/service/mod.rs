@@ -216,13 +216,14 @@ impl RunService {
     ) -> Result<(ForkedRun, Option<RunHandle>), AnswerError> {
         let mut of = store.run(run).await?.ok_or(AnswerError::Unknown)?;
         change(&mut of.start.origin);
-        self.current_agent(store, &of.start.origin).await.map_err(AnswerError::Agent)?;
+        let agent =
+            self.current_agent(store, &of.start.origin).await.map_err(AnswerError::Agent)?;
         // The place is taken before the new run is recorded: any process would drive a recorded run
         // later, although the caller was refused.
         let slot = self.slot_of(store, 0).await?;
         let place = self.place(store, of.session.as_deref(), slot).await?;
         let journal: journal::SharedJournal = Arc::new(store.clone());
-        let (id, limits) = (journal::new_id(), self.0.assembler.limits());
+        let (id, limits) = (journal::new_id(), agent.limits(self.0.assembler.limits()));
         // The run stays locked until it is driven, so that no other process takes it.
         let lock = journal::lock_run(store, &id).await?.ok_or(StartError::Stopping)?;
         self.0.assembler.mask_secrets(store).await;
@@ -291,6 +292,16 @@ impl RunService {
         }
     }
 
+    /// Passes each root run that this process drives to `take`: its tenant, its id and the origin of its
+    /// request. However a run became active, it is among them until it is no longer driven.
+    pub fn each_active(&self, mut take: impl FnMut(&Tenant, &str, &Json)) {
+        for ((tenant, run), live) in &*self.lock() {
+            if live.root == *run {
+                take(tenant, run, &live.origin);
+            }
+        }
+    }
+
     /// Returns the run if it is active in this process.
     fn live(&self, tenant: &Tenant, run: &str) -> Option<Arc<LiveRun>> {
         self.lock().get(&(tenant.clone(), run.to_owned())).cloned()
@@ -315,6 +326,7 @@ impl RunService {
         &self,
         tenant: &Tenant,
         (run, root): (&str, &str),
+        origin: &Json,
         recorded: u64,
         cancel: &Cancel,
     ) -> (Arc<LiveRun>, bool) {
@@ -322,7 +334,7 @@ impl RunService {
         let mut is_new = false;
         let live = runs.entry((tenant.clone(), run.to_owned())).or_insert_with(|| {
             is_new = true;
-            Arc::new(LiveRun::new(root, recorded, cancel.child()))
+            Arc::new(LiveRun::new(root, origin, recorded, cancel.child()))
         });
         let live = Arc::clone(live);
         if cancel.is_cancelled() {

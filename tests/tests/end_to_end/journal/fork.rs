@@ -7,7 +7,8 @@ use wattle_agent::host::journal::{ForkError, RunLimits, fork};
 use super::place::{ByTurn, Place, answer, done, observations, wat};
 
 /// No limits.
-const ALL: RunLimits = RunLimits { max_steps: None, timeout: None };
+const ALL: RunLimits =
+    RunLimits { max_steps: None, timeout: None, max_tokens_total: None, max_cost: None };
 
 fn script(second: &str) -> ByTurn {
     ByTurn(vec![
@@ -75,7 +76,7 @@ async fn a_fork_has_no_more_steps_and_time_than_the_operator_allows() {
     let first = script(&wat(r#"(resv "first")"#));
     place.run(&place.journal(), &first, "r").await;
     let run = place.opened("r").await;
-    let limits = RunLimits { max_steps: Some(2), timeout: Some(Duration::from_secs(50)) };
+    let limits = RunLimits { max_steps: Some(2), timeout: Some(Duration::from_secs(50)), ..ALL };
     let again = || Some("again".to_owned());
     for message in [None, again()] {
         let forked = fork(&place.journal(), &run, 1, message, "no".to_owned(), limits).await;
@@ -91,7 +92,7 @@ async fn a_fork_has_no_more_steps_and_time_than_the_operator_allows() {
     assert_eq!(answer(&ended.unwrap()), "done");
     assert_eq!(place.replay("a").await.difference, None, "the shared steps are the same");
     // Higher limits change nothing.
-    let limits = RunLimits { max_steps: Some(1_000), timeout: Some(Duration::MAX) };
+    let limits = RunLimits { max_steps: Some(1_000), timeout: Some(Duration::MAX), ..ALL };
     let forked = fork(&place.journal(), &run, 2, None, "e".to_owned(), limits).await.unwrap();
     let steps = |start: &wattle_agent::host::journal::RunStart| start.setup.settings.max_steps;
     assert_eq!(steps(&forked.run.start), steps(&run.start));

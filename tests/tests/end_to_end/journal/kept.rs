@@ -112,7 +112,7 @@ async fn a_run_that_is_stopped_between_its_programs_has_what_they_kept() {
 async fn a_fork_has_what_the_shared_steps_kept() {
     let place = Place::new();
     place.run(&place.journal(), &script(), "r").await;
-    let limits = RunLimits { max_steps: None, timeout: None };
+    let limits = RunLimits::default();
     let run = place.opened("r").await;
     fork(&place.journal(), &run, 1, None, "f".to_owned(), limits).await.unwrap();
     let (ended, _) = place.resume(&script(), "f", &[]).await;
