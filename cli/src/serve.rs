@@ -310,6 +310,13 @@ fn token(listen: SocketAddr) -> Result<ServerToken, Fault> {
         Some(token) => {
             let token = token?;
             if !listen.ip().is_loopback() {
+                if token.reveal().len() < setup::LONG_TOKEN {
+                    return Err(Fault::configuration(format!(
+                        "the token in `{TOKEN_VARIABLE}` can be guessed, and other machines can reach \
+                         the server"
+                    ))
+                    .hint("use one of `openssl rand -hex 32`, or listen on 127.0.0.1"));
+                }
                 output::warn(
                     "the connection is not encrypted: let others connect through a proxy that \
                      adds TLS",

@@ -54,7 +54,7 @@ pub(crate) use store::{
     store, store_if_there, stored_secrets, tenant, trace_dir, traces_of,
 };
 
-pub(crate) use warnings::{EXEC_VARIABLE, TOKEN_VARIABLE, warnings};
+pub(crate) use warnings::{EXEC_VARIABLE, LONG_TOKEN, TOKEN_VARIABLE, warnings};
 
 use remote::collector;
 use store::{location, usable_keys};

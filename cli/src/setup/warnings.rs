@@ -16,7 +16,7 @@ pub(crate) const TOKEN_VARIABLE: &str = "WATTLE_TOKEN";
 /// The environment variable that allows clients to request trusted runs.
 pub(crate) const EXEC_VARIABLE: &str = "WATTLE_AGENT_EXEC";
 /// Minimum length of a token that nobody can guess, in characters.
-const LONG_TOKEN: usize = 16;
+pub(crate) const LONG_TOKEN: usize = 16;
 /// Minimum free space on the disk of the store and of the traces, in bytes.
 const FREE: u64 = 256 << 20;
 

@@ -283,6 +283,11 @@ fn a_server_that_cannot_start_reports_why() {
     );
     assert_eq!(exited, Some(3), "{stderr}");
     assert!(stderr.contains("WATTLE_TOKEN") && !stderr.contains("two words"), "{stderr}");
+    let open = ["serve", "--listen", "0.0.0.0:0"];
+    let (exited, stderr) =
+        ended(wattle(home.path(), &[&open, &model[..]].concat()).env("WATTLE_TOKEN", "abc123"));
+    assert_eq!(exited, Some(3), "{stderr}");
+    assert!(stderr.contains("can be guessed") && !stderr.contains("abc123"), "{stderr}");
 }
 
 #[test]
