@@ -15,7 +15,11 @@ const KEY: &str = ISSUES_FILE;
 /// Maximum size of the tickets in a tenant's state, in bytes. The oldest tickets are dropped first.
 const MAX_BYTES: usize = 1 << 20;
 
-/// An issue tracker that appends tickets to `_issues.jsonl` in a folder, one JSON object per line.
+/// Maximum size of a file of tickets, in bytes. Nothing is dropped: somebody has to read them.
+const MAX_FILE: u64 = 16 << 20;
+
+/// An issue tracker that appends tickets to `_issues.jsonl` in a folder, one JSON object per line. The
+/// file has at most 16 MiB.
 #[derive(Clone, Debug)]
 pub struct IssueFile(PathBuf);
 
@@ -35,10 +39,18 @@ impl IssueTracker for IssueFile {
             let line = line(&ticket)?;
             let work = move || {
                 path.parent().map_or(Ok(()), wattle_store::create_folder)?;
-                append_line(&path, &line)
+                let size = path.metadata().map_or(0, |file| file.len());
+                if size.saturating_add(line.len() as u64) > MAX_FILE {
+                    return Ok(false);
+                }
+                append_line(&path, &line).map(|()| true)
             };
             match tokio::task::spawn_blocking(work).await {
-                Ok(Ok(())) => Ok(()),
+                Ok(Ok(true)) => Ok(()),
+                Ok(Ok(false)) => {
+                    let why = "the list of tickets is full; somebody has to read and remove them";
+                    Err(Failure::new(Code::EBUDGET, why))
+                }
                 Ok(Err(error)) => {
                     Err(Failure::new(Code::EREMOTE, format!("failed to save the ticket: {error}")))
                 }

@@ -421,6 +421,7 @@ impl App {
             Some(name) => self.0.models.open(name)?,
             None => self.model_of(&spec)?,
         };
+        let model = model.for_owner(store.tenant().as_str()).unwrap_or(model);
         let asked = (&model, &meter);
         let grants = self.grants(&agent, &parts, &session, files, trusted, asked);
         let AgentParts { host, mut settings, .. } = agent;
@@ -498,7 +499,8 @@ impl RunAssembler for App {
         RunLimits {
             max_steps: self.0.max_steps,
             timeout: self.0.settings.timeout,
-            ..RunLimits::default()
+            max_tokens_total: self.0.settings.machine.max_tokens_total,
+            max_cost: self.0.settings.machine.max_cost,
         }
     }
 

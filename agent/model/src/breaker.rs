@@ -1,10 +1,12 @@
 //! The circuit breaker of an endpoint.
 //!
-//! All requests of a process to one model of one endpoint share a breaker. It is *closed* while the
+//! All requests that a process makes to one model of one endpoint for one owner, such as a tenant, share
+//! a breaker: requests of one owner that fail do not delay those of others. It is *closed* while the
 //! endpoint works. After [`FAILURES`] failures in a row it *opens*: requests wait. When its delay is
 //! over, it is *half-open*: one request is sent as a probe. If the probe fails, the breaker opens
 //! for longer; otherwise it closes, and the requests that wait are sent.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -19,14 +21,14 @@ use super::{ModelError, ModelErrorKind};
 const FAILURES: u32 = 3;
 
 /// The state of a circuit breaker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum BreakerState {
     /// Requests are sent.
     Closed,
-    /// Requests wait.
-    Open,
     /// One request is sent as a probe, and the others wait.
     HalfOpen,
+    /// Requests wait.
+    Open,
 }
 
 /// The health of a model at its endpoint, as the requests of this process found it.
@@ -44,8 +46,8 @@ pub struct EndpointHealth {
     pub errors: BTreeMap<ModelErrorKind, u64>,
 }
 
-/// Breakers by base URL and model.
-type Breakers = HashMap<(String, String), Weak<Breaker>>;
+/// Breakers by base URL, model and owner.
+type Breakers = HashMap<(String, String, String), Weak<Breaker>>;
 
 /// The breakers of this process.
 static BREAKERS: LazyLock<Mutex<Breakers>> = LazyLock::new(Mutex::default);
@@ -54,10 +56,36 @@ static BREAKERS: LazyLock<Mutex<Breakers>> = LazyLock::new(Mutex::default);
 #[must_use]
 pub fn endpoints() -> Vec<EndpointHealth> {
     let breakers: Vec<Arc<Breaker>> = lock(&BREAKERS).values().filter_map(Weak::upgrade).collect();
-    let mut healths: Vec<EndpointHealth> =
-        breakers.iter().map(|breaker| breaker.health()).collect();
-    healths.sort_by(|a, b| (&a.endpoint, &a.model).cmp(&(&b.endpoint, &b.model)));
-    healths
+    let mut healths: BTreeMap<(String, String), (bool, EndpointHealth)> = BTreeMap::new();
+    for breaker in &breakers {
+        let (is_known, health) = breaker.health();
+        match healths.entry((health.endpoint.clone(), health.model.clone())) {
+            Entry::Vacant(entry) => drop(entry.insert((is_known, health))),
+            Entry::Occupied(mut entry) => {
+                let (was_known, all) = entry.get_mut();
+                all.merge(health, (*was_known, is_known));
+                *was_known |= is_known;
+            }
+        }
+    }
+    healths.into_values().map(|(_, health)| health).collect()
+}
+
+impl EndpointHealth {
+    /// Adds what the requests of another owner found. `known` says of each whether there were any
+    /// requests. The endpoint works if it works for one owner: requests may fail for reasons of their
+    /// own.
+    fn merge(&mut self, other: EndpointHealth, known: (bool, bool)) {
+        self.state = match known {
+            (true, true) => self.state.min(other.state),
+            (false, true) => other.state,
+            (_, false) => self.state,
+        };
+        self.rejects_key |= other.rejects_key;
+        for (kind, count) in other.errors {
+            *self.errors.entry(kind).or_default() += count;
+        }
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -77,6 +105,8 @@ pub(super) struct Breaker {
 #[derive(Debug)]
 struct Circuit {
     phase: Phase,
+    /// If true, a request had a result.
+    has_result: bool,
     /// Number of failures since the last response.
     failures: u32,
     /// The error of the last failure.
@@ -103,10 +133,11 @@ pub(super) struct Blocked {
 }
 
 impl Breaker {
-    /// Returns the breaker that all requests to this model share.
-    pub(super) fn of(endpoint: &str, model: &str) -> Arc<Breaker> {
+    /// Returns the breaker that all requests of an owner to this model share. The owner is empty if
+    /// there is only one.
+    pub(super) fn of(endpoint: &str, model: &str, owner: &str) -> Arc<Breaker> {
         let mut breakers = lock(&BREAKERS);
-        let key = (endpoint.to_owned(), model.to_owned());
+        let key = (endpoint.to_owned(), model.to_owned(), owner.to_owned());
         if let Some(breaker) = breakers.get(&key).and_then(Weak::upgrade) {
             return breaker;
         }
@@ -116,6 +147,7 @@ impl Breaker {
             model: key.1.clone(),
             circuit: Mutex::new(Circuit {
                 phase: Phase::Closed,
+                has_result: false,
                 failures: 0,
                 last: None,
                 rejects_key: false,
@@ -185,9 +217,10 @@ impl Breaker {
         lock(&self.circuit).window
     }
 
-    fn health(&self) -> EndpointHealth {
+    /// Returns the health that the owner's requests found, and whether there were any.
+    fn health(&self) -> (bool, EndpointHealth) {
         let circuit = lock(&self.circuit);
-        EndpointHealth {
+        let health = EndpointHealth {
             endpoint: self.endpoint.clone(),
             model: self.model.clone(),
             state: match circuit.phase {
@@ -197,7 +230,8 @@ impl Breaker {
             },
             rejects_key: circuit.rejects_key,
             errors: circuit.errors.clone(),
-        }
+        };
+        (circuit.has_result, health)
     }
 }
 
@@ -233,6 +267,7 @@ impl Permit {
     pub(super) fn failed(self, error: &ModelError, timeouts: &Timeouts, asked: Option<Duration>) {
         let mut circuit = lock(&self.breaker.circuit);
         circuit.count(error);
+        circuit.has_result = true;
         circuit.last = Some(error.clone());
         let is_closed = matches!(circuit.phase, Phase::Closed);
         if !is_closed && !self.is_probe {
@@ -250,7 +285,7 @@ impl Permit {
     }
 
     fn close(&self, circuit: &mut Circuit) {
-        circuit.failures = 0;
+        (circuit.failures, circuit.has_result) = (0, true);
         if !matches!(std::mem::replace(&mut circuit.phase, Phase::Closed), Phase::Closed) {
             let Breaker { endpoint, model, .. } = &*self.breaker;
             tracing::info!(endpoint, model, "the model answers again");

@@ -102,6 +102,13 @@ pub trait Model: Send + Sync {
         None
     }
 
+    /// Returns the model for the requests of one of several owners, such as the tenants of a server. If
+    /// requests of an owner fail, those of the others do not have to wait. Returns `None` if the model
+    /// does not distinguish owners.
+    fn for_owner(&self, _owner: &str) -> Option<Arc<dyn Model>> {
+        None
+    }
+
     /// Returns the endpoint's key, or `None` if there is none. The key is masked in records, but
     /// not in executed programs or in text shown to the user.
     fn key(&self) -> Option<&ApiKey> {
@@ -154,6 +161,10 @@ impl<M: Model + ?Sized> Model for Arc<M> {
 
     fn constrains_output(&self) -> bool {
         (**self).constrains_output()
+    }
+
+    fn for_owner(&self, owner: &str) -> Option<Arc<dyn Model>> {
+        (**self).for_owner(owner)
     }
 
     fn window(&self) -> Option<u64> {

@@ -36,19 +36,19 @@ const MAX_ADAPTIONS: u32 = 5;
 
 /// A client of an endpoint that implements the chat-completions protocol, in any of its variants,
 /// or the messages protocol.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct RemoteModel {
     pub(super) endpoint: Endpoint,
     url: String,
     pub(super) embeddings_url: String,
     pub(super) client: EndpointClient,
     pub(super) timeouts: Timeouts,
-    /// The circuit breaker that all requests to this model share.
+    /// The circuit breaker that all requests of an owner to this model share.
     pub(super) breaker: Arc<Breaker>,
     /// The optional fields that the endpoint has not rejected so far.
-    pub(super) fields: Mutex<OptionalFields>,
+    pub(super) fields: Arc<Mutex<OptionalFields>>,
     /// If true, the endpoint has rejected a request because of its functions.
-    functions_refused: AtomicBool,
+    functions_refused: Arc<AtomicBool>,
     /// The default reasoning effort for requests.
     thinking_effort: Option<ThinkingEffort>,
 }
@@ -86,9 +86,9 @@ impl RemoteModel {
             url,
             embeddings_url,
             timeouts,
-            breaker: Breaker::of(endpoint.base_url.as_str(), &endpoint.model),
-            fields: Mutex::new(fields),
-            functions_refused: AtomicBool::new(false),
+            breaker: Breaker::of(endpoint.base_url.as_str(), &endpoint.model, ""),
+            fields: Arc::new(Mutex::new(fields)),
+            functions_refused: Arc::default(),
             thinking_effort: None,
             endpoint,
         })
@@ -376,6 +376,11 @@ impl Model for RemoteModel {
 
     fn constrains_output(&self) -> bool {
         self.endpoint.quirks.json_schema
+    }
+
+    fn for_owner(&self, owner: &str) -> Option<Arc<dyn Model>> {
+        let breaker = Breaker::of(self.endpoint.base_url.as_str(), &self.endpoint.model, owner);
+        Some(Arc::new(RemoteModel { breaker, ..self.clone() }))
     }
 
     fn window(&self) -> Option<u64> {

@@ -292,7 +292,7 @@ mod tests {
         (status, lasts): (u16, u64),
         runs: usize,
     ) -> (Vec<Result<(), ModelError>>, u32, u32) {
-        let breaker = Breaker::of(name, "m");
+        let breaker = Breaker::of(name, "m", "");
         let (counts, begun) = (Arc::new([const { AtomicU32::new(0) }; 2]), Instant::now());
         let over = begun + Duration::from_secs(lasts);
         let asked = (0..runs).map(|_| {
@@ -315,7 +315,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_storm_that_lasts_too_long_ends_the_request_in_time() {
         let (begun, time) = (Instant::now(), Timeouts::default().retry_for);
-        let _kept = Breaker::of("http://long.example", "m");
+        let _kept = Breaker::of("http://long.example", "m", "");
         let (ended, requests, _) = storm("http://long.example", (503, 600), 50).await;
         assert!(ended.iter().all(Result::is_err), "{ended:?}");
         assert!(begun.elapsed() < time + Duration::from_secs(1), "{:?}", begun.elapsed());
@@ -332,7 +332,7 @@ mod tests {
         for status in [400, 401, 404] {
             let begun = Instant::now();
             let name = format!("http://rejects-{status}.example");
-            let breaker = Breaker::of(&name, "m");
+            let breaker = Breaker::of(&name, "m", "");
             let (ended, requests, waits) = storm(&name, (status, 600), 5).await;
             assert!(ended.iter().all(Result::is_err));
             assert_eq!((requests, waits, begun.elapsed().as_secs()), (5, 0, 0), "{status}");
@@ -343,9 +343,28 @@ mod tests {
         }
     }
 
+    #[test]
+    fn failures_of_one_owner_do_not_delay_the_requests_of_another() {
+        let endpoint = "http://shared.example";
+        let [one, other] = ["one", "other"].map(|owner| Breaker::of(endpoint, "m", owner));
+        let state = || {
+            let all = crate::endpoints();
+            all.into_iter().find(|health| health.endpoint == endpoint).unwrap().state
+        };
+        for _ in 0..3 {
+            let Ok(permit) = one.enter() else { panic!("the breaker is closed") };
+            permit.failed(&status_error(503), &Timeouts::default(), None);
+        }
+        assert!(one.enter().is_err());
+        assert_eq!(state(), crate::BreakerState::Open, "nobody else has asked");
+        let Ok(permit) = other.enter() else { panic!("the failures are of another owner") };
+        permit.succeeded();
+        assert_eq!(state(), crate::BreakerState::Closed);
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_probe_that_is_cancelled_is_repeated_by_another_request() {
-        let breaker = Breaker::of("http://cancelled.example", "m");
+        let breaker = Breaker::of("http://cancelled.example", "m", "");
         let timeouts = Timeouts::default();
         for _ in 0..3 {
             let Ok(permit) = breaker.enter() else { panic!("the breaker is closed") };

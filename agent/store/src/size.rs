@@ -28,6 +28,8 @@ pub enum Stored<'a> {
     Fork(&'a str),
     /// The integrations of the tenant.
     Integrations,
+    /// The keys of the tenant's variables, without the values.
+    Variables,
 }
 
 const SESSION: &str = "
@@ -64,6 +66,11 @@ const INTEGRATIONS: &str = "
     SELECT CAST(COALESCE(SUM(OCTET_LENGTH(body)), 0) AS BIGINT) FROM integration
     WHERE tenant = ?1";
 
+/// The query for the size of the keys of variables, each with what an entry of a list needs besides.
+const VARIABLES: &str = "
+    SELECT CAST(COALESCE(SUM(OCTET_LENGTH(key) + 64), 0) AS BIGINT) FROM variable
+    WHERE tenant = ?1";
+
 impl TenantStore {
     /// Returns the size of data in the store, in bytes, or 0 if there is no such data.
     ///
@@ -79,6 +86,7 @@ impl TenantStore {
             Stored::Record(run) => (RECORD, params![run].to_vec()),
             Stored::Fork(run) => (FORK, params![run].to_vec()),
             Stored::Integrations => (INTEGRATIONS, Vec::new()),
+            Stored::Variables => (VARIABLES, Vec::new()),
         };
         let query = query.replace("{tree}", TREE).replace("{calls}", CALLS);
         self.read(move |transaction, (tenant, _)| {

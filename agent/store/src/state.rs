@@ -81,6 +81,25 @@ impl TenantStore {
     pub fn variables(&self) -> State {
         State { of: self.clone(), owner: StateOwner { tables: &TENANT, session: None } }
     }
+
+    /// Returns the keys of the state that all sessions share, each with the size of its value in
+    /// bytes, sorted by key. No value is loaded.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn variable_sizes(&self) -> Result<Vec<(String, u64)>, StoreError> {
+        self.read(|transaction, (tenant, _)| {
+            let query = "SELECT key, CAST(OCTET_LENGTH(value) AS BIGINT) FROM variable
+                         WHERE tenant = ?1 ORDER BY key";
+            let mut found = Vec::new();
+            transaction.each(query, params![tenant], |row| {
+                found.push((row.get(0)?, row.get::<i64>(1)?.max(0).cast_unsigned()));
+                Ok(ControlFlow::Continue(()))
+            })?;
+            Ok(found)
+        })
+        .await
+    }
 }
 
 impl State {

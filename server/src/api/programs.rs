@@ -283,6 +283,7 @@ async fn execute(
     let origin = RunOrigin::of_agent(&spec, None, 1);
     let agent = shared.app.agent_parts(&origin).map_err(ApiError::internal)?;
     let model = shared.app.model_of(&spec).map_err(ApiError::internal)?;
+    let model = model.for_owner(store.tenant().as_str()).unwrap_or(model);
     let grants = {
         let asked = (&model, &UsageMeter::default());
         shared.app.grants(&agent, &parts, &used, Arc::clone(&files), None, asked)

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, put};
 use schemars::JsonSchema;
 use serde::Serialize;
-use wattle_agent::host::Scope;
+use wattle_agent::host::{Scope, Stored};
 use wattle_agent::host::capability::kv::Backend as _;
 
 use crate::body::read_bytes;
@@ -51,17 +51,13 @@ struct Var {
     /// The key.
     key: String,
     /// The size of the value, in bytes.
-    size: usize,
+    size: u64,
 }
 
 async fn list(State(_): State<Arc<Shared>>, caller: Caller) -> Result<Json<VarList>, ApiError> {
-    let variables = caller.store.variables();
-    let mut vars = Vec::new();
-    for key in variables.keys(String::new()).await? {
-        let size = variables.get(key.clone()).await?.map_or(0, |value| value.len());
-        vars.push(Var { key, size });
-    }
-    Ok(Json(VarList { vars }))
+    caller.reserve(Stored::Variables).await?;
+    let sizes = caller.store.variable_sizes().await?;
+    Ok(Json(VarList { vars: sizes.into_iter().map(|(key, size)| Var { key, size }).collect() }))
 }
 
 async fn read(

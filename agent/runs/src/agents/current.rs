@@ -32,7 +32,8 @@ impl Agents {
     ) -> Result<AgentSpec, AgentError> {
         let reference = match &recorded.reference {
             Some(reference) => reference.as_str(),
-            None if *recorded == AgentSpec::default() => DEFAULT_AGENT,
+            // The default agent has no reference, also if a request or another agent changed it.
+            None if recorded.name == AgentSpec::default().name => DEFAULT_AGENT,
             None => return Ok(recorded.clone()),
         };
         let now = self.load(tenant, reference).await.map_err(AgentError::Gone)?;
