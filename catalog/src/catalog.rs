@@ -179,13 +179,11 @@ impl Catalog {
     }
 }
 
-/// Checks that the name of a program in a folder is no word of the language, and that it is the name
-/// of a built-in program if and only if the front matter contains `replaces`. Returns the problem, or
-/// `None` if there is none.
+/// Checks that a program in a folder has the name of a built-in program if and only if its front
+/// matter contains `replaces`. Returns the problem, or `None` if there is none.
 fn shadowing(entry: &Entry, built_in: &BTreeSet<Name>) -> Option<Problem> {
     let name = entry.name().to_string();
     let fault = match (&entry.meta().replaces, built_in.contains(entry.name())) {
-        _ if wattle_rt::is_word(&name) => Fault::Word(name),
         (None, true) => Fault::Shadows { name },
         (Some(_), false) => Fault::ReplacesNothing(name),
         (Some(_), true) | (None, false) => return None,

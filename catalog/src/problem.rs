@@ -116,8 +116,6 @@ pub(crate) enum Fault {
 
     #[error("`{name}` is the name of a built-in program, and the front matter has no `replaces`")]
     Shadows { name: String },
-    #[error("`{0}` is a word of the language, so that no program could call it by this name")]
-    Word(String),
     #[error("`replaces` names `{0}`, and no built-in program has that name")]
     ReplacesNothing(String),
 
@@ -250,7 +248,6 @@ impl Fault {
                      built-in one"
                 )
             }
-            Fault::Word(name) => format!("rename the program, such as to `my_{name}`"),
             Fault::ReplacesNothing(_) => {
                 "remove the key `replaces`, or correct its name and the program's".to_owned()
             }

@@ -150,22 +150,6 @@ fn suggestions_are_close_and_few() {
 }
 
 #[test]
-fn a_program_is_not_called_like_a_word_of_the_language() {
-    let folder = tempfile::tempdir().unwrap();
-    for (file, name) in [("a.wat", "each"), ("b.wat", "select"), ("c.wat", "i32.add")] {
-        write(folder.path(), file, name, "d");
-    }
-    let catalog = Catalog::load(&[folder.path()]);
-    let found = problems(&catalog, folder.path());
-    assert_eq!(found.len(), 3);
-    assert_eq!(
-        found[0],
-        "failed to load `DIR/a.wat`: `each` is a word of the language, so that no program could call \
-         it by this name\nhint: rename the program, such as to `my_each`"
-    );
-}
-
-#[test]
 fn a_program_replaces_a_built_in_one_only_if_it_says_so() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "a.wat", "file_read", "shadows");

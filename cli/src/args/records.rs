@@ -140,10 +140,10 @@ pub(crate) enum TraceCommand {
     Digest(TraceArgs),
     /// List the agents with their numbers of runs and calls
     Feed(TraceArgs),
-    /// Move the trace of a folder's runs to a folder `_rotated`, so that its files stay small
+    /// Move a folder's trace to its folder `_rotated`
     ///
-    /// `wattle ledger verify` and the other commands read the moved files, too. No run of the folder may
-    /// be in progress. Do not move or rename the files by other means: their seals are a chain.
+    /// So its files stay small. `wattle ledger verify` and the other commands read the moved files, too.
+    /// No run of the folder may be in progress. Do not move or rename the files by other means: their seals are a chain.
     Rotate {
         /// The folder of the runs, or the folder of a trace
         #[arg(default_value = ".")]

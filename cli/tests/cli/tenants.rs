@@ -132,6 +132,7 @@ const COMMANDS: &[(&str, Row)] = &[
     ("trace query", Without("as `trace show`")),
     ("trace digest", Without("as `trace show`")),
     ("trace feed", Without("as `trace show`")),
+    ("trace rotate", Without("it moves files that lie in a folder, whoever may write that")),
     ("telemetry", Without("as `trace show`")),
     ("demo", Without("it plays recordings")),
     ("config show", Without("it reads settings")),

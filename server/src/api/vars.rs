@@ -10,8 +10,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, put};
 use schemars::JsonSchema;
 use serde::Serialize;
-use wattle_agent::host::{Scope, Stored};
 use wattle_agent::host::capability::kv::Backend as _;
+use wattle_agent::host::{Scope, Stored};
 
 use crate::body::read_bytes;
 use crate::caller::Caller;

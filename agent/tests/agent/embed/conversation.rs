@@ -133,15 +133,8 @@ async fn what_is_added_at_run_time_stays_with_the_conversation() {
     };
     let why = conversation.set_memory_contract(recalls("no_such_program")).unwrap_err();
     assert!(why.to_string().contains("no_such_program"), "{why}");
-    let schema = serde_json::json!({
-        "type": "object",
-        "properties": {"conversation": {"type": "string"}, "max": {"type": "string"}},
-    });
-    let remember = Tool::with_schema("remember", "Recalls", schema, |_, _| async {
-        Ok("The garden is green.")
-    });
-    conversation.add_tool(remember).unwrap();
-    conversation.set_memory_contract(recalls("remember")).unwrap();
+    // The program gets the conversation, here as a key, and the maximum number of items.
+    conversation.set_memory_contract(recalls("kv_incr")).unwrap();
     conversation.switch_to_agent(AgentSpec { name: "other".to_owned(), ..narrow }).await.unwrap();
     let files = Arc::new(wattle_agent::host::capability::files::Files::overlay(None, 1 << 20));
     files.write("rules.md", b"Be kind.").unwrap();
@@ -156,7 +149,7 @@ async fn what_is_added_at_run_time_stays_with_the_conversation() {
     conversation.add(&report);
     assert_eq!(conversation.messages().first().unwrap().content, "go");
     let recalled = conversation.messages().iter().find(|message| message.recalled);
-    assert!(recalled.unwrap().content.ends_with("\n- The gar…"), "{recalled:?}");
+    assert!(recalled.unwrap().content.ends_with("\n- 5"), "{recalled:?}");
 }
 
 #[tokio::test]

@@ -55,7 +55,7 @@ async fn commands_print_their_output() {
         (&book("tangle"), r#"{"part":"(ret (str.upper (arg 0)))"}"#),
         (
             &book("list"),
-            r#"[{"args":["it's"],"exports":["said"],"name":"part","needs":[],"source":"(ret (str.upper (arg 0)))"}]"#,
+            r#"[{"name":"part","source":"(ret (str.upper (arg 0)))","args":["it's"],"needs":[],"exports":["said"]}]"#,
         ),
         (&query(".[].name"), "part"),
     ] {
@@ -109,7 +109,7 @@ async fn unknown_commands_and_failures_are_reported() {
         ("catalog run deeper x", Code::EBOUND, "nested 3 deep"),
         ("trace", Code::ENOENT, "there is no trace"),
         ("check none", Code::ENOENT, "there is no program `none`"),
-        ("check '(ret (len'", Code::EPARSE, "not closed"),
+        ("check '(ret (len'", Code::EPARSE, "`len` takes 1 argument"),
         (r#"["vars", 1]"#, Code::EPARSE, "a JSON list of strings"),
         ("workbook lint '[components]'", Code::EPARSE, "components"),
         ("workbook query '[components]' '.['", Code::EPARSE, ""),
