@@ -22,6 +22,7 @@ use crate::error::ApiError;
 use crate::field::SessionId;
 use crate::path::Path;
 use crate::query::Query;
+use crate::quota::Kind;
 use crate::route::Route;
 use crate::route::{INVALID, NOT_FOUND, NOT_JSON};
 use crate::state::Shared;
