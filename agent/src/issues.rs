@@ -97,3 +97,24 @@ fn line(ticket: &Ticket) -> Result<Vec<u8>, Failure> {
     line.push(b'\n');
     Ok(line)
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests may panic")]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_full_file_takes_no_more_tickets() {
+        let folder = tempfile::tempdir().unwrap();
+        let (title, need, tried) = ("t".to_owned(), "n".to_owned(), String::new());
+        let ticket = Ticket { ts: 1, run: None, title, need, tried };
+        let tracker = IssueFile::of(folder.path());
+        tracker.file(ticket.clone()).await.unwrap();
+        let path = folder.path().join(ISSUES_FILE);
+        let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+        file.set_len(MAX_FILE - 10).unwrap();
+        let refused = tracker.file(ticket).await.unwrap_err();
+        assert_eq!(refused.code, Code::EBUDGET);
+        assert_eq!(path.metadata().unwrap().len(), MAX_FILE - 10);
+    }
+}

@@ -60,7 +60,8 @@ pub struct Ticket {
     pub tried: String,
 }
 
-/// The port to an issue tracker. If a ticket cannot be stored, the failure is `EREMOTE`.
+/// The port to an issue tracker. If a ticket cannot be stored, the failure is `EREMOTE`, or `EBUDGET` if
+/// there are too many.
 pub trait IssueTracker: Send + Sync {
     /// Files a ticket.
     fn file(&self, ticket: Ticket) -> PortFuture<'_, ()>;

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use wattle_agent::agents::Agents;
+use wattle_agent::host::TenantStore;
 use wattle_agent::host::catalog::Catalog;
 use wattle_server::TenantParts;
 
@@ -35,26 +36,125 @@ async fn a_fork_of_a_run_has_no_more_steps_than_the_operator_allows() {
     assert_eq!(runs["runs"].as_array().unwrap().len(), 1, "{runs}");
 }
 
+/// A store and a folder of agents, which servers use one after the other.
+struct Agency {
+    store: TenantStore,
+    folder: tempfile::TempDir,
+}
+
+impl Agency {
+    fn new() -> Agency {
+        Agency { store: store(), folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn file(&self, name: &str) -> std::path::PathBuf {
+        self.folder.path().join(format!("{name}.toml"))
+    }
+
+    fn declare(&self, name: &str, rest: &str) {
+        let text = format!("name = \"{name}\"\nprompt = \"You are a clerk.\"\n{rest}");
+        std::fs::write(self.file(name), text).unwrap();
+    }
+
+    async fn serve(&self) -> World {
+        let agents = Agents::open(&[self.folder.path().to_owned()]);
+        let (parts, programs) = (TenantParts::new(self.store.clone()), Catalog::built_in().into());
+        World::with_programs(programs, parts, |app| app.with_agents(agents), |_| {}).await
+    }
+
+    /// Ends a server and starts the next one.
+    async fn restart(&self, world: World) -> World {
+        world.shutdown.cancel();
+        world.ended().await;
+        self.serve().await
+    }
+}
+
+#[tokio::test]
+async fn a_fork_has_no_higher_limits_than_its_agent_has_now() {
+    let agency = Agency::new();
+    agency.declare("clerk", "");
+    let mut world = agency.serve().await;
+    let run = ended(&mut world, &json!({"prompt": "m", "agent": "clerk"})).await;
+    let fork = format!("POST /api/run/{run}/fork");
+    for (rest, is_allowed) in [
+        ("max_steps = 1\n", false),
+        ("max_steps = 5000\n", true),
+        ("[budget]\nmax_tokens_total = 10\n", false),
+        ("[budget]\nmax_cost = 0.01\n", false),
+        ("[budget]\nai_calls = 0\n", true),
+    ] {
+        agency.declare("clerk", rest);
+        world = agency.restart(world).await;
+        let forked = world.api(&fork, r#"{"step":0}"#).await;
+        if !is_allowed {
+            assert_eq!(forked.head.status, 422, "{rest}: {forked:?}");
+            assert!(forked.json().to_string().contains("start a new run"), "{forked:?}");
+            continue;
+        }
+        assert_eq!(forked.head.status, 202, "{rest}: {forked:?}");
+        let id = forked.json()["id"].as_str().unwrap().to_owned();
+        world.question().await.say(&wat(r#"(out (default (ai.assist "x" "y" 0) "refused"))"#));
+        let question = world.question().await;
+        if rest.contains("ai_calls") {
+            assert!(question.last().contains("refused"), "{}", question.last());
+            question.respond("done");
+        } else {
+            question.respond("asked");
+            world.question().await.respond("done");
+        }
+        world.until(&id, "done").await;
+    }
+}
+
+#[tokio::test]
+async fn a_fork_has_the_schema_that_its_agent_gives_to_a_program_now() {
+    let agency = Agency::new();
+    agency.declare("clerk", "tools = [\"file_*\"]\n");
+    let mut world = agency.serve().await;
+    let run = ended(&mut world, &json!({"prompt": "m", "agent": "clerk"})).await;
+    let schema = "[[tools]]\nid = \"file_write\"\n[tools.schema.properties.path]\npattern = \
+                  \"^notes/\"\n";
+    agency.declare("clerk", schema);
+    world = agency.restart(world).await;
+    let forked = world.api(&format!("POST /api/run/{run}/fork"), r#"{"step":0}"#).await.json();
+    let id = forked["id"].as_str().unwrap().to_owned();
+    world.question().await.say(r#"ToolCall::Catalog("file_write", "secret/x.txt", "text")"#);
+    let question = world.question().await;
+    assert!(question.last().contains("does not match"), "{}", question.last());
+    question.say(r#"ToolCall::Catalog("file_write", "notes/x.txt", "text")"#);
+    let question = world.question().await;
+    assert!(!question.last().contains("does not match"), "{}", question.last());
+    question.respond("done");
+    world.until(&id, "done").await;
+}
+
+#[tokio::test]
+async fn the_default_agent_is_narrowed_also_if_a_request_changed_it() {
+    let agency = Agency::new();
+    let mut world = agency.serve().await;
+    let run = ended(&mut world, &json!({"prompt": "m", "context": {"a": "b"}})).await;
+    agency.declare("default", "[policy]\ndeny = [\"fs\"]\n");
+    world = agency.restart(world).await;
+    let forked = world.api(&format!("POST /api/run/{run}/fork"), r#"{"step":0}"#).await.json();
+    let id = forked["id"].as_str().unwrap().to_owned();
+    world.question().await.say(&wat(r#"(fs.write "note" "text")"#));
+    let question = world.question().await;
+    assert!(question.last().contains("denied"), "{}", question.last());
+    question.respond("done");
+    world.until(&id, "done").await;
+}
+
 #[tokio::test]
 async fn a_fork_may_do_no_more_than_its_agent_may_do_now() {
-    let (store, folder) = (store(), tempfile::tempdir().unwrap());
-    let file = folder.path().join("clerk.toml");
-    let declare = |rest: &str| {
-        std::fs::write(&file, format!("name = \"clerk\"\nprompt = \"You are a clerk.\"\n{rest}"))
-            .unwrap();
-    };
-    let serve = async || {
-        let agents = Agents::open(&[folder.path().to_owned()]);
-        let (parts, programs) = (TenantParts::new(store.clone()), Catalog::built_in().into());
-        World::with_programs(programs, parts, |app| app.with_agents(agents), |_| {}).await
-    };
+    let agency = Agency::new();
     let calls = [
         wat(r#"(fs.write "note" "text")"#),
         wat(r#"(out (fs.read "note"))"#),
         r#"ToolCall::Catalog("file_write", "note", "text")"#.to_owned(),
     ];
-    declare("");
-    let mut world = serve().await;
+    agency.declare("clerk", "");
+    let mut world = agency.serve().await;
     let run = ended(&mut world, &json!({"prompt": "m", "agent": "clerk"})).await;
     let fork = format!("POST /api/run/{run}/fork");
     // For each declaration: the calls that are denied, and the reason.
@@ -63,10 +163,8 @@ async fn a_fork_may_do_no_more_than_its_agent_may_do_now() {
         ("[policy]\ndeny = [\"fs.write\"]\n", [true, false, true], "fs.write"),
         ("tools = [\"file_read\"]\n", [false, false, true], "program:file_write"),
     ] {
-        declare(rest);
-        world.shutdown.cancel();
-        world.ended().await;
-        world = serve().await;
+        agency.declare("clerk", rest);
+        world = agency.restart(world).await;
         let forked = world.api(&fork, r#"{"step":0}"#).await;
         assert_eq!(forked.head.status, 202, "{forked:?}");
         let id = forked.json()["id"].as_str().unwrap().to_owned();
@@ -81,10 +179,8 @@ async fn a_fork_may_do_no_more_than_its_agent_may_do_now() {
         world.question().await.respond("done");
         world.until(&id, "done").await;
     }
-    std::fs::remove_file(&file).unwrap();
-    world.shutdown.cancel();
-    world.ended().await;
-    world = serve().await;
+    std::fs::remove_file(agency.file("clerk")).unwrap();
+    world = agency.restart(world).await;
     let refused = world.api(&fork, r#"{"step":0}"#).await.refused(409, "no_agent");
     assert!(refused.contains("`clerk`") && refused.contains("start a new run"), "{refused}");
     assert_eq!(world.api("GET /api/runs", "").await.json()["runs"].as_array().unwrap().len(), 4);
