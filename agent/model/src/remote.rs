@@ -1,5 +1,6 @@
 //! A model behind an endpoint, with retries.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -31,6 +32,9 @@ const ANSWER_LIMIT: usize = 16 << 20;
 /// Maximum number of bytes read from an error response's body.
 const ERROR_LIMIT: usize = 64 << 10;
 
+/// Maximum number of owners whose breakers are kept while they make no requests.
+const MAX_OWNERS: usize = 1_000;
+
 /// Maximum number of times that a request is repeated without a field that the endpoint rejected.
 const MAX_ADAPTIONS: u32 = 5;
 
@@ -45,6 +49,8 @@ pub struct RemoteModel {
     pub(super) timeouts: Timeouts,
     /// The circuit breaker that all requests of an owner to this model share.
     pub(super) breaker: Arc<Breaker>,
+    /// The breakers of owners, so that what their requests found is known between them.
+    breakers: Arc<Mutex<HashMap<String, Arc<Breaker>>>>,
     /// The optional fields that the endpoint has not rejected so far.
     pub(super) fields: Arc<Mutex<OptionalFields>>,
     /// If true, the endpoint has rejected a request because of its functions.
@@ -87,6 +93,7 @@ impl RemoteModel {
             embeddings_url,
             timeouts,
             breaker: Breaker::of(endpoint.base_url.as_str(), &endpoint.model, ""),
+            breakers: Arc::default(),
             fields: Arc::new(Mutex::new(fields)),
             functions_refused: Arc::default(),
             thinking_effort: None,
@@ -379,7 +386,14 @@ impl Model for RemoteModel {
     }
 
     fn for_owner(&self, owner: &str) -> Option<Arc<dyn Model>> {
-        let breaker = Breaker::of(self.endpoint.base_url.as_str(), &self.endpoint.model, owner);
+        let mut breakers = self.breakers.lock().unwrap_or_else(PoisonError::into_inner);
+        if breakers.len() >= MAX_OWNERS && !breakers.contains_key(owner) {
+            // The others are in use by requests.
+            breakers.retain(|_, breaker| Arc::strong_count(breaker) > 1);
+        }
+        let new = || Breaker::of(self.endpoint.base_url.as_str(), &self.endpoint.model, owner);
+        let breaker = Arc::clone(breakers.entry(owner.to_owned()).or_insert_with(new));
+        drop(breakers);
         Some(Arc::new(RemoteModel { breaker, ..self.clone() }))
     }
 

@@ -148,7 +148,7 @@ pub(crate) enum TraceCommand {
         /// The folder of the runs, or the folder of a trace
         #[arg(default_value = ".")]
         dir: PathBuf,
-        /// Rotate although runs have no end, because they were stopped and will not be resumed
+        /// Act although a run has no end: it was stopped and will not be resumed
         #[arg(long)]
         force: bool,
     },

@@ -50,7 +50,7 @@ fn an_option_that_a_command_does_not_use_is_an_error() {
 /// The verbs that may begin the help text of a command or an option.
 const VERBS: &str = "Accept Act Add Allow Answer Apply Approve Ask Attempt Call Check Choose \
                      Compact Compare Confine Continue Copy Create Deny Discard Encrypt Evaluate \
-                     Find Fork Format Import Keep Limit List Listen Load Open Park Play Print Read \
+                     Find Fork Format Import Keep Limit List Listen Load Move Open Park Play Print Read \
                      Record Release Remove Replay Require Resume Retry Revoke Run Search Select \
                      Send Serve Set Show Sign Skip Start Stop Summarize Trust Use Verify Work Write";
 

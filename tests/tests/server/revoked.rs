@@ -52,7 +52,7 @@ async fn a_body_that_ends_after_its_token_was_revoked_does_nothing() {
 #[tokio::test]
 async fn a_program_ends_when_its_token_is_revoked() {
     let mut world = World::new().await;
-    let program = r#"(out (ai.assist "wait")) (kv.set "late" "1")"#;
+    let program = r#"(out (ai.assist "a" "wait" 0)) (kv.set "late" "1")"#;
     let exec = json!({"body": program, "session_id": "s"}).to_string();
     let call = json!({
         "jsonrpc": "2.0", "id": 1, "method": "tools/call",
