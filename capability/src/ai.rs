@@ -144,7 +144,11 @@ pub struct Ai {
     model: Arc<dyn Inference>,
     budget: Budget,
     used: AiUse,
+    gate: Option<Gate>,
 }
+
+/// A function that returns the reason why no more requests may be made, or `None` if they may.
+pub type Gate = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 
 impl Config for Ai {
     const CAPABILITIES: &'static [&'static str] = &["ai"];
@@ -153,7 +157,7 @@ impl Config for Ai {
 impl Ai {
     /// Creates a grant with an unused budget.
     pub fn new(model: Arc<dyn Inference>, budget: Budget) -> Self {
-        Ai { model, budget, used: AiUse::of(budget) }
+        Ai { model, budget, used: AiUse::of(budget), gate: None }
     }
 
     /// Returns this grant with its requests counted by `used`. If the counter has no limit yet, the
@@ -161,13 +165,31 @@ impl Ai {
     #[must_use]
     pub fn counted_by(&self, used: &AiUse) -> Ai {
         used.limit_to(self.budget);
-        Ai { model: Arc::clone(&self.model), budget: self.budget, used: used.clone() }
+        let (model, gate) = (Arc::clone(&self.model), self.gate.clone());
+        Ai { model, budget: self.budget, used: used.clone(), gate }
+    }
+
+    /// Returns this grant with a gate, which each request must pass.
+    #[must_use]
+    pub fn gated(self, gate: Gate) -> Ai {
+        Ai { gate: Some(gate), ..self }
+    }
+
+    /// Counts a request.
+    ///
+    /// # Errors
+    /// `EBUDGET` if no more requests may be made.
+    fn count_call(&self) -> Result<(), Failure> {
+        match self.gate.as_ref().and_then(|gate| gate()) {
+            Some(why) => Err(Failure::new(Code::EBUDGET, why)),
+            None => self.used.count_call(),
+        }
     }
 
     /// Asks the model. Replaces secrets in its answer with references, because a program receives
     /// the answer.
     async fn ask(&self, passage: &Passage, question: Question) -> Result<String, Failure> {
-        self.used.count_call()?;
+        self.count_call()?;
         match self.model.ask(question).await {
             Ok(reply) => {
                 self.used.count_tokens(reply.tokens);
@@ -178,7 +200,7 @@ impl Ai {
     }
 
     async fn embed(&self, passage: &Passage, text: String) -> Result<Vec<f64>, Failure> {
-        self.used.count_call()?;
+        self.count_call()?;
         match self.model.embed(text).await {
             Ok(embedding) => {
                 self.used.count_tokens(embedding.tokens);

@@ -14,6 +14,12 @@ impl UsageMeter {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) += usage;
     }
 
+    /// Returns the counted usage.
+    #[must_use]
+    pub fn pending(&self) -> Usage {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Returns the counted usage and resets the counter.
     #[must_use]
     pub fn take(&self) -> Usage {

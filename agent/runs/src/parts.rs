@@ -123,7 +123,7 @@ impl RunParts {
     /// Applies the budgets of the settings to the run with the id `run` and to all its descendants,
     /// and allows its programs to delegate to the agents listed in the settings.
     pub(crate) fn in_tree(mut self, run: &str) -> RunParts {
-        let mut grants = self.tree.bind(&self.settings, &self.grants);
+        let mut grants = self.tree.bind(&self.settings, &self.grants, &self.meter);
         let may_build = self.settings.traits.iter().any(|one| one.purpose == TraitPurpose::Build);
         let may_ask = may_build || !self.settings.delegates.is_empty();
         if let Some(runs) = self.children.as_ref().filter(|_| may_ask) {

@@ -87,11 +87,12 @@ impl Node {
         self.runs().for_each(|node| node.budget().used += usage);
     }
 
-    /// Returns the first limit that is used up. Checks this run first, then its ancestors.
-    fn over_budget(&self) -> Option<OverBudget> {
+    /// Returns the first limit that is used up, also by `pending`, which has not been charged yet.
+    /// Checks this run first, then its ancestors.
+    fn over_budget(&self, pending: Usage) -> Option<OverBudget> {
         self.runs().enumerate().find_map(|(level, node)| {
             let budget = node.budget();
-            let limit = budget.reached()?;
+            let limit = budget.reached(pending)?;
             Some(OverBudget { limit, owner: (level > 0).then(|| budget.agent.clone()) })
         })
     }
@@ -148,8 +149,9 @@ impl RunTree {
     }
 
     /// Sets the limits of the run when it begins or is resumed. Returns `grants` with the counters
-    /// of the tree.
-    pub(crate) fn bind(&self, settings: &Settings, grants: &Grants) -> Grants {
+    /// of the tree. Programs ask the model only while a limit is left; `meter` has what they have used
+    /// since the last turn.
+    pub(crate) fn bind(&self, settings: &Settings, grants: &Grants, meter: &UsageMeter) -> Grants {
         self.node.waiting.reset();
         {
             let _nodes = self.shared.lock();
@@ -159,13 +161,28 @@ impl RunTree {
             budget.max_cost = settings.machine.max_cost;
         }
         let grants = match grants.config::<Ai>() {
-            Some(ai) => grants.clone().with(ai.counted_by(&self.node.ai)),
+            Some(ai) => {
+                let (tree, meter) = (self.clone(), meter.clone());
+                let gate = move || {
+                    let _nodes = tree.shared.lock();
+                    let over = tree.node.over_budget(meter.pending())?;
+                    Some(format!("the model cannot be asked: the run {over}"))
+                };
+                grants.clone().with(ai.counted_by(&self.node.ai).gated(Arc::new(gate)))
+            }
             None => grants.clone(),
         };
         match grants.config::<Image>() {
             Some(image) => grants.with(image.counted_by(&self.shared.images)),
             None => grants,
         }
+    }
+
+    /// Returns the grants of a program that runs outside of runs. Its requests to the model count towards
+    /// the limits of the settings. `meter` counts them.
+    #[must_use]
+    pub fn of_program(settings: &Settings, grants: &Grants, meter: &UsageMeter) -> Grants {
+        RunTree::default().bind(settings, grants, meter)
     }
 
     /// Returns the account of the run: `own` if the run already has an account, or a new account
@@ -204,7 +221,7 @@ impl RunTree {
     /// Returns a limit of the run or of an ancestor that is used up, or `None` if there is none.
     pub(crate) fn over_budget(&self) -> Option<OverBudget> {
         let _nodes = self.shared.lock();
-        self.node.over_budget()
+        self.node.over_budget(Usage::default())
     }
 
     /// Waits until the run may send a request to its model. While other requests that count towards
@@ -220,7 +237,7 @@ impl RunTree {
             released.as_mut().enable();
             {
                 let _nodes = self.shared.lock();
-                if let Some(over) = self.node.over_budget() {
+                if let Some(over) = self.node.over_budget(Usage::default()) {
                     return Err(over);
                 }
                 if self.node.runs().all(|node| node.budget().has_room()) {
@@ -262,7 +279,7 @@ impl RunTree {
                 return Err(Failure::new(Code::EBOUND, reason));
             }
             None => {
-                if let Some(over) = self.node.over_budget() {
+                if let Some(over) = self.node.over_budget(Usage::default()) {
                     let reason = format!("no more agents can be asked: the run {over}");
                     return Err(Failure::new(Code::EBUDGET, reason));
                 }

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use wattle_agent::host::catalog::Fixtures;
 use wattle_agent::host::machine::{Call, Completion, Execution};
 use wattle_agent::host::rt::{Diagnostic, Severity};
-use wattle_agent::host::{ExampleWorld, Scope, Touched, UsageMeter, own_session, touched};
+use wattle_agent::host::{ExampleWorld, RunTree, Scope, Touched, UsageMeter, own_session, touched};
 
 use super::fixtures::FixtureSet;
 use crate::app::UsedSession;
@@ -284,10 +284,12 @@ async fn execute(
     let agent = shared.app.agent_parts(&origin).map_err(ApiError::internal)?;
     let model = shared.app.model_of(&spec).map_err(ApiError::internal)?;
     let model = model.for_owner(store.tenant().as_str()).unwrap_or(model);
+    let meter = UsageMeter::default();
     let grants = {
-        let asked = (&model, &UsageMeter::default());
+        let asked = (&model, &meter);
         shared.app.grants(&agent, &parts, &used, Arc::clone(&files), None, asked)
     };
+    let grants = Arc::new(RunTree::of_program(&agent.settings, &grants, &meter));
     let (host, catalog) = (shared.app.host(), shared.app.host().catalog());
     let execution = tokio::select! {
         biased;

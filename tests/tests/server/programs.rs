@@ -4,9 +4,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
+use wattle_agent::agents::Agents;
 use wattle_agent::host::catalog::Folders;
 use wattle_server::{App, Operator, SettingLine, TenantParts};
 
+use crate::api::wat;
+use crate::client::Client;
 use crate::tenants::two_tenants;
 use crate::world::{TOKEN, World, api, store};
 
@@ -98,6 +101,34 @@ async fn a_session_keeps_all_changes_of_a_program_whose_client_disconnects() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert_eq!(last["output"], "7\nx", "{last}");
+}
+
+#[tokio::test]
+async fn the_requests_of_programs_count_towards_the_budget_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let agent = "name = \"default\"\n[budget]\nmax_tokens_total = 100\n";
+    std::fs::write(folder.path().join("default.toml"), agent).unwrap();
+    let agents = Agents::open(&[folder.path().to_owned()]);
+    let parts = TenantParts::new(store());
+    let mut world = World::of(parts, |app: App| app.with_agents(agents), |_| {}).await;
+    let ask = r#"(out (default (ai.assist "a" "b" 0) "refused"))"#;
+    let program = format!("{ask} {ask} {ask}");
+
+    let (address, body) = (world.address, json!({"body": program}).to_string());
+    let asked = tokio::spawn(async move {
+        let mut client = Client::connect(address).await;
+        client.send(api(TOKEN, "POST /api/exec", &body)).await;
+        client.answer().await
+    });
+    world.question().await.say_using(60, "one");
+    world.question().await.say_using(60, "two");
+    assert_eq!(asked.await.unwrap().json()["output"], "one\ntwo\nrefused");
+
+    let run = world.start(&json!({"prompt": "m"})).await;
+    world.question().await.say_using(10, &wat(&program));
+    world.question().await.say_using(95, "one");
+    world.until(&run, "stopped").await;
+    world.no_question();
 }
 
 #[tokio::test]

@@ -29,10 +29,13 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// Returns a limit that is used up, or `None` if there is none.
-    pub(super) fn reached(&self) -> Option<Limit> {
-        let tokens = self.max_tokens.filter(|max| self.used.total() >= *max).map(Limit::Tokens);
-        let is_spent = |max: &Dollars| self.used.cost.is_some_and(|cost| cost >= *max);
+    /// Returns a limit that is used up, or `None` if there is none. `pending` is usage that has not
+    /// been charged yet.
+    pub(super) fn reached(&self, pending: Usage) -> Option<Limit> {
+        let mut used = self.used;
+        used += pending;
+        let tokens = self.max_tokens.filter(|max| used.total() >= *max).map(Limit::Tokens);
+        let is_spent = |max: &Dollars| used.cost.is_some_and(|cost| cost >= *max);
         tokens.or_else(|| self.max_cost.filter(is_spent).map(Limit::Cost))
     }
 
@@ -158,7 +161,7 @@ mod tests {
         budget.used.prompt = 40;
         assert!(!budget.has_room());
         budget.used.completion = 60;
-        assert_eq!(budget.reached(), Some(Limit::Tokens(100)));
+        assert_eq!(budget.reached(Usage::default()), Some(Limit::Tokens(100)));
     }
 
     #[test]
