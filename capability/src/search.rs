@@ -38,7 +38,7 @@ pub use meaning::Nearest;
 pub(crate) use meaning::{Allowance, Vectors, rank as rank_by_meaning};
 pub use query::{Query, parts};
 pub use rank::{POOL, fuse};
-pub use texts::rank_texts;
+pub use texts::TextIndex;
 pub(crate) use walk::Stop;
 pub use walk::{MAX_BYTES, MAX_FILE_BYTES, MAX_FILES};
 

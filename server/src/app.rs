@@ -25,7 +25,7 @@ use wattle_agent::host::{
     IssueFile, ModelInference, RunParts, SessionFilesError, StoreError, TenantStore, Trusted,
     UsageMeter,
 };
-use wattle_agent::model::{CLASS_PREFIX, Model, Models, OneModel};
+use wattle_agent::model::{CLASS_PREFIX, Mask, Model, Models, OneModel};
 use wattle_agent::output::{OutputSchema, OutputSettings};
 use wattle_agent::{Host, Resources, Settings, Tenant};
 
@@ -133,7 +133,15 @@ impl App {
     /// Creates the components of runs that use `model`, both in the agent loop and through the `ai`
     /// capability. The tenant of `parts` is the server's own tenant: requests with the server's own
     /// token belong to it.
+    ///
+    /// The host's mask, which has the operator's keys, masks the records of this tenant. The records
+    /// of each other tenant have a mask of their own, so that no tenant can observe which texts
+    /// contain secrets of others. The store's earlier masks are replaced.
     pub fn new(host: Host, model: Arc<dyn Model>, settings: Settings, parts: TenantParts) -> App {
+        // The secrets of other tenants are added to the whole mask.
+        let mask = host.mask().as_part();
+        let host = host.with_mask(mask.clone());
+        let parts = TenantParts { store: parts.store.with_mask(mask), ..parts };
         App(Arc::new(Parts {
             host,
             agents: Agents::default(),
@@ -293,8 +301,15 @@ impl App {
         }
         let open = self.0.tenants.as_ref().ok_or("this server has one tenant")?;
         let parts = open(tenant)?;
-        opened().insert(tenant.clone(), parts.clone());
-        Ok(parts)
+        let store = parts.store.with_mask(self.0.host.mask().whole().part());
+        let parts = TenantParts { store, ..parts };
+        // Another request may have opened the tenant in the meantime.
+        Ok(opened().entry(tenant.clone()).or_insert(parts).clone())
+    }
+
+    /// Returns the mask for the records of the store's tenant.
+    fn mask_of<'a>(&'a self, store: &'a TenantStore) -> &'a Mask {
+        store.mask().unwrap_or_else(|| self.0.host.mask())
     }
 
     /// Returns true if the tenant may start trusted runs.
@@ -445,6 +460,7 @@ impl App {
             trace_dir: parts.trace_dir,
             signer: parts.signer,
             output,
+            mask: self.mask_of(store).clone(),
             keeps_files,
             ..RunParts::new(host, model, grants)
         })
@@ -474,7 +490,7 @@ impl RunAssembler for App {
         async move {
             // If they cannot be read, the run fails when it starts.
             if let Some(secrets) = secrets
-                && let Err(why) = Vault::new(secrets).mask_in(self.0.host.mask()).await
+                && let Err(why) = Vault::new(secrets).mask_in(self.mask_of(store)).await
             {
                 tracing::warn!(reason = why.reason, "failed to read the secrets of a tenant");
             }

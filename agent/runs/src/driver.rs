@@ -46,7 +46,7 @@ pub(crate) use results::limited;
 /// Failures inside the run are recorded in the report. No journal records the run.
 pub async fn run(parts: RunParts, request: &RunRequest, sink: &dyn Sink) -> Report {
     let driven = caught(&request.id, async {
-        parts.host.mask_run(&*parts.model, &parts.grants).await;
+        parts.fill_masks().await;
         let parts = parts.in_tree(&request.id);
         let start = start(&parts, request, setup(&parts, request).await);
         let run_loop = RunLoop::of_host(&parts.host, &start);
@@ -281,9 +281,9 @@ impl<'a> Performer<'a> {
         let resumed = recorder.and_then(TurnRecorder::resumed);
         let session = request.session.clone().or_else(|| parts.label.clone());
         let author = Author { agent: &settings.agent, model: model.name(), session };
-        let output = (parts.trace_dir.as_deref(), host.mask().clone());
+        let output = (parts.trace_dir.as_deref(), parts.mask.clone());
         let spans = host.collector();
-        let spans = spans.map(|to| RunSpans::new((to, host.mask()), run_id, &author));
+        let spans = spans.map(|to| RunSpans::new((to, host.mask().whole()), run_id, &author));
         let trace = Trace::open(run_id, author, output, parts.signer.clone(), resumed.is_some());
         let history = Arc::new(StepHistory::new(run_id));
         let account = tree.account(host.runtime(), parts.grants.account());

@@ -93,7 +93,7 @@ pub async fn run(
 ) -> Result<RunOutcome, StoreError> {
     let parts = RunParts { tenant: journal.tenant().clone(), ..parts }.in_tree(&request.id);
     parts.tree.begin();
-    parts.host.mask_run(&*parts.model, &parts.grants).await;
+    parts.fill_masks().await;
     let setup = setup(&parts, request).await;
     let start = start(&parts, request, setup.clone());
     let run_loop = RunLoop::of_host(&parts.host, &start);
@@ -140,7 +140,7 @@ pub(crate) async fn resume_locked(
     sink: &dyn Sink,
     journal: &SharedJournal,
 ) -> Result<RunOutcome, ResumeError> {
-    parts.host.mask_run(&*parts.model, &parts.grants).await;
+    parts.fill_masks().await;
     if release {
         journal.release(run).await?;
     }

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use quick_cache::sync::Cache;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use wattle_capability::egress::Egress;
-use wattle_capability::secrets::Vault;
 use wattle_capability::skill::SkillReader;
 use wattle_capability::wattle::CatalogIndex;
 use wattle_capability::web::Engine;
@@ -15,7 +14,7 @@ use wattle_capability::{help, par, shell};
 use wattle_catalog::{Catalog, Entry, Folders, Problem, Skill, Skills};
 use wattle_engine::Component;
 use wattle_machine::{Dialect, FunctionTool, SystemPrompt};
-use wattle_model::{Mask, Model};
+use wattle_model::Mask;
 use wattle_rt::{Diagnostic, Grants, Kept, Limits, Program, Runtime};
 use wattle_shell::Toolbox;
 use wattle_store::Tenant;
@@ -131,28 +130,18 @@ impl Host {
         Host::new(Limits::default(), Catalog::built_in(), Egress::new(Default::default()))
     }
 
-    /// Sets the mask that hides keys and secrets in everything that this process records.
+    /// Sets the mask that hides keys and secrets in the records of runs. Telemetry is masked with the
+    /// [whole mask](Mask::whole) of it.
     #[must_use]
     pub fn with_mask(self, mask: Mask) -> Host {
         Host { mask, ..self }
     }
 
-    /// Returns the mask for everything that this process records. The caller adds the keys of its
-    /// endpoints; each run adds its model's key and its secrets.
+    /// Returns the mask for the records of runs, except those of runs that have a mask of their own.
+    /// The caller adds the keys of its endpoints; each run adds its model's key and its secrets.
     #[must_use]
     pub fn mask(&self) -> &Mask {
         &self.mask
-    }
-
-    /// Adds the key of a run's model and the run's secrets to the mask. Call this before anything
-    /// about the run is recorded.
-    pub(crate) async fn mask_run(&self, model: &dyn Model, grants: &Grants) {
-        model.key().inspect(|key| self.mask.add_key(key));
-        let Some(vault) = grants.config::<Vault>() else { return };
-        if let Err(why) = vault.mask_in(&self.mask).await {
-            let why = why.reason;
-            tracing::warn!(why, "failed to read the secrets, so they are not masked in records");
-        }
     }
 
     /// Sends the telemetry of runs to `collector`.

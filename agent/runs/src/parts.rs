@@ -6,9 +6,10 @@ use std::sync::Arc;
 use wattle_capability::agent::Agents;
 use wattle_capability::files::Files;
 use wattle_capability::fs::Fs;
+use wattle_capability::secrets::Vault;
 use wattle_machine::{Message, TraitPurpose};
 use wattle_model::output::OutputSettings;
-use wattle_model::{Model, UsageMeter};
+use wattle_model::{Mask, Model, UsageMeter};
 use wattle_rt::Grants;
 use wattle_store::Tenant;
 use wattle_store::journal::KeptFiles;
@@ -45,6 +46,9 @@ pub struct RunParts {
     pub label: Option<String>,
     /// The key that seals the trace. Without a key, the trace is not sealed.
     pub signer: Option<Arc<Signer>>,
+    /// The mask that hides secrets in the records of the run. It receives the run's secrets, but no
+    /// keys.
+    pub mask: Mask,
     /// If true, the granted files contain the files of the run's session, and the files that the
     /// run changed are kept for the session's next run. Otherwise, the files of a resumed run are
     /// restored as a whole.
@@ -81,10 +85,12 @@ pub type Settle = Box<dyn FnOnce(&Report) -> KeptFiles + Send + Sync>;
 
 impl RunParts {
     /// Creates the parts of a root run of the tenant `default` with default settings. The run has
-    /// no history, no trace and no structured output, and its files are not kept.
+    /// no history, no trace and no structured output, and its files are not kept. Its mask is that of
+    /// the host.
     #[must_use]
     pub fn new(host: Host, model: Arc<dyn Model>, grants: impl Into<Arc<Grants>>) -> RunParts {
         RunParts {
+            mask: host.mask().clone(),
             host,
             model,
             settings: Settings::default(),
@@ -118,6 +124,17 @@ impl RunParts {
         let known = self.model.window().or_else(|| self.settings.prices.window(self.model.name()));
         let answer = u64::from(self.settings.max_tokens);
         known.map(|window| window.saturating_sub(answer).max(window / 4))
+    }
+
+    /// Adds the key of the run's model to the host's mask, and the run's secrets to the run's mask.
+    /// Call this before anything about the run is recorded.
+    pub(crate) async fn fill_masks(&self) {
+        self.model.key().inspect(|key| self.host.mask().add_key(key));
+        let Some(vault) = self.grants.config::<Vault>() else { return };
+        if let Err(why) = vault.mask_in(&self.mask).await {
+            let why = why.reason;
+            tracing::warn!(why, "failed to read the secrets, so they are not masked in records");
+        }
     }
 
     /// Applies the budgets of the settings to the run with the id `run` and to all its descendants,

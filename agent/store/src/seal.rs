@@ -9,8 +9,8 @@
 //! because they may contain the secret value, which the process does not know.
 
 use std::borrow::Cow;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
@@ -77,8 +77,13 @@ impl RecordSeal {
     }
 
     fn seal(&self, record: &[u8]) -> Result<Vec<u8>, Cause> {
-        let text = STANDARD_NO_PAD.encode(self.cipher()?.seal(&self.context(), record)?);
-        Ok([SEALED_PREFIX.as_bytes(), text.as_bytes()].concat())
+        let sealed = self.cipher()?.seal(&self.context(), record)?;
+        Ok(stored_form(&sealed).into_bytes())
+    }
+
+    /// Encrypts a text like [`seal_text`](RecordSeal::seal_text), but always to the same string.
+    fn seal_same(&self, text: &str) -> Result<String, Cause> {
+        Ok(stored_form(&self.cipher()?.seal_same(&self.context(), text.as_bytes())?))
     }
 
     fn open(&self, text: &[u8]) -> Result<Vec<u8>, Cause> {
@@ -93,14 +98,71 @@ impl RecordSeal {
     }
 }
 
+/// Returns the stored form of a ciphertext.
+fn stored_form(sealed: &[u8]) -> String {
+    format!("{SEALED_PREFIX}{}", STANDARD_NO_PAD.encode(sealed))
+}
+
+/// The stored forms of a text that is stored only once. The work to find them is the same whether
+/// the text must be encrypted or not, and so is the result of a search for them. Therefore a caller
+/// cannot observe if a text contains a secret.
+pub(super) struct SameText {
+    /// The form in which the text must be stored now.
+    pub(super) stored: String,
+    /// The form in which an equal text may have been stored earlier, or `None` if there is no such
+    /// form.
+    pub(super) other: Option<String>,
+}
+
+impl SameText {
+    pub(super) fn new(seal: Option<&RecordSeal>, text: &str) -> Result<SameText, Cause> {
+        let Some(seal) = seal else {
+            return Ok(SameText { stored: seal_text(None, text)?, other: None });
+        };
+        if text.starts_with(SEALED_PREFIX) {
+            // It is never stored unencrypted.
+            return Ok(SameText { stored: seal.seal_same(text)?, other: None });
+        }
+        let needs = seal.needs(text.as_bytes());
+        let has_key = seal.keys.has_cipher(seal.tenant.as_str());
+        let sealed = (needs || has_key).then(|| seal.seal_same(text)).transpose()?;
+        Ok(match sealed {
+            Some(sealed) if needs => SameText { stored: sealed, other: Some(text.to_owned()) },
+            other => SameText { stored: text.to_owned(), other },
+        })
+    }
+}
+
 impl TenantStore {
     /// Makes the store encrypt each record, such as a turn, a call or a message, that contains a
     /// value from `mask`. The tenant's key comes from `keys`, and is created when it is first
     /// needed. Reading an encrypted record requires the key, but not the values in `mask`.
+    ///
+    /// The mask must contain no secrets of other tenants. Otherwise the tenant could find them out by
+    /// observing which of its records are encrypted, for example by their size.
     #[must_use]
     pub fn sealing(self, mask: Mask, keys: Keys) -> TenantStore {
-        let seal = RecordSeal::new(mask, keys, self.tenant.clone());
-        TenantStore { seal: Some(std::sync::Arc::new(seal)), ..self }
+        let seal = RecordSeal::new(mask.clone(), keys, self.tenant.clone());
+        TenantStore { seal: Some(Arc::new(seal)), mask: Some(mask), ..self }
+    }
+
+    /// Replaces the mask for the tenant's records. If the store encrypts records, it now encrypts
+    /// those that contain a value from `mask`, and none because of values in the earlier mask.
+    #[must_use]
+    pub fn with_mask(self, mask: Mask) -> TenantStore {
+        match self.seal.as_deref() {
+            Some(RecordSeal { keys, .. }) => {
+                let keys = keys.clone();
+                self.sealing(mask, keys)
+            }
+            None => TenantStore { mask: Some(mask), ..self },
+        }
+    }
+
+    /// Returns the mask for the tenant's records, or `None` if no mask was set.
+    #[must_use]
+    pub fn mask(&self) -> Option<&Mask> {
+        self.mask.as_ref()
     }
 }
 

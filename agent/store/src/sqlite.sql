@@ -43,8 +43,3 @@ CREATE TABLE IF NOT EXISTS store (
     ahead_uptime INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 INSERT OR IGNORE INTO store (one, id) VALUES (1, lower(hex(randomblob(16))));
--- The words of the memory. Those of encrypted items are not indexed.
-CREATE VIRTUAL TABLE memory_words USING fts5 (
-    tenant, text, parts,
-    content = '', contentless_delete = 1, tokenize = 'porter unicode61 remove_diacritics 2'
-);

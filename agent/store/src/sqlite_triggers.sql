@@ -5,9 +5,6 @@ END;
 -- The short columns of the queue. In a row, most of them come after the message, so a query without
 -- this index would read every message.
 CREATE INDEX queue_of_place ON queue (tenant, position, id, session, created, priority, needs);
-CREATE TRIGGER memory_removed AFTER DELETE ON memory BEGIN
-    DELETE FROM memory_words WHERE rowid = old.number;
-END;
 -- A vector has no tenant of its own. If its item is removed, the item's trigger counts it.
 CREATE TRIGGER memory_vector_added AFTER INSERT ON memory_vector BEGIN
     INSERT INTO usage (tenant, shard, bytes)

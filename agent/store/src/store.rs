@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use wattle_capability::secrets::Mask;
+
 use crate::blob::BlobStore;
 use crate::clock::Clock;
 use crate::db::postgres::Postgres;
@@ -159,6 +161,8 @@ pub struct TenantStore {
     pub(crate) tenant: Tenant,
     /// The encryption of records, or `None` to store all of them unencrypted.
     pub(crate) seal: Option<Arc<RecordSeal>>,
+    /// The mask for the tenant's records, if one was set.
+    pub(crate) mask: Option<Mask>,
 }
 
 impl TenantStore {
@@ -235,7 +239,7 @@ impl Store {
     /// Returns the part of the store that belongs to `tenant`.
     #[must_use]
     pub fn tenant(&self, tenant: &Tenant) -> TenantStore {
-        TenantStore { store: self.clone(), tenant: tenant.clone(), seal: None }
+        TenantStore { store: self.clone(), tenant: tenant.clone(), seal: None, mask: None }
     }
 }
 

@@ -502,11 +502,6 @@ impl Table {
         list(self.key())
     }
 
-    /// Returns the index of a column, or `None` if the table has no such column.
-    pub(super) fn position(&self, column: &str) -> Option<usize> {
-        self.columns.iter().position(|known| known.name == column)
-    }
-
     /// Returns the statements that create the table and its indexes.
     pub(super) fn creation(&self, words: &TableWords) -> String {
         let table = self.name;

@@ -178,6 +178,14 @@ async fn as_bob(function: &str, bob: &TenantStore, keys: &Path) {
             assert!(bob.fork_session("s", "f", vec![Message::user("bob's")]).await.unwrap());
             assert_eq!(bob.state("f").keys(String::new()).await.unwrap(), Vec::<String>::new());
         }
+        "TenantStore::mask" => assert!(bob.mask().is_none()),
+        "TenantStore::with_mask" => {
+            let mask = Mask::default();
+            mask.add_key(&ApiKey::new("sk-0123456789").unwrap());
+            let bob = bob.clone().with_mask(mask);
+            assert!(bob.mask().is_some_and(|mask| mask.finds(b"sk-0123456789")));
+            bob.extend("s", vec![Message::user("sk-0123456789")]).await.unwrap();
+        }
         "TenantStore::sealing" => {
             // Bob has another key, and each record is bound to its tenant.
             let mask = Mask::default();

@@ -8,7 +8,7 @@ use wattle_rt::{Code, Failure};
 
 use super::{Item, MAX_ITEMS, Memory, NewItem, full};
 use crate::PortFuture;
-use crate::search::{Nearest, Query, rank_texts};
+use crate::search::{Nearest, Query, TextIndex};
 
 /// The memory of runs without a store. It has a single session.
 #[derive(Default)]
@@ -89,8 +89,14 @@ impl Memory for InMemory {
 
     fn by_words(&self, query: Query) -> PortFuture<'_, Vec<(i32, f64)>> {
         self.now(|items| {
-            let texts = items.items.iter().map(|item| (i64::from(item.id), item.text.as_str()));
-            let ranked = rank_texts(&query, texts).map_err(|why| {
+            let rank = || {
+                let index = TextIndex::new()?;
+                for item in &items.items {
+                    index.add(item.id.into(), &item.text)?;
+                }
+                index.rank(&query)
+            };
+            let ranked = rank().map_err(|why: rusqlite::Error| {
                 Failure::new(Code::EREMOTE, format!("the search of the memory failed: {why}"))
             })?;
             let id = |(id, score)| i32::try_from(id).ok().map(|id| (id, score));

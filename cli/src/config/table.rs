@@ -16,7 +16,7 @@ use wattle_agent::host::engine::Bounds;
 use wattle_agent::host::machine::{self, Dollars, OnMaxSteps};
 use wattle_agent::host::rt::{AccountLimits, Limits};
 use wattle_agent::host::{DEFAULT_TENANT, DialectSetting, Retention, StoreLimits, Timeout};
-use wattle_agent::model::{FunctionChoice, Prices, ThinkingEffort, Timeouts};
+use wattle_agent::model::{FunctionChoice, Mask, Prices, ThinkingEffort, Timeouts};
 
 use super::class::{self, Class, Kind};
 use super::classes::ModelClasses;
@@ -31,6 +31,7 @@ use super::store::{BlobLocation, StoreLocation, TraceLocation};
 use super::value::{KeepTime, Sandbox, SearchEngine, Value};
 use super::{File, Origin, Places, Row, Setting, policy};
 use crate::fault::Fault;
+use crate::output;
 
 /// Expands to the key of a setting in a file: the string after `as`, if there is one, or else the
 /// name of the field.
@@ -88,6 +89,8 @@ macro_rules! keys {
             pub(crate) policy: Policy,
             /// The guidance files and the skills, if the command reads them.
             pub(crate) content: Arc<Content>,
+            /// The mask for the records of the tenant.
+            pub(crate) mask: Mask,
         }
 
         /// The keys of all settings.
@@ -248,7 +251,7 @@ macro_rules! keys {
                     let (value, origin) =
                         values.next().unwrap_or_else(|| (default(places), Origin::Default));
                     Setting { value, origin }
-                },)* policy: policy::of_layers(flags, environment, project, user), content: Arc::default() }
+                },)* policy: policy::of_layers(flags, environment, project, user), content: Arc::default(), mask: output::mask().clone() }
             }
 
             /// Returns the settings that a resumed run keeps: its permissions, its folders, its

@@ -47,11 +47,15 @@ static ESCAPE: LazyLock<String> = LazyLock::new(|| {
     format!("\u{f8ff}{:016x}{:016x}", drawn(), drawn())
 });
 
-/// The mask that hides keys and secrets in everything that the process records: logs, traces,
-/// telemetry, recordings and the store.
-static MASK: LazyLock<Mask> = LazyLock::new(Mask::default);
+/// The mask that hides keys and secrets in what only the operator reads: logs, telemetry and
+/// recordings. It has the secrets of all tenants.
+static WHOLE_MASK: LazyLock<Mask> = LazyLock::new(Mask::default);
 
-/// Returns the mask for everything that the process records.
+/// The part of the mask for the traces and the store of the configured tenant. It has the operator's
+/// keys, and the secrets that the operator may use.
+static MASK: LazyLock<Mask> = LazyLock::new(|| WHOLE_MASK.part());
+
+/// Returns the mask for everything that the process records for the configured tenant.
 pub(crate) fn mask() -> &'static Mask {
     &MASK
 }
@@ -218,7 +222,7 @@ pub(crate) struct Log;
 
 impl Write for Log {
     fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
-        let shown = MASK.text(&String::from_utf8_lossy(line));
+        let shown = WHOLE_MASK.text(&String::from_utf8_lossy(line));
         if stderr().is_terminal() {
             to_stderr(visible(&shown).as_bytes())
         } else {

@@ -256,13 +256,15 @@ impl Setup {
 
     /// Returns the setup for a tenant. If it is not the configured tenant, the setup contains none
     /// of the configured tenant's rights: no secrets but the shared ones, and no trusted
-    /// capabilities. Its traces are not in the workdir, which all tenants may read.
+    /// capabilities. Its traces are not in the workdir, which all tenants may read. Its records have a
+    /// mask of their own.
     pub(crate) fn for_tenant(&self, tenant: &Tenant) -> Setup {
         let mut of = self.clone();
         if of.config.tenant.value != tenant.as_str() {
             of.config.tenant.value = tenant.to_string();
             of.config.secrets.value.0.retain(|secret| secret.shared);
             of.config.exec.value = false;
+            of.config.mask = of.config.mask.part();
             of.servers = of.servers.shared();
             of.config.trace_dir.value.take_if(|location| location.folder().is_none());
         }
@@ -454,7 +456,7 @@ impl Setup {
         };
         match &self.config.record.value {
             Some(path) => {
-                let mask = self.host.mask().clone();
+                let mask = self.host.mask().whole();
                 Ok(Arc::new(Recorder::create(model, path, mask).map_err(Fault::configuration)?))
             }
             None => Ok(model),

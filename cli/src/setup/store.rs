@@ -48,7 +48,7 @@ pub(crate) fn store(config: &Config) -> Result<TenantStore, Fault> {
     };
     let store = store.tenant(&tenant);
     Ok(match keys(config) {
-        Some(keys) => store.sealing(output::mask().clone(), keys),
+        Some(keys) => store.sealing(config.mask.clone(), keys),
         None => store,
     })
 }

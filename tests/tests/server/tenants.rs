@@ -4,14 +4,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
-use wattle_agent::Tenant;
 use wattle_agent::host::Scope;
+use wattle_agent::host::capability::secrets::{Secret, SecretList};
 use wattle_agent::host::catalog::Folders;
 use wattle_agent::host::journal::{Journal as _, RunRequest};
+use wattle_agent::host::ledger::Keys;
+use wattle_agent::model::Mask;
+use wattle_agent::{Store, Tenant};
 use wattle_server::{App, ServerSettings, TenantParts};
 use wattle_tests::empty_store;
 
-use crate::world::{World, api};
+use crate::api::wat;
+use crate::world::{TOKEN, World, api};
 
 /// Starts a server with two tenants and creates a token of each scope for the second tenant.
 pub(crate) async fn two_tenants(change: impl FnOnce(&mut ServerSettings)) -> World {
@@ -323,4 +327,70 @@ async fn the_runs_of_every_tenant_are_resumed() {
     })
     .await
     .unwrap();
+}
+
+/// The secrets of three tenants, each with the tenant's token.
+const PINS: [(&str, &str, &str); 3] = [
+    ("alice", "11151620", TOKEN),
+    ("bob", "22251621", "bobs-admin"),
+    ("carol", "33351622", "carols-admin"),
+];
+
+#[tokio::test]
+async fn no_tenant_can_observe_which_texts_contain_secrets_of_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.db");
+    let file = Store::open(&path, Duration::from_secs(3_600)).unwrap();
+    for (name, _, token) in &PINS[1..] {
+        let of = file.tenant(&Tenant::new(name).unwrap());
+        assert!(of.add_token("n", Scope::Admin, token).await.unwrap());
+    }
+    let (keys, traces) = (Keys::new(folder.path().join("keys")), folder.path().to_owned());
+    // The server separates the tenants even if their stores have the same mask.
+    let mask = Mask::default();
+    let parts = move |tenant: &Tenant| {
+        let (name, pin, _) = PINS.iter().find(|(name, ..)| *name == tenant.as_str()).unwrap();
+        let secret = Secret::new("pin", pin, Vec::new()).unwrap();
+        TenantParts {
+            trace_dir: Some(traces.join(name)),
+            secrets: Some(Arc::new(SecretList::new([("pin".to_owned(), Ok(secret))]))),
+            ..TenantParts::new(file.tenant(tenant).sealing(mask.clone(), keys.clone()))
+        }
+    };
+    let alice = parts(&Tenant::new("alice").unwrap());
+    let tenants = Arc::new(move |tenant: &Tenant| Ok(parts(tenant)));
+    let mut world = World::of(alice, |app: App| app.with_tenants(tenants), |_| {}).await;
+    let all = PINS.map(|(_, pin, _)| pin).join(" ");
+    // In the second round, the secrets of all tenants are known to the process.
+    for (_, _, token) in PINS.iter().cycle().take(2 * PINS.len()) {
+        let started = world.ask(api(token, "POST /api/run", r#"{"prompt":"go"}"#)).await;
+        assert_eq!(started.head.status, 202, "{started:?}");
+        world.question().await.say(&wat(&format!("(out \"{all}\")")));
+        world.question().await.respond("done");
+        let run = started.json()["id"].as_str().unwrap().to_owned();
+        while world.ask(api(token, &format!("GET /api/run/{run}"), "")).await.json()["status"]
+            != "done"
+        {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+    let rows = rusqlite::Connection::open(&path).unwrap();
+    for (name, own, token) in PINS {
+        let files = std::fs::read_dir(folder.path().join(name)).unwrap();
+        let files = files.map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
+        let trace: String = files.map(|path| std::fs::read_to_string(path).unwrap()).collect();
+        assert!(trace.contains("${secret:pin}"), "{trace}");
+        for (of, pin, _) in PINS {
+            assert_eq!(trace.contains(pin), of != name, "{name} and the secret of {of}: {trace}");
+            let item = json!({"text": format!("the pin {pin}")}).to_string();
+            let mut ids = Vec::new();
+            for _ in 0..2 {
+                ids.push(world.ask(api(token, "POST /api/memory", &item)).await.json());
+            }
+            assert_eq!(ids[0], ids[1], "{name} and the secret of {of}");
+            let query = "SELECT text FROM memory WHERE tenant = ?1 ORDER BY id DESC LIMIT 1";
+            let text: String = rows.query_row(query, [name], |row| row.get(0)).unwrap();
+            assert_eq!(text.contains(pin), pin != own, "{name} and the secret of {of}: {text}");
+        }
+    }
 }

@@ -38,7 +38,7 @@ struct RunTelemetry {
 
 impl RunSpans {
     pub(crate) fn new(
-        (collector, mask): (&Collector, &Mask),
+        (collector, mask): (&Collector, Mask),
         run_id: &str,
         Author { agent, model, session }: &Author<'_>,
     ) -> Self {
@@ -50,7 +50,7 @@ impl RunSpans {
             agent: (*agent).to_owned(),
             model: (*model).to_owned(),
             session: session.clone(),
-            mask: mask.clone(),
+            mask,
             collected: Mutex::default(),
         }
     }

@@ -79,8 +79,8 @@ pub trait RunAssembler: Send + Sync {
         .boxed()
     }
 
-    /// Adds the secrets of a tenant to the host's mask, so that a message is encrypted if it contains
-    /// one. Called before a message is recorded. By default, there are no secrets.
+    /// Adds the secrets of a tenant to the mask of its store, so that a message is encrypted if it
+    /// contains one. Called before a message is recorded. By default, there are no secrets.
     fn mask_secrets<'a>(&'a self, _store: &'a TenantStore) -> BoxFuture<'a, ()> {
         async {}.boxed()
     }

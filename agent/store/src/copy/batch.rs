@@ -5,10 +5,8 @@ use std::ops::ControlFlow;
 use blake3::Hasher;
 
 use super::super::db::{ToValue as _, Transaction, Value};
-use super::super::memory::index_words;
 use super::super::tables::{Kind, TABLES, Table};
 use crate::error::Cause;
-use crate::tenant::Tenant;
 
 /// The limits of a batch.
 #[derive(Clone, Copy, Debug)]
@@ -120,13 +118,11 @@ pub(crate) fn last_key(
     Ok(found.map(canonical))
 }
 
-/// Adds rows to a table. If `has_words` is true, also adds the words of memory items to the word
-/// index.
+/// Adds rows to a table.
 pub(super) fn write(
     transaction: &mut Transaction<'_>,
     table: &Table,
     rows: &[Values],
-    has_words: bool,
 ) -> Result<(), Cause> {
     let (chunks, rest) = rows.as_chunks::<ROWS_AT_ONCE>();
     for chunk in chunks {
@@ -136,9 +132,6 @@ pub(super) fn write(
     // for each possible number of rows.
     for row in rest.chunks(1) {
         insert(transaction, table, row)?;
-    }
-    if table.name == "memory" && has_words {
-        rows.iter().try_for_each(|row| index(transaction, table, row))?;
     }
     Ok(())
 }
@@ -152,17 +145,6 @@ fn insert(transaction: &mut Transaction<'_>, table: &Table, rows: &[Values]) -> 
     let inserted = transaction.execute(&statement, &rows.concat());
     inserted
         .map_err(|error| format!("failed to add rows to the table `{}`: {error}", table.name))?;
-    Ok(())
-}
-
-/// Adds the words of a memory item to the word index.
-fn index(transaction: &mut Transaction<'_>, table: &Table, row: &[Value]) -> Result<(), Cause> {
-    let column = |name: &str| table.position(name).and_then(|at| row.get(at));
-    if let (Some(Value::Integer(number)), Some(Value::Text(tenant)), Some(Value::Text(text))) =
-        (column("number"), column("tenant"), column("text"))
-    {
-        index_words(transaction, *number, &Tenant::new(tenant)?.file_name(), text)?;
-    }
     Ok(())
 }
 

@@ -217,12 +217,11 @@ impl Copy {
         table: &'static Table,
         rows: Vec<Values>,
     ) -> Result<(), StoreError> {
-        let has_words = !target.is_shared();
         let tenant = Tenant::default();
         let fence = target.leases.fence(tenant.as_str(), LOCK);
         let written = target.db.run(Access::Write, move |transaction| {
             check_fence(transaction, (tenant.as_str(), LOCK), fence)?;
-            write(transaction, table, &rows, has_words)?;
+            write(transaction, table, &rows)?;
             Ok(mark::count(transaction, rows.len())?)
         });
         written.await.map_err(|cause| self.failed(cause))

@@ -44,15 +44,14 @@ async fn run(copy: &Copy, source: &Store, target: &Store) -> Result<StoreCopy, S
 /// Adds a row to a table.
 fn put(transaction: &mut Transaction<'_>, table: &str, values: &[Value]) -> Result<(), Cause> {
     let table = TABLES.iter().find(|known| known.name == table).unwrap();
-    write(transaction, table, &[values.to_vec()], false)
+    write(transaction, table, &[values.to_vec()])
 }
 
 /// Adds content to every table, including `runs` runs of two tenants.
 async fn fill(store: &Store, runs: i64) {
-    let words = !store.is_shared();
     let filled = store.db.run(Access::Write, move |transaction| {
         for number in 0..(runs / 10).max(2) {
-            fill_session(transaction, number, words)?;
+            fill_session(transaction, number)?;
         }
         (0..runs).try_for_each(|number| fill_run(transaction, number))
     });
@@ -64,7 +63,7 @@ async fn fill(store: &Store, runs: i64) {
     }
 }
 
-fn fill_session(transaction: &mut Transaction<'_>, n: i64, words: bool) -> Result<(), Cause> {
+fn fill_session(transaction: &mut Transaction<'_>, n: i64) -> Result<(), Cause> {
     let tenant = format!("tenant{n}");
     let (session, bytes) = (format!("s{n}"), vec![0_u8, 255, u8::try_from(n % 256)?]);
     let text = format!("zero \u{0} and é {n}");
@@ -94,11 +93,9 @@ fn fill_session(transaction: &mut Transaction<'_>, n: i64, words: bool) -> Resul
     put("token", params![bytes_of(n), tenant, "laptop", "run", n, None::<i64>])?;
     put("conversation", params![tenant, bytes_of(n), session, 0_i64, n])?;
     put("integration", params![tenant, format!("shop{n}"), n, "{}"])?;
-    let memory = params![number, tenant, 1_i64, None::<i64>, n, "green tea in the morning"];
-    let table = TABLES.iter().find(|table| table.name == "memory").unwrap();
-    write(transaction, table, &[memory.to_vec()], words)?;
-    let vector = TABLES.iter().find(|table| table.name == "memory_vector").unwrap();
-    write(transaction, vector, &[params![number, "m", bytes].to_vec()], words)
+    let text = "green tea in the morning";
+    put("memory", params![number, tenant, 1_i64, None::<i64>, n, text])?;
+    put("memory_vector", params![number, "m", bytes])
 }
 
 fn bytes_of(n: i64) -> Vec<u8> {
@@ -165,7 +162,7 @@ async fn names(store: &Store, query: String) -> Vec<String> {
 }
 
 fn is_copied(table: &str) -> bool {
-    !OTHERS.contains(&table) && !table.starts_with("memory_words")
+    !OTHERS.contains(&table)
 }
 
 #[tokio::test]
@@ -224,7 +221,7 @@ async fn a_copy_has_the_same_content_on_both_engines() {
     let back = memory();
     assert_eq!(run(&copy(LIMITS), &middle, &back).await.unwrap().tables, there.tables);
     assert_eq!(digests_of(&back).await, expected);
-    // New rows get higher numbers than the copied ones, and the word index works.
+    // New rows get higher numbers than the copied ones, and memory items are found.
     for store in [&middle, &back] {
         let of = store.tenant(&Tenant::new("tenant1").unwrap());
         of.extend("s1", vec![Message::user("hello")]).await.unwrap();

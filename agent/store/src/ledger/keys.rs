@@ -9,6 +9,7 @@ use chacha20poly1305::aead::{Aead as _, Payload};
 use chacha20poly1305::{KeyInit as _, XChaCha20Poly1305, XNonce};
 use ed25519_dalek::{Signer as _, SigningKey, VerifyingKey};
 use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
 
 use super::chain::{Hash, hex, of, unhex};
 use crate::folder::create_folder;
@@ -83,12 +84,24 @@ pub struct Signer {
 
 /// A tenant's key for encryption at rest. It is never printed, and its memory is cleared when it is
 /// dropped.
-pub struct Cipher(XChaCha20Poly1305);
+pub struct Cipher {
+    cipher: XChaCha20Poly1305,
+    /// The key of the hash from which [`Cipher::seal_same`] takes its nonces.
+    nonces: Zeroizing<[u8; 32]>,
+}
+
+/// The purpose of the key of [`Cipher::nonces`], from which this key is derived.
+const NONCES: &str = "wattle 0.1.0: nonces of records that are stored once";
 
 /// Length of the nonce at the start of a ciphertext, in bytes.
 pub(crate) const NONCE: usize = 24;
 
 impl Cipher {
+    fn new(seed: Hash) -> Cipher {
+        let nonces = Zeroizing::new(blake3::derive_key(NONCES, &seed));
+        Cipher { cipher: XChaCha20Poly1305::new(&seed.into()), nonces }
+    }
+
     /// Encrypts a text. The ciphertext can be decrypted only with the same `context`, which is not
     /// part of it.
     ///
@@ -97,8 +110,31 @@ impl Cipher {
     pub fn seal(&self, context: &[u8], text: &[u8]) -> std::io::Result<Vec<u8>> {
         let mut nonce = [0; NONCE];
         getrandom::fill(&mut nonce).map_err(std::io::Error::other)?;
+        self.seal_with(nonce, context, text)
+    }
+
+    /// Encrypts a text like [`Cipher::seal`], but always to the same ciphertext. Only the owner of
+    /// the key can tell which text it belongs to, but anyone can tell that two texts are equal.
+    ///
+    /// # Errors
+    /// If the text is too long for the cipher.
+    pub(crate) fn seal_same(&self, context: &[u8], text: &[u8]) -> std::io::Result<Vec<u8>> {
+        // A nonce that is a keyed hash of all that is encrypted occurs twice only with equal texts.
+        let mut hasher = blake3::Hasher::new_keyed(&self.nonces);
+        hasher.update(&(context.len() as u64).to_le_bytes()).update(context).update(text);
+        let mut nonce = [0; NONCE];
+        hasher.finalize_xof().fill(&mut nonce);
+        self.seal_with(nonce, context, text)
+    }
+
+    fn seal_with(
+        &self,
+        nonce: [u8; NONCE],
+        context: &[u8],
+        text: &[u8],
+    ) -> std::io::Result<Vec<u8>> {
         let payload = Payload { msg: text, aad: context };
-        let sealed = self.0.encrypt(&XNonce::from(nonce), payload);
+        let sealed = self.cipher.encrypt(&XNonce::from(nonce), payload);
         let sealed = sealed.map_err(|_| std::io::Error::other("the encryption failed"))?;
         Ok([&nonce[..], &sealed].concat())
     }
@@ -109,7 +145,7 @@ impl Cipher {
     pub fn open(&self, context: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
         let (nonce, sealed) = sealed.split_first_chunk::<NONCE>()?;
         let payload = Payload { msg: sealed, aad: context };
-        self.0.decrypt(&XNonce::from(*nonce), payload).ok()
+        self.cipher.decrypt(&XNonce::from(*nonce), payload).ok()
     }
 }
 
@@ -170,8 +206,7 @@ impl Keys {
     /// # Errors
     /// The same as for [`Keys::signer`].
     pub fn cipher(&self, tenant: &str) -> Result<Cipher, KeyError> {
-        self.seed(tenant, KeyKind::Encryption)
-            .map(|seed| Cipher(XChaCha20Poly1305::new(&seed.into())))
+        self.seed(tenant, KeyKind::Encryption).map(Cipher::new)
     }
 
     /// Returns true if the tenant has a key that encrypts secrets. Without this key, no secret can

@@ -11,10 +11,37 @@ use super::secret::Secret;
 /// A mask for text that is recorded. It replaces each endpoint key with `***` and each secret with
 /// its reference, in every spelling.
 ///
-/// Clones share their values, and values can be added at any time. All records of a process use the
-/// same mask. Neither the source of a running program nor the text that the user reads is masked.
+/// Clones share their values, and values can be added at any time. Neither the source of a running
+/// program nor the text that the user reads is masked.
+///
+/// A process with several tenants has several masks, because masking reveals the masked values: who
+/// sees that their own text was masked knows that it contains a secret.
+///
+/// ```text
+/// whole mask ── logs, telemetry, recordings: only the operator reads them
+///  ├─ part ──── records of the operator: the keys, and the operator's secrets
+///  ├─ part ──── records of a tenant: the secrets that this tenant may use
+///  └─ part ──── records of another tenant
+/// ```
+///
+/// A value that is added to a part is also added to the whole mask, but not to other parts.
+///
+/// ```
+/// # use wattle_egress::secrets::{Mask, Secret};
+/// let whole = Mask::default();
+/// let (one, other) = (whole.part(), whole.part());
+/// one.add_secrets([&Secret::new("pin", "48151623", Vec::new())?]);
+/// assert_eq!(one.text("48151623"), "${secret:pin}");
+/// assert_eq!(other.text("48151623"), "48151623");
+/// assert_eq!(other.whole().text("48151623"), "${secret:pin}");
+/// # Ok::<(), wattle_egress::secrets::SecretError>(())
+/// ```
 #[derive(Clone, Default)]
-pub struct Mask(Arc<RwLock<Masked>>);
+pub struct Mask {
+    own: Arc<RwLock<Masked>>,
+    /// The whole mask that this mask is a part of, or `None` if this is a whole mask.
+    whole: Option<Arc<Mask>>,
+}
 
 #[derive(Default)]
 struct Masked {
@@ -24,6 +51,31 @@ struct Masked {
 }
 
 impl Mask {
+    /// Returns a new, empty part of the whole mask.
+    #[must_use]
+    pub fn part(&self) -> Mask {
+        Mask { own: Arc::default(), whole: Some(Arc::new(self.whole())) }
+    }
+
+    /// Returns this mask if it is a part. Otherwise returns a new part that has the values of this
+    /// mask.
+    #[must_use]
+    pub fn as_part(&self) -> Mask {
+        if self.whole.is_some() {
+            return self.clone();
+        }
+        let part = self.part();
+        let values = self.own.read().unwrap_or_else(PoisonError::into_inner).values.clone();
+        part.add(values);
+        part
+    }
+
+    /// Returns the whole mask that this mask is a part of, or this mask if it is not a part.
+    #[must_use]
+    pub fn whole(&self) -> Mask {
+        self.whole.as_deref().unwrap_or(self).clone()
+    }
+
     /// Adds a key, unless it is too short to be distinguished from other text.
     pub fn add_key(&self, key: &ApiKey) {
         if !key.is_short() {
@@ -40,22 +92,33 @@ impl Mask {
     /// earlier values, only the last one stays.
     pub fn renew_secret(&self, secret: &Secret) {
         let mark = reference(secret.name());
-        let mut masked = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut masked = self.own.write().unwrap_or_else(PoisonError::into_inner);
         if masked.values.iter().any(|(known, _)| known == secret.reveal()) {
             return;
         }
         let last = masked.values.iter().rposition(|(_, of)| *of == mark);
         let mut positions = 0..;
-        masked.values.retain(|(_, of)| {
-            let position = positions.next();
-            *of != mark || position == last
-        });
+        let removed: Vec<(String, String)> = masked
+            .values
+            .extract_if(.., |(_, of)| {
+                let position = positions.next();
+                *of == mark && position != last
+            })
+            .collect();
         drop(masked);
+        if let Some(whole) = &self.whole {
+            let mut masked = whole.own.write().unwrap_or_else(PoisonError::into_inner);
+            masked.values.retain(|value| !removed.contains(value));
+        }
         self.add_secrets([secret]);
     }
 
     fn add(&self, more: impl IntoIterator<Item = (String, String)>) {
-        let mut masked = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let more: Vec<(String, String)> = more.into_iter().collect();
+        if let Some(whole) = &self.whole {
+            whole.add(more.iter().cloned());
+        }
+        let mut masked = self.own.write().unwrap_or_else(PoisonError::into_inner);
         let before = masked.values.len();
         for (value, mark) in more {
             if !masked.values.iter().any(|(known, _)| *known == value) {
@@ -74,7 +137,7 @@ impl Mask {
     /// Returns the spellings to search for and the cleaner that replaces them, or `None` if there
     /// is nothing to mask.
     fn parts(&self) -> Option<(Arc<Spellings>, Cleaner)> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).cleaner.clone()
+        self.own.read().unwrap_or_else(PoisonError::into_inner).cleaner.clone()
     }
 
     /// Returns true if there is nothing to mask.
@@ -156,7 +219,7 @@ fn masked(cleaner: &Cleaner, value: Json) -> Json {
 
 impl std::fmt::Debug for Mask {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let values = self.0.read().unwrap_or_else(PoisonError::into_inner).values.len();
+        let values = self.own.read().unwrap_or_else(PoisonError::into_inner).values.len();
         write!(f, "Mask({values} values)")
     }
 }
@@ -199,6 +262,25 @@ mod tests {
         mask.add_key(&ApiKey::new("other").unwrap());
         assert_eq!(clone.text("sk-other, sk-secret, other"), "***, ***, other");
         assert_eq!(format!("{clone:?}"), "Mask(3 values)");
+    }
+
+    #[test]
+    fn a_part_masks_only_its_own_values_and_the_whole_mask_masks_all() {
+        let whole = mask();
+        let (operators, tenants, others) = (whole.as_part(), whole.part(), whole.part().part());
+        let secret = |value: &str| Secret::new("t", value, Vec::new()).unwrap();
+        tenants.renew_secret(&secret("token-of-a-tenant"));
+        for value in ["token-one", "token-two", "token-three"] {
+            others.renew_secret(&secret(value));
+        }
+        operators.as_part().add_key(&ApiKey::new("sk-later").unwrap());
+        let text = "sk-secret sk-later token-of-a-tenant token-one token-three";
+        assert_eq!(operators.text(text), "*** *** token-of-a-tenant token-one token-three");
+        assert_eq!(tenants.text(text), "sk-secret sk-later ${secret:t} token-one token-three");
+        assert_eq!(others.text(text), "sk-secret sk-later token-of-a-tenant token-one ${secret:t}");
+        for whole in [whole, operators.whole(), others.whole().whole()] {
+            assert_eq!(whole.text(text), "*** *** ${secret:t} token-one ${secret:t}");
+        }
     }
 
     #[test]
