@@ -165,11 +165,11 @@ pub(super) struct Performed {
 
 async fn check(
     State(shared): State<Arc<Shared>>,
-    _: Caller,
+    caller: Caller,
     request: Request,
 ) -> Result<Json<Checked>, ApiError> {
     let CheckBody { body } = read_json(request, &shared.limits).await?;
-    let host = shared.app.host();
+    let host = shared.app.host(caller.store.tenant());
     let prepared = host.prepare(&body).await;
     let found = match &prepared {
         Ok(program) => program.warnings().to_vec(),
@@ -193,8 +193,9 @@ async fn check(
     }))
 }
 
-async fn language(State(shared): State<Arc<Shared>>, _: Caller) -> Json<Language> {
-    let capabilities = shared.app.host().runtime().capabilities().iter();
+async fn language(State(shared): State<Arc<Shared>>, caller: Caller) -> Json<Language> {
+    let host = shared.app.host(caller.store.tenant());
+    let capabilities = host.runtime().capabilities().iter();
     let functions =
         capabilities.flat_map(|capability| capability.functions).map(|function| HostFunction {
             name: function.name.to_owned(),
@@ -232,7 +233,7 @@ async fn rehearse(
     let _slot = caller.slot(&shared.quotas, Kind::Program)?;
     let scene = ExampleWorld::new(&fixtures).await;
     let scene = scene.map_err(|why| ApiError::invalid_field(format!("`fixtures`: {why}")))?;
-    let host = shared.app.host();
+    let host = &shared.app.host(caller.store.tenant());
     let grants = Arc::new(scene.grants(scene.access(host)));
     let execution =
         wattle_agent::host::perform(host.runtime(), &host.catalog(), &grants, call).await;
@@ -280,13 +281,14 @@ async fn execute(
     // The operator may have replaced the default agent, and its policy binds programs, too.
     let spec = choose(shared, caller, None, &BTreeMap::new()).await?;
     let origin = RunOrigin::of_agent(&spec, None, 1);
-    let agent = shared.app.agent_parts(&origin).map_err(ApiError::internal)?;
+    let agent = shared.app.agent_parts(store.tenant(), &origin).map_err(ApiError::internal)?;
     let model = shared.app.model_of(&spec).map_err(ApiError::internal)?;
     let grants = {
         let asked = (&model, &UsageMeter::default());
         shared.app.grants(&agent, &parts, &used, Arc::clone(&files), None, asked)
     };
-    let (host, catalog) = (shared.app.host(), shared.app.host().catalog());
+    let host = shared.app.host(store.tenant());
+    let catalog = host.catalog();
     let execution = tokio::select! {
         biased;
         execution = wattle_agent::host::perform(host.runtime(), &catalog, &grants, call) => {
