@@ -17,6 +17,8 @@ use bytes::Bytes;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 use wattle_agent::Tenant;
+use wattle_agent::host::capability::files::Files;
+use wattle_agent::host::capability::fs;
 use wattle_agent::host::rt::{Account, AccountLimits, MemoryCharge, Owner, OwnerAccounts};
 
 use crate::error::ApiError;
@@ -114,6 +116,12 @@ impl RequestMemory {
             _ if bytes > self.limit => Err(ApiError::needs_too_much(bytes, self.limit)),
             _ => self.account.hold(bytes).map_err(|_| ApiError::no_memory()),
         }
+    }
+
+    /// Holds the memory of a session's files until they are dropped, also if it grows. Does not
+    /// charge the first [`FREE`] bytes.
+    pub(crate) fn charge_files(&self, files: &Files) -> Result<(), ApiError> {
+        fs::charge(files, &self.account, FREE).map_err(|_| ApiError::no_memory())
     }
 
     /// Shrinks or grows a charge to this number of bytes and holds it until the request is over.

@@ -81,9 +81,9 @@ pub struct AgentPrograms {
 /// Returns the maximum number of child runs that can be active at one level. Each child run blocks
 /// the program that started it, and that program keeps its slot in the engine. The maximum
 /// therefore leaves slots for the programs of all levels, even if programs are nested as deeply as
-/// possible.
+/// possible, and even if all owners except the operator share the slots.
 fn concurrent_children(runtime: &Runtime) -> usize {
-    let slots = (runtime.limits().instances >> 2) as usize;
+    let slots = Shares::of((runtime.limits().instances >> 2) as usize).groups();
     (slots.saturating_sub(2) / MAX_DEPTH).max(1)
 }
 
@@ -463,7 +463,7 @@ mod tests {
         };
         let first = take(Owner::Group("a".into()));
         let others = take(Owner::Group("b".into()));
-        assert_eq!((first.len(), others.len()), (5, 4));
+        assert_eq!((first.len(), others.len()), (4, 3));
         assert_eq!(take(Owner::Operator).len(), 1);
         assert!(host.child_permit(0, &Owner::Operator).now_or_never().unwrap().is_none());
     }
