@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use wattle_catalog::{Entry, Example, Results};
 use wattle_rt::{Exit, Outcome};
-use wattle_runs::Host;
+use wattle_runs::{Host, with_account};
 
 use crate::scene::ExampleWorld;
 use crate::wiring::Resources;
@@ -99,7 +99,8 @@ async fn differences(
     let program = host.prepare(entry.source()).await.map_err(|d| d.to_string())?;
     let scene = ExampleWorld::new(&example.fixtures).await?;
     let access = Resources { trusted: Some(scene.trusted()), ..scene.access(host) };
-    let grants = Arc::new(scene.grants(access));
+    let grants = with_account(runtime, &Arc::new(scene.grants(access)));
+    let grants = grants.map_err(|error| error.to_string())?;
     let time = entry.meta().timeout.unwrap_or(runtime.limits().time);
     let outcome =
         runtime.run_within(&program, &grants, args, time).await.map_err(|e| e.to_string())?;

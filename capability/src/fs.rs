@@ -5,10 +5,10 @@ mod glob;
 use std::sync::Arc;
 
 use serde_json::json;
-use wattle_rt::{Code, Config, Failure, Gate, Run, capability};
+use wattle_rt::{Account, Code, Config, Failure, Gate, Run, capability};
 
 use crate::arr::{Arrays, Handle};
-use crate::files::{EntryKind, Files, FilesError};
+use crate::files::{EntryKind, Files, FilesError, MemoryCharge};
 
 capability! {
     /// The run's files; paths are relative to the workdir, parent folders are created as needed.
@@ -73,6 +73,28 @@ capability! {
     #[prompt(signature)]
     #[effect(changes)]
     async move(from: tree_path, to: tree_path) with Fs ! ENOENT EACCESS EEXIST EKIND = rename;
+}
+
+/// Charges the memory of an overlay to an account, until the files are dropped or charged to another
+/// account. The first `free` bytes are not charged.
+///
+/// # Errors
+/// `ENOMEM` if the account has no memory for the files. They are then charged to no account.
+pub fn charge(files: &Files, account: &Account, free: usize) -> Result<(), FilesError> {
+    files.charge(Box::new(Charged { charge: account.nothing(), free }))
+}
+
+#[derive(Debug)]
+struct Charged {
+    charge: wattle_rt::MemoryCharge,
+    free: usize,
+}
+
+impl MemoryCharge for Charged {
+    fn resize(&mut self, bytes: u64) -> Result<(), String> {
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX).saturating_sub(self.free);
+        self.charge.resize(bytes).map_err(|failure| failure.reason)
+    }
 }
 
 /// The `fs` grant: access to the run's files.

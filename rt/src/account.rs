@@ -1,9 +1,10 @@
 //! Accounts: limits on the memory, the processor time and the network traffic of runs.
 //!
-//! A [`Runtime`](crate::Runtime) has one account for the process. Each run has an account under it,
-//! which all programs of the run share, including nested ones. Every charge to a run's account is
-//! also charged to the account of the process. Memory is *held* and later released; processor time
-//! and received bytes are *spent* and never returned.
+//! A process has one account, and each [owner](Owner) of runs has one under it, so that a group of
+//! runs holds at most its [share](Shares) of the memory. Each run has an account under that of its
+//! owner, which all programs of the run share, including nested ones. Every charge to a run's
+//! account is also charged to the accounts above it. Memory is *held* and later released; processor
+//! time and received bytes are *spent* and never returned.
 //!
 //! The processor time and the bytes that a child run spends are also charged to its parent runs.
 //! The memory that it holds is not: a parent holds memory while it waits for its child runs, so a
@@ -11,18 +12,19 @@
 
 mod meter;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{
     AtomicU64, AtomicUsize,
     Ordering::{Relaxed, SeqCst},
 };
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-use crate::{Code, Failure};
+use crate::{Code, Failure, Owner, Shares};
 pub use meter::timed;
 use meter::{Meter, Metering, processor_time};
 
@@ -48,14 +50,17 @@ impl Default for AccountLimits {
     }
 }
 
-/// The account of a run or of the process. Clones share the same account.
+/// The account of a run, of a group of runs, or of the process. Clones share the same account.
 #[derive(Clone)]
 pub struct Account(Arc<Inner>);
 
 struct Inner {
     limits: AccountLimits,
-    /// The account of the process, or `None` if this is that account.
-    process: Option<Account>,
+    holder: Holder,
+    owner: Owner,
+    /// The account to which all charges are passed on, or `None` if this is the account of the
+    /// process.
+    above: Option<Account>,
     /// The account of the run that started this run, if this is the account of a child run.
     parent: Option<Account>,
     held: AtomicUsize,
@@ -66,6 +71,67 @@ struct Inner {
     released: Notify,
     /// The number of tasks waiting for memory. If there are none, releasing memory takes no lock.
     waiters: AtomicUsize,
+}
+
+/// The runs whose charges an account sums up.
+enum Holder {
+    Process,
+    /// All groups of the process together.
+    Groups,
+    /// One group.
+    Group,
+    Run,
+}
+
+/// The accounts of the owners of work in a process. Cheap to clone.
+#[derive(Clone)]
+pub struct OwnerAccounts(Arc<ByOwner>);
+
+struct ByOwner {
+    process: Account,
+    /// The account of all groups together, which leaves a reserve to the operator.
+    groups: Account,
+    /// The accounts of the groups that are in use.
+    by_name: Mutex<HashMap<Arc<str>, Weak<Inner>>>,
+}
+
+impl OwnerAccounts {
+    /// Opens the accounts of a process, whose owners may hold at most `memory` bytes in total.
+    #[must_use]
+    pub fn new(memory: usize) -> OwnerAccounts {
+        let process = Account::of_process(memory);
+        let most = Shares::of(memory).groups();
+        let groups = process.open(only_memory(most), Holder::Groups, Owner::Operator);
+        OwnerAccounts(Arc::new(ByOwner { process, groups, by_name: Mutex::default() }))
+    }
+
+    /// Returns the account of an owner. That of the operator is the account of the process. The
+    /// account of a group may hold the group's [share](Shares), and exists as long as it is in use.
+    #[must_use]
+    pub fn of(&self, owner: &Owner) -> Account {
+        let ByOwner { process, groups, by_name } = &*self.0;
+        let Owner::Group(name) = owner else { return process.clone() };
+        let mut by_name = by_name.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = by_name.get(name).and_then(Weak::upgrade) {
+            return Account(known);
+        }
+        by_name.retain(|_, account| account.strong_count() > 0);
+        let most = Shares::of(self.memory()).group();
+        let account = groups.open(only_memory(most), Holder::Group, owner.clone());
+        by_name.insert(Arc::clone(name), Arc::downgrade(&account.0));
+        account
+    }
+
+    /// Returns the maximum memory of the process, in bytes.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        self.0.process.0.limits.memory
+    }
+}
+
+/// Returns the limits of an account that only limits memory.
+fn only_memory(memory: usize) -> AccountLimits {
+    AccountLimits { memory, cpu: Duration::MAX, received: u64::MAX }
 }
 
 /// A guard that counts a task as waiting for an account's memory. Dropping the guard removes the
@@ -92,14 +158,13 @@ impl Account {
     /// Opens the account of the process, whose runs may hold at most `memory` bytes in total.
     #[must_use]
     pub fn of_process(memory: usize) -> Account {
-        let limits = AccountLimits { memory, cpu: Duration::MAX, received: u64::MAX };
-        Account::open(limits, None, None)
+        Account::new(only_memory(memory), Holder::Process, Owner::Operator, [None, None])
     }
 
     /// Opens an account for a run, under this account.
     #[must_use]
     pub fn open_run(&self, limits: AccountLimits) -> Account {
-        Account::open(limits, Some(self.clone()), None)
+        self.open(limits, Holder::Run, self.0.owner.clone())
     }
 
     /// Opens an account for a child run of this account's run. The processor time and the received
@@ -107,13 +172,25 @@ impl Account {
     /// one.
     #[must_use]
     pub fn open_child(&self, limits: AccountLimits) -> Account {
-        Account::open(limits, self.0.process.clone(), Some(self.clone()))
+        let above = [self.0.above.clone(), Some(self.clone())];
+        Account::new(limits, Holder::Run, self.0.owner.clone(), above)
     }
 
-    fn open(limits: AccountLimits, process: Option<Account>, parent: Option<Account>) -> Account {
+    fn open(&self, limits: AccountLimits, holder: Holder, owner: Owner) -> Account {
+        Account::new(limits, holder, owner, [Some(self.clone()), None])
+    }
+
+    fn new(
+        limits: AccountLimits,
+        holder: Holder,
+        owner: Owner,
+        [above, parent]: [Option<Account>; 2],
+    ) -> Account {
         Account(Arc::new(Inner {
             limits,
-            process,
+            holder,
+            owner,
+            above,
             parent,
             held: AtomicUsize::new(0),
             cpu: AtomicU64::new(0),
@@ -121,6 +198,12 @@ impl Account {
             released: Notify::new(),
             waiters: AtomicUsize::new(0),
         }))
+    }
+
+    /// Returns the owner of the runs that are charged to the account.
+    #[must_use]
+    pub fn owner(&self) -> &Owner {
+        &self.0.owner
     }
 
     /// Returns the held memory, in bytes.
@@ -133,7 +216,7 @@ impl Account {
     #[must_use]
     pub fn free(&self) -> usize {
         let own = self.0.limits.memory.saturating_sub(self.held());
-        self.0.process.as_ref().map_or(own, |process| own.min(process.free()))
+        self.0.above.as_ref().map_or(own, |above| own.min(above.free()))
     }
 
     /// Returns the processor time spent so far.
@@ -202,8 +285,8 @@ impl Account {
             held.checked_add(bytes).filter(|sum| sum.saturating_add(spare) <= self.0.limits.memory)
         };
         self.0.held.fetch_update(SeqCst, SeqCst, fits).map_err(|_| FullAccount(self))?;
-        if let Some(process) = &self.0.process
-            && let Err(full) = process.take(bytes, spare)
+        if let Some(above) = &self.0.above
+            && let Err(full) = above.take(bytes, spare)
         {
             self.0.held.fetch_sub(bytes, SeqCst);
             return Err(full);
@@ -219,27 +302,33 @@ impl Account {
         if self.0.waiters.load(SeqCst) > 0 {
             self.0.released.notify_waiters();
         }
-        if let Some(process) = &self.0.process {
-            process.release(bytes);
+        if let Some(above) = &self.0.above {
+            above.release(bytes);
         }
     }
 
     fn out_of_memory(&self, bytes: usize) -> Failure {
         let limit = amount(self.0.limits.memory as u64);
         let held = amount(self.held() as u64);
-        let reason = match self.0.process {
-            Some(_) => format!(
-                "the run holds {held} of its {limit} of memory, and this takes {} more; work on \
-                 less at once, or raise the setting `limits.memory_mb`",
-                amount(bytes as u64)
-            ),
-            None => format!(
-                "the runs of this process hold {held} of their {limit} of memory, and this takes \
-                 {} more; try again when others have ended, or raise the setting \
-                 `limits.process_memory_mb`",
-                amount(bytes as u64)
-            ),
+        let more = amount(bytes as u64);
+        let who = match (&self.0.holder, &self.0.owner) {
+            (Holder::Run, _) => {
+                let reason = format!(
+                    "the run holds {held} of its {limit} of memory, and this takes {more} more; \
+                     work on less at once, or raise the setting `limits.memory_mb`"
+                );
+                return Failure::new(Code::ENOMEM, reason);
+            }
+            (Holder::Group, Owner::Group(name)) => {
+                format!("in their share of this process, the runs of `{name}`")
+            }
+            (Holder::Groups, _) => "the runs that share this process".to_owned(),
+            (Holder::Group | Holder::Process, _) => "the runs of this process".to_owned(),
         };
+        let reason = format!(
+            "{who} hold {held} of their {limit} of memory, and this takes {more} more; try again \
+             when others have ended, or raise the setting `limits.process_memory_mb`"
+        );
         Failure::new(Code::ENOMEM, reason)
     }
 
@@ -261,11 +350,11 @@ impl Account {
         self.charged().for_each(|account| _ = account.0.cpu.fetch_add(nanos, Relaxed));
     }
 
-    /// Returns this account, the accounts of the parent runs, and the account of the process, in
-    /// this order.
+    /// Returns this account, the accounts of the parent runs, and the accounts above them, up to
+    /// that of the process, in this order.
     fn charged(&self) -> impl Iterator<Item = &Account> {
         std::iter::successors(Some(self), |account| {
-            account.0.parent.as_ref().or(account.0.process.as_ref())
+            account.0.parent.as_ref().or(account.0.above.as_ref())
         })
     }
 
@@ -433,6 +522,20 @@ impl MemoryCharge {
         }
         self.used = used;
         Ok(())
+    }
+
+    /// Holds this many bytes instead of the bytes in use.
+    ///
+    /// # Errors
+    /// `ENOMEM` if a limit would be exceeded, in which case the held memory is unchanged.
+    pub fn resize(&mut self, bytes: usize) -> Result<(), Failure> {
+        match bytes.checked_sub(self.used) {
+            Some(more) => self.grow(more),
+            None => {
+                self.shrink_to(bytes);
+                Ok(())
+            }
+        }
     }
 
     /// Releases all but the given number of bytes.

@@ -35,9 +35,11 @@ mod pool;
 mod program;
 mod run;
 mod runtime;
+mod shares;
 pub mod tape;
+mod turns;
 
-pub use account::{Account, AccountLimits, MemoryCharge, timed};
+pub use account::{Account, AccountLimits, MemoryCharge, OwnerAccounts, timed};
 pub use authority::{Argument, Authority, Part, Reach, Text, Use};
 pub use callables::Callables;
 pub use capability::{Capability, Function, PromptDetail};
@@ -56,6 +58,8 @@ pub use outcome::{Artifact, Bug, CallFailure, Calls, Exit, Outcome, ProgramError
 pub use program::{NamedProgram, Program};
 pub use run::{NestedContext, Run};
 pub use runtime::{EngineError, RunError, Runtime};
+pub use shares::{Full, Owner, Shares, Usage};
+pub use turns::{Turn, Turns};
 pub use wattle_lang::{
     Alignment, AssembledModule, CallEffect, Callable, CallableParam, Certainty, Code, Diagnostic,
     Edit, EncodeError, FAIL, Fix, FixResult, FormDoc, FormatError, FormatSpec, Interruption, KEPT,

@@ -1,27 +1,28 @@
 //! The pool of compiler threads. Their number is limited, and they are separate from the threads
 //! that serve requests.
 //!
-//! A caller first waits in a queue and then waits for the result. Each wait has a time limit, which
+//! A caller first waits in a queue, in which the owners of the work take turns, and then waits for
+//! the result. An owner gets at most its share of the queue. Each wait has a time limit, which
 //! ends only the *wait*: the thread finishes the work that it has started, and no new thread is
 //! started in its place. Slow programs therefore cannot occupy the whole machine. [`Pool::tick`],
 //! which the engine's clock calls, ends the waits whose time is up.
 
 use std::any::Any;
-use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-use crate::Interruption;
+use crate::turns::FairQueue;
+use crate::{Interruption, Owner, Shares, Usage};
 
 /// The limits of the pool.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     /// Maximum number of threads.
     pub(crate) threads: usize,
-    /// Maximum number of jobs in the queue.
+    /// Maximum number of jobs in the queue, which the owners share.
     pub(crate) queue: usize,
     /// Maximum time that a job waits in the queue.
     pub(crate) queue_time: Duration,
@@ -55,7 +56,7 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    queue: VecDeque<Job>,
+    queue: FairQueue<Job>,
     running: Vec<RunningJob>,
     threads: usize,
     next_id: u64,
@@ -111,9 +112,11 @@ impl Pool {
         Pool { shared: Arc::new(Shared { bounds, state: Mutex::default(), wake: Condvar::new() }) }
     }
 
-    /// Runs work on a thread of the pool. Dropping the future removes the work from the queue.
+    /// Runs work of an owner on a thread of the pool. Dropping the future removes the work from the
+    /// queue.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
+        owner: &Owner,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Interruption> {
         let (sender, receiver) = oneshot::channel();
@@ -121,7 +124,7 @@ impl Pool {
         let waiter: Arc<dyn Waiter> = Arc::<ResultSender<T>>::clone(&sender);
         let work = Box::new(move || sender.send(catch_panic(work)));
         let deadline = Instant::now() + self.shared.bounds.queue_time;
-        self.shared.enqueue(Job { work, waiter, deadline })?;
+        self.shared.enqueue(owner, Job { work, waiter, deadline })?;
         receiver.await.unwrap_or(Err(Interruption::Busy))
     }
 
@@ -164,15 +167,17 @@ impl Shared {
     }
 
     /// Adds a job to the queue and starts another thread for it if the limit allows.
-    fn enqueue(self: &Arc<Self>, job: Job) -> Result<(), Interruption> {
+    fn enqueue(self: &Arc<Self>, owner: &Owner, job: Job) -> Result<(), Interruption> {
         let mut state = self.lock();
         state.queue.retain(|job| job.waiter.is_waiting());
-        if state.queue.len() >= self.bounds.queue {
-            return Err(Interruption::Busy);
+        let mut queued = Usage::new(Shares::of(self.bounds.queue));
+        for waiting in state.queue.owners() {
+            queued.take(waiting).map_err(|_| Interruption::Busy)?;
         }
-        state.queue.push_back(job);
+        queued.take(owner).map_err(|_| Interruption::Busy)?;
+        state.queue.push(owner, job);
         if state.threads < self.bounds.threads
-            && state.running.len() + state.queue.len() > state.threads
+            && state.running.len() + state.queue.owners().count() > state.threads
         {
             let shared = Arc::clone(self);
             let started = std::thread::Builder::new()
@@ -182,7 +187,8 @@ impl Shared {
                 Ok(_) => state.threads += 1,
                 Err(_) if state.threads > 0 => {}
                 Err(_) => {
-                    state.queue.pop_back();
+                    // Without a thread, no job can be done.
+                    state.queue = FairQueue::default();
                     return Err(Interruption::Busy);
                 }
             }
@@ -196,7 +202,7 @@ impl Shared {
     fn work(&self) {
         let mut state = self.lock();
         while !state.closed {
-            let Some(job) = state.queue.pop_front() else {
+            let Some((_, job)) = state.queue.pop(|_| true) else {
                 state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
@@ -219,9 +225,13 @@ impl Shared {
         let mut state = self.lock();
         let overdue = state.running.iter().filter(|job| job.deadline <= now);
         overdue.for_each(|job| job.waiter.give_up(Interruption::Overdue));
-        while let Some(job) = state.queue.pop_front_if(|job| job.deadline <= now) {
-            job.waiter.give_up(Interruption::Busy);
-        }
+        state.queue.retain(|job| {
+            let is_overdue = job.deadline <= now;
+            if is_overdue {
+                job.waiter.give_up(Interruption::Busy);
+            }
+            !is_overdue
+        });
     }
 }
 
@@ -260,26 +270,27 @@ mod tests {
     #[tokio::test]
     async fn work_is_done_on_a_thread_of_the_pool() {
         let pool = pool(4, Duration::from_secs(60));
-        let name = pool.run(|| std::thread::current().name().map(str::to_owned)).await;
+        let name =
+            pool.run(&Owner::Operator, || std::thread::current().name().map(str::to_owned)).await;
         assert_eq!(name, Ok(Some("wattle-compile".to_owned())));
     }
 
     #[tokio::test]
     async fn a_thread_survives_a_panic_of_its_work() {
         let pool = pool(4, Duration::from_secs(60));
-        let bug = pool.run(|| -> u32 { panic!("broken {}", 1) }).await;
+        let bug = pool.run(&Owner::Operator, || -> u32 { panic!("broken {}", 1) }).await;
         assert_eq!(bug, Err(Interruption::Bug("broken 1".to_owned())));
-        assert_eq!(pool.run(|| 1).await, Ok(1));
+        assert_eq!(pool.run(&Owner::Operator, || 1).await, Ok(1));
     }
 
     #[tokio::test]
     async fn a_wait_ends_on_time_but_the_queue_waits_for_the_thread() {
         let pool = Arc::new(pool(4, Duration::from_millis(20)));
         let (work, release, _begun) = blocked();
-        assert_eq!(pool.run(work).await, Err(Interruption::Overdue));
+        assert_eq!(pool.run(&Owner::Operator, work).await, Err(Interruption::Overdue));
         let next = tokio::spawn({
             let pool = Arc::clone(&pool);
-            async move { pool.run(|| 1).await }
+            async move { pool.run(&Owner::Operator, || 1).await }
         });
         tokio::task::yield_now().await;
         assert_eq!(pool.shared.lock().threads, 1, "a busy thread is not replaced");
@@ -293,13 +304,13 @@ mod tests {
         let (work, release, started) = blocked();
         let spawn = |work: Box<dyn FnOnce() -> u32 + Send>| {
             let pool = Arc::clone(&pool);
-            tokio::spawn(async move { pool.run(work).await })
+            tokio::spawn(async move { pool.run(&Owner::Operator, work).await })
         };
         let first = spawn(Box::new(work));
         tokio::task::spawn_blocking(move || started.recv()).await.unwrap().unwrap();
         let second = spawn(Box::new(|| 2));
         tokio::task::yield_now().await;
-        assert_eq!(pool.run(|| 3).await, Err(Interruption::Busy));
+        assert_eq!(pool.run(&Owner::Operator, || 3).await, Err(Interruption::Busy));
         second.abort();
         assert!(second.await.unwrap_err().is_cancelled());
         let third = spawn(Box::new(|| 3));
@@ -320,17 +331,55 @@ mod tests {
         let (work, release, started) = blocked();
         let first = tokio::spawn({
             let pool = Arc::clone(&pool);
-            async move { pool.run(work).await }
+            async move { pool.run(&Owner::Operator, work).await }
         });
         tokio::task::spawn_blocking(move || started.recv()).await.unwrap().unwrap();
         let second = tokio::spawn({
             let pool = Arc::clone(&pool);
-            async move { pool.run(|| 2).await }
+            async move { pool.run(&Owner::Operator, || 2).await }
         });
         tokio::task::yield_now().await;
         pool.tick()();
         assert_eq!(second.await.unwrap(), Err(Interruption::Busy));
         release.send(()).unwrap();
         assert_eq!(first.await.unwrap(), Ok(7));
+    }
+
+    #[tokio::test]
+    async fn owners_take_turns_and_leave_places_in_the_queue_to_others() {
+        let pool = Arc::new(pool(8, Duration::from_secs(60)));
+        let (work, release, started) = blocked();
+        let first = tokio::spawn({
+            let pool = Arc::clone(&pool);
+            async move { pool.run(&Owner::Operator, work).await }
+        });
+        tokio::task::spawn_blocking(move || started.recv()).await.unwrap().unwrap();
+        let done = Arc::new(Mutex::new(Vec::new()));
+        let queue = |owner: Owner, number: u32| {
+            let (pool, done) = (Arc::clone(&pool), Arc::clone(&done));
+            let work = move || done.lock().unwrap().push(number);
+            tokio::spawn(async move { pool.run(&owner, work).await })
+        };
+        let fill = async |owner: &Owner, numbers: std::ops::Range<u32>| {
+            let mut jobs = Vec::new();
+            for number in numbers {
+                jobs.push(queue(owner.clone(), number));
+                tokio::task::yield_now().await;
+            }
+            jobs
+        };
+        let [flood, other, third] =
+            ["flood", "other", "third"].map(|name| Owner::Group(name.into()));
+        let mut jobs = fill(&flood, 0..4).await;
+        assert_eq!(queue(flood, 4).await.unwrap(), Err(Interruption::Busy), "its share is full");
+        jobs.extend(fill(&other, 10..13).await);
+        assert_eq!(queue(third, 20).await.unwrap(), Err(Interruption::Busy), "one is reserved");
+        jobs.extend(fill(&Owner::Operator, 30..31).await);
+        release.send(()).unwrap();
+        for job in jobs {
+            assert_eq!(job.await.unwrap(), Ok(()));
+        }
+        assert_eq!(first.await.unwrap(), Ok(7));
+        assert_eq!(*done.lock().unwrap(), [0, 10, 30, 1, 11, 2, 12, 3]);
     }
 }

@@ -20,7 +20,7 @@ use wattle_agent::host::capability::tool::ToolBox;
 use wattle_agent::host::journal::{RunLimits, RunRequest};
 use wattle_agent::host::ledger::Signer;
 use wattle_agent::host::rt::Grants;
-use wattle_agent::host::service::{AssembleError, AssembleFuture, RunAssembler};
+use wattle_agent::host::service::{AssembleError, AssembleFuture, RunAssembler, ServiceLimits};
 use wattle_agent::host::{
     IssueFile, ModelInference, RunParts, SessionFilesError, StoreError, TenantStore, Trusted,
     UsageMeter,
@@ -248,8 +248,11 @@ impl App {
         &self.0.operator
     }
 
-    pub(crate) fn host(&self) -> &Host {
-        &self.0.host
+    /// Returns the host for work of a tenant, which uses the tenant's share of the process.
+    pub(crate) fn host(&self, tenant: &Tenant) -> Host {
+        let operator = Some(self.own().store.tenant().clone());
+        let limits = ServiceLimits { operator, ..ServiceLimits::default() };
+        self.0.host.owned_by(&limits.owner_of(tenant))
     }
 
     /// Returns the agents, after reloading changed files.
@@ -317,13 +320,17 @@ impl App {
         self.tenant(tenant).is_ok_and(|parts| parts.trusted.is_some())
     }
 
-    /// Returns the components of the agent that a run's origin specifies. The number of steps is
-    /// at most the operator's limit.
-    pub(crate) fn agent_parts(&self, origin: &RunOrigin) -> Result<AgentParts, String> {
+    /// Returns the components of the agent that the origin of a tenant's run specifies. The number of
+    /// steps is at most the operator's limit.
+    pub(crate) fn agent_parts(
+        &self,
+        tenant: &Tenant,
+        origin: &RunOrigin,
+    ) -> Result<AgentParts, String> {
         let default = AgentSpec::default();
         let agent = origin.agent.as_ref().unwrap_or(&default);
         let base = AgentBase {
-            host: &self.0.host,
+            host: &self.host(tenant),
             settings: &self.0.settings,
             agents: &self.0.agents,
             max_steps: [origin.max_steps, self.0.max_steps]
@@ -402,7 +409,7 @@ impl App {
             .map_err(|why| format!("the request of the run is invalid: {why}"))?;
         let origin = if shared.is_some() { origin.of_child() } else { origin };
         let state = run.state_session();
-        let agent = self.agent_parts(&origin)?;
+        let agent = self.agent_parts(store.tenant(), &origin)?;
         let session = UsedSession::find(store, (&run.id, &state), origin.agent.as_ref()).await?;
         let parts = self.tenant(store.tenant())?;
         let (files, trusted) = match parts.trusted.clone().filter(|_| origin.exec) {

@@ -119,7 +119,7 @@ mod tests {
     use http_body_util::BodyExt;
     use wattle_agent::Tenant;
     use wattle_agent::host::capability::files::OVERLAY_LIMIT;
-    use wattle_agent::host::rt::Account;
+    use wattle_agent::host::rt::OwnerAccounts;
 
     use super::*;
     use crate::memory::Accounts;
@@ -136,7 +136,7 @@ mod tests {
         }
         files.write("removed", b"x").unwrap();
         files.remove("removed").unwrap();
-        let accounts = Accounts::under(&Account::of_process(64 << 20), 64 << 20);
+        let accounts = Accounts::new(&OwnerAccounts::new(64 << 20));
         let memory = accounts.of_tenant(&Tenant::default());
         memory.hold(1 << 20).unwrap();
         let mut body = Archive::new(files, memory).unwrap().into_body();

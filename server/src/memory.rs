@@ -17,7 +17,9 @@ use bytes::Bytes;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 use wattle_agent::Tenant;
-use wattle_agent::host::rt::{Account, AccountLimits, MemoryCharge, Runtime};
+use wattle_agent::host::capability::files::Files;
+use wattle_agent::host::capability::fs;
+use wattle_agent::host::rt::{Account, AccountLimits, MemoryCharge, Owner, OwnerAccounts};
 
 use crate::error::ApiError;
 use crate::quota::Slot;
@@ -33,17 +35,15 @@ pub(crate) const PART: usize = 64 << 10;
 /// dropped.
 const MAX_TENANTS: usize = 10_000;
 
-/// The accounts for the memory of requests, under the account of the process.
+/// The accounts for the memory of requests.
 ///
-/// All requests of the tenants together may hold half of the process's memory, and those of one
-/// tenant a quarter. Requests with the server's own token have an account of their own, which the
-/// requests of tenants cannot fill.
+/// The requests of a tenant are charged to the account of the tenant's group, like its runs, and may
+/// hold a quarter of the process's memory. Requests with the server's own token are charged to the
+/// account of the operator, to which all groups leave a reserve, and may hold half.
 pub(crate) struct Accounts {
     own: Account,
-    all: Account,
+    owners: OwnerAccounts,
     tenants: Mutex<HashMap<Tenant, Account>>,
-    /// Maximum memory of the process, in bytes.
-    memory: usize,
 }
 
 /// The memory that a request holds. Clones share it, and dropping the last clone releases it.
@@ -68,29 +68,26 @@ struct HeldBody {
 }
 
 impl Accounts {
-    pub(crate) fn new(runtime: &Runtime) -> Accounts {
-        Accounts::under(runtime.account(), runtime.limits().process_memory)
-    }
-
-    /// Opens the accounts under the account of a process that may hold `memory` bytes.
-    pub(crate) fn under(process: &Account, memory: usize) -> Accounts {
-        let open = || process.open_run(limit(memory / 2));
-        Accounts { own: open(), all: open(), tenants: Mutex::default(), memory }
+    pub(crate) fn new(owners: &OwnerAccounts) -> Accounts {
+        let own = owners.of(&Owner::Operator).open_run(limit(owners.memory() / 2));
+        Accounts { own, owners: owners.clone(), tenants: Mutex::default() }
     }
 
     /// Returns an empty [`RequestMemory`] for a request with the server's own token.
     pub(crate) fn own(&self) -> RequestMemory {
-        RequestMemory::new(self.own.clone(), self.memory / 2)
+        RequestMemory::new(self.own.clone(), self.owners.memory() / 2)
     }
 
-    /// Returns an empty [`RequestMemory`] for a request of a tenant.
+    /// Returns an empty [`RequestMemory`] for a request with a token of a tenant. Even a tenant of
+    /// the operator is a group here, so that its tokens leave memory to the server's own token.
     pub(crate) fn of_tenant(&self, tenant: &Tenant) -> RequestMemory {
-        let most = self.memory / 4;
+        let most = self.owners.memory() / 4;
         let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
         if tenants.len() >= MAX_TENANTS {
             tenants.retain(|_, account| account.held() > 0);
         }
-        let open = || self.all.open_run(limit(most));
+        let group = || self.owners.of(&Owner::Group(tenant.as_str().into()));
+        let open = || group().open_run(limit(most));
         let account = tenants.entry(tenant.clone()).or_insert_with(open).clone();
         RequestMemory::new(account, most)
     }
@@ -119,6 +116,12 @@ impl RequestMemory {
             _ if bytes > self.limit => Err(ApiError::needs_too_much(bytes, self.limit)),
             _ => self.account.hold(bytes).map_err(|_| ApiError::no_memory()),
         }
+    }
+
+    /// Holds the memory of a session's files until they are dropped, also if it grows. Does not
+    /// charge the first [`FREE`] bytes.
+    pub(crate) fn charge_files(&self, files: &Files) -> Result<(), ApiError> {
+        fs::charge(files, &self.account, FREE).map_err(|_| ApiError::no_memory())
     }
 
     /// Shrinks or grows a charge to this number of bytes and holds it until the request is over.
@@ -228,7 +231,7 @@ mod tests {
     use super::*;
 
     fn of_process(process: usize) -> Accounts {
-        Accounts::under(&Account::of_process(process), process)
+        Accounts::new(&OwnerAccounts::new(process))
     }
 
     fn tenant(name: &str) -> Tenant {
@@ -254,16 +257,27 @@ mod tests {
     #[test]
     fn all_tenants_together_leave_memory_to_the_servers_own_token() {
         let accounts = of_process(16 << 20);
-        let names = ["a", "b", "c"].map(tenant);
+        let names = ["a", "b", "c", "d"].map(tenant);
         let all = names.each_ref().map(|name| accounts.of_tenant(name));
-        for memory in all.iter().take(2) {
+        for memory in all.iter().take(3) {
             memory.hold(4 << 20).unwrap();
         }
-        let error = format!("{:?}", all[2].hold(4 << 20).unwrap_err());
+        let error = format!("{:?}", all[3].hold(4 << 20).unwrap_err());
         assert!(error.contains("overloaded"), "{error}");
-        let error = format!("{:?}", all[2].hold(5 << 20).unwrap_err());
+        let error = format!("{:?}", all[3].hold(5 << 20).unwrap_err());
         assert!(error.contains("413"), "{error}");
-        accounts.own().hold(8 << 20).unwrap();
+        all[3].hold(2 << 20).unwrap();
+        accounts.own().hold(2 << 20).unwrap();
+    }
+
+    #[test]
+    fn the_requests_and_the_runs_of_a_tenant_share_its_memory() {
+        let owners = OwnerAccounts::new(16 << 20);
+        let accounts = Accounts::new(&owners);
+        let runs = owners.of(&Owner::Group("a".into())).open_run(AccountLimits::default());
+        let _held = runs.hold(6 << 20).unwrap();
+        accounts.of_tenant(&tenant("a")).hold(3 << 20).unwrap_err();
+        accounts.of_tenant(&tenant("b")).hold(3 << 20).unwrap();
     }
 
     #[tokio::test]

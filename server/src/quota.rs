@@ -10,6 +10,7 @@ use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use wattle_agent::Tenant;
+use wattle_agent::host::rt::Shares;
 
 use crate::error::ApiError;
 use crate::settings::Limits;
@@ -218,8 +219,8 @@ impl Kind {
             },
             Kind::Program => Share {
                 token: part(limits.programs, 4),
-                tenant: part(limits.programs, 2),
-                created: limits.programs - limits.programs / 8,
+                tenant: Shares::of(limits.programs).group(),
+                created: Shares::of(limits.programs).groups(),
                 all: limits.programs,
             },
             // The number of connections limits the streams of the server's own token.

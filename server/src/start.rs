@@ -92,6 +92,6 @@ pub(crate) async fn choose(
     if !context.is_empty() {
         agent = Arc::new(agent.with_context(context));
     }
-    shared.app.agent_parts(&RunOrigin::of_agent(&agent, None, 1)).map_err(invalid)?;
+    shared.app.agent_parts(tenant, &RunOrigin::of_agent(&agent, None, 1)).map_err(invalid)?;
     Ok(agent)
 }

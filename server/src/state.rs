@@ -43,10 +43,11 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(settings: ServerSettings, app: App) -> Self {
         let Limits { runs, runs_per_tenant, queued, waiting, .. } = settings.limits;
-        let operator = Some(app.own().store.tenant().clone());
-        let limits = ServiceLimits { runs, operator, runs_per_tenant, queued, waiting };
-        let service = RunService::new(app.host().clone(), Arc::new(app.clone()), limits);
-        let accounts = Accounts::new(app.host().runtime());
+        let own = app.own().store.tenant().clone();
+        let host = app.host(&own);
+        let limits = ServiceLimits { runs, operator: Some(own), runs_per_tenant, queued, waiting };
+        let accounts = Accounts::new(host.runtime().accounts());
+        let service = RunService::new(host, Arc::new(app.clone()), limits);
         let metrics = Metrics::new();
         app.own().store.file().observe(metrics.store_observer());
         Shared {

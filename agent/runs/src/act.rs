@@ -13,6 +13,7 @@ use wattle_rt::{
     Diagnostic, Exit, FixResult, Grants, Kept, Outcome, Program, RunError, Runtime, TrapKind, quote,
 };
 
+use crate::charge::with_account;
 use crate::error::HostError;
 use crate::kept::CallKept;
 use crate::programs::{knowing, prepare_in};
@@ -42,6 +43,10 @@ pub(crate) async fn perform_within(
     default: Duration,
     kept: Option<&CallKept>,
 ) -> Result<Execution, HostError> {
+    let grants = &match with_account(runtime, grants) {
+        Ok(grants) => grants,
+        Err(error) => return Ok(Execution::Refused { reason: error.to_string() }),
+    };
     let values = kept.map(|kept| &kept.values).filter(|_| call.body().is_some());
     let (source, args, entry, grants) = match call {
         Call::Wat { body, args } => {

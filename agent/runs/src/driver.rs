@@ -24,6 +24,7 @@ use wattle_model::{
 use wattle_rt::Grants;
 
 use crate::bug::{BUG, Bug, caught};
+use crate::charge::charge_files;
 use crate::history::StepHistory;
 use crate::hooks::RequestGuard;
 use crate::journal::{PendingApproval, ResumePoint, RunRequest, TurnRecorder};
@@ -251,6 +252,8 @@ struct Performer<'a> {
     /// The programs of the agent's traits.
     traits: Vec<TraitProgram>,
     grants: Arc<Grants>,
+    /// The reason why the run cannot go on, if its account has no memory for its files.
+    refused: Option<String>,
     /// The functions offered to the model in the native dialect.
     functions: Arc<[FunctionTool]>,
     output: RunOutput,
@@ -287,6 +290,8 @@ impl<'a> Performer<'a> {
         let trace = Trace::open(run_id, author, output, parts.signer.clone(), resumed.is_some());
         let history = Arc::new(StepHistory::new(run_id));
         let account = tree.account(host.runtime(), parts.grants.account());
+        // A child run leaves the files that it shares with its parent charged to the parent.
+        let charged = charge_files(&parts.grants, &account, tree.is_top());
         let grants = parts.grants.as_ref().clone().charged_to(account);
         let grants = grants.with(RunHistoryGrant(Arc::<StepHistory>::clone(&history)));
         let grants = match (trace.view(), grants.config::<Fs>()) {
@@ -299,6 +304,7 @@ impl<'a> Performer<'a> {
             catalog: host.catalog(),
             traits: Vec::new(),
             grants: Arc::new(grants),
+            refused: charged.err().map(|error| error.to_string()),
             functions: Arc::default(),
             output: RunOutput::None,
             stamp: stamp.under(tree.root(run_id)),
@@ -423,6 +429,9 @@ impl<'a> Performer<'a> {
     /// Performs a task and returns the result as input for the state machine. The error lists the
     /// approvals that the run is waiting for.
     async fn perform(&self, task: &Task) -> Result<Input, Vec<PendingApproval>> {
+        if let Some(reason) = &self.refused {
+            return Ok(Input::Failed(reason.clone()));
+        }
         Ok(match task {
             Task::Moderate { message } => Input::Moderated(match &self.parts.settings.moderation {
                 Some(moderation) => moderation.judge(message, &self.parts.meter).await,

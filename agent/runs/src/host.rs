@@ -5,7 +5,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use quick_cache::sync::Cache;
-use tokio::sync::{Semaphore, SemaphorePermit};
 use wattle_capability::egress::Egress;
 use wattle_capability::skill::SkillReader;
 use wattle_capability::wattle::CatalogIndex;
@@ -15,7 +14,7 @@ use wattle_catalog::{Catalog, Entry, Folders, Problem, Skill, Skills};
 use wattle_engine::Component;
 use wattle_machine::{Dialect, FunctionTool, SystemPrompt};
 use wattle_model::Mask;
-use wattle_rt::{Diagnostic, Grants, Kept, Limits, Program, Runtime};
+use wattle_rt::{Diagnostic, Grants, Kept, Limits, Owner, Program, Runtime, Shares, Turn, Turns};
 use wattle_shell::Toolbox;
 use wattle_store::Tenant;
 
@@ -57,9 +56,9 @@ pub struct Host {
     skills: Skills,
     collector: Option<Collector>,
     mask: Mask,
-    /// Permits for active child runs, one semaphore for each depth below the root. A run waits only
-    /// for runs that are one level deeper, so runs cannot deadlock.
-    children: Arc<[Semaphore; MAX_DEPTH]>,
+    /// Permits for active child runs at each depth below the root. A run waits only for runs that are
+    /// one level deeper, so runs cannot deadlock.
+    children: Arc<[Turns; MAX_DEPTH]>,
 }
 
 /// The key of a cached listing: the tenant, the session and the agent's name.
@@ -81,9 +80,9 @@ pub struct AgentPrograms {
 /// Returns the maximum number of child runs that can be active at one level. Each child run blocks
 /// the program that started it, and that program keeps its slot in the engine. The maximum
 /// therefore leaves slots for the programs of all levels, even if programs are nested as deeply as
-/// possible.
+/// possible, and even if all owners except the operator share the slots.
 fn concurrent_children(runtime: &Runtime) -> usize {
-    let slots = (runtime.limits().instances >> 2) as usize;
+    let slots = Shares::of((runtime.limits().instances >> 2) as usize).groups();
     (slots.saturating_sub(2) / MAX_DEPTH).max(1)
 }
 
@@ -103,7 +102,7 @@ impl Host {
         let search_engine = Err(NO_ENGINE.to_owned());
         let toolbox = Toolbox::new(None)?;
         let permits = concurrent_children(&runtime);
-        let children = Arc::new(std::array::from_fn(|_| Semaphore::new(permits)));
+        let children = Arc::new(std::array::from_fn(|_| Turns::new(Shares::of(permits))));
         Ok(Host {
             runtime,
             reloader: Arc::new(CatalogReloader::new(catalog.into())),
@@ -211,11 +210,16 @@ impl Host {
         (!self.skills.is_empty()).then(reader)
     }
 
-    /// Waits for a permit to execute a child run at this level. Level 1 contains the children of
-    /// root runs. Returns `None` if the level does not exist.
-    pub async fn child_permit(&self, level: usize) -> Option<SemaphorePermit<'_>> {
-        // The semaphores are never closed.
-        self.children.get(level.checked_sub(1)?)?.acquire().await.ok()
+    /// Waits for a permit of an owner to execute a child run at this level. Level 1 contains the
+    /// children of root runs. Returns `None` if the level does not exist.
+    pub async fn child_permit(&self, level: usize, owner: &Owner) -> Option<Turn> {
+        Some(self.children.get(level.checked_sub(1)?)?.wait(owner).await)
+    }
+
+    /// Returns the same host for the work of an owner, as [`Runtime::owned_by`] does.
+    #[must_use]
+    pub fn owned_by(&self, owner: &Owner) -> Host {
+        Host { runtime: self.runtime.owned_by(owner), ..self.clone() }
     }
 
     /// Returns the runtime that executes programs.
@@ -430,5 +434,26 @@ impl Host {
     /// Returns the programs, functions and prompts that runs share.
     pub(crate) fn shared(&self) -> &SharedParts {
         &self.shared
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    #[test]
+    fn the_child_runs_of_a_tenant_leave_permits_to_others_and_to_the_operator() {
+        let host = Host::built_in().unwrap();
+        let take = |owner: Owner| {
+            let permits = std::iter::from_fn(|| host.child_permit(1, &owner).now_or_never());
+            permits.take(100).collect::<Vec<_>>()
+        };
+        let first = take(Owner::Group("a".into()));
+        let others = take(Owner::Group("b".into()));
+        assert_eq!((first.len(), others.len()), (4, 3));
+        assert_eq!(take(Owner::Operator).len(), 1);
+        assert!(host.child_permit(0, &Owner::Operator).now_or_never().unwrap().is_none());
     }
 }

@@ -9,6 +9,7 @@
 //!   its removal over time, its masking, and the access to its files.
 //! - `loss`: the files of a store that are locked, lost, replaced or damaged.
 //! - `usage`: the limits on what a run, a tenant and a store keep.
+//! - `shares`: the memory of the process that a tenant may use.
 //! - `copy`, `files`: a store in another engine, and files of other versions.
 //! - `place`: the location of a test's store, in SQLite or in PostgreSQL.
 
@@ -38,6 +39,7 @@ mod privileges;
 mod programs;
 mod rewind;
 mod sealed;
+mod shares;
 mod state;
 mod tenants;
 mod usage;

@@ -425,6 +425,10 @@ messages! {
     full(path: &RunPath, needed: u64, used: u64, limit: u64) => Full,
         "no room for `{path}`: it needs {needed} more bytes, and this run's changed files have \
          {used} of {limit}; write less, or remove files that the run wrote";
+    no_memory(path: &RunPath, why: &str) => Full,
+        "no room for `{path}`, because changed files are kept in memory: {why}";
+    no_memory_for_files(why: &str) => Full,
+        "no room for the changed files of the run, which are kept in memory: {why}";
     saved(path: &RunPath, name: &RunPath) => Conflict,
         "somebody else changed `{path}` during the update: that version is saved as `{name}`; \
          compare the two";

@@ -13,7 +13,7 @@ use crate::base::Base;
 use crate::entry::{Change, Entry, EntryKind, Stat};
 use crate::error::{ApplyError, AtPath as _, FilesError};
 use crate::host_files::HostFiles;
-use crate::overlay::Overlay;
+use crate::overlay::{MemoryCharge, Overlay};
 use crate::path::{Intent, RunPath};
 use crate::reader::Reader;
 use crate::store::{SharedStore, Store};
@@ -458,6 +458,27 @@ impl Files {
         match &*self.store.lock() {
             Store::Overlay(overlay) => overlay.used(),
             Store::WriteThrough(_) => 0,
+        }
+    }
+
+    /// Charges the memory of the overlay to an account, now and after each change, until the files
+    /// are dropped or charged to another account. Does nothing in a write-through run.
+    ///
+    /// # Errors
+    /// If the account has no memory for the bytes in use. They are then charged to no account.
+    pub fn charge(&self, charge: Box<dyn MemoryCharge>) -> Result<(), FilesError> {
+        match &mut *self.store.lock() {
+            Store::Overlay(overlay) => overlay.charge(charge),
+            Store::WriteThrough(_) => Ok(()),
+        }
+    }
+
+    /// Returns true if the memory of the overlay is charged to an account, or if there is no overlay.
+    #[must_use]
+    pub fn is_charged(&self) -> bool {
+        match &*self.store.lock() {
+            Store::Overlay(overlay) => overlay.is_charged(),
+            Store::WriteThrough(_) => true,
         }
     }
 

@@ -91,7 +91,7 @@ pub use host_lines::{
 };
 pub use host_reads::{read_open_file, read_regular_file};
 pub use ignored::{IGNORE_FILES, IgnoreRules};
-pub use overlay::OVERLAY_LIMIT;
+pub use overlay::{MemoryCharge, OVERLAY_LIMIT};
 pub use reader::Reader;
 pub use sensitive::{Sensitive, Sensitivity, sensitive};
 pub use stamp::FileStamp as Version;

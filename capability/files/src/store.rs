@@ -1,5 +1,6 @@
 //! The tree of a run's files, shared between its handles.
 
+use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::overlay::Overlay;
@@ -40,9 +41,35 @@ impl SharedStore {
         SharedStore(Arc::new(Mutex::new(store)))
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Store> {
+    pub(crate) fn lock(&self) -> LockedStore<'_> {
         // No operation panics halfway through a change, so a poisoned lock still guards a
         // consistent store.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        LockedStore(self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// A locked [`Store`]. When it is dropped, the charge for an overlay's memory is adjusted to what the
+/// overlay uses.
+pub(crate) struct LockedStore<'a>(MutexGuard<'a, Store>);
+
+impl Deref for LockedStore<'_> {
+    type Target = Store;
+
+    fn deref(&self) -> &Store {
+        &self.0
+    }
+}
+
+impl DerefMut for LockedStore<'_> {
+    fn deref_mut(&mut self) -> &mut Store {
+        &mut self.0
+    }
+}
+
+impl Drop for LockedStore<'_> {
+    fn drop(&mut self) {
+        if let Store::Overlay(overlay) = &mut *self.0 {
+            overlay.settle();
+        }
     }
 }

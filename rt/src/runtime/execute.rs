@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
-use tokio::sync::SemaphorePermit;
 use wasmtime::{Store, UpdateDeadline};
 use wattle_lang::FAIL;
 
@@ -20,7 +19,7 @@ use crate::pool::panic_message;
 use crate::program::{CompiledCode, Program};
 use crate::run::{FailedCall, RunContext};
 use crate::tape::{CallId, Halt, PriorEnd, TapeCursor};
-use crate::{Account, Code, Failure, Grants, Kept, NestedContext, Preview, Run};
+use crate::{Account, Code, Failure, Grants, Kept, NestedContext, Owner, Preview, Run, Turn};
 
 /// The parameters of one run of a program, in addition to the program and its grants.
 struct Launch {
@@ -120,12 +119,12 @@ impl Runtime {
             Ok(opened) => tape.zip(opened.map(|(id, _)| id)),
         };
         let guarded = self.guarded(program, grants, &launch, opened.as_ref()).await?;
-        let slot = self.inner.slot(launch.level).await;
         let account = match (&launch.parent, grants.account()) {
             (Some((account, _)), _) => Cow::Owned(account.clone()),
             (None, Some(account)) => Cow::Borrowed(account),
             (None, None) => Cow::Owned(self.open_account()),
         };
+        let slot = self.inner.slot(launch.level, account.owner()).await;
         let started = Instant::now();
         let mut store = self.inner.store(launch, guarded, Account::clone(&account), started)?;
         let (ended, end) = {
@@ -184,13 +183,8 @@ impl Runtime {
 
 impl Inner {
     /// Waits for a slot at a level of nesting. Exhausting the instance pool would be an error.
-    async fn slot(&self, level: usize) -> Option<SemaphorePermit<'_>> {
-        let slots = self.slots.get(level)?;
-        match slots.try_acquire() {
-            Ok(slot) => Some(slot),
-            // The semaphore is never closed.
-            Err(_) => slots.acquire().await.ok(),
-        }
+    async fn slot(&self, level: usize, owner: &Owner) -> Option<Turn> {
+        Some(self.slots.get(level)?.wait(owner).await)
     }
 
     /// Creates the store of a run and sets its limits on memory, time and fuel.

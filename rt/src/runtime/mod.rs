@@ -5,7 +5,6 @@ mod prepare;
 
 use std::sync::Arc;
 
-use tokio::sync::Semaphore;
 use wasmtime::{Engine, Linker};
 
 use crate::cache::{Key, Programs};
@@ -13,13 +12,17 @@ use crate::engine::{Limits, engine, settings_hasher};
 use crate::outcome::Bug;
 use crate::pool::{Bounds, Pool};
 use crate::run::LEVELS;
-use crate::{Account, Callables, Capability, Run, Signatures};
+use crate::{Account, Callables, Capability, Owner, OwnerAccounts, Run, Shares, Signatures, Turns};
 
 /// A compiler and executor of programs. A process has one runtime, which is cheap to clone and
-/// shared by all runs.
+/// shared by all runs. Each clone works for one [owner](Runtime::owned_by), whose share of the
+/// process it uses.
 #[derive(Clone)]
 pub struct Runtime {
     inner: Arc<Inner>,
+    owner: Owner,
+    /// The account of the owner.
+    account: Account,
     /// The host functions and programs that programs may call.
     signatures: Signatures,
     /// The hash of the programs and of the kept variables among them, if there are any.
@@ -32,12 +35,11 @@ struct Inner {
     limits: Limits,
     capabilities: Vec<Capability>,
     programs: Programs,
-    /// The account of the process.
-    account: Account,
+    accounts: OwnerAccounts,
     pool: Pool,
     /// Slots for programs at each level of nesting. A program holds a slot at its own level, and
     /// its nested programs wait for slots at the next level.
-    slots: [Semaphore; LEVELS],
+    slots: [Turns; LEVELS],
     /// Hash of everything other than the module that determines the result of compilation: the
     /// versions of the capabilities and the compiler's settings.
     settings: Key,
@@ -99,21 +101,41 @@ impl Runtime {
             linker,
             capabilities: capabilities.to_vec(),
             programs: Programs::new(limits.cache),
-            account: Account::of_process(limits.process_memory),
+            accounts: OwnerAccounts::new(limits.process_memory),
             pool,
-            slots: std::array::from_fn(|level| Semaphore::new(limits.slots(level) as usize)),
+            slots: std::array::from_fn(|level| {
+                Turns::new(Shares::of(limits.slots(level) as usize))
+            }),
             limits,
         };
-        Ok(Runtime { inner: Arc::new(inner), signatures, names: None })
+        let account = inner.accounts.of(&Owner::Operator);
+        let owner = Owner::Operator;
+        Ok(Runtime { inner: Arc::new(inner), owner, account, signatures, names: None })
+    }
+
+    /// Returns the same runtime for the work of an owner. A new runtime works for the operator.
+    ///
+    /// A group of runs gets at most its [share](Shares) of the memory, of the slots for programs and
+    /// of the compiler's queue, and waits in turn with the other owners.
+    #[must_use]
+    pub fn owned_by(&self, owner: &Owner) -> Runtime {
+        let account = self.inner.accounts.of(owner);
+        Runtime { owner: owner.clone(), account, ..self.clone() }
+    }
+
+    /// Returns the owner for whom the runtime works.
+    #[must_use]
+    pub fn owner(&self) -> &Owner {
+        &self.owner
     }
 
     /// Returns the same runtime for programs that may call the given programs by name.
     #[must_use]
     pub fn with_callables(&self, callables: &Callables) -> Runtime {
         Runtime {
-            inner: Arc::clone(&self.inner),
             signatures: self.signatures.with_programs(Arc::clone(&callables.programs)),
             names: Some(callables.key),
+            ..self.clone()
         }
     }
 
@@ -127,9 +149,9 @@ impl Runtime {
             hasher.update(name.as_bytes()).update(&[0]);
         }
         Runtime {
-            inner: Arc::clone(&self.inner),
             signatures: self.signatures.with_kept(names),
             names: Some(hasher.finalize().into()),
+            ..self.clone()
         }
     }
 
@@ -160,16 +182,23 @@ impl Runtime {
         &self.inner.limits
     }
 
-    /// Returns the account of the process.
+    /// Returns the accounts of all owners.
     #[must_use]
-    pub fn account(&self) -> &Account {
-        &self.inner.account
+    pub fn accounts(&self) -> &OwnerAccounts {
+        &self.inner.accounts
     }
 
-    /// Opens an account for a run, under the account of the process.
+    /// Returns the account of the runtime's owner. That of the operator is the account of the
+    /// process.
+    #[must_use]
+    pub fn account(&self) -> &Account {
+        &self.account
+    }
+
+    /// Opens an account for a run, under the account of the runtime's owner.
     #[must_use]
     pub fn open_account(&self) -> Account {
-        self.inner.account.open_run(self.inner.limits.run.clone())
+        self.account.open_run(self.inner.limits.run.clone())
     }
 
     /// Opens an account for a child run of the run with the account `parent`.

@@ -174,7 +174,8 @@ impl Runtime {
     ) -> Result<T, PrepareError> {
         let inner = Arc::clone(&self.inner);
         let source = source.to_owned();
-        self.inner.pool.run(move || work(&inner, &source)).await.map_err(PrepareError::Unfinished)
+        let run = self.inner.pool.run(&self.owner, move || work(&inner, &source));
+        run.await.map_err(PrepareError::Unfinished)
     }
 
     /// Runs [`check`](crate::check) on a thread of the pool. Returns at most `limit` faults of the

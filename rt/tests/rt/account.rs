@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use wattle_rt::{Account, AccountLimits, Code, Exit, Grants, Limits, Runtime, TrapKind};
+use wattle_rt::{Account, AccountLimits, Code, Exit, Grants, Limits, Owner, Runtime, TrapKind};
 
 /// Number of bytes that a charge takes from its account in advance.
 const ADVANCE: usize = 16 << 10;
@@ -184,4 +184,54 @@ async fn programs_of_one_run_share_its_time() {
         assert!(account.cpu() > before && account.held() == 0, "{account:?}");
         before = account.cpu();
     }
+}
+
+fn group(name: &str) -> Owner {
+    Owner::Group(name.into())
+}
+
+#[test]
+fn a_group_of_runs_leaves_memory_to_others_and_all_groups_leave_some_to_the_operator() {
+    let run = AccountLimits { memory: 6 << 20, ..AccountLimits::default() };
+    let limits = Limits { run, process_memory: 16 << 20, ..Limits::default() };
+    let runtime = Runtime::new(&[], limits).unwrap();
+    let of = |name: &str| runtime.owned_by(&group(name)).open_account();
+    let held = (of("a").hold(6 << 20).unwrap(), of("a").hold(2 << 20).unwrap());
+    let failure = of("a").hold(1).unwrap_err();
+    assert_eq!(failure.code, Code::ENOMEM);
+    assert!(failure.reason.contains("share") && failure.reason.contains("`a`"), "{failure}");
+    assert_eq!(runtime.account().held(), 8 << 20, "the process has all of it");
+    let other = of("b").hold(6 << 20).unwrap();
+    let failure = of("c").hold(1).unwrap_err();
+    assert!(failure.reason.contains("the runs that share this process"), "{failure}");
+    assert!(failure.reason.contains("`limits.process_memory_mb`"), "{failure}");
+    let own = runtime.open_account().hold(2 << 20).unwrap();
+    runtime.open_account().hold(1).unwrap_err();
+    drop((held, other, own));
+    assert_eq!(runtime.account().held(), 0);
+    let child = runtime.open_child_account(&of("a"));
+    assert_eq!(child.owner(), &group("a"));
+    let _child = child.hold(6 << 20).unwrap();
+    of("a").hold(3 << 20).unwrap_err();
+}
+
+#[tokio::test]
+async fn the_programs_of_a_group_leave_a_slot_to_another_group() {
+    let runtime = Runtime::new(&[], Limits { instances: 2, ..Limits::default() }).unwrap();
+    let endless = runtime.prepare("(loop $l (br $l)) (i32.const 0)").await.unwrap();
+    let quick = runtime.prepare("(i32.const 0)").await.unwrap();
+    let run = |owner: Owner, program: &wattle_rt::Program| {
+        let (runtime, program) = (runtime.owned_by(&owner), program.clone());
+        let grants = Arc::new(Grants::new().charged_to(runtime.open_account()));
+        // The account alone decides whose slot it is.
+        let runtime = runtime.owned_by(&Owner::Operator);
+        tokio::spawn(async move { runtime.run(&program, &grants, Vec::new()).await })
+    };
+    let floods = [run(group("a"), &endless), run(group("a"), &endless)];
+    tokio::task::yield_now().await;
+    let outcome = run(group("b"), &quick).await.unwrap().unwrap();
+    assert_eq!(outcome.exit, Exit::Returned(Code(0)));
+    let outcome = run(Owner::Operator, &quick).await.unwrap().unwrap();
+    assert_eq!(outcome.exit, Exit::Returned(Code(0)));
+    floods.iter().for_each(tokio::task::JoinHandle::abort);
 }

@@ -149,7 +149,7 @@ async fn list(
     caller: Caller,
     Query(query): Query<ListQuery>,
 ) -> Result<Json<ProgramList>, ApiError> {
-    let catalog = shared.app.host().catalog();
+    let catalog = shared.app.host(caller.store.tenant()).catalog();
     let found: Vec<&Arc<Entry>> = match query.q.as_deref().filter(|words| !words.trim().is_empty())
     {
         Some(words) => catalog.search(words),
@@ -167,7 +167,7 @@ async fn show(
     caller: Caller,
     Path(name): Path<String>,
 ) -> Result<Json<ProgramDetail>, ApiError> {
-    let catalog = shared.app.host().catalog();
+    let catalog = shared.app.host(caller.store.tenant()).catalog();
     let entry = catalog.get(&name).ok_or_else(|| ApiError::not_found("program", &name))?;
     let example = |example: &wattle_agent::host::catalog::Example| ProgramExample {
         args: example.args.clone(),
@@ -187,7 +187,7 @@ async fn run(
     request: Request,
 ) -> Result<Json<Performed>, ApiError> {
     let RunBody { args, session_id } = read_json(request, &shared.limits).await?;
-    if shared.app.host().catalog().get(&name).is_none() {
+    if shared.app.host(caller.store.tenant()).catalog().get(&name).is_none() {
         return Err(ApiError::not_found("program", &name));
     }
     let call = Call::catalog(name, args);

@@ -107,7 +107,7 @@ impl CallersDeployment {
 
 impl Deployment for CallersDeployment {
     fn catalog(&self) -> Catalog {
-        self.shared.app.host().catalog()
+        self.shared.app.host(self.caller.store.tenant()).catalog()
     }
 
     fn offers(&self, entry: &Entry) -> bool {
@@ -142,7 +142,8 @@ impl Deployment for CallersDeployment {
     }
 
     fn check(&self, program: String) -> Performing<'_> {
-        Box::pin(async move { wattle_mcp::check(&program, self.shared.app.host()).await })
+        let host = self.shared.app.host(self.caller.store.tenant());
+        Box::pin(async move { wattle_mcp::check(&program, &host).await })
     }
 
     fn agents(&self) -> Vec<TaskAgent> {
@@ -158,6 +159,6 @@ impl Deployment for CallersDeployment {
     }
 
     fn page(&self, name: &str) -> Option<String> {
-        wattle_mcp::page(name, self.shared.app.host())
+        wattle_mcp::page(name, &self.shared.app.host(self.caller.store.tenant()))
     }
 }

@@ -236,7 +236,8 @@ fn operator_settings(shared: &Shared, caller: &Caller) -> Vec<SettingLine> {
     if !shared.is_operators(caller) || caller.require(Scope::Admin).is_err() {
         return Vec::new();
     }
-    let mask = shared.app.host().mask();
+    let host = shared.app.host(caller.store.tenant());
+    let mask = host.mask();
     let line =
         |line: &SettingLine| SettingLine { value: mask.json(line.value.clone()), ..line.clone() };
     shared.app.operator().settings.iter().map(line).collect()

@@ -171,7 +171,7 @@ async fn check(
     let CheckBody { body } = read_json(request, &shared.limits).await?;
     // Compiling it takes as much as running a short one.
     let _slot = caller.slot(&shared.quotas, Kind::Program)?;
-    let host = shared.app.host();
+    let host = shared.app.host(caller.store.tenant());
     let prepared = host.prepare(&body).await;
     let found = match &prepared {
         Ok(program) => program.warnings().to_vec(),
@@ -195,8 +195,9 @@ async fn check(
     }))
 }
 
-async fn language(State(shared): State<Arc<Shared>>, _: Caller) -> Json<Language> {
-    let capabilities = shared.app.host().runtime().capabilities().iter();
+async fn language(State(shared): State<Arc<Shared>>, caller: Caller) -> Json<Language> {
+    let host = shared.app.host(caller.store.tenant());
+    let capabilities = host.runtime().capabilities().iter();
     let functions =
         capabilities.flat_map(|capability| capability.functions).map(|function| HostFunction {
             name: function.name.to_owned(),
@@ -234,7 +235,7 @@ async fn rehearse(
     let _slot = caller.slot(&shared.quotas, Kind::Program)?;
     let scene = ExampleWorld::new(&fixtures).await;
     let scene = scene.map_err(|why| ApiError::invalid_field(format!("`fixtures`: {why}")))?;
-    let host = shared.app.host();
+    let host = &shared.app.host(caller.store.tenant());
     let grants = Arc::new(scene.grants(scene.access(host)));
     let execution =
         wattle_agent::host::perform(host.runtime(), &host.catalog(), &grants, call).await;
@@ -281,7 +282,7 @@ async fn execute(
     // The operator may have replaced the default agent, and its policy binds programs, too.
     let spec = choose(shared, caller, None, &BTreeMap::new()).await?;
     let origin = RunOrigin::of_agent(&spec, None, 1);
-    let agent = shared.app.agent_parts(&origin).map_err(ApiError::internal)?;
+    let agent = shared.app.agent_parts(store.tenant(), &origin).map_err(ApiError::internal)?;
     let model = shared.app.model_of(&spec).map_err(ApiError::internal)?;
     let model = model.for_owner(store.tenant().as_str()).unwrap_or(model);
     let meter = UsageMeter::default();
@@ -290,7 +291,8 @@ async fn execute(
         shared.app.grants(&agent, &parts, &used, Arc::clone(&files), None, asked)
     };
     let grants = Arc::new(RunTree::of_program(&agent.settings, &grants, &meter));
-    let (host, catalog) = (shared.app.host(), shared.app.host().catalog());
+    let host = shared.app.host(store.tenant());
+    let catalog = host.catalog();
     let execution = tokio::select! {
         biased;
         execution = wattle_agent::host::perform(host.runtime(), &catalog, &grants, call) => {

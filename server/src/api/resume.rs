@@ -236,7 +236,8 @@ async fn replay(
     let journal: SharedJournal = Arc::new(caller.store.clone());
     let agent = AgentSpec::of_origin(&record.start.origin).map_err(ApiError::internal)?;
     let origin = RunOrigin::of_agent(&agent, None, shared.app.steps(STEPS));
-    let parts = shared.app.agent_parts(&origin).map_err(ApiError::internal)?;
+    let parts =
+        shared.app.agent_parts(caller.store.tenant(), &origin).map_err(ApiError::internal)?;
     let report = journal::replay(&parts.host, &journal, &record, 0).await?;
     let difference = report.difference.map(|(step, differs)| ReplayDifference {
         step,

@@ -126,7 +126,7 @@ async fn save(
     // Programs are saved one at a time, so that a check for an existing version stays valid until
     // the file is written.
     let _saving = shared.saving.lock().await;
-    let host = shared.app.host();
+    let host = shared.app.host(caller.store.tenant());
     host.reload().await;
     let known = host.catalog().get(name.as_str()).and_then(|entry| match entry.origin() {
         Origin::File(path) => Some(path.clone()),
@@ -172,7 +172,7 @@ async fn test(
     let _slot = caller.slot(&shared.quotas, Kind::Program)?;
     let file = Origin::File(PathBuf::from("program.wat"));
     let entry = Entry::parse(&body, file).map_err(|why| invalid(&why))?;
-    let host = shared.app.host();
+    let host = shared.app.host(caller.store.tenant());
     host.check(&entry).await.map_err(|why| invalid(&why))?;
     let all = &entry.meta().examples;
     if all.len() > MAX_EXAMPLES {
@@ -181,7 +181,7 @@ async fn test(
     }
     let mut examples = Vec::with_capacity(all.len());
     for example in all {
-        let differences = match check_example(host, &entry, example).await {
+        let differences = match check_example(&host, &entry, example).await {
             Ok(()) => Vec::new(),
             Err(fault) => fault.differences.iter().map(ToString::to_string).collect(),
         };

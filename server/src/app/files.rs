@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use wattle_agent::host::capability::files::{Change, Files, FilesError, OVERLAY_LIMIT};
+use wattle_agent::host::capability::fs;
 use wattle_agent::host::{SessionDeltas, SessionFilesError, TenantStore};
 
 use super::App;
@@ -24,12 +25,14 @@ impl App {
         session: &str,
     ) -> Result<Files, SessionFilesError> {
         let files = self.no_changes()?;
+        // The run's own account is opened later. It then takes over the charge.
+        let account = self.host(store.tenant()).runtime().account().clone();
+        fs::charge(&files, &account, 0)?;
         store.load_files(session, &files).await?;
         Ok(files)
     }
 
-    /// Returns the files of a session. The request of `caller` holds the memory for them until the
-    /// request is over.
+    /// Returns the files of a session. Their memory is charged to the request of `caller`.
     pub(crate) async fn files_for(
         &self,
         caller: &Caller,
@@ -48,7 +51,8 @@ impl App {
         let files = self.no_changes()?;
         let charge = |deltas: &SessionDeltas| caller.memory.charge(restore_cost(deltas));
         let (newest, charge) = caller.store.load_files_with(session, &files, charge).await?;
-        caller.memory.keep(charge, usize::try_from(files.used()).unwrap_or(usize::MAX))?;
+        drop(charge);
+        caller.memory.charge_files(&files)?;
         Ok((files, newest))
     }
 

@@ -192,8 +192,9 @@ impl ServiceChildren {
         };
         let ChildRequest { id, message, tree, cancel, .. } = request;
         let (id, tree, cancel) = (id.clone(), tree.clone(), cancel.clone());
+        let owner = self.service.0.limits.owner_of(self.store.tenant());
         let _permit = tokio::select! {
-            permit = self.service.0.host.child_permit(tree.depth) => permit,
+            permit = self.service.0.host.child_permit(tree.depth, &owner) => permit,
             () = cancel.cancelled() => None,
         };
         let root = tree.root(&id).to_owned();

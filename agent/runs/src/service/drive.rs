@@ -378,7 +378,8 @@ impl RunService {
         narrowed.map_err(|why| why.to_string())
     }
 
-    /// Returns the parts of a run with those that belong to its place in the process.
+    /// Returns the parts of a run with those that belong to its place in the process. The run uses
+    /// the share of its tenant, whatever the assembler has set.
     fn placed(
         &self,
         store: &TenantStore,
@@ -391,7 +392,8 @@ impl RunService {
         if let Some(hooks) = &parts.hooks {
             live.hooks.get_or_init(|| Arc::clone(hooks));
         }
-        RunParts { tree, cancel: live.cancel.clone(), children: Some(children), ..parts }
+        let host = parts.host.owned_by(&self.0.limits.owner_of(store.tenant()));
+        RunParts { host, tree, cancel: live.cancel.clone(), children: Some(children), ..parts }
     }
 
     /// Ends a run whose next turn would exceed a limit of the store.

@@ -1,9 +1,9 @@
 //! The slots for the active runs of a process, and the share of each tenant in them.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
+use wattle_rt::{Full, Owner, Shares, Usage};
 use wattle_store::Tenant;
 
 use super::error::StartError;
@@ -18,17 +18,9 @@ pub(super) struct Slots(Arc<Inner>);
 
 struct Inner {
     limits: ServiceLimits,
-    used: Mutex<Used>,
+    used: Mutex<Usage>,
     /// A signal that a slot is free again.
     freed: Notify,
-}
-
-/// The numbers of slots in use.
-#[derive(Default)]
-struct Used {
-    all: usize,
-    /// The slots of each tenant that uses some, except the operator.
-    tenants: HashMap<Tenant, usize>,
 }
 
 /// The slots that are free, by tenant.
@@ -44,33 +36,23 @@ pub(super) struct Free {
 /// The slot of a run. Dropping it frees the slot.
 pub(super) struct RunSlot {
     slots: Slots,
-    tenant: Tenant,
+    owner: Owner,
 }
 
 impl Slots {
     pub(super) fn new(limits: ServiceLimits) -> Slots {
-        Slots(Arc::new(Inner { limits, used: Mutex::default(), freed: Notify::new() }))
+        let used = Mutex::new(Usage::new(limits.shares()));
+        Slots(Arc::new(Inner { limits, used, freed: Notify::new() }))
     }
 
     /// Takes a slot for a run of the tenant.
     pub(super) fn take(&self, tenant: &Tenant) -> Result<RunSlot, StartError> {
-        let limits = &self.0.limits;
-        let mut used = self.lock();
-        if used.all >= limits.runs {
-            return Err(StartError::TooManyRuns(limits.runs));
-        }
-        if let Some(share) = limits.share_of(tenant) {
-            if used.tenants.values().sum::<usize>() >= limits.shared() {
-                return Err(StartError::TooManyRuns(limits.shared()));
-            }
-            let own = used.tenants.entry(tenant.clone()).or_default();
-            if *own >= share {
-                return Err(StartError::TenantBusy(share));
-            }
-            *own += 1;
-        }
-        used.all += 1;
-        Ok(RunSlot { slots: self.clone(), tenant: tenant.clone() })
+        let owner = self.0.limits.owner_of(tenant);
+        self.lock().take(&owner).map_err(|full| match full {
+            Full::Process(limit) => StartError::TooManyRuns(limit),
+            Full::Group(limit) => StartError::TenantBusy(limit),
+        })?;
+        Ok(RunSlot { slots: self.clone(), owner })
     }
 
     /// Waits for a slot for a run of the tenant.
@@ -89,55 +71,40 @@ impl Slots {
 
     /// Returns the free slots.
     pub(super) fn free(&self) -> Free {
-        let limits = &self.0.limits;
         let used = self.lock();
-        let is_full = |(tenant, own): &(&Tenant, &usize)| {
-            limits.share_of(tenant).is_some_and(|share| **own >= share)
-        };
-        let shared = used.tenants.values().sum::<usize>();
         Free {
-            slots: limits.runs.saturating_sub(used.all),
-            only: limits.operator.clone().filter(|_| shared >= limits.shared()),
-            without: used
-                .tenants
-                .iter()
-                .filter(is_full)
-                .map(|(tenant, _)| tenant.clone())
-                .collect(),
+            slots: used.free(),
+            only: self.0.limits.operator.clone().filter(|_| used.is_reserved()),
+            // A group has the name of its tenant.
+            without: used.full_groups().filter_map(|name| Tenant::new(name).ok()).collect(),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Used> {
+    fn lock(&self) -> MutexGuard<'_, Usage> {
         self.0.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl ServiceLimits {
-    /// Returns the number of slots that are not reserved for the operator.
-    fn shared(&self) -> usize {
-        let reserved = if self.runs < 4 { 0 } else { (self.runs / 8).max(1) };
-        self.runs - reserved
+    /// Returns the owner of a tenant's work in the process. If there is an operator, each other
+    /// tenant is a group of its own. Otherwise, all tenants use the process without shares.
+    #[must_use]
+    pub fn owner_of(&self, tenant: &Tenant) -> Owner {
+        match &self.operator {
+            Some(operator) if operator != tenant => Owner::Group(tenant.as_str().into()),
+            _ => Owner::Operator,
+        }
     }
 
-    /// Returns the maximum number of slots for a tenant, or `None` if it may use all.
-    fn share_of(&self, tenant: &Tenant) -> Option<usize> {
-        let operator = self.operator.as_ref()?;
-        let share = self.runs_per_tenant.unwrap_or((self.runs / 2).max(1));
-        (tenant != operator).then_some(share)
+    fn shares(&self) -> Shares {
+        let shares = Shares::of(self.runs);
+        self.runs_per_tenant.map_or(shares, |most| shares.with_group(most))
     }
 }
 
 impl Drop for RunSlot {
     fn drop(&mut self) {
-        let mut used = self.slots.lock();
-        used.all -= 1;
-        if let Some(own) = used.tenants.get_mut(&self.tenant) {
-            *own -= 1;
-            if *own == 0 {
-                used.tenants.remove(&self.tenant);
-            }
-        }
-        drop(used);
+        self.slots.lock().give_back(&self.owner);
         self.slots.0.freed.notify_waiters();
     }
 }

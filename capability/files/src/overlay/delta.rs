@@ -37,8 +37,11 @@ impl Overlay {
         }
     }
 
-    /// Applies a delta.
+    /// Applies a delta. If it fails, the overlay must not be used.
     pub(crate) fn restore(&mut self, delta: &str) -> Result<(), FilesError> {
+        // The content in a delta is longer than in the overlay.
+        let most = self.layer.used().saturating_add(delta.len() as u64);
+        self.charged.grow_to(None, most)?;
         let changes: Vec<NodeChange<Node>> =
             serde_json::from_str(delta).map_err(|_| FilesError::bad_delta())?;
         for (path, node) in changes {
@@ -54,7 +57,7 @@ impl Overlay {
             self.layer.restore(&path, node);
         }
         self.layer.finish_restore();
-        Ok(())
+        self.charged.grow_to(None, self.layer.used())
     }
 }
 

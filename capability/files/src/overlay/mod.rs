@@ -3,6 +3,7 @@
 mod apply;
 #[cfg(test)]
 mod apply_model;
+mod charge;
 mod check;
 mod delta;
 mod discard;
@@ -22,6 +23,8 @@ use crate::reader::Reader;
 use crate::stamp::{FileStamp, Stamp};
 use crate::tree::open_paths::OpenPaths;
 use crate::tree::{Edit, OpenFile, Tree};
+use charge::Charged;
+pub use charge::MemoryCharge;
 use layer::{Body, Content, Layer, Lookup, Node};
 use reads::Reads;
 
@@ -34,6 +37,7 @@ pub const OVERLAY_LIMIT: u64 = 64 << 20;
 pub(crate) struct Overlay {
     base: Option<Base>,
     layer: Layer,
+    charged: Charged,
     reads: Reads,
     open_paths: OpenPaths,
 }
@@ -41,8 +45,13 @@ pub(crate) struct Overlay {
 impl Overlay {
     /// Creates an empty overlay. Its nodes use at most `limit` bytes.
     pub(crate) fn new(base: Option<Base>, limit: u64) -> Overlay {
-        let layer = Layer::new(base.is_some(), limit);
-        Overlay { base, layer, reads: Reads::default(), open_paths: OpenPaths::default() }
+        Overlay {
+            layer: Layer::new(base.is_some(), limit),
+            base,
+            charged: Charged::default(),
+            reads: Reads::default(),
+            open_paths: OpenPaths::default(),
+        }
     }
 
     /// Returns the number of bytes that the nodes use.
@@ -67,12 +76,13 @@ impl Overlay {
         Ok(())
     }
 
-    /// Checks that the limit allows `growth` more bytes for `path`.
-    fn check_room(&self, path: &RunPath, growth: u64) -> Result<(), FilesError> {
-        if self.layer.has_room(growth) {
-            return Ok(());
+    /// Checks that the limit allows `growth` more bytes for `path`, and charges them.
+    fn check_room(&mut self, path: &RunPath, growth: u64) -> Result<(), FilesError> {
+        let used = self.layer.used();
+        if !self.layer.has_room(growth) {
+            return Err(FilesError::full(path, growth, used, self.layer.limit));
         }
-        Err(FilesError::full(path, growth, self.layer.used(), self.layer.limit))
+        self.charged.grow_to(Some(path), used.saturating_add(growth))
     }
 
     /// Returns the number of ancestors of `path`, not counting the root, that exist in the layer or

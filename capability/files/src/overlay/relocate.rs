@@ -98,9 +98,9 @@ impl Overlay {
         Ok(Body::File { content: Content::new(content.into()), mode })
     }
 
-    fn spend(&self, cost: u64, progress: &mut Move<'_>) -> Result<(), FilesError> {
+    fn spend(&mut self, cost: u64, progress: &mut Move<'_>) -> Result<(), FilesError> {
         let full = || FilesError::full(progress.from, cost, self.layer.used(), self.layer.limit);
         progress.room = progress.room.checked_sub(cost).ok_or_else(full)?;
-        Ok(())
+        self.charged.grow_to(Some(progress.from), self.layer.limit.saturating_sub(progress.room))
     }
 }

@@ -1,6 +1,7 @@
 //! Tests of the run's files:
 //!
 //! - `files`, `open`: each operation, in each type of run;
+//! - `charge`: the memory of an overlay, charged to an account;
 //! - `model`: random operations, compared with a model;
 //! - `apply`, `discard`, `processes`: changes that are applied or discarded, also while other
 //!   processes change the base or are killed;
@@ -18,6 +19,7 @@
 )]
 
 mod apply;
+mod charge;
 mod common;
 mod discard;
 mod files;
