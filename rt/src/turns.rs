@@ -120,6 +120,10 @@ impl Turns {
 
     /// Takes a free slot for the next waiter that may use one.
     fn next(&self, state: &mut State) -> Option<(oneshot::Sender<Turn>, Turn)> {
+        // The usual case costs nothing else.
+        if state.waiting.owners.is_empty() {
+            return None;
+        }
         loop {
             let State { usage, waiting } = state;
             let (owner, sender) = waiting.pop(|owner| usage.check(owner).is_ok())?;
