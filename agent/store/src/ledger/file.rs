@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use wattle_capability::files::{lock_soon, open_lines, open_lines_to_read};
 
-use super::rotate::{Before, before, complete};
+use super::rotate::{Before, before, complete, identity};
 use crate::lines::{LINE_BYTES, Line, LineReader};
 
 /// Number of bytes per read in a backward search for a line break.
@@ -155,10 +155,9 @@ impl LockedLedger {
             })?;
             // While this process waited, another one may have rotated the ledger, or was killed when it
             // had begun to.
-            let now = Ledger::open(path)?.map(|now| now.identity()).transpose()?;
-            let is_current = now == Some(ledger.identity()?);
-            let may_be_rotated = ledger.0.metadata()?.nlink() > 1;
-            if is_current && !(may_be_rotated && complete(&folder, &ledger)?) {
+            let meta = ledger.0.metadata()?;
+            let is_current = identity(path)? == Some((meta.dev(), meta.ino()));
+            if is_current && !(meta.nlink() > 1 && complete(&folder, &ledger)?) {
                 let mut locked = LockedLedger { ledger, folder };
                 locked.remove_incomplete_line()?;
                 return Ok(locked);

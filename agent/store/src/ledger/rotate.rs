@@ -148,7 +148,10 @@ pub(super) fn complete(folder: &Path, ledger: &Ledger) -> io::Result<bool> {
 }
 
 /// Returns the device and the inode of a file, or `None` if there is none.
-fn identity(path: &Path) -> io::Result<Option<(u64, u64)>> {
+///
+/// # Errors
+/// If the file's metadata cannot be read.
+pub(super) fn identity(path: &Path) -> io::Result<Option<(u64, u64)>> {
     if_there(path.symlink_metadata()).map(|meta| meta.map(|meta| (meta.dev(), meta.ino())))
 }
 

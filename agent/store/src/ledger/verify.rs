@@ -8,7 +8,6 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::ErrorKind;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -123,11 +122,12 @@ pub fn verify(
     let files = Files::of(folder);
     // After a rotation, the folder has no trace until the next run. A rotation that was killed may
     // have left the first names of the files.
-    let newest = parts.last().map(|(_, part)| Files::of(part));
-    let is_rotated = match (&newest, files.ledger()?) {
-        (Some(newest), Some(ledger)) => Files::is_same(newest.ledger()?.as_ref(), &ledger),
-        _ => false,
+    let current = rotate::identity(&files.ledger).map_err(failed)?;
+    let newest = match parts.last() {
+        Some((_, part)) => rotate::identity(&part.join(LEDGER_FILE)).map_err(failed)?,
+        None => None,
     };
+    let is_rotated = current.is_some() && current == newest;
     if !is_rotated {
         let mut found = Findings::default();
         found.read(&files, pins, known.is_empty() && parts.is_empty())?;
@@ -182,12 +182,6 @@ pub(super) struct Files {
 impl Files {
     fn of(folder: &Path) -> Files {
         Files { steps: folder.join(TRACE_FILE), ledger: folder.join(LEDGER_FILE) }
-    }
-
-    fn is_same(one: Option<&File>, other: &File) -> bool {
-        let identity =
-            |file: &File| Some((file.metadata().ok()?.dev(), file.metadata().ok()?.ino()));
-        one.and_then(identity).is_some_and(|one| identity(other) == Some(one))
     }
 
     fn open(path: &Path) -> Result<Option<File>, VerifyError> {
