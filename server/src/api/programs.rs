@@ -262,9 +262,9 @@ pub(super) async fn perform(
     shared.finish(execution).await?.ok_or_else(ApiError::stopping)
 }
 
-/// Runs a program until it ends, the client disconnects or its token is revoked. Then saves the file changes in the given
-/// session or, if none is given, removes the session that was created for the program. Returns
-/// `None` if the program was ended.
+/// Runs a program until it ends, the client disconnects or its token is revoked. Then saves the file
+/// changes in the given session or, if none is given, removes the session that was created for the
+/// program. Returns `None` if the program was ended.
 async fn execute(
     shared: &Shared,
     caller: &Caller,
